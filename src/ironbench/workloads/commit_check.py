@@ -23,7 +23,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from ironbench import engines
@@ -50,6 +50,8 @@ class Commits:
     """Commits of the session that reads the counter."""
     maintained: int = 0
     rest_s: float = 60.0
+    at_s: float = field(default_factory=time.monotonic, compare=False)
+    """When it was read."""
 
     @staticmethod
     def read(session: Session) -> Commits:
@@ -69,14 +71,16 @@ def commits_check(session: Session, then: Commits, summary: Mapping[str, Any]) -
     assert now.server is not None
     commits = now.server - then.server - (now.own - then.own) - int(summary.get("observer_commits", 0))
     ours, unsure = int(summary["commits"]), int(summary.get("server_commits_uncertain", 0))
-    most = ours + unsure + _allowance(summary, now.maintained - then.maintained, now.rest_s)
+    between_s = now.at_s - then.at_s
+    most = ours + unsure + _allowance(summary, now.maintained - then.maintained, between_s / now.rest_s)
     return (checked("client commits = server commits", f"{ours} to {most}", commits, ours <= commits <= most),)
 
 
-def _allowance(summary: Mapping[str, Any], maintained: int, rest_s: float) -> int:
+def _allowance(summary: Mapping[str, Any], maintained: int, rounds: float) -> int:
     """Upper bound of commits that are not transactions of the trial.
 
-    `maintained`: tables that autovacuum processed. `rest_s`: seconds between two rounds of autovacuum.
+    `maintained`: tables that autovacuum processed. `rounds`: rounds of autovacuum between the two readings, whose clock
+    does not stop while the system of a slice is paused.
     """
     seconds = float(summary["elapsed_s"]) + float(summary.get("warmup_s", 0.0)) + SETTLE_S
     observed = OBSERVED_PER_S * seconds if "observer_commits" not in summary else 0.0
@@ -86,7 +90,7 @@ def _allowance(summary: Mapping[str, Any], maintained: int, rest_s: float) -> in
     if again := int(summary.get("reconnects", 0)):
         # `reconnects` covers the measured time; the warm-up is assumed to reconnect as often per transaction.
         connections += math.ceil(again * int(summary["commits"]) / max(1, int(summary["transactions"]))) + connections
-    return int(observed + PER_TABLE * maintained + PER_ROUND * (1 + seconds / rest_s) + connections)
+    return int(observed + PER_TABLE * maintained + PER_ROUND * (1 + rounds) + connections)
 
 
 def wait_for_clients(session: Session) -> None:
