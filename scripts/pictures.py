@@ -1,17 +1,19 @@
-"""`make pictures LAB=DIR`: the pictures of docs/img that come from a lab of labs/demo.toml, such as `make demo` leaves.
+"""`make pictures LAB=DIR`: the pictures of docs/img that come from a lab of labs/demo.toml, such as `make demo` leaves,
+and those of `ironbench serve` while a lab runs (about three minutes).
 
-The pictures of measured results are written by `make findings`. The pictures of `ironbench serve` and of a history need
-a queue and many nights: take them by hand.
+The pictures of measured results are written by `make findings`. The picture of a history needs many nights: take it by
+hand.
 """
 
 from __future__ import annotations
 
+import signal
 import subprocess
 import sys
 import tempfile
 from pathlib import Path
 
-from playwright.sync_api import sync_playwright
+from playwright.sync_api import Browser, Page, sync_playwright
 
 IMAGES = Path(__file__).parents[1] / "docs" / "img"
 IRONBENCH = Path(sys.executable).parent / "ironbench"
@@ -23,6 +25,16 @@ PICTURES: dict[str, tuple[list[str], int]] = {
     "explain": (["explain", BASELINE, IDEAL, "--results", "."], 1340),
 }
 """Name of the picture → the command whose HTML page it shows, run in the lab's folder, and its height in pixels."""
+QUEUED = """\
+question = "Does a larger page cache make SQLite faster?"
+workload = { name = "igen-oltp", scale = 2 }
+system.engine = "sqlite"
+load = { clients = 2, duration = "10s", warmup = "1s" }
+vary.system.memory = ["8MB", "64MB"]
+measure = { repeats = 6, quiet = "1s" }
+"""
+WATCHED = 9
+"""The trial of the queued lab that the picture shows: the answer so far and the comparisons already have figures."""
 
 
 def main() -> int:
@@ -35,10 +47,44 @@ def main() -> int:
             tab = browser.new_page(viewport={"width": 1000, "height": height})
             tab.goto(page.as_uri())
             tab.wait_for_timeout(1000)  # charts are drawn by scripts of the page
-            tab.screenshot(path=IMAGES / f"{name}.png")
-            sys.stderr.write(f"written: docs/img/{name}.png\n")
+            save(tab, name)
+        serve(browser, Path(folder) / "results")
         browser.close()
     return 0
+
+
+def serve(browser: Browser, results: Path) -> None:
+    """Takes the pictures of a running lab and of the queue."""
+    command = [IRONBENCH, "serve", "--results", results, "--listen", "127.0.0.1:0"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
+        try:
+            assert server.stdout is not None
+            tab = browser.new_page(viewport={"width": 1000, "height": 1240})
+            tab.set_default_timeout(300_000)
+            tab.goto(server.stdout.readline().strip())
+            for name, when in (("page-cache", ""), ("page-cache-again", ""), ("nightly", "22:00")):
+                tab.get_by_role("link", name="Queue", exact=True).click()
+                tab.get_by_role("link", name="Queue a lab file").click()
+                tab.get_by_role("textbox", name="Lab file", exact=True).fill(QUEUED)
+                tab.get_by_label("name of the lab file").fill(name)
+                tab.get_by_label("every night at").fill(when)
+                tab.get_by_role("button", name="Add to the queue").click()
+            tab.get_by_role("link", name="Watch", exact=True).wait_for()
+            tab.reload()
+            save(tab, "serve-queue")
+            tab.get_by_role("link", name="Watch", exact=True).click()
+            tab.get_by_text(f"trial {WATCHED} of").first.wait_for()
+            tab.reload()
+            tab.wait_for_timeout(8000)
+            save(tab, "serve-lab")
+        finally:
+            server.send_signal(signal.SIGINT)
+            server.wait(120)
+
+
+def save(tab: Page, name: str) -> None:
+    tab.screenshot(path=IMAGES / f"{name}.png")
+    sys.stderr.write(f"written: docs/img/{name}.png\n")
 
 
 if __name__ == "__main__":
