@@ -5,8 +5,12 @@ from __future__ import annotations
 import sys
 import textwrap
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import manual
+
+if TYPE_CHECKING:
+    from ironbench.cli.other_programs import OtherOption
 
 ROOT = Path(__file__).parents[1]
 FOLDER = ROOT / "docs" / "reference"
@@ -19,6 +23,7 @@ def pages() -> dict[Path, str]:
     """Returns file → content."""
     written = {
         "command-line.md": command_line(),
+        "other-programs.md": other_programs(),
         "metrics.md": metrics(),
         "workloads.md": workloads(),
         "engines.md": engines(),
@@ -94,6 +99,56 @@ def _parameter(parameter: object, field: object) -> str:
     if field is not None:
         about, shown = field.row.help, field.usual  # type: ignore[attr-defined]
     return f"| {names} | {about.replace('|', chr(92) + '|')} | {shown} |"
+
+
+def other_programs() -> str:
+    """The options of pgbench and sysbench with ours; the example commands are planned by tests/docs."""
+    from ironbench.cli.other_programs import PROGRAMS
+
+    examples = {
+        "pgbench": """
+            pgbench -i -s 10 && pgbench -c 8 -j 2 -T 60 -M prepared -S
+            ironbench run select-only --with scale=10 --clients 8 --threads 2 --duration 60s --protocol prepared
+
+            pgbench -f transfer.sql@9 -f report.sql@1 -D scale=10 -c 8 -R 500 -P 5
+            ironbench run script transfer.sql@9 report.sql@1 -D scale=10 --clients 8 --rate 500 --progress 5
+            """,
+        "sysbench": """
+            sysbench transfer.lua --db-driver=mysql --threads=8 --time=60 --report-interval=1 run
+            ironbench run script transfer.sql --engine mariadb --clients 8 --duration 60s --progress 1
+            """,
+    }
+    parts = [
+        "# Options of pgbench and sysbench",
+        "",
+        "If `ironbench run` is called with an option from this page, it answers with its own option:",
+        "",
+        "```",
+        "$ ironbench run tpcb-like -c 8 -j 2 -T 60",
+        "error: -c: unknown option of ironbench run",
+        "  hint: -c, -j, -T are options of pgbench; here: --clients 8 --threads 2 --duration 60s",
+        "```",
+        "",
+        "Without `--dsn`, ironbench starts a server. It loads the data of a workload before the first trial, warms up",
+        "for 5 s, and checks the results after each trial: these are not separate commands.",
+        "",
+    ]
+    for program in PROGRAMS:
+        parts += [f"## {program.name}", "", "```", textwrap.dedent(examples[program.name]).strip(), "```", ""]
+        parts += [f"| {program.name} | `ironbench run` | remarks |", "|---|---|---|"]
+        parts += map(_other_option, program.options)
+        parts.append("")
+    return "\n".join(parts)
+
+
+def _other_option(option: OtherOption) -> str:
+    names = ", ".join(f"`{name}`" for name in option.names)
+    value = f" {option.value}" if option.value else ""
+    remark = option.remark
+    if not option.ours:
+        remark = remark[:1].upper() + remark[1:] + "."
+    ours = f"`{option.ours.replace('{}', option.value)}`" if option.ours else "–"
+    return f"| {names}{value} | {ours} | {remark.replace('|', chr(92) + '|')} |"
 
 
 def metrics() -> str:

@@ -134,7 +134,8 @@ def mistake(error: Any) -> InputError | None:
     see = f"see `{verb} --help`"
     kind = type(error).__name__
     if kind == "NoSuchOption":
-        return InputError(error.option_name, f"unknown option of {verb}", _meant(error.possibilities) or see)
+        other = _of_other_program(verb, error.option_name, context)
+        return InputError(error.option_name, f"unknown option of {verb}", other or _meant(error.possibilities) or see)
     if kind == "BadOptionUsage":
         return InputError(error.option_name, "takes no value" if "not take" in str(message()) else "takes a value", see)
     if kind == "MissingParameter":
@@ -142,6 +143,16 @@ def mistake(error: Any) -> InputError | None:
     if kind == "BadParameter":
         return InputError(_name(error), _lower(error.message), see)
     return _usage(verb, str(message()), context)
+
+
+def _of_other_program(verb: str, option: str, context: Any) -> str:
+    """Returns a hint if the option of `run` is one of pgbench or sysbench; else an empty text."""
+    if context is None or verb not in ("ironbench", "ironbench run"):
+        return ""
+    from ironbench.cli.other_programs import hint
+
+    known = {name: str(one.name) for one in context.command.params for name in (*one.opts, *one.secondary_opts)}
+    return hint(sys.argv[1:], option, known, verb)
 
 
 def _usage(verb: str, message: str, context: Any) -> InputError:

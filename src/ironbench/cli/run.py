@@ -56,6 +56,12 @@ def execute(asked: RunFile) -> int:
     store = Store(Path(own.results))
     plan, secrets = run_plan.resumed(asked, store) if own.resume else run_plan.planned(asked)
     requirements.refuse_undecidable(claims, plan)
+    most = max((trial.cell.load.clients for trial in plan.trials), default=0)
+    if asked.load.threads > most > 0 and not (plan.search and plan.search.of == "clients"):
+        Printer().say(
+            f"warning: --threads {asked.load.threads}: {counted(most, 'client')} cannot use more threads; the number "
+            "of clients (sysbench's --threads) is --clients"
+        )
     if own.plan:
         from ironbench.lab import loop
         from ironbench.lab.dry_run import run as plan_page

@@ -1,0 +1,100 @@
+"""Options of pgbench and sysbench on our command line are answered with our own."""
+
+import shlex
+import sys
+
+import pytest
+import typer.main
+
+from ironbench import cli, workloads
+from ironbench.cli.other_programs import PROGRAMS
+
+ANSWERS = {
+    "run tpcb-like -c 8": "-c is an option of pgbench; here: --clients 8",
+    "run tpcb-like -c8": "-c is an option of pgbench; here: --clients 8",
+    "run tpcb-like -T 60 -c 8 -j 2 -M prepared -P 1": "-T, -c, -j, -M are options of pgbench; here: --duration 60s "
+    "--clients 8 --threads 2 --protocol prepared",
+    "run tpcb-like -S": "-S is an option of pgbench; here: ironbench run select-only",
+    "run tpcb-like -rN": "-N is an option of pgbench; here: ironbench run simple-update",
+    "run -f a.sql@3 -c 2": "-f, -c are options of pgbench; here: ironbench run script a.sql@3 --clients 2",
+    "run tpcb-like --time=60": "--time is an option of pgbench and sysbench; here: --duration 60s",
+    "run tpcb-like --threads=8 --time=60 --report-interval=1": "--threads, --time, --report-interval are options of "
+    "sysbench; here: --clients 8 --duration 60s --progress 1",
+    "run tpcb-like --db_ps_mode disable": "--db_ps_mode is an option of sysbench; here: --protocol simple",
+    "run tpcb-like -i -c": "-i, -c are options of pgbench; here: --clients N; -i: not needed (ironbench loads the data "
+    "before the first trial)",
+    "run tpcb-like -i": "-i is an option of pgbench; not needed (ironbench loads the data before the first trial)",
+    "-c 8 -T 60": "-c, -T are options of pgbench; here: ironbench run tpcb-like --clients 8 --duration 60s",
+    "run tpcb-like -h": "see `ironbench run --help`",
+    "run tpcb-like -z": "see `ironbench run --help`",
+    "run tpcb-like -- -c 8 --time": "",
+    "lab plan x -c 8": "see `ironbench lab plan --help`",
+}
+
+
+def said(words: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> str:
+    monkeypatch.setattr(sys, "argv", ["ironbench", *words])
+    with pytest.raises(SystemExit) as end:
+        cli.main()
+    assert end.value.code == 2
+    return capsys.readouterr().err
+
+
+@pytest.mark.parametrize("words", ANSWERS)
+def test_an_option_of_another_program_is_answered_with_ours(
+    words: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    err = said(words.split(), monkeypatch, capsys)
+    if ANSWERS[words]:
+        assert err.splitlines()[1] == f"  hint: {ANSWERS[words]}"
+    else:
+        assert "option of" not in err.replace("unknown option of", "")
+
+
+def test_a_password_in_an_option_of_another_program_is_not_repeated(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    err = said(["run", "tpcb-like", "--mysql-password=s3cret-word", "--mysql-host=db"], monkeypatch, capsys)
+    assert "--dsn mysql://" in err and "s3cret-word" not in err
+
+
+def test_a_value_of_any_form_stays_one_short_word(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    err = said(["run", "tpcb-like", "-c", "8; rm -r x" + "y" * 10_000], monkeypatch, capsys)
+    assert len(err) < 300 and "--clients '8; rm -r x" in err
+
+
+def test_our_words_for_every_option_exist() -> None:
+    command = typer.main.get_command(cli.program({"run"})).commands["run"]
+    ours = {name: one for one in command.params for name in (*one.opts, *one.secondary_opts)}
+    for program in PROGRAMS:
+        for option in program.options:
+            first, *others = shlex.split(option.words("7")) or [""]
+            if first.startswith("-"):
+                assert first in ours, option
+                assert bool(others) != getattr(ours[first], "is_flag", False), option
+            if first == "--with":
+                assert others[0].partition("=")[0] in [one.name for one in workloads.get(program.workload).options], (
+                    option
+                )
+            if first not in ("", "7") and not first.startswith("-"):
+                assert first in workloads.names(), option
+            assert first or option.remark, option
+
+
+def test_each_option_has_one_meaning_per_program() -> None:
+    for program in PROGRAMS:
+        names = [name for option in program.options for name in option.names]
+        assert len(names) == len(set(names))
+
+
+@pytest.mark.parametrize(("words", "warned"), [("--threads 8", True), ("--threads 8 --clients 1,8", False)])
+def test_more_threads_than_clients_are_a_warning_that_names_the_other_option(
+    words: str, warned: bool, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["ironbench", "run", "select-only", "--engine", "null", "--plan", *words.split()])
+    with pytest.raises(SystemExit) as end:
+        cli.main()
+    assert not end.value.code
+    assert ("--threads 8: 1 client cannot use more threads" in capsys.readouterr().err) == warned
