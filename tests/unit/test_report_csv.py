@@ -2,8 +2,13 @@
 
 import csv
 import io
+import math
+import re
+from collections import Counter
 from dataclasses import replace
+from pathlib import Path
 
+import duckdb
 from factories import DISK, Shelf, example, record, suspect
 from labfactory import lab, studied, trials
 
@@ -76,7 +81,7 @@ def test_every_table_of_a_run_is_in_the_file() -> None:
     assert tuple(rows[0]) == HEAD
     assert (
         *("report", "section", "table", "row", "column", "text", "value", "unit"),
-        *("low", "high", "confidence"),
+        *("low", "high", "confidence", "t_s"),
     ) == HEAD
     wanted = {(section.title, name) for section in sections(found[0]) for name, _ in section.tables}
     wanted |= {(section.title, chart.title) for section in sections(found[0]) for chart in section.charts}
@@ -108,3 +113,58 @@ def test_a_label_is_no_formula_of_a_spreadsheet() -> None:
     cells = [cell for row in rows for cell in row.values()]
     assert not [cell for cell in cells if cell.startswith(("=", "@"))]
     assert any(cell.startswith("'=HYPERLINK") for cell in cells)
+
+
+class TwoSeconds(Shelf):
+    """Evidence of a trial of 2.5 s whose second 1 had only failures."""
+
+    def seconds(self, id: str) -> dict[str, list[float]]:
+        nan = math.nan
+        return {
+            "t_s": [0.0, 1.0, 2.0],
+            "transactions": [100.0, 0.0, 60.0],
+            "errors": [0.0, 7.0, 1.0],
+            "response_mean_s": [0.0123456789, nan, 0.02],
+            "response_p99_s": [0.5, nan, 0.6],
+        }
+
+
+def test_every_second_of_a_trial_has_a_line_for_each_known_value() -> None:
+    trial = replace(suspect(record()), elapsed_s=2.5)
+    rows = lines(formats.get("csv", TwoSeconds([trial]))(studies([trial], TwoSeconds([trial]))))
+    found = [row for row in rows if row["section"] == "Every second"]
+    assert {(row["table"], row["row"], row["text"]) for row in found} == {
+        ("log on disk, 8 clients", trial.id, "flagged")
+    }
+    values = {(row["column"], float(row["t_s"])): (float(row["value"]), row["unit"]) for row in found}
+    assert len(values) == len(found)
+    assert values == {
+        ("throughput", 0.0): (100.0, "1/s"),
+        ("throughput", 1.0): (0.0, "1/s"),
+        ("failed", 0.0): (0.0, "1"),
+        ("failed", 1.0): (7.0, "1"),
+        ("failed", 2.0): (1.0, "1"),
+        ("response_time_mean_s", 0.0): (0.0123456789, "s"),
+        ("response_time_mean_s", 2.0): (0.02, "s"),
+        ("response_time_p99_s", 0.0): (0.5, "s"),
+        ("response_time_p99_s", 2.0): (0.6, "s"),
+    }
+    assert not any(row["t_s"] for row in rows if row["section"] != "Every second")
+
+
+def test_every_second_of_all_trials_of_runs_and_labs_is_in_the_file() -> None:
+    plan = lab({"log": ("disk", "memory")}, blocks=6)
+    records = trials(plan, {"log=disk": 1000.0, "log=memory": 1500.0}, observed=True)
+    for study, own in ((studies(example(), Shelf(example()))[0], example()), (studied(plan, records), records)):
+        rows = lines(formats.get("csv", Shelf(own))([study]))
+        seconds = Counter(row["row"] for row in rows if row["section"] == "Every second" and row["column"] == "failed")
+        assert seconds == {one.id: int(one.elapsed_s) for one in own}
+
+
+def test_the_query_of_the_page_returns_a_column_per_metric(tmp_path: Path) -> None:
+    (tmp_path / "lab.csv").write_bytes(formats.get("csv", Shelf(example()))(studies(example(), Shelf(example()))))
+    page = (Path(__file__).parents[2] / "docs" / "reference" / "report-tables.md").read_text()
+    (query,) = re.findall(r"```sql\n(.*?)```", page, re.DOTALL)
+    found = duckdb.sql(query.replace("lab.csv", str(tmp_path / "lab.csv")))
+    assert found.columns == ["trial", "t_s", "failed", "response_time_p50_s", "response_time_p99_s", "throughput"]
+    assert len(found) == sum(int(one.elapsed_s) for one in example())

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -32,12 +32,15 @@ from ironbench.report.page import Card, Command, Page, Section
 from ironbench.report.reproduce import run_command
 from ironbench.report.sections import sections
 from ironbench.report.study_json import document
+from ironbench.study.archive import EMPTY as EMPTY_ARCHIVE
+from ironbench.study.archive import Archive
 from ironbench.study.curve import Peak
 from ironbench.study.differences import UNKNOWN_MACHINE
 from ironbench.study.looks import at
 from ironbench.study.rate import Rate, paced
 from ironbench.study.study import Effect, Study, SubjectResults
 from ironbench.study.subjects import counted_in
+from ironbench.study.timelines import SecondOfTrial, every_second
 from ironbench.trial.drive import checkpoints
 from ironbench.units import rate
 from ironbench.words import counted, grouped, some
@@ -48,8 +51,8 @@ _USUAL = 0.95
 """Confidence level of an interval for a single comparison."""
 
 
-def report(study: Study) -> Page:
-    """Makes the page of a study."""
+def report(study: Study, archive: Archive = EMPTY_ARCHIVE) -> Page:
+    """Makes the page of a study. archive: the evidence of its trials, for the values of every second."""
     return Page(
         title=title(study),
         lead=study.work,
@@ -64,8 +67,18 @@ def report(study: Study) -> Page:
         commands=tuple(commands(study)),
         caption=next(iter(wording.sentences(study.footnotes[:1])), ""),
         kind="labs" if study.lab else "studies",
+        seconds=partial(_seconds, study, archive),
         fields=partial(document, study),
     )
+
+
+def _seconds(study: Study, archive: Archive) -> Iterator[tuple[str, SecondOfTrial]]:
+    for part in study.parts:
+        for one in every_second(part.subject.records, archive):
+            yield f"{part.name}, {wording.terms.label(one.trial.cell.name)}", one
+    for cell in study.cells:
+        for one in every_second(cell.trials, archive):
+            yield wording.terms.label(cell.name), one
 
 
 def title(study: Study) -> str:

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from ironbench.report.cell import Content, TableCell
 from ironbench.report.charts.base import Chart, Depth, Table
+
+if TYPE_CHECKING:
+    from ironbench.study.timelines import SecondOfTrial
 
 Value = TypeVar("Value")
 
@@ -172,6 +175,8 @@ class Page:
     """The note that a picture of its charts must have."""
     kind: str = ""
     """`studies` or `labs` for a report of records: the JSON document lists all pages under this name. Else empty."""
+    seconds: Callable[[], Iterable[tuple[str, SecondOfTrial]]] = tuple
+    """Returns every second of every trial, with the name of the trial's configuration."""
     fields: Callable[[], dict[str, Any]] = dict
     """Returns the values for programs: base units, catalogue names."""
 

@@ -15,6 +15,7 @@ from ironbench.records.labs import results as usual_results
 from ironbench.records.selection import directories, select
 from ironbench.report import formats
 from ironbench.report.derived import sentences
+from ironbench.study.archive import Archives
 from ironbench.study.comparability import repeated_blocks
 from ironbench.study.labstudy import lab_study
 from ironbench.study.study import Study, studies
@@ -25,13 +26,14 @@ def rendered(selection: Sequence[str], results: str, format: str) -> tuple[bytes
     store = Store(Path(results))
     labs = labs_of(selection, store)
     if labs:
-        return formats.get(format)(labs), sum(study.trials for study in labs)
+        archive = Archives([LabDirectory(Path(word)).store for word in selection])
+        return formats.get(format, archive)(labs), sum(study.trials for study in labs)
     records = select(selection, results)
     if not records:
         raise InputError(
             results, "contains no records", "create some with `ironbench run`, or give another directory with --results"
         )
-    return formats.get(format)(studies(records, store, sentences(records))), len(records)
+    return formats.get(format, store)(studies(records, store, sentences(records))), len(records)
 
 
 def labs_of(selection: Sequence[str], store: Store) -> list[Study]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from statistics import fmean
 
@@ -32,6 +32,14 @@ _DEVICE = (
 )
 
 
+_EVERY_SECOND = {
+    "throughput": "transactions",
+    "failed": "errors",
+    "response_time_mean_s": "response_mean_s",
+    "response_time_p50_s": "response_p50_s",
+    "response_time_p99_s": "response_p99_s",
+}
+"""Metric → column of the stored seconds."""
 _LATE = 0.05
 """Seconds by which a trial may end before its last second is complete."""
 
@@ -61,6 +69,17 @@ class Timeline:
     devices: tuple[TimelineSeries, ...] = ()
     own: tuple[TimelineSeries, ...] = ()
     """Timelines recorded by a workload that drives itself, by profile."""
+
+
+@dataclass(frozen=True, slots=True)
+class SecondOfTrial:
+    """A quantity in one second of a trial."""
+
+    trial: Record
+    metric: str
+    t_s: float
+    """Start of the second, from the start of the measured time."""
+    value: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +117,18 @@ def timeline(record: Record, archive: Archive) -> Timeline:
     )
     observed = archive.observed(record.id)
     return Timeline(record.id, float(step), lines, devices(observed), _own(observed))
+
+
+def every_second(trials: Iterable[Record], archive: Archive) -> Iterator[SecondOfTrial]:
+    """Yields throughput, failures and response times of every second that the evidence of the trials has."""
+    for trial in trials:
+        seconds = archive.seconds(trial.id)
+        for metric, column in _EVERY_SECOND.items():
+            for t, value in zip(seconds.get("t_s", ()), seconds.get(column, ()), strict=False):
+                # The count of an incomplete last second is no rate; a second without transactions has no times.
+                whole = metric != "throughput" or t + 1.0 <= trial.elapsed_s + _LATE
+                if whole and math.isfinite(value):
+                    yield SecondOfTrial(trial, metric, float(t), float(value))
 
 
 def _own(observed: Mapping[str, Columns]) -> tuple[TimelineSeries, ...]:

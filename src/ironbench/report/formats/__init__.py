@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from ironbench.errors import InputError, nearest
 from ironbench.report.page import Page, Section
+from ironbench.study.archive import EMPTY, Archive
 
 if TYPE_CHECKING:
     from ironbench.study.study import Study
@@ -28,14 +29,17 @@ def names() -> list[str]:
     return sorted(module.name for module in pkgutil.iter_modules(__path__))
 
 
-def get(name: str) -> Callable[[Sequence[Study]], bytes]:
-    """Returns a function that writes reports of studies. InputError: there is no such format; it names the nearest."""
+def get(name: str, archive: Archive = EMPTY) -> Callable[[Sequence[Study]], bytes]:
+    """Returns a function that writes reports of studies. InputError: there is no such format; it names the nearest.
+
+    archive: the evidence of the trials, for formats with the values of every second.
+    """
     render = _render(name)
 
     def written(studies: Sequence[Study]) -> bytes:
         from ironbench.report.document import contents, report
 
-        return render([report(study) for study in studies], contents(studies))
+        return render([report(study, archive) for study in studies], contents(studies))
 
     return written
 

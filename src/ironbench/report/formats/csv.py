@@ -1,4 +1,7 @@
-"""Every table of the report as rows of one CSV file: the text of a cell, and its unrounded numbers in base units."""
+"""Every table of the report as rows of one CSV file: the text of a cell, and its unrounded numbers in base units.
+
+For reports of records, rows with the values of every second of every trial follow.
+"""
 
 from __future__ import annotations
 
@@ -7,12 +10,13 @@ import io
 import re
 from collections.abc import Iterator, Sequence
 
-from ironbench.report.cell import Content, shown, typed
+from ironbench.report.cell import Content, TableCell, shown, typed
 from ironbench.report.charts.base import Table
+from ironbench.report.numbers import unit_of
 from ironbench.report.page import Answer, Page, Section
 from ironbench.report.plain import clean
 
-_NUMBERS = ("value", "unit", "low", "high", "confidence")
+_NUMBERS = ("value", "unit", "low", "high", "confidence", "t_s")
 _NONE = ("",) * len(_NUMBERS)
 HEAD = ("report", "section", "table", "row", "column", "text", *_NUMBERS)
 _FORMULA = re.compile(r"[=@]|[+-](?![\d.])")
@@ -30,6 +34,7 @@ def _rows(page: Page) -> Iterator[_Row]:
     yield from _table(page.title, "Peaks", "", page.peaks)
     for part in page.shown:
         yield from section(page.title, part)
+    yield from _seconds(page)
 
 
 def words(title: str, answer: Answer, derived: str, cautions: Sequence[str]) -> Iterator[_Row]:
@@ -51,6 +56,15 @@ def _table(title: str, section: str, name: str, table: Table) -> Iterator[_Row]:
         for column, cell in zip(table.head[1:], row[1:], strict=True):
             if text := shown(cell):
                 yield title, section, name, shown(row[0]), column, text, *_numbers(cell)
+
+
+def _seconds(page: Page) -> Iterator[_Row]:
+    """Yields a line for each value of each second; its row is the trial, and its text the status of the trial."""
+    units: dict[str, str] = {}
+    for configuration, one in page.seconds():
+        unit = units.setdefault(one.metric, TableCell(0.0, unit_of(one.metric)).base)
+        place = page.title, "Every second", configuration, one.trial.id, one.metric
+        yield *place, one.trial.status.word, str(one.value), unit, "", "", "", str(one.t_s)
 
 
 def _numbers(cell: Content) -> Iterator[str]:
