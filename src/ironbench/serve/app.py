@@ -35,6 +35,7 @@ from ironbench.serve import (
     history_page,
     lab_page,
     measured,
+    metrics,
     new_page,
     notes,
     overview,
@@ -71,6 +72,10 @@ class Pages:
 
     def state(self, request: Request) -> Response:
         return PlainTextResponse(overview.state(self.queue, self.running.seen()))
+
+    def metrics(self, request: Request) -> Response:
+        found = metrics.document(self.results, self.running.seen(at_once=True))
+        return Response(found.encode(errors="replace"), headers={"content-type": metrics.CONTENT_TYPE})
 
     def latest_answers(self, request: Request) -> Response:
         page = archive.page_of(request.query_params) if "page" in request.query_params else 0
@@ -292,6 +297,7 @@ class Pages:
         shown: dict[str, Page] = {
             "/": self.overview,
             "/state": self.state,
+            "/metrics": self.metrics,
             "/fragment/answers": self.latest_answers,
             "/fragment/answer/{lab}": self.answer,
             "/archive": self.archive,
