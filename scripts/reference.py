@@ -103,21 +103,8 @@ def _parameter(parameter: object, field: object) -> str:
 
 def other_programs() -> str:
     """The options of pgbench and sysbench with ours; the example commands are planned by tests/docs."""
-    from ironbench.cli.other_programs import PROGRAMS
+    from ironbench.cli.other_programs import programs
 
-    examples = {
-        "pgbench": """
-            pgbench -i -s 10 && pgbench -c 8 -j 2 -T 60 -M prepared -S
-            ironbench run select-only --with scale=10 --clients 8 --threads 2 --duration 60s --protocol prepared
-
-            pgbench -f transfer.sql@9 -f report.sql@1 -D scale=10 -c 8 -R 500 -P 5
-            ironbench run script transfer.sql@9 report.sql@1 -D scale=10 --clients 8 --rate 500 --progress 5
-            """,
-        "sysbench": """
-            sysbench transfer.lua --db-driver=mysql --threads=8 --time=60 --report-interval=1 run
-            ironbench run script transfer.sql --engine mariadb --clients 8 --duration 60s --progress 1
-            """,
-    }
     parts = [
         "# Options of pgbench and sysbench",
         "",
@@ -133,8 +120,8 @@ def other_programs() -> str:
         "for 5 s, and checks the results after each trial: these are not separate commands.",
         "",
     ]
-    for program in PROGRAMS:
-        parts += [f"## {program.name}", "", "```", textwrap.dedent(examples[program.name]).strip(), "```", ""]
+    for program in programs():
+        parts += [f"## {program.name}", "", "```", program.example.strip(), "```", ""]
         parts += [f"| {program.name} | `ironbench run` | remarks |", "|---|---|---|"]
         parts += map(_other_option, program.options)
         parts.append("")

@@ -7,7 +7,7 @@ import pytest
 import typer.main
 
 from ironbench import cli, workloads
-from ironbench.cli.other_programs import PROGRAMS
+from ironbench.cli.other_programs import programs
 
 ANSWERS = {
     "run tpcb-like -c 8": "-c is an option of pgbench; here: --clients 8",
@@ -68,7 +68,7 @@ def test_a_value_of_any_form_stays_one_short_word(
 def test_our_words_for_every_option_exist() -> None:
     command = typer.main.get_command(cli.program({"run"})).commands["run"]
     ours = {name: one for one in command.params for name in (*one.opts, *one.secondary_opts)}
-    for program in PROGRAMS:
+    for program in programs():
         for option in program.options:
             first, *others = shlex.split(option.words("7")) or [""]
             if first.startswith("-"):
@@ -84,7 +84,7 @@ def test_our_words_for_every_option_exist() -> None:
 
 
 def test_each_option_has_one_meaning_per_program() -> None:
-    for program in PROGRAMS:
+    for program in programs():
         names = [name for option in program.options for name in option.names]
         assert len(names) == len(set(names))
 
