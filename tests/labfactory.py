@@ -29,6 +29,17 @@ log = ["disk", "memory"]
 repeats = 10
 """
 SEED = 7
+FIELDS = {
+    "log": "layout.log",
+    "clients": "load.clients",
+    "memory": "system.memory",
+    "ideal": "system.ideal",
+    "engine": "system.engine",
+    "version": "system.bin",
+    "driver": "layout.data",
+    "data": "layout.data",
+}
+"""Factor → the field that it sets; further factors are settings."""
 
 
 def lab(
@@ -53,7 +64,10 @@ def lab(
         name="log",
         series="20261121T010000-log",
         question=question,
-        factors=tuple(Factor(name, tuple(levels)) for name, levels in factors.items()),
+        factors=tuple(
+            Factor(name, tuple(levels), ((FIELDS.get(name, f"system.set.{name}"),),) * len(levels))
+            for name, levels in factors.items()
+        ),
         design="full" if full else "one-at-a-time",
         setups=setups,
         baseline=baseline,

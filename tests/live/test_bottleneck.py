@@ -15,6 +15,7 @@ import own_server as pg
 import pytest
 from driven import driven
 
+from ironbench.model.lab import Configuration
 from ironbench.model.observer import SERVER_CPU
 from ironbench.model.system import Load
 from ironbench.report import wording
@@ -136,7 +137,7 @@ def test_a_waterfall_leads_to_what_was_changed(server: Server) -> None:
         session.query("select pg_reload_conf()")
         after.append(driven(session, CHANGE, load, block))
     others = [replace(one, cell=replace(one.cell, name="no delay")) for one in after]
-    found = waterfall(before, others, in_blocks=True)
+    found = waterfall((Configuration("delay"), before), (Configuration("no delay"), others), in_blocks=True)
     assert found is not None
     steps = {step.part: step for step in found.steps}
     assert min(steps.values(), key=lambda step: step.delta_s).part == "log flush"

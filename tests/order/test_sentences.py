@@ -69,6 +69,34 @@ def test_no_code_looks_for_words_in_a_sentence_of_ours() -> None:
     assert not found
 
 
+TAKING_APART = {"re", "fnmatch", "shlex", "string"}
+"""Modules that take texts apart."""
+OF_USERS = {"wording/terms.py": {"partition"}, "wording/comparison.py": {"partition"}}
+"""Where words depend on a text from the lab file: on the preposition that a value begins with, and on the section of a
+field."""
+
+
+def taking_apart(tree: ast.Module) -> Iterator[str]:
+    """Yields the modules and methods by which a module takes texts apart."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from (name.name for name in node.names if name.name in TAKING_APART)
+        elif isinstance(node, ast.ImportFrom) and node.module in TAKING_APART:
+            yield node.module
+        called = node.func if isinstance(node, ast.Call) and node.args else None
+        if isinstance(called, ast.Attribute) and called.attr in READING:
+            yield called.attr
+
+
+def test_words_are_made_from_facts_and_not_from_names() -> None:
+    """A wording that needs to know what a name is made of gets it as a fact, such as `Configuration.values`."""
+    report = SOURCE / "report"
+    found = {
+        str(path.relative_to(report)): set(taking_apart(parsed(path))) for path in (report / "wording").glob("*.py")
+    }
+    assert {path: how for path, how in found.items() if how} == OF_USERS
+
+
 SENTENCES = {"cause", "hint", "sentence", "text", "texts", "sentences", "error_text"}
 """Attributes and functions that are a sentence of ours, or return one."""
 SEARCHES = {"search", "match", "fullmatch", "findall", "finditer", "sub", "split"}

@@ -10,6 +10,7 @@ import pytest
 from factories import codes, record
 
 from ironbench import workloads
+from ironbench.model.lab import Configuration
 from ironbench.model.note import Note, note
 from ironbench.model.observer import CONCURRENCY, OTHER_PROGRAMS, SERVER_CPU
 from ironbench.model.record import RATE_NOT_KEPT, Budget, Status
@@ -194,7 +195,7 @@ def test_a_trial_that_lost_its_counts_of_the_run_queue_is_left_out_and_named() -
     assert (found.trials, found.share("CPU"), found.share("run queue")) == (2, pytest.approx(0.2), pytest.approx(0.6))
     assert note("waits-not-counted", trials=("the-lost-one",)) in found.warnings
     others = [replace(lost, block=1), *(replace(one, block=1) for one in whole)]
-    times = waterfall([*whole, lost], others, in_blocks=False)
+    times = waterfall((Configuration("a"), [*whole, lost]), (Configuration("b"), others), in_blocks=False)
     assert times is not None and not any(step.delta_s for step in times.steps)
 
 

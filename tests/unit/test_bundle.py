@@ -6,7 +6,7 @@ import hashlib
 import json
 import tomllib
 import zipfile
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -24,6 +24,7 @@ from ironbench.model.lab import Confirmation, Stage
 from ironbench.model.record import SCHEMA
 from ironbench.model.redact import redacted, redacted_toml
 from ironbench.model.search import ChosenLoad, MeasuredLoad
+from ironbench.plan import same_load
 from ironbench.records import Evidence, Store
 from ironbench.records.bundle import Reader
 from ironbench.records.export import export
@@ -83,9 +84,10 @@ def test_no_password_leaves(tmp_path: Path) -> None:
 CELLS = ("log=disk", "log=memory")
 
 
-def begun(directory: Path, source: str = "") -> LabDirectory:
+def begun(directory: Path, source: str = "", rates: Sequence[str] = ()) -> LabDirectory:
     """A lab with its records and a declared stage."""
     plan = replace(lab({"log": ("disk", "memory")}, blocks=6), source=source)
+    plan = same_load.extended(plan, rates, "lab.toml, measure.rates")
     found = LabDirectory(directory)
     machine = found.store.keep_shared("machines", MACHINE)
     found.begin(FrozenPlan(plan, machine, {}, {}))
@@ -111,6 +113,15 @@ def test_a_lab_arrives_with_its_plan(tmp_path: Path) -> None:
     (other / "plan.json").write_text("{}")
     with pytest.raises(InputError, match="contains another lab"):
         arrive(tmp_path / "lab.ibr", other)
+
+
+def test_a_lab_with_configurations_at_a_fixed_rate_arrives(tmp_path: Path) -> None:
+    here = begun(tmp_path / "here", rates=("50%", "70%"))
+    export(here.store, here.records(), tmp_path / "lab.ibr", here)
+    arrive(tmp_path / "lab.ibr", tmp_path / "there")
+    there = LabDirectory(tmp_path / "there").lab()
+    assert there.rated and there.rated == here.lab().rated
+    assert there.all_factors == here.lab().all_factors
 
 
 def test_what_a_search_chose_and_what_a_screen_goes_on_with_arrive_with_a_lab(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ import pytest
 from factories import record
 
 from ironbench.model.finding import Conclusion, Finding
-from ironbench.model.lab import Lab, Method, Stage
+from ironbench.model.lab import Configuration, Lab, Method, Stage
 from ironbench.model.note import note
 from ironbench.model.observer import PARTS
 from ironbench.model.record import Budget, Record
@@ -21,13 +21,17 @@ from ironbench.study.shares import waterfall
 from ironbench.study.verdict import Comparison, finding
 
 METHOD = Method((Stage(1, 8),), seed=1)
+DISK, MEMORY = Configuration("disk"), Configuration("memory")
 WOBBLE = (1.0, 1.004, 0.997, 1.006, 0.995, 1.001, 1.002, 0.998)
 
 
 def measured(speedup: float, metric: str = "throughput", **fields: object) -> Finding:
     better = "higher" if metric == "throughput" else "lower"
     pairs = [(block, 100.0 * speedup * wobble, 100.0) for block, wobble in enumerate(WOBBLE)]
-    return replace(finding(Comparison(metric, better, "ideal=log", "ideal=none", pairs), METHOD), **fields)  # type: ignore[arg-type]
+    return replace(
+        finding(Comparison(metric, better, Configuration("ideal=log"), Configuration("ideal=none"), pairs), METHOD),
+        **fields,
+    )  # type: ignore[arg-type]
 
 
 def spent(total_s: float = 0.008, **shares: float) -> TimeSpent:
@@ -68,7 +72,9 @@ def test_a_gain_on_both_sides_of_the_margin_is_not_judged() -> None:
 
 
 def test_without_a_block_nothing_was_measured() -> None:
-    empty = finding(Comparison("throughput", "higher", "ideal=log", "ideal=none", []), METHOD)
+    empty = finding(
+        Comparison("throughput", "higher", Configuration("ideal=log"), Configuration("ideal=none"), []), METHOD
+    )
     found = ceiling(empty, ["log"])
     assert math.isnan(found.speedup) and found.verdict is Verdict.NOT_MEASURED
     assert ceiling_sentence(found) and not unexplained(found)
@@ -262,7 +268,7 @@ def trial(block: int, log_ms: float, cpu_ms: float = 1.0) -> Record:
 def test_the_steps_of_a_waterfall_add_up_to_the_difference() -> None:
     before = [trial(block, 4.0 + 0.1 * block, 1.0) for block in range(6)]
     after = [trial(block, 0.5 + 0.1 * block, 1.2) for block in range(6)]
-    found = waterfall(before, after, in_blocks=True)
+    found = waterfall((DISK, before), (MEMORY, after), in_blocks=True)
     assert found is not None and found.method == note("t-intervals-of-differences", blocks=6)
     assert sum(step.delta_s for step in found.steps) == pytest.approx(found.after_s - found.before_s)
     steps = {step.part: step for step in found.steps}
@@ -282,7 +288,7 @@ def test_the_steps_of_a_waterfall_are_the_differences_of_the_cells(missing: int)
         for block, (log_ms, cpu_ms) in enumerate([(4.0, 1.0), (90.0, 2.0), (2.0, 3.0), (2.0, 2.0)])
     ]
     after = [trial(block, log_ms, 1.2) for block, log_ms in enumerate([0.5, 7.0, 0.1, 0.2])][missing:]
-    found = waterfall(before, after, in_blocks=True)
+    found = waterfall((DISK, before), (MEMORY, after), in_blocks=True)
     cells = [where_time_goes(records) for records in (before, after)]
     assert found is not None and (missing > 0) == (found.method.code == "welch-intervals")
     for step in found.steps:
@@ -294,7 +300,7 @@ def test_the_steps_of_a_waterfall_are_the_differences_of_the_cells(missing: int)
 def test_a_difference_that_wobbles_as_much_as_it_is_large_is_not_clear() -> None:
     before = [trial(block, 4.0) for block in range(6)]
     after = [trial(block, 4.0 + 0.5 * (-1) ** block) for block in range(6)]
-    found = waterfall(before, after, in_blocks=True)
+    found = waterfall((DISK, before), (MEMORY, after), in_blocks=True)
     assert found is not None and not any(step.clear for step in found.steps if step.part == "log flush")
     assert found.note.code == "no-clear-step"
 
@@ -302,10 +308,10 @@ def test_a_difference_that_wobbles_as_much_as_it_is_large_is_not_clear() -> None
 @pytest.mark.parametrize("blocks", [1, 2])
 def test_fewer_than_three_blocks_have_the_error_of_sampling_alone(blocks: int) -> None:
     before, after = ([trial(block, log_ms) for block in range(blocks)] for log_ms in (4.0, 1.0))
-    found = waterfall(before, after, in_blocks=True)
+    found = waterfall((DISK, before), (MEMORY, after), in_blocks=True)
     assert found is not None and found.method.code == "sampling-error"
     assert sum(step.delta_s for step in found.steps) == pytest.approx(found.after_s - found.before_s)
 
 
 def test_without_observed_backends_there_is_no_waterfall() -> None:
-    assert waterfall([record()], [trial(0, 1.0)], in_blocks=True) is None
+    assert waterfall((DISK, [record()]), (MEMORY, [trial(0, 1.0)]), in_blocks=True) is None

@@ -15,6 +15,7 @@ from labfactory import lab, studied, trials
 from ironbench.cli.compare import compare
 from ironbench.cli.explain import explain as verb
 from ironbench.errors import InputError
+from ironbench.model.lab import Configuration
 from ironbench.model.note import note
 from ironbench.model.record import Record
 from ironbench.model.system import Device, Layout, Partition, System
@@ -35,6 +36,7 @@ from ironbench.study.io_cause import Cause, cause
 
 pytest.importorskip("ironbench._core", reason="the core is not built")
 
+A, B = Configuration("a"), Configuration("b")
 CELLS = ("log=disk", "log=memory")
 LEVELS = ["throughput", "response time", "script", "transaction time", "wait class", "I/O", "configuration"]
 
@@ -60,7 +62,7 @@ def measured(blocks: int = 8) -> list[Record]:
 
 
 def explained(records: list[Record], in_blocks: bool = True) -> Explanation:
-    sides = [(name, [one for one in records if one.cell.name == name]) for name in CELLS]
+    sides = [(Configuration(name), [one for one in records if one.cell.name == name]) for name in CELLS]
     return explain(*sides, EMPTY, in_blocks=in_blocks)
 
 
@@ -118,7 +120,7 @@ def test_a_single_trial_has_no_interval() -> None:
 def test_where_nothing_below_the_response_time_was_measured_there_is_no_section() -> None:
     plain = [record(DISK, 8, 1000.0 + n, block=n) for n in range(3)]
     other = [record(MEMORY, 8, 900.0 + n, block=n, series="s2") for n in range(3)]
-    found = explain(("a", plain), ("b", other), EMPTY, in_blocks=False)
+    found = explain((A, plain), (B, other), EMPTY, in_blocks=False)
     assert not found.goes_down
     assert not section(found).shows_something
 
@@ -223,7 +225,7 @@ def test_writes_of_a_shared_device_are_held_against_work_that_can_have_caused_th
     """A backup writes to the disk while a read-only script runs, which is a property of neither system."""
     a = [record(DISK, 8, 1000.0 + n, block=n, metrics={f"device_write_bytes_per_s{ROLE}": 1e3}) for n in range(3)]
     b = [record(MEMORY, 8, 100.0 + n, block=n, metrics={f"device_write_bytes_per_s{ROLE}": 1e6}) for n in range(3)]
-    found = explain(("a", other_system(a, **counted)), ("b", other_system(b, **counted)), EMPTY, in_blocks=False)
+    found = explain((A, other_system(a, **counted)), (B, other_system(b, **counted)), EMPTY, in_blocks=False)
     assert any(one.metric.startswith("device_write_bytes") for one in found.io) is shown
 
 
@@ -233,7 +235,7 @@ def test_reads_of_a_shared_device_need_an_engine_that_read() -> None:
         return [record(system, 8, 100.0 + n, block=n, metrics=metrics) for n in range(3)]
 
     for asked, shown in ((1.0, False), (600.0, True)):
-        found = explain(("a", trials_of(DISK, asked)), ("b", trials_of(MEMORY, asked)), EMPTY, in_blocks=False)
+        found = explain((A, trials_of(DISK, asked)), (B, trials_of(MEMORY, asked)), EMPTY, in_blocks=False)
         assert any(one.metric.startswith("device_reads") for one in found.io) is shown
 
 
@@ -259,7 +261,7 @@ def test_io_of_a_shared_device_is_the_servers_only_if_its_own_counters_cover_the
 ) -> None:
     sides = [[record(system, 8, 1000.0 + n, block=n, metrics=one) for n in range(3)] for one in (more, less)]
     assert cause(sides, BYTES) is cause(sides[::-1], BYTES) is expected
-    found = {one.metric: one for one in explain(("a", sides[0]), ("b", sides[1]), EMPTY, in_blocks=False).io}
+    found = {one.metric: one for one in explain((A, sides[0]), (B, sides[1]), EMPTY, in_blocks=False).io}
     assert (BYTES in found) is (expected is not Cause.OTHERS)
     assert BYTES not in found or found[BYTES].whole_device is (expected is Cause.UNKNOWN)
 
@@ -269,7 +271,7 @@ def test_io_of_a_whole_device_comes_last_and_enters_no_headline() -> None:
     sides = [
         [record(DISK, 8, 1000.0 + n, block=n, metrics={BYTES: rate, **log}) for n in range(3)] for rate in (3e7, 1e5)
     ]
-    found = explain(("a", sides[0]), ("b", sides[1]), EMPTY, in_blocks=False)
+    found = explain((A, sides[0]), (B, sides[1]), EMPTY, in_blocks=False)
     assert [one.whole_device for one in found.io] == [False, True]
     alone = replace(found, io=found.io[1:])
     assert alone.io[0].clear and not any(point.name == "I/O:" for point in answer(alone, (), "").points)

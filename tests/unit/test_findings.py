@@ -33,8 +33,9 @@ def lab(
     stages = tuple(Stage(number, count) for number, count in enumerate(blocks, 1))
     trials = tuple(Trial(setup.cell, block, "lab") for block in range(sum(blocks)) for setup in setups)
     return Lab(
-        "log", "s", "Does the log hold it back?", (Factor("log", tuple(name[4:] for name in cells)),), "one-at-a-time",
-        setups, cells[0], tuple((name, cells[0]) for name in cells[1:]), Method(stages, 1, **method),  # type: ignore[arg-type]
+        "log", "s", "Does the log hold it back?",
+        (Factor("log", tuple(name[4:] for name in cells), (("layout.log",),) * len(cells)),), "one-at-a-time", setups,
+        cells[0], tuple((name, cells[0]) for name in cells[1:]), Method(stages, 1, **method),  # type: ignore[arg-type]
         tuple(claims), trials, "",
     )  # fmt: skip
 
@@ -81,7 +82,9 @@ def test_a_block_that_lacks_a_usable_trial_is_dropped_and_named(status: Status) 
     one = first(plan, found)
     assert one.blocks == 6
     assert 2 not in [block for block, _ in one.ratios]
-    why = note("cell-lost", cell="log=memory", status=status.value, causes=(text_note("the server died"),))
+    why = note(
+        "cell-lost", cell=plan.configuration("log=memory"), status=status.value, causes=(text_note("the server died"),)
+    )
     assert one.dropped == (note("block-dropped", block=3, why=(why,)),)
 
 
@@ -203,15 +206,15 @@ def claim(kind: str, *cells: str, low: float | None = None, high: float | None =
 )
 def test_a_claim_is_confirmed_refuted_or_undecided(claimed: Claim, verdict: ClaimVerdict) -> None:
     plan = lab(("log=disk", "log=memory", "log=ssd"), [claimed])
-    one = judged(plan.claims, findings(records(plan), plan, 1))[0]
+    one = judged(plan, findings(records(plan), plan, 1))[0]
     assert one.verdict is verdict, one.reasons
 
 
 def test_a_claim_without_enough_blocks_is_undecided() -> None:
     plan = lab(claims=[claim("ratio", "log=memory", "log=disk", low=1.1), claim("order", "log=memory", "log=disk")])
     found = [one for one in records(plan) if one.block < 5]
-    assert {one.verdict for one in judged(plan.claims, findings(found, plan, 1))} == {ClaimVerdict.UNDECIDED}
-    assert {one.verdict for one in judged(plan.claims, ())} == {ClaimVerdict.UNDECIDED}
+    assert {one.verdict for one in judged(plan, findings(found, plan, 1))} == {ClaimVerdict.UNDECIDED}
+    assert {one.verdict for one in judged(plan, ())} == {ClaimVerdict.UNDECIDED}
 
 
 def test_what_claims_are_about_is_declared_once() -> None:

@@ -24,7 +24,7 @@ from ironbench.lab import declare, schedule
 from ironbench.lab.gate import Policy, adds_blocks
 from ironbench.model.finding import Conclusion
 from ironbench.model.inside import ServerStatement, StatementPlan
-from ironbench.model.lab import VALUE, Claim, Method, Stage
+from ironbench.model.lab import VALUE, Claim, Configuration, Method, Stage
 from ironbench.model.note import FLAGGED, note, text_note
 from ironbench.model.record import Status
 from ironbench.printer import Printer
@@ -484,11 +484,11 @@ def simulated(ratio: float, seed: int, blocks: int = 12, spread: float = 0.03) -
         (block, ratio * 1000 * dice.lognormvariate(0, spread), 1000 * dice.lognormvariate(0, spread))
         for block in range(blocks)
     ]
-    one = Comparison("throughput", "higher", CELLS[1], CELLS[0], pairs)
+    one = Comparison("throughput", "higher", Configuration(CELLS[1]), Configuration(CELLS[0]), pairs)
     result = finding(one, Method((Stage(1, blocks),), 1))
     plan = lab({"version": ("16", "18")}, blocks=blocks)
     study = replace(EMPTY, lab=plan)
-    return judged(study, [Effect(result, Contrast(CELLS[1], CELLS[0]))], 0.05, "fail")
+    return judged(study, [Effect(result, Contrast(one.cell, one.baseline))], 0.05, "fail")
 
 
 EMPTY = studied(

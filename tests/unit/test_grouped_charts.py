@@ -1,5 +1,6 @@
 """Grouped bars: configurations of two factors by their values, and I/O latencies by role on emulated devices."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
@@ -8,12 +9,13 @@ from labfactory import lab, studied, trials
 
 from ironbench.model.record import Record
 from ironbench.model.system import Device, Partition
+from ironbench.report.charts.base import Chart
 from ironbench.report.charts.grouped import level_bars, level_queries
 from ironbench.report.document import report as report_of
 from ironbench.report.formats.png import svg as lab_svg
 from ironbench.report.sections import sections
 from ironbench.report.sections.devices import role_latency
-from ironbench.study.device_io import role_latencies
+from ironbench.study.device_io import RoleLatency, role_latencies
 from ironbench.study.study import Study, studies
 from ironbench.words import THIN
 
@@ -33,6 +35,11 @@ def emulated(system=DISK, mean_s: float = 0.004, reads_per_s: float = 100.0, **m
 def on_device(system, *roles: str):
     device = Device("hdd-10k", tuple(Partition(role, 1 << 30, f"/d/{role}") for role in roles), "ext4", "ram")
     return replace(system, layout=replace(system.layout, devices=(device,)))
+
+
+def charts_of(latencies: Sequence[RoleLatency]) -> list[Chart]:
+    (one,) = studies([record()])
+    return role_latency(replace(one, role_latencies=tuple(latencies)))
 
 
 def study(full: bool = True) -> Study:
@@ -84,7 +91,7 @@ def test_io_of_emulated_devices_is_timed_by_role_and_direction() -> None:
         ("ssd", "data read"),
         ("disk", "temp write"),
     ]
-    (chart,) = role_latency(found)
+    (chart,) = charts_of(found)
     plain = [cell.replace(THIN, " ") for cell in chart.table.texts[0]]
     assert plain == ["data read, disk", "5.00 ms", "4.00 to 6.00 ms", "15.0 ms", "100/s", "131 kB"]
     assert "temp write, disk: 20.0 ms" in chart.alt.replace(THIN, " ")
@@ -108,15 +115,13 @@ def test_flushes_of_a_log_are_told_beside_its_writes_for_commits_wait_for_them()
     own = replace(emulated(**log), system=on_device(DISK, "data", "log"))
     *_, flush = role_latencies([("disk", [own])])
     assert (flush.what, flush.mean_s.centre, flush.size_bytes) == ("log flush", 0.0085, None)
-    (chart,) = role_latency((flush,))
+    (chart,) = charts_of((flush,))
     assert "WAL flush, disk" in str(chart.table)
 
 
 def test_a_disk_beside_a_card_are_points_on_a_logarithmic_axis_for_a_bar_of_the_card_would_not_be_seen() -> None:
     def chart(slow_s: float):
-        return role_latency(
-            role_latencies([("disk", [emulated(mean_s=slow_s)]), ("card", [emulated(MEMORY, 0.0001)])])
-        )[0]
+        return charts_of(role_latencies([("disk", [emulated(mean_s=slow_s)]), ("card", [emulated(MEMORY, 0.0001)])]))[0]
 
     far, near = chart(0.01), chart(0.001)
     assert far.unit == "ms, logarithmic" and far.legend[0].mark == "circle"
@@ -129,13 +134,13 @@ def test_real_devices_whose_roles_cannot_be_told_apart_and_few_ios_are_left_out(
     layout = replace(emulated().system.layout, devices=())
     real = replace(passed_through(), system=replace(emulated().system, layout=layout))
     assert role_latencies([("disk", [real]), ("idle", [emulated(reads_per_s=0.1)])]) == ()
-    assert role_latency(()) == []
+    assert charts_of(()) == []
 
 
 def test_a_device_whose_requests_the_kernel_passes_through_is_told_without_what_its_process_counts() -> None:
     (one,) = role_latencies([("free", [passed_through()])])
     assert (one.what, one.mean_s.centre, one.p99_s) == ("data read", 0.004, None)
-    (chart,) = role_latency((one,))
+    (chart,) = charts_of((one,))
     cells = dict(zip(chart.table.head, chart.table.texts[0], strict=True))
     assert cells["mean incl. kernel queue"].replace(THIN, " ") == "4.00 ms"
     assert not any(letter.isdigit() for letter in cells["p99 excl. kernel queue"])

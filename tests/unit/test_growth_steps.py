@@ -35,16 +35,18 @@ def test_a_flat_curve_is_seldom_said_to_grow_however_many_steps_it_has(
     labs: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Ten steps at 5% each would find growth from the fewest clients in more than one in twenty of these labs."""
-    fit = growths(cells(flat(0)))[0].fit
+    fit = growths(PLAN, cells(flat(0)))[0].fit
     monkeypatch.setattr(growth, "_fit", lambda _: fit)  # steps are measured, whatever the fitted curve is
-    courses = [growths(cells(flat(seed)))[0].course for seed in range(labs)]
+    courses = [growths(PLAN, cells(flat(seed)))[0].course for seed in range(labs)]
     grown = sum(course is not None and course.first is not None for course in courses)
     assert all(course is not None for course in courses)
     assert grown <= labs * 0.05
 
 
 def test_a_step_is_sure_by_the_interval_that_is_shared_out_and_shows_its_own() -> None:
-    course = growths(cells(trials(PLAN, {s.cell.name: 1000.0 * s.cell.load.clients for s in PLAN.setups})))[0].course
+    course = growths(PLAN, cells(trials(PLAN, {s.cell.name: 1000.0 * s.cell.load.clients for s in PLAN.setups})))[
+        0
+    ].course
     assert course is not None and course.first is not None
     step = course.first
     assert (step.fewer, step.most) == (1, 16) and step.surely_grows
@@ -74,7 +76,7 @@ def test_trials_of_one_block_on_two_machines_are_no_pair() -> None:
         else one
         for one in records
     ]
-    whole, split = growths(cells(records))[0].last_step, growths(cells(moved))[0].last_step
+    whole, split = growths(PLAN, cells(records))[0].last_step, growths(PLAN, cells(moved))[0].last_step
     assert whole is not None and split is not None
     assert (whole.blocks, split.blocks) == (6, 5)
     assert split.ratio < 3

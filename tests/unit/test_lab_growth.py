@@ -14,7 +14,7 @@ LOG = {"log": ("disk", "memory")}
 def test_cells_that_differ_in_clients_alone_are_drawn_as_curves() -> None:
     plan = lab({"cache": ("warm", "cold"), "clients": ("1", "4", "8")}, blocks=6)
     study = studied(plan, trials(plan, {s.cell.name: 100.0 * s.cell.load.clients for s in plan.setups}))
-    assert [curve.name for curve in study.growths] == ["cache=warm", "cache=cold"]
+    assert [curve.name.name for curve in study.growths] == ["cache=warm", "cache=cold"]
     chart = next(chart for part in sections(study) for chart in part.charts if part.id == "growth")
     assert len(chart.specification["datasets"]["trials"]) == 36
     assert not studied(lab(LOG), []).growths
@@ -54,10 +54,10 @@ def test_an_answer_about_clients_begins_with_how_far_each_curve_grows_and_then_c
         plan, trials(plan, {s.cell.name: cells[s.cell.name][s.cell.load.clients] for s in plan.setups}, 0.02)
     )
     found = said(study)
-    assert found.startswith("At cache=warm, throughput grows from ")
-    assert "At cache=cold, throughput shows no certain growth beyond 1 client (" in found
+    assert found.startswith("With cache=warm, throughput grows from ")
+    assert "With cache=cold, throughput shows no certain growth beyond 1 client (" in found
     assert "; beyond that, it falls: at 8 it is 40% lower (" in found
-    assert found.index("At cache=cold") < found.index(" paired repeats") and "with more clients" not in found
+    assert found.index("With cache=cold") < found.index(" paired repeats") and "with more clients" not in found
 
 
 def test_too_few_blocks_or_numbers_of_clients_do_not_say_how_far_throughput_grows() -> None:

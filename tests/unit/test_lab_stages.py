@@ -40,7 +40,7 @@ def first_stage(plan: Lab, faster: float, p99: float, spread: float = 0.01) -> l
 
 
 def verdict(plan: Lab, records: list[Record], stage: int = 1) -> ClaimVerdict:
-    return judged(plan.claims, findings(records, plan, stage, others=()))[0].verdict
+    return judged(plan, findings(records, plan, stage, others=()))[0].verdict
 
 
 def test_a_verdict_does_not_end_a_lab_whose_claim_is_open() -> None:

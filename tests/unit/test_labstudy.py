@@ -278,8 +278,8 @@ def test_blocks_that_were_dropped_and_cells_that_were_skipped_are_among_the_caut
     rows = document.cautions(studied(plan, [dead, *records[1:]]))
     assert "WAL on ssd was not measured: no such directory" in rows
     assert (
-        f"Excluded from the comparison: block 1: {wording.terms.configuration(dead.cell.name)} failed (disk full)"
-        in rows
+        "Excluded from the comparison: block 1: "
+        f"{wording.terms.configuration(plan.configuration(dead.cell.name))} failed (disk full)" in rows
     )
 
 
@@ -308,11 +308,7 @@ def test_what_was_varied_is_among_the_differences(name: str) -> None:
 
 
 def test_a_comparison_is_named_by_what_differs() -> None:
-    levels = {
-        f"log={log} clients={clients}": {"log": log, "clients": clients}
-        for log in ("disk", "memory")
-        for clients in ("1", "8")
-    }
+    plan = lab({"log": ("disk", "memory"), "clients": ("1", "8")})
     pairs = [
         ("log=memory clients=1", "log=disk clients=1"),
         ("log=memory clients=8", "log=disk clients=8"),
@@ -320,8 +316,11 @@ def test_a_comparison_is_named_by_what_differs() -> None:
         ("x", "y"),
         ("small", "large"),
     ]
-    levels |= {name: {"cell": name} for name in ("small", "large")}
-    named = contrasts(levels, pairs)
+    own = [
+        replace(setup, cell=replace(setup.cell, name=name, levels={"cell": name}))
+        for setup, name in zip(plan.setups, ("small", "large"), strict=False)
+    ]
+    named = contrasts(replace(plan, setups=(*plan.setups, *own)), pairs)
     assert named[pairs[0]].name == "log=memory over log=disk, at clients=1"
     assert named[pairs[1]].name == "log=memory over log=disk, at clients=8"
     assert named[pairs[2]].name == "clients=8 over clients=1, at log=disk"
@@ -334,7 +333,7 @@ def test_where_the_time_goes_is_told_for_each_cell_and_from_one_to_the_other() -
     study = studied(plan, trials(plan, {"log=disk": 1000.0, "log=memory": 1900.0}, observed=True))
     assert "With WAL on disk, the bottleneck is WAL" in said(study)
     (found,) = study.waterfalls
-    assert (found.before, found.after) == ("log=disk", "log=memory")
+    assert (found.before, found.after) == tuple(map(plan.configuration, ("log=disk", "log=memory")))
     section = next(section for section in sections(study) if section.id == "time")
     assert [chart.id for chart in section.charts] == ["time", "waterfall-0"]
     steps = section.charts[1].specification["datasets"]["steps"]

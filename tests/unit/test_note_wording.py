@@ -15,6 +15,7 @@ from factories import record
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ironbench.model.lab import NOTHING_ELSE, Configuration, Factor
 from ironbench.model.note import Note, NoteRange, merged, note, text_note
 from ironbench.model.record import SUSPICIOUS, Status
 from ironbench.records import Evidence, Store
@@ -45,6 +46,8 @@ AT_RISK = (
     (("fsync", "off", "crash", "database"), ("sync", "0", "unheard-of", "other")),
 )
 GAPS = ((), ((1.0, 2.0),), ((1.0, 2.0), (3.0, 4.5)))
+WAL = Configuration("log=disk", ((Factor("log", ("disk",), (("layout.log",),)), "disk"),), emulated=True)
+OWN = Configuration("small, at night")
 INNER = note("samples-dropped", samples=40)
 OF_A_STUDY: dict[str, tuple[Any, ...]] = {
     "int": (0, 1, 36),
@@ -60,12 +63,16 @@ OF_A_STUDY: dict[str, tuple[Any, ...]] = {
     "Sequence[int]": ((1,), (20, 40)),
     "Sequence[float]": ((1.0,), (1.0, 2.0)),
     "Sequence[Sequence[float]]": (((0.99, 299),), ((0.5, 5), (0.999, 2995))),
-    "Sequence[tuple[str, int]]": ((("log=disk", 1),), (("log=disk", 1), ("log=memory", 2))),
+    "Sequence[tuple[str, int]]": ((("Sort", 1),), (("Sort", 1), ("Hash", 2))),
+    "Sequence[tuple[Configuration, int]]": (((WAL, 1),), ((WAL, 1), (OWN, 2))),
+    "Sequence[Configuration]": ((WAL, OWN), (OWN, WAL)),
+    "Configuration": (WAL, OWN),
+    "Configurations": (*STRINGS, WAL, (WAL, OWN)),
     "Sequence[tuple[str, float]]": ((("server", 0.4),), (("server", 0.4), ("steal", 0.1))),
-    "Sequence[tuple[str, str, str]]": ((), (("log=memory", "log=disk", ""), ("a", "b", "clients=8"))),
+    "Sequence[tuple[Configuration, Configuration, Configuration]]": ((), ((WAL, OWN, NOTHING_ELSE), (OWN, WAL, WAL))),
     "Bounds": ((31.2, 30.0, 33.0), (-0.02, -0.03, -0.01), (1e9, 2.5, None), (4.0, 1.0, 1e7)),
     "Bounds | None": (None, (31.2, 30.0, 33.0), (1e9, 2.5, None)),
-    "tuple[str, int, int] | None": (None, ("log=disk", 2, 6)),
+    "tuple[Configuration, int, int] | None": (None, (WAL, 2, 6)),
 }
 """Types of the values of notes about a whole study, which are never merged."""
 

@@ -272,7 +272,7 @@ def test_the_report_shows_both_sides_at_each_rate(lab: Lab) -> None:
     assert table.texts[0][:5] == ("50%", "500/s", "2.00\u202fms", "4.00\u202fms", "0.500x")
     assert "Response times at the same load" in lab_text.render([report_of(study)]).decode()
     assert [one["share"] for one in document(study)["same_loads"]] == [0.5, 0.7, 0.9]
-    assert not any("rate=" in effect.contrast.cell for effect in study.others)
+    assert not any("rate=" in effect.contrast.cell.name for effect in study.others)
     assert [cell.name for cell in study.cells] == ["log=disk", "log=memory"]
 
 
@@ -347,14 +347,14 @@ def test_a_side_that_fell_behind_is_named(lab: Lab) -> None:
     claims = tuple(Claim("?", "ratio", "response_time_p99_s", cells, None, most) for most in (0.001234, 1.0))
     study = studied(replace(lab, claims=claims), records)
     assert [one.verdict for one in study.claims] == [ClaimVerdict.REFUTED, ClaimVerdict.CONFIRMED]
-    behind = note("fell-behind", cell="log=disk rate=90%", trials=6, of=6)
+    behind = note("fell-behind", cell=lab.configuration("log=disk rate=90%"), trials=6, of=6)
     assert [one.reasons[1:] for one in study.claims] == [(behind,), (behind,)]
     seen = study.claims[0].reasons[0].values
     assert (seen["low"], seen["high"]) == pytest.approx((0.4992, 0.5008), abs=1e-4)
     ((_, table),) = same_load_tables(study.same_loads)
     rows = table.texts
     assert table.head[-1] == "caveat"
-    assert rows[2][-2:] == ("6", "log=disk did not sustain the rate in 6 of 6 trials")
+    assert rows[2][-2:] == ("6", "WAL on disk did not sustain the rate in 6 of 6 trials")
     assert rows[0][-1] == ""
 
 
@@ -371,5 +371,5 @@ def test_only_its_own_round_tells_which_side_fell_behind(lab: Lab) -> None:
     ]
     study = studied(twice, records)
     assert codes(*study.claims[0].reasons) == ["interval-against-range"]
-    behind = note("fell-behind", cell="log=disk rate=90%", trials=6, of=6)
+    behind = note("fell-behind", cell=lab.configuration("log=disk rate=90%"), trials=6, of=6)
     assert study.earlier[0].claims[0].reasons[-1] == behind

@@ -220,7 +220,7 @@ def test_a_lab_shows_no_percentile_of_too_few_and_says_so() -> None:
     decided = replace(plan, method=replace(plan.method, metric="response_time_p999_s"))
     (effect,) = studied(decided, few).effects
     assert not effect.finding.ratios
-    lacks = note("cell-of-too-few", cell="log=disk", units="transactions", needs=((0.999, 2995),))
+    lacks = note("cell-of-too-few", cell=plan.configuration("log=disk"), units="transactions", needs=((0.999, 2995),))
     assert lacks in effect.finding.dropped[0].values["why"]
     enough_of_them = trials(plan, {"log=disk": 2000.0, "log=memory": 3000.0})
     assert "percentiles-of-too-few" not in codes(*studied(plan, enough_of_them).warnings)

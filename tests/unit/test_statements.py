@@ -91,7 +91,8 @@ def test_the_walk_has_both_means_of_a_command_and_shows_where_its_text_is_cut() 
         means = {"index=with": FAST, "index=without": SLOW}[one.cell.name]
         long = replace(commands(means[one.block])[1], text=f"{ORDER} and {'x' * 80}")
         sides[one.cell.name].append(replace(one, statements=(long,)))
-    (row,) = [row for row in walk(explain(*sides.items(), Shelf(), in_blocks=True)).texts if row[0] == "command"]
+    explained = explain(*((plan.configuration(name), own) for name, own in sides.items()), Shelf(), in_blocks=True)
+    (row,) = [row for row in walk(explained).texts if row[0] == "command"]
     assert row[1].startswith(ORDER) and row[1].endswith("…") and len(row[1]) == 60
     assert [value.replace(THIN, " ") for value in row[2:4]] == ["2.50 ms", "25.0 ms"]
 

@@ -16,7 +16,7 @@ from labfactory import lab, trials
 
 from ironbench.lab.noise import FACTOR, SIDES, floors
 from ironbench.model.finding import Conclusion, Finding
-from ironbench.model.lab import Lab, Method, Stage
+from ironbench.model.lab import Configuration, Lab, Method, Stage
 from ironbench.model.note import note
 from ironbench.report import wording
 from ironbench.stats.multiplicity import corrected, divisors
@@ -34,7 +34,7 @@ pairs = st.lists(st.tuples(value, value), min_size=6, max_size=25).map(
 
 
 def told(found: list[tuple[int, float, float]], better: str = "higher", method: Method = SIX) -> Finding:
-    return finding(Comparison("throughput", better, "A", "B", found), method)
+    return finding(Comparison("throughput", better, Configuration("A"), Configuration("B"), found), method)
 
 
 def spread(centre: float, deviation: float, count: int = 6) -> list[tuple[int, float, float]]:
@@ -162,7 +162,11 @@ def test_blocks_without_any_spread_are_certain() -> None:
 
 
 def test_what_does_not_decide_carries_no_verdict() -> None:
-    one = finding(Comparison("response_time_p99_s", "lower", "A", "B", spread(2.0, 0.01)), SIX, decides=False)
+    one = finding(
+        Comparison("response_time_p99_s", "lower", Configuration("A"), Configuration("B"), spread(2.0, 0.01)),
+        SIX,
+        decides=False,
+    )
     assert (one.conclusion, one.p, one.decides, one.advice) == (Conclusion.CANNOT_TELL, None, False, None)
     assert one.low > 1
 
@@ -198,10 +202,15 @@ def test_the_page_about_verdicts_tells_what_the_code_says() -> None:
 def test_percentiles_that_are_rounded_alike_are_no_perfect_knowledge() -> None:
     """Six blocks with 10.0 ms and 10.1 ms each: one step of the histogram, and no variation."""
     metric, pairs = "response_time_p99_s", [(block, 10.01, 10.0) for block in range(6)]
-    same = finding(Comparison(metric, "lower", "A", "B", pairs), SIX)
+    same = finding(Comparison(metric, "lower", Configuration("A"), Configuration("B"), pairs), SIX)
     assert same.p == pytest.approx(1.0) and same.conclusion is not Conclusion.SLOWER
     assert same.low < 1.0 <= same.high
-    clear = finding(Comparison(metric, "lower", "A", "B", [(block, 10.5, 10.0) for block in range(6)]), SIX)
+    clear = finding(
+        Comparison(
+            metric, "lower", Configuration("A"), Configuration("B"), [(block, 10.5, 10.0) for block in range(6)]
+        ),
+        SIX,
+    )
     assert clear.conclusion is Conclusion.SLOWER and clear.p is not None and clear.p > 0
     assert clear.low < 1.05 < clear.high
 

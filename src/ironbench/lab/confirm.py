@@ -14,7 +14,7 @@ from pathlib import Path
 from ironbench.errors import in_a_file
 from ironbench.lab import size
 from ironbench.lab.build import Builder
-from ironbench.model.lab import SCREEN, Confirmation, Lab, Stage
+from ironbench.model.lab import CHANGES, SCREEN, Confirmation, Lab, Stage, named
 from ironbench.model.record import Record
 from ironbench.model.redact import redacted_toml
 from ironbench.model.secrets import Secrets
@@ -111,10 +111,10 @@ def _cells(declared: DeclaredLab, found: Screen) -> Iterator[tuple[str, dict[str
     base = {one.name: one.names[0] for one in declared.factors}
     for one in found.matter:
         for level in (*one.between, one.last):
-            yield f"{one.name}={level}", base | {one.name: level}
+            yield named({one.name: level}), base | {one.name: level}
     changed = {one.name: one.last for one in found.matter if one.changes}
     if len(changed) > 1:
-        yield " + ".join(f"{name}={level}" for name, level in changed.items()), base | changed
+        yield named(changed, CHANGES), base | changed
 
 
 def _declared_again(lab: Lab) -> DeclaredLab:

@@ -17,7 +17,7 @@ from ironbench.lab import metric_checks, screen_size, server_control, size
 from ironbench.lab.build import Builder, without_password
 from ironbench.lab.size import Planned, possible
 from ironbench.lab.slices import slice_plan
-from ironbench.model.lab import SCREEN, Claim, Factor, Lab, Method, Stage
+from ironbench.model.lab import SCREEN, Claim, Factor, Lab, Method, Stage, named
 from ironbench.model.secrets import Secrets
 from ironbench.model.system import Setup
 from ironbench.plan import blocks, claims, commands, design, labfile, same_load, screen, sweep, tags
@@ -184,7 +184,7 @@ def _require_every_run(declared: DeclaredLab, setups: Sequence[Setup], ways_out:
     """InputError: a run of the screen cannot be measured, or its load is not known in advance."""
     for setup in setups:
         if setup.skipped:
-            levels = design.named(setup.cell.levels)
+            levels = named(setup.cell.levels)
             way_out = ways_out[setup.cell.name] or "correct the value, or remove its factor"
             hint = f"a screen needs all of its runs: {way_out}"
             raise InputError(f"{declared.file}, vary", f"{setup.skipped} (with {levels})", hint)
@@ -248,7 +248,7 @@ def _method(declared: DeclaredLab) -> Method:
 
 def _factors(declared: DeclaredLab, cells: Sequence[DeclaredCell]) -> tuple[Factor, ...]:
     if declared.factors:
-        return tuple(Factor(factor.name, factor.names) for factor in declared.factors)
+        return tuple(Factor(factor.name, factor.names, factor.fields) for factor in declared.factors)
     return (Factor("cell", tuple(cell.name for cell in cells)),)
 
 

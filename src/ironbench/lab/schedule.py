@@ -259,7 +259,7 @@ def decided(lab: Lab, records: Sequence[Record], stage: int) -> bool:
     own = [record for record in records if look.first_stage <= record.stage <= look.last_stage]
     awaited = any(
         one.verdict is claims.ClaimVerdict.UNDECIDED and later.issuperset(one.claim.cells)
-        for one in claims.judged(lab.claims, found, own, look.level_alone)
+        for one in claims.judged(lab, found, own, look.level_alone)
     )
     return looks.decided(able, look.number, look.looks) and not awaited
 

@@ -19,7 +19,57 @@ class Factor:
 
     name: Name
     levels: Annotated[tuple[Name, ...], Meta(min_length=1)]
+    fields: tuple[tuple[Name, ...], ...] = ()
+    """For each value, the fields of the lab file that it sets, such as `layout.log`. Empty in labs of earlier versions.
+    """
 
+    @property
+    def all_fields(self) -> tuple[str, ...]:
+        """The fields that any of its values sets."""
+        return tuple(dict.fromkeys(field for fields in self.fields for field in fields))
+
+    @property
+    def field(self) -> str:
+        """The field that the factor is named after: `layout.log` if a factor `log` sets it. Empty if the name is the
+        author's own word."""
+        return next((one for one in self.all_fields if self.name in (one, one.rpartition(".")[2])), "")
+
+    def fields_of(self, level: str) -> tuple[str, ...]:
+        """Returns the fields that a value sets."""
+        return dict(zip(self.levels, self.fields, strict=False)).get(level, ())
+
+
+RATE_FACTOR = "rate"
+"""Name of the factor in which fixed-rate configurations differ from those that they repeat."""
+BASELINE = "baseline"
+"""Name of the baseline of a screen."""
+
+
+def named(levels: Mapping[str, str], joint: str = " ") -> str:
+    """Returns the name of a configuration that is made of factor values: `log=memory clients=8`."""
+    return joint.join(f"{factor}={level}" for factor, level in levels.items())
+
+
+@dataclass(frozen=True, slots=True)
+class Configuration:
+    """The name of a configuration, or of what several configurations have in common, and what it is made of."""
+
+    name: str
+    """As in records, commands and JSON documents: `log=memory clients=8`."""
+    values: tuple[tuple[Factor, str], ...] = ()
+    """Factors with their values, if the name is made of these. Empty for a name that is only known as text, such as one
+    from the lab file."""
+    emulated: bool = False
+    """Whether storage was emulated, which every mention must say."""
+
+    @property
+    def marked(self) -> str:
+        """The name, with a mark if storage was emulated."""
+        return f"{self.name} (emulated)" if self.emulated else self.name
+
+
+NOTHING_ELSE = Configuration("")
+"""What two configurations have in common, if a lab varies nothing else."""
 
 VALUE, RATE = "value", "rate"
 """Kinds of claims about one configuration."""
@@ -162,9 +212,38 @@ class Lab:
             raise KeyError(cell)
         return match
 
+    @property
+    def all_factors(self) -> tuple[Factor, ...]:
+        """The declared factors, and the rate of fixed-rate configurations."""
+        rates = dict.fromkeys(setup.cell.levels[RATE_FACTOR] for setup in self.rated)
+        return (
+            (*self.factors, Factor(RATE_FACTOR, tuple(rates), (("load.rate",),) * len(rates)))
+            if rates
+            else self.factors
+        )
+
+    def configuration(self, cell: str) -> Configuration:
+        """Returns a configuration by name. The name of no configuration of this lab is returned as text."""
+        levels = next((setup.cell.levels for setup in self.all_setups if setup.cell.name == cell), {})
+        if cell == named(levels):
+            return self.made_of(levels)
+        base = self.setup(self.baseline).cell.levels
+        changed = {factor: level for factor, level in levels.items() if base.get(factor) != level}
+        # The confirmation of a screen names only what differs from the baseline.
+        return Configuration(cell, self.made_of(changed).values if cell == named(changed, CHANGES) else ())
+
+    def made_of(self, levels: Mapping[str, str]) -> Configuration:
+        """Returns the name that is made of these factor values, which may be only some of a configuration's."""
+        known = {factor.name: factor for factor in self.all_factors}
+        return Configuration(named(levels), tuple((known[name], level) for name, level in levels.items()))
+
 
 SCREEN = "screen"
 """The design that first screens all factors in few runs, then compares the important factors in new blocks."""
+
+
+CHANGES = " + "
+"""Joins the values that make the name of a configuration of the confirmation."""
 
 
 @dataclass(frozen=True, slots=True)

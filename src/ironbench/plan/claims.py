@@ -8,13 +8,13 @@ from functools import partial
 
 from ironbench import catalogue
 from ironbench.errors import InputError, collected, nearest
-from ironbench.model.lab import VALUE, Claim, Lab
+from ironbench.model.lab import RATE_FACTOR, VALUE, Claim, Lab
 from ironbench.plan import design, rates, requirements, same_load
 from ironbench.plan.design import DeclaredCell
 from ironbench.plan.labfile import DeclaredLab
 
 _FORMS = "write `A over B: 1.00 to 1.10`, `order: A > B > C`, or `A (response_time_p99_s): at most 10ms`"
-_RATED = re.compile(rf"\s+{same_load.FACTOR}=(\S+)$")
+_RATED = re.compile(rf"\s+{RATE_FACTOR}=(\S+)$")
 _IN_PARENTHESES = r"\(([a-z][a-z0-9_]*(?:\{[^{}]*\})?)\)"
 _METRIC = re.compile(rf"\s*{_IN_PARENTHESES}\s*$")
 _ORDER = re.compile(rf"\s*order\s*(?:{_IN_PARENTHESES})?\s*:(.*)", re.DOTALL)
@@ -163,7 +163,7 @@ def refuse_unrated(claims: Sequence[Claim], lab: Lab, file: str) -> None:
     rate determines."""
     rated = {setup.cell.name: setup.of for setup in lab.rated}
     known = {setup.cell.name for setup in lab.all_setups}
-    skipped = tuple(f"{setup.cell.name} {same_load.FACTOR}=" for setup in lab.setups if setup.skipped)
+    skipped = tuple(f"{setup.cell.name} {RATE_FACTOR}=" for setup in lab.setups if setup.skipped)
     for number, claim in enumerate(claims):
         where = f"{file}, expect.claims[{number}]"
         unknown = [name for name in claim.cells if name not in known and not name.startswith(skipped)]
@@ -184,7 +184,7 @@ def refuse_unrated(claims: Sequence[Claim], lab: Lab, file: str) -> None:
             )
 
 
-_RATE = f"{same_load.FACTOR}=70%"
+_RATE = f"{RATE_FACTOR}=70%"
 _AS_ASKED = ("throughput", "scheduled_throughput", "transactions")
 
 
@@ -192,7 +192,7 @@ def _cell(text: str, where: str, declared: DeclaredLab, cells: Sequence[Declared
     """Returns the name from `named`, or that configuration at a percentage of the baseline's peak: `log=memory
     rate=70%`."""
     match = _RATED.search(text.strip())
-    if match is None or any(factor.name == same_load.FACTOR for factor in declared.factors):
+    if match is None or any(factor.name == RATE_FACTOR for factor in declared.factors):
         return named(text, where, declared, cells)
     share = rates.read(where, match[1])[1]
     assert share is not None

@@ -15,7 +15,7 @@ from ironbench.errors import InputError, nearest
 from ironbench.fields import check
 from ironbench.fields.check import Path
 from ironbench.fields.sections import CommandsSection, Sections
-from ironbench.model.lab import SCREEN
+from ironbench.model.lab import SCREEN, named
 from ironbench.plan import paths, screen
 from ironbench.plan.labfile import DeclaredLab
 from ironbench.plan.vary import VariedFactor
@@ -132,11 +132,6 @@ def _one_at_a_time(factors: Sequence[VariedFactor]) -> Iterator[dict[str, str]]:
 def _full(factors: Sequence[VariedFactor]) -> Iterator[dict[str, str]]:
     for levels in itertools.product(*(factor.names for factor in factors)):
         yield dict(zip((factor.name for factor in factors), levels, strict=True))
-
-
-def named(levels: Mapping[str, str]) -> str:
-    """Returns the name of a configuration without an explicit name."""
-    return " ".join(f"{factor}={level}" for factor, level in levels.items())
 
 
 def at(declared: DeclaredLab, levels: Mapping[str, str], name: str, own: Mapping[Path, Any] = {}) -> DeclaredCell:

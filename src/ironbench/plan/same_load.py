@@ -13,11 +13,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 from ironbench.errors import InputError
-from ironbench.model.lab import Lab
+from ironbench.model.lab import RATE_FACTOR, Lab
 from ironbench.model.system import Load, Setup
 from ironbench.plan import rates
 
-FACTOR = "rate"
 MOST_BLOCKS = 6
 """Maximum number of blocks, which is also the minimum for a verdict on the lab's own metric; more would cost more than
 the lab's question itself."""
@@ -83,7 +82,7 @@ def in_blocks(blocks: int) -> int:
 
 def name_at(cell: str, share: float) -> str:
     """Returns the name of a fixed-rate configuration, as if the lab varied the rate: `log=memory rate=50%`."""
-    return f"{cell} {FACTOR}={_level(share)}"
+    return f"{cell} {RATE_FACTOR}={_level(share)}"
 
 
 def _level(share: float) -> str:
@@ -92,7 +91,7 @@ def _level(share: float) -> str:
 
 def _at(setup: Setup, share: float) -> Setup:
     load = replace(setup.cell.load, rate_share=share)
-    levels = {**setup.cell.levels, FACTOR: _level(share)}
+    levels = {**setup.cell.levels, RATE_FACTOR: _level(share)}
     cell = replace(setup.cell, name=name_at(setup.cell.name, share), load=load, levels=levels)
     return replace(setup, cell=cell, of=setup.cell.name)
 

@@ -12,13 +12,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 
 from ironbench.errors import InputError, collected
-from ironbench.model.lab import Stage
+from ironbench.model.lab import BASELINE, Stage
 from ironbench.model.purpose import Purpose
 from ironbench.model.system import Cell, Trial
 from ironbench.plan.labfile import DeclaredLab
 from ironbench.words import counted
 
-BASELINE = "baseline"
 LEAST_FREEDOM = 8
 """Minimum degrees of freedom of the error: with fewer, an effect must be 1.5 times as large to be significant."""
 USUAL_BLOCKS = 3

@@ -39,6 +39,11 @@ class VariedFactor:
     def names(self) -> tuple[str, ...]:
         return tuple(level.name for level in self.levels)
 
+    @property
+    def fields(self) -> tuple[tuple[str, ...], ...]:
+        """For each value, the fields that it sets, as written in lab files."""
+        return tuple(tuple(map(check.text, level.changes)) for level in self.levels)
+
     def level(self, name: str) -> Level:
         """Returns a value by name; raises KeyError."""
         return {level.name: level for level in self.levels}[name]

@@ -182,7 +182,7 @@ def _holds_together(lab: Lab) -> None:
     for what, (names, there) in named.items():
         if unknown := next((name for name in names if name not in there), None):
             raise ValueError(f"{what} names the configuration {unknown!r}, which is not in the lab")
-    levels = {factor.name: factor.levels for factor in lab.factors}
+    levels = {factor.name: factor.levels for factor in lab.all_factors}
     for setup in lab.all_setups:
         for factor, level in setup.cell.levels.items():
             if level not in levels.get(factor, ()):

@@ -112,9 +112,9 @@ def comparison(effect: Effect, metric_named: bool = False) -> AnswerPoint:
 
 def _comparison(effect: Effect, metric_named: bool) -> AnswerPoint:
     finding, contrast = effect.finding, effect.contrast
-    cell, baseline = (wording.terms.configuration(name) for name in (contrast.cell, contrast.baseline))
+    cell, baseline = (wording.terms.configuration(side) for side in (contrast.cell, contrast.baseline))
     opening, metric = wording.terms.opening(contrast.cell), metric_words(finding.metric)
-    at = f"With {wording.terms.configuration(contrast.where)}, " if contrast.where else ""
+    at = f"With {wording.terms.configuration(contrast.where)}, " if contrast.where.values else ""
     opening = f"{at}{cell}" if at else opening
     sure = f"{confidence_interval(finding)}, {counted(finding.blocks, 'paired repeat')}"
     though = f", though {wording.text(finding.changed)}" if finding.changed else ""
@@ -237,7 +237,7 @@ def _course(curve: Growth, course: GrowthCourse, fit: Fit) -> Iterator[str]:
     """States the measured growth, without the fitted curve: its peak has no confidence interval."""
     means = {row.clients: quantity(row.measured, "1/s") for row in fit.residuals}
     enough, step = counted(course.enough, "client"), course.first
-    text = "throughput " if curve.name == ALL else f"At {curve.name}, throughput "
+    text = "throughput " if curve.name == ALL else f"With {wording.terms.configuration(curve.name)}, throughput "
     if step is None:
         text += f"shows no certain growth beyond {enough} ({means[course.enough]})"
     else:
@@ -266,10 +266,14 @@ def _interval(step: GrowthStep) -> str:
 def growth(study: Study) -> list[str]:
     """For curves with too few blocks for `courses`, says where throughput stops growing, within the measured range."""
     return [
-        f"{'With more clients' if curve.name == ALL else f'{curve.name} with more clients'}: {_peak(curve, curve.fit)}."
+        f"{_with_more_clients(curve)}: {_peak(curve, curve.fit)}."
         for curve in study.growths[:_CURVES]
         if curve.fit and not curve.course
     ]
+
+
+def _with_more_clients(curve: Growth) -> str:
+    return "With more clients" if curve.name == ALL else f"{wording.terms.opening(curve.name)} with more clients"
 
 
 def _peak(curve: Growth, fit: Fit) -> str:
@@ -296,17 +300,17 @@ def limit(study: Study) -> str:
     if spent is None:
         return ""
     words = limit_sentence(spent, study.ceilings)
-    return f"With {wording.terms.configuration(study.baseline)}, {words[:1].lower()}{words[1:]}"
+    return f"With {wording.terms.configuration(study.configuration(study.baseline))}, {words[:1].lower()}{words[1:]}"
 
 
 def failures(study: Study) -> str:
     """Names configurations with failed transactions and their share: throughput counts successful transactions only."""
-    lost = [(cell.name, share) for cell in study.cells if (share := failed_share(cell.usable))]
+    lost = [(cell.configuration, share) for cell in study.cells if (share := failed_share(cell.usable))]
     if not lost:
         return ""
     units, shares = (
         study.counts[1],
-        ", ".join(f"{failed_percent(share)} with {wording.terms.configuration(name)}" for name, share in lost),
+        ", ".join(f"{failed_percent(share)} with {wording.terms.configuration(cell)}" for cell, share in lost),
     )
     return f"Failed {units}: {shares}. Throughput counts only those that succeeded."
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from ironbench.model.lab import Configuration
 from ironbench.model.note import Note
 from ironbench.model.record import SCHEMA, Record
 from ironbench.model.sample import sampled
@@ -63,9 +64,12 @@ def run_fields(records: Sequence[Record], store: Store) -> dict[str, Any]:
 
 
 def plain_value(value: Any) -> Any:
-    """Converts a value for JSON: dataclasses to dicts, notes with their sentence, records to their ids."""
+    """Converts a value for JSON: dataclasses to dicts, notes with their sentence, configurations and records to their
+    names."""
     if isinstance(value, Record):
         return value.id
+    if isinstance(value, Configuration):
+        return value.marked
     if isinstance(value, Note):
         return {"code": value.code, "values": plain_value(value.values), "text": wording.text(value)}
     if isinstance(value, dict):

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from ironbench import units
 from ironbench.model.finding import LEAST_BLOCKS_SHOWN
+from ironbench.model.lab import NOTHING_ELSE, Configuration
 from ironbench.model.observer import CONCURRENCY
 from ironbench.report import wording
 from ironbench.report.facts import fact
@@ -71,15 +72,15 @@ def _range(gain: Gain) -> str:
     return f"{high}x the" if low == high else f"{low}x to {high}x the"
 
 
-def ceiling_sentence(one: Ceiling, where: str = "") -> str:
+def ceiling_sentence(one: Ceiling, where: Configuration = NOTHING_ELSE) -> str:
     """States the gain with its interval, other settings that changed, what follows, and whether a disk can speed up
     reads.
 
-    `where`: the levels of other factors at which it was measured.
+    `where`: the values of other factors at which it was measured.
     """
     if one.verdict is Verdict.NOT_MEASURED:
         return f"The cost of {names(one.parts)} was not measured."
-    at = f" at {wording.terms.configuration(where)}" if where else ""
+    at = f" at {wording.terms.configuration(where)}" if where.values else ""
     most = "" if one.low <= 1 or "client" in one.parts else " No real device can gain more."
     sentences = [
         f"With {free(one)}{at}, throughput is {_interval(one)}.{most}",

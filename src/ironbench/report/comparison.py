@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from ironbench import units
 from ironbench.errors import InputError
 from ironbench.model.described import LEADING
+from ironbench.model.lab import Configuration
 from ironbench.model.record import Record, Status
 from ironbench.records.labs import LabDirectory
 from ironbench.records.selection import NamedRecords
@@ -30,7 +31,7 @@ from ironbench.study.comparability import other_work
 from ironbench.study.compare import ComparedMetric, SystemComparison
 from ironbench.study.differences import facts, telling
 from ironbench.study.lead import require_one_system
-from ironbench.study.subjects import Subject, by_work, marked
+from ironbench.study.subjects import Subject, by_work, needs_mark
 from ironbench.words import counted
 
 if TYPE_CHECKING:
@@ -77,10 +78,16 @@ class NamedComparison:
 
         one, other = self.sides
         a, b = self.found.trials
-        names = marked(one.word, a), marked(other.word, b)
+        before, after = self._configuration(one, a), self._configuration(other, b)
         watched = observed_of(one.records), observed_of(other.records)
-        observed = ((names[0], watched[0]), (names[1], watched[1])) if self.pairs and all(watched) else None
-        return explain((names[0], a), (names[1], b), self.store, in_blocks=bool(self.pairs), observed=observed)
+        observed = ((before, watched[0]), (after, watched[1])) if self.pairs and all(watched) else None
+        return explain((before, a), (after, b), self.store, in_blocks=bool(self.pairs), observed=observed)
+
+    def _configuration(self, side: NamedRecords, records: Sequence[Record]) -> Configuration:
+        """Returns what the user named, under the name on the command line."""
+        lab = LabDirectory(side.store.directory).lab() if self.pairs else None
+        values = lab.configuration(side.cells[0]).values if lab else ()
+        return Configuration(side.word, values, needs_mark(side.word, records))
 
 
 def compare_named(of_a: NamedRecords, of_b: NamedRecords, different_work: bool = False) -> NamedComparison:

@@ -75,10 +75,10 @@ def report(study: Study, archive: Archive = EMPTY_ARCHIVE) -> Page:
 def _seconds(study: Study, archive: Archive) -> Iterator[tuple[str, SecondOfTrial]]:
     for part in study.parts:
         for one in every_second(part.subject.records, archive):
-            yield f"{part.name}, {wording.terms.label(one.trial.cell.name)}", one
+            yield f"{part.name}, {counted(one.trial.cell.load.clients, 'client')}", one
     for cell in study.cells:
         for one in every_second(cell.trials, archive):
-            yield wording.terms.label(cell.name), one
+            yield wording.terms.label(cell.configuration), one
 
 
 def title(study: Study) -> str:
@@ -174,7 +174,7 @@ def _of_effect(effect: Effect) -> Card:
     facts: tuple[tuple[str, Content], ...] = (
         ("compared", wording.terms.configuration(effect.contrast.cell)),
         ("baseline", wording.terms.configuration(effect.contrast.baseline)),
-        *([("with", wording.terms.configuration(effect.contrast.where))] if effect.contrast.where else []),
+        *([("with", wording.terms.configuration(effect.contrast.where))] if effect.contrast.where.values else []),
         (f"{confidence(finding.confidence)} CI", interval_cell(finding)),
         *([("drift", wording.text(finding.changed))] if finding.changed else []),
         ("blocks", count(finding.blocks)),
@@ -226,7 +226,10 @@ def cautions(study: Study) -> list[str]:
             systems_by_text.setdefault(text, []).append(part.name)
     everyone, all_words = len(study.parts), "all systems" if len(study.systems) > 1 else "all rates"
     return [
-        *(f"{wording.terms.configuration(name)} was not measured: {why}" for name, why in study.skipped),
+        *(
+            f"{wording.terms.configuration(study.configuration(name))} was not measured: {why}"
+            for name, why in study.skipped
+        ),
         *map(wording.text, study.left_out),
         *(f"Excluded from the comparison: {text}" for text in wording.texts(study.dropped)),
         *map(wording.text, study.warnings),

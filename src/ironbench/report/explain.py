@@ -80,7 +80,7 @@ def _both(one: Explanation) -> Table:
 
 def _differences(one: Explanation, everything: bool) -> tuple[tuple[str, Table], ...]:
     main, rest = (one.differences, ()) if everything else telling(one.differences)
-    head = ("fact", one.before, one.after)
+    head = ("fact", wording.terms.label(one.before), wording.terms.label(one.after))
     of_rest = Table(head, difference_rows(rest), words=True, counted=True)
     return (
         *with_rows(Table(head, difference_rows(main), words=True)),
@@ -98,7 +98,7 @@ def answer(one: Explanation, verdict: Sequence[AnswerPoint], doubt: str) -> Answ
             AnswerPoint("Nothing to compare: the two sides have no metric in common."), tuple(points), doubts=(doubt,)
         )
     first = one.throughput[0]
-    after, before = (wording.terms.configuration(name) for name in (one.after, one.before))
+    after, before = (wording.terms.configuration(side) for side in (one.after, one.before))
     difference = f"is {change(first.ratio, '')} with {after} {than(first.ratio)} with {before}"
     if first.ratio == 1:
         difference = f"does not differ between {before} and {after}"

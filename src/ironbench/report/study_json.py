@@ -60,7 +60,8 @@ def _lab(study: Study, lab: Lab, fields: dict[str, Any]) -> dict[str, Any]:
         ],
         "cells": [
             {
-                **{key: value for key, value in cell.items() if key not in ("setup", "metrics")},
+                "name": source.name,
+                **{key: value for key, value in cell.items() if key not in ("configuration", "setup", "metrics")},
                 "levels": source.setup.cell.levels,
                 "baseline": source.name == lab.baseline,
             }

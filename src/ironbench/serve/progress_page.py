@@ -152,13 +152,13 @@ def _needs(study: Any, stage: int) -> Table | None:
 def _chart(lab: Lab, records: Sequence[Record], known_steps: Steps) -> Chart | None:
     """Draws the confidence intervals after each block. `known_steps`: a cache of the findings by block."""
     from ironbench.report.charts.narrowing import narrowing
-    from ironbench.study.factors import Contrast
+    from ironbench.study.factors import contrasts
     from ironbench.study.findings import declared, findings
 
     stages = list(accumulate(stage.blocks for stage in lab.method.stages))
     last = max(record.block for record in records)
     wanted = [(cell, baseline) for cell, baseline, _ in declared(lab)][:_MOST_COMPARISONS]
-    steps: dict[Contrast, list[Any]] = {Contrast(cell, baseline): [] for cell, baseline in wanted}
+    steps: dict[tuple[str, str], list[Any]] = {pair: [] for pair in wanted}
     for block in range(max(0, last - _MOST_STEPS), last + 1):
         seen = [record for record in records if record.block <= block]
         stage = max((record.stage for record in seen), default=1)
@@ -166,10 +166,11 @@ def _chart(lab: Lab, records: Sequence[Record], known_steps: Steps) -> Chart | N
         if block not in known_steps or known_steps[block][0] != state:
             known_steps[block] = state, findings(seen, lab, stage, others=())
         for one in known_steps[block][1]:
-            known = steps.get(Contrast(one.cell, one.baseline))
+            known = steps.get((one.cell, one.baseline))
             if known is not None and one.ratios and (not known or one.blocks > known[-1].blocks):
                 known.append(one)
-    return narrowing({wording.terms.comparison(one): found for one, found in steps.items() if found}, stages)
+    names = contrasts(lab, wanted)
+    return narrowing({wording.terms.comparison(names[pair]): found for pair, found in steps.items() if found}, stages)
 
 
 def _strip(name: str, lab: Lab, records: Sequence[Record]) -> str:

@@ -10,7 +10,7 @@ from enum import StrEnum
 
 from ironbench import catalogue
 from ironbench.model.finding import Conclusion, Finding
-from ironbench.model.lab import Claim
+from ironbench.model.lab import Claim, Lab
 from ironbench.model.note import Note, note
 from ironbench.model.record import Record
 from ironbench.model.sample import lacking, sampled
@@ -45,20 +45,23 @@ class JudgedClaim:
 
 
 def judged(
-    claims: Sequence[Claim], findings: Sequence[Finding], records: Sequence[Record] = (), level: float = 0.05
+    lab: Lab, findings: Sequence[Finding], records: Sequence[Record] = (), level: float = 0.05
 ) -> tuple[JudgedClaim, ...]:
-    """Returns a verdict for each claim, in order. A claim about configurations that were not compared is undecided.
+    """Returns a verdict for each claim of the lab, in order. A claim about configurations that were not compared is
+    undecided.
 
     `records`: the round's records. `level`: alpha available to a two-sided test at this interim analysis.
     """
-    return tuple(_judged(claim, findings, records, level) for claim in claims)
+    return tuple(_judged(lab, claim, findings, records, level) for claim in lab.claims)
 
 
-def _judged(claim: Claim, findings: Sequence[Finding], records: Sequence[Record], level: float) -> JudgedClaim:
+def _judged(
+    lab: Lab, claim: Claim, findings: Sequence[Finding], records: Sequence[Record], level: float
+) -> JudgedClaim:
     if claim.kind == "ratio":
-        return _ratio(claim, findings)
+        return _ratio(lab, claim, findings)
     if claim.kind == "order":
-        return _order(claim, findings)
+        return _order(lab, claim, findings)
     return requirement(claim, [record for record in records if record.cell.name == claim.cells[0]], level)
 
 
@@ -142,12 +145,13 @@ def interval_over_trials(metric: str, records: Sequence[Record], level: float) -
     return low, high
 
 
-def _ratio(claim: Claim, findings: Sequence[Finding]) -> JudgedClaim:
+def _ratio(lab: Lab, claim: Claim, findings: Sequence[Finding]) -> JudgedClaim:
     """Confirms a ratio if the whole interval lies inside the claimed range, and refutes it if the interval lies
     outside."""
     match = _between(claim.cells[0], claim.cells[1], claim.metric, findings)
     if match is None:
-        return JudgedClaim(claim, ClaimVerdict.UNDECIDED, (note("not-compared", cells=claim.cells[:2]),))
+        cells = tuple(map(lab.configuration, claim.cells[:2]))
+        return JudgedClaim(claim, ClaimVerdict.UNDECIDED, (note("not-compared", cells=cells),))
     finding, low, high = match
     if finding.barred or finding.blocks < LEAST_BLOCKS:
         why = finding.barred or note("fewer-blocks", least=LEAST_BLOCKS)
@@ -168,15 +172,16 @@ def _ratio(claim: Claim, findings: Sequence[Finding]) -> JudgedClaim:
     return JudgedClaim(claim, verdict, (seen,))
 
 
-def _order(claim: Claim, findings: Sequence[Finding]) -> JudgedClaim:
+def _order(lab: Lab, claim: Claim, findings: Sequence[Finding]) -> JudgedClaim:
     """Confirms an order if each configuration is better than the next, and refutes it if one is worse or equivalent."""
     open_pairs, against = [], []
     for cell, following in zip(claim.cells, claim.cells[1:], strict=False):
         conclusion = _conclusion(cell, following, claim.metric, findings)
+        pair = {"cell": lab.configuration(cell), "following": lab.configuration(following)}
         if conclusion is Conclusion.CANNOT_TELL:
-            open_pairs.append(note("order-of-two", cell=cell, following=following, conclusion=conclusion.value))
+            open_pairs.append(note("order-of-two", **pair, conclusion=conclusion.value))
         elif conclusion is not Conclusion.FASTER:
-            against.append(note("order-of-two", cell=cell, following=following, conclusion=conclusion.value))
+            against.append(note("order-of-two", **pair, conclusion=conclusion.value))
     if against:
         return JudgedClaim(claim, ClaimVerdict.REFUTED, tuple(against))
     if open_pairs:

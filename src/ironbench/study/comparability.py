@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
+from ironbench.model.lab import Configuration
 from ironbench.model.note import FLAGGED, Note, merged, note
 from ironbench.model.own_data import OwnData
 from ironbench.model.record import Record, Status, machines_of
@@ -219,9 +220,9 @@ class Disturbance:
     code: str
     trials: int
     of: int
-    most: tuple[str, int, int] | None = None
-    """Most affected configuration: name, disturbed trials, all trials; None if all were affected about equally."""
-    least: tuple[str, int, int] | None = None
+    most: tuple[Configuration, int, int] | None = None
+    """Most affected configuration, disturbed trials, all trials; None if all were affected about equally."""
+    least: tuple[Configuration, int, int] | None = None
     """Least affected configuration, in the same form."""
 
     @property
@@ -229,12 +230,12 @@ class Disturbance:
         return note("trials-disturbed", by=self.code, trials=self.trials, of=self.of, most=self.most, least=self.least)
 
 
-def disturbances(cells: Iterable[tuple[str, Sequence[Record]]]) -> tuple[Disturbance, ...]:
-    """Returns every kind of disturbance that affected a trial. `cells`: names with their comparable trials."""
-    known = [(name, records) for name, records in cells if records]
+def disturbances(cells: Iterable[tuple[Configuration, Sequence[Record]]]) -> tuple[Disturbance, ...]:
+    """Returns every kind of disturbance that affected a trial. `cells`: configurations with their comparable trials."""
+    known = [(cell, records) for cell, records in cells if records]
     results = []
     for code in DISTURBED:
-        counts = [(name, sum(record.warned(code) for record in records), len(records)) for name, records in known]
+        counts = [(cell, sum(record.warned(code) for record in records), len(records)) for cell, records in known]
         trials, of = sum(count for _, count, _ in counts), sum(all for _, _, all in counts)
         if trials:
             most, least = (end(counts, key=lambda one: one[1] / one[2]) for end in (max, min))

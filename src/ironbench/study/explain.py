@@ -16,6 +16,7 @@ from dataclasses import dataclass, replace
 
 from ironbench.catalogue import base_name, part_of
 from ironbench.model.finding import LEAST_BLOCKS_SHOWN, GroupRatio
+from ironbench.model.lab import Configuration
 from ironbench.model.purpose import Purpose
 from ironbench.model.record import Record
 from ironbench.model.sample import listed
@@ -25,7 +26,7 @@ from ironbench.study.differences import Difference, differences, facts
 from ironbench.study.inside import OtherPlan, other_plans, uses
 from ironbench.study.io_cause import Cause, cause
 from ironbench.study.queries import QueryRatio, queries
-from ironbench.study.shares import LEVEL, TimeDifference, Waterfall, half_width_of_difference, waterfall
+from ironbench.study.shares import LEVEL, Side, TimeDifference, Waterfall, half_width_of_difference, waterfall
 from ironbench.study.statements import StatementTimings, TimedCommand, sure, times
 from ironbench.study.subjects import leading
 
@@ -75,8 +76,8 @@ class ScriptShare(TimeDifference):
 class Explanation:
     """B compared with A, level by level. A level that was not measured is empty."""
 
-    before: str
-    after: str
+    before: Configuration
+    after: Configuration
     in_blocks: bool
     """Whether the trials are paired by block."""
     throughput: tuple[Measure, ...]
@@ -107,10 +108,6 @@ class Explanation:
         return bool(self.waterfall or self.scripts or self.statements or self.queries or self.io or self.plans)
 
 
-Side = tuple[str, Sequence[Record]]
-"""Name and comparable trials, at least one."""
-
-
 def observed_of(records: Sequence[Record]) -> list[Record]:
     """Returns trials measured with observers in addition to slices. They explain differences and enter no finding."""
     return [one for one in records if one.purpose == Purpose.OBSERVED and one.status.comparable]
@@ -125,11 +122,11 @@ def explain(
     sides with observers, if the other trials have none.
     """
     sides = (before[1], after[1])
-    groups = [before, after]
-    watched = groups if observed is None else [*observed]
-    seen, pair = [records for _, records in watched], in_blocks and observed is None
+    watched, pair = observed or (before, after), in_blocks and observed is None
+    groups, watched_groups = ([(one.name, records) for one, records in of] for of in ((before, after), watched))
+    seen = [records for _, records in watched]
     by_slices = observed is not None and not any(one.statements for side in sides for one in side)
-    timed = times(watched if by_slices else groups, archive, in_blocks=in_blocks and not by_slices)
+    timed = times(watched_groups if by_slices else groups, archive, in_blocks=in_blocks and not by_slices)
     by_query = queries(groups, in_blocks=in_blocks)
     ratios = by_query.subjects[1].ratios if by_query and len(by_query.subjects) > 1 else ()
     return Explanation(
@@ -141,9 +138,9 @@ def explain(
         scripts=_scripts(*sides, in_blocks),
         statements=tuple(_changed(timed) if by_slices else ((one, ratio) for _, one, ratio in sure(timed))),
         queries=tuple(sorted((one for one in ratios if one.clear), key=lambda one: -abs(math.log(one.ratio)))),
-        waterfall=waterfall(*seen, in_blocks=pair),
+        waterfall=waterfall(*watched, in_blocks=pair),
         io=_io(seen, pair),
-        plans=other_plans(uses(watched, archive)),
+        plans=other_plans(uses(watched_groups, archive)),
         differences=differences([facts(side[0], archive) for side in sides]),
         observed=observed is not None,
     )

@@ -10,15 +10,15 @@ interaction has no verdict; labs decide by their declared comparisons.
 from __future__ import annotations
 
 import itertools
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from ironbench.catalogue import part_of
 from ironbench.model.finding import GroupRatio
-from ironbench.model.lab import Factor, Lab
+from ironbench.model.lab import NOTHING_ELSE, Configuration, Factor, Lab
 from ironbench.model.record import Record
 from ironbench.model.sample import sampled
-from ironbench.plan.design import named as named_by
 from ironbench.records.progress import by_place
 from ironbench.stats.ratio import paired
 from ironbench.study.archive import Archive
@@ -108,51 +108,34 @@ def _beyond_first(one: Factor, other: Factor) -> Iterator[tuple[str, str]]:
 class Contrast:
     """A comparison in terms of factor values: `log=memory` against `log=disk`, where `clients=8`."""
 
-    cell: str
-    baseline: str
-    where: str = ""
+    cell: Configuration
+    baseline: Configuration
+    where: Configuration = NOTHING_ELSE
     """Values that both sides have in common, of factors that vary in the lab. At other values the ratio may differ."""
 
     @property
     def name(self) -> str:
         """Name of the comparison in one line."""
-        return f"{self.cell} over {self.baseline}" + (f", at {self.where}" if self.where else "")
+        at = f", at {self.where.name}" if self.where.values else ""
+        return f"{self.cell.marked} over {self.baseline.marked}{at}"
 
 
-def contrasts(
-    levels: Mapping[str, Mapping[str, str]], comparisons: Sequence[tuple[str, str]]
-) -> dict[tuple[str, str], Contrast]:
-    """Names each comparison by the values that differ.
-
-    `levels`: configuration name → factor → value. Configurations named in the lab file keep their names.
-    """
-    varying = {
-        factor
-        for name in levels
-        for factor, level in levels[name].items()
-        if any(factor in other and other[factor] != level for other in levels.values())
-    }
+def contrasts(lab: Lab, comparisons: Sequence[tuple[str, str]]) -> dict[tuple[str, str], Contrast]:
+    """Names each comparison by the values that differ. Configurations named in the lab file keep their names."""
+    measured = {value for setup in lab.all_setups for value in setup.cell.levels.items()}
+    levels = Counter(factor for factor, _ in measured)
     named: dict[tuple[str, str], Contrast] = {}
     for pair in comparisons:
-        contrast = _differing(levels.get(pair[0], {}), levels.get(pair[1], {}), *pair)
-        # The values of a configuration shown by name are part of that name or in the lab file.
-        shared = {} if pair == (contrast.cell, contrast.baseline) else _common(pair, levels)
-        where = " ".join(f"{factor}={level}" for factor, level in shared.items() if factor in varying)
-        named[pair] = Contrast(contrast.cell, contrast.baseline, where)
+        sides = [lab.configuration(name) for name in pair]
+        cell, baseline = ({factor.name: level for factor, level in side.values} for side in sides)
+        apart = [factor for factor in cell if cell[factor] != baseline.get(factor)]
+        if apart and cell.keys() == baseline.keys():
+            shared = {factor: level for factor, level in cell.items() if levels[factor] > 1 and factor not in apart}
+            sides = [lab.made_of({factor: side[factor] for factor in apart}) for side in (cell, baseline)]
+            named[pair] = Contrast(sides[0], sides[1], lab.made_of(shared))
+        else:
+            named[pair] = Contrast(sides[0], sides[1])
     return named
-
-
-def _differing(cell: Mapping[str, str], baseline: Mapping[str, str], name: str, other: str) -> Contrast:
-    factors = [factor for factor in cell if factor in baseline and cell[factor] != baseline[factor]]
-    named = any(named_by(levels) != called for levels, called in ((cell, name), (baseline, other)))
-    if not factors or named or cell.keys() != baseline.keys():
-        return Contrast(name, other)
-    return Contrast(*(" ".join(f"{factor}={side[factor]}" for factor in factors) for side in (cell, baseline)))
-
-
-def _common(pair: tuple[str, str], levels: Mapping[str, Mapping[str, str]]) -> dict[str, str]:
-    cell, baseline = (levels.get(name, {}) for name in pair)
-    return {factor: level for factor, level in cell.items() if baseline.get(factor) == level}
 
 
 _QUERY = "query_time_s{query="

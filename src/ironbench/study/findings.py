@@ -9,7 +9,7 @@ from dataclasses import asdict, replace
 
 from ironbench.catalogue import base_name, better, metrics
 from ironbench.model.finding import Finding, Noise
-from ironbench.model.lab import Lab, Method
+from ironbench.model.lab import Configuration, Lab, Method
 from ironbench.model.note import Note, note
 from ironbench.model.record import Record, Status, machine_of
 from ironbench.model.sample import lacking, resolution, sampled, unresolved
@@ -47,13 +47,13 @@ def findings(
     place = at(lab.method, look)
     seen = by_place(record for record in records if place.first_stage <= record.stage <= place.last_stage)
     left = {(trial.cell.name, trial.block) for trial in missing(lab.trials, records)}
-    family = [_compared(*one, seen, *_awaited(one[:2], lab, place, left)) for one in declared(lab)]
+    family = [_compared(lab, *one, seen, *_awaited(one[:2], lab, place, left)) for one in declared(lab)]
     results = _judged(family, lab, look)
-    done = {(one.cell, one.baseline, one.metric) for one in family}
+    done = {(one.cell.name, one.baseline.name, one.metric) for one in family}
     for cell, baseline in _possible(lab):
         for metric in others if others is not None else _directed(cell, baseline, seen):
             if (cell, baseline, metric) not in done:
-                one = _compared(cell, baseline, metric, seen)
+                one = _compared(lab, cell, baseline, metric, seen)
                 if one.pairs:
                     result = _finding(one, lab, look, decides=False)
                     results.append(replace(result, shares=_shares(one)))
@@ -78,7 +78,7 @@ def _at_the_same_load(lab: Lab, seen: Attempts, look: int) -> Iterator[Finding]:
     """
     for cell, baseline in lab.rated_comparisons:
         for metric in PERCENTILES:
-            one = _compared(cell, baseline, metric, seen)
+            one = _compared(lab, cell, baseline, metric, seen)
             if one.pairs:
                 yield _finding(one, lab, look, decides=False)
 
@@ -109,7 +109,7 @@ def _possible(lab: Lab) -> tuple[tuple[str, str], ...]:
 def _judged(family: Sequence[Comparison], lab: Lab, look: int) -> list[Finding]:
     """Applies Holm's correction over all comparisons, for differences and for equivalences, at each stage's alpha
     level."""
-    places = [at(method_of(lab, one.cell), look) for one in family]
+    places = [at(method_of(lab, one.cell.name), look) for one in family]
     results = [paired(one.ratios, resolution(one.metric)) if len(one.pairs) >= LEAST_BLOCKS else None for one in family]
     differ = [result.p_equal() if result else 1.0 for result in results]
     alike = [result.p_apart(lab.method.margin) if result else 1.0 for result in results]
@@ -146,7 +146,7 @@ def _finding(one: Comparison, lab: Lab, look: int, holm: Holm = ALONE, decides: 
         barred=note("suspect-cpu") if suspect and "cpu" in one.metric else None,
         change=ratio_change(one.pairs) if decides else None,
     )
-    return finding(comparison, method_of(lab, one.cell), look, holm, decides)
+    return finding(comparison, method_of(lab, one.cell.name), look, holm, decides)
 
 
 def _awaited(pair: Sequence[str], lab: Lab, place: InterimAnalysis, left: Collection[Place]) -> tuple[int, int]:
@@ -160,9 +160,10 @@ def _awaited(pair: Sequence[str], lab: Lab, place: InterimAnalysis, left: Collec
 
 
 def _compared(
-    cell: str, baseline: str, metric: str, seen: Attempts, unmeasured: int = 0, planned: int = 0
+    lab: Lab, cell: str, baseline: str, metric: str, seen: Attempts, unmeasured: int = 0, planned: int = 0
 ) -> Comparison:
     """Pairs the trials of both cells block by block; a block without a comparable trial of either is dropped."""
+    configurations = lab.configuration(cell), lab.configuration(baseline)
     pairs: list[tuple[int, float, float]] = []
     dropped: list[Note] = []
     sides: tuple[list[Record], list[Record]] = ([], [])
@@ -172,7 +173,7 @@ def _compared(
         why: list[Note] = []
         for side, name in enumerate((cell, baseline)):
             attempts = seen.get((name, block), ())
-            trial, cause = _usable(name, attempts, metric)
+            trial, cause = _usable(configurations[side], attempts, metric)
             trials.append(trial)
             lost[side] += trial is None and any(one.status is not Status.CUT_SHORT for one in attempts)
             why += [cause] if cause else []
@@ -195,8 +196,7 @@ def _compared(
     return Comparison(
         metric,
         better(metric),
-        cell,
-        baseline,
+        *configurations,
         tuple(pairs),
         dropped=tuple(dropped),
         lost=(lost[0], lost[1]),
@@ -210,7 +210,7 @@ def _dropped(block: int, *why: Note) -> Note:
     return note("block-dropped", block=block + 1, why=why)
 
 
-def _usable(cell: str, attempts: Sequence[Record], metric: str) -> tuple[Record | None, Note | None]:
+def _usable(cell: Configuration, attempts: Sequence[Record], metric: str) -> tuple[Record | None, Note | None]:
     """Returns the first comparable attempt, or the reason why there is none."""
     comparable = [record for record in attempts if record.status.comparable]
     if not attempts:

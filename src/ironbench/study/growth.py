@@ -9,6 +9,7 @@ from itertools import combinations
 import msgspec
 
 from ironbench.model.finding import GroupRatio
+from ironbench.model.lab import Configuration, Lab
 from ironbench.model.record import Record
 from ironbench.model.system import Setup
 from ironbench.stats.multiplicity import LEAST_BLOCKS, LEVEL
@@ -18,7 +19,7 @@ from ironbench.study.archive import EMPTY, Archive
 from ironbench.study.curve import CURVE_METRICS, metrics_of
 from ironbench.study.summarise import Summary
 
-ALL = "all cells"
+ALL = Configuration("all cells")
 _Values = dict[tuple[int, str], float]
 """(block, machine) → throughput. If a lab continues on another machine within a block, its trials there are not paired
 with earlier ones."""
@@ -67,8 +68,8 @@ class GrowthCourse:
 class Growth:
     """One growth curve."""
 
-    name: str
-    """The factor values by which it differs from the lab's other curves."""
+    name: Configuration
+    """The factor values by which it differs from the lab's other curves; `ALL` for the only curve."""
     trials: tuple[Record, ...]
     """Usable trials, ordered by number of clients."""
     summaries: Mapping[int, Mapping[str, Summary]]
@@ -92,7 +93,7 @@ class Growth:
         return fit is not None and step is not None and fit.peak_is_beyond and step.low > 1
 
 
-def growths(cells: Sequence[tuple[Setup, Sequence[Record]]], archive: Archive = EMPTY) -> tuple[Growth, ...]:
+def growths(lab: Lab, cells: Sequence[tuple[Setup, Sequence[Record]]], archive: Archive = EMPTY) -> tuple[Growth, ...]:
     """Returns curves with at least two numbers of clients, in declared order. `cells`: setups with their usable
     trials."""
     groups: dict[bytes, list[tuple[Setup, Sequence[Record]]]] = {}
@@ -102,8 +103,8 @@ def growths(cells: Sequence[tuple[Setup, Sequence[Record]]], archive: Archive = 
     common = [_common(group) for group in curves]
     growing = []
     for group, levels in zip(curves, common, strict=True):
-        apart = [factor for factor in levels if len({other.get(factor) for other in common}) > 1]
-        name = " ".join(f"{factor}={levels[factor]}" for factor in apart) or ALL
+        apart = {factor: levels[factor] for factor in levels if len({other.get(factor) for other in common}) > 1}
+        name = lab.made_of(apart) if apart else ALL
         trials = sorted((one for _, records in group for one in records), key=lambda one: one.cell.load.clients)
         fit = _fit(trials)
         steps = _steps(trials) if fit else {}

@@ -8,9 +8,9 @@ from dataclasses import asdict, replace
 from typing import TypeVar
 
 from ironbench.model.finding import Conclusion, Finding, Noise
-from ironbench.model.lab import Lab
+from ironbench.model.lab import Configuration, Lab
 from ironbench.model.note import FLAGGED, MISSING, Note, note
-from ironbench.model.record import CAN_LOSE_DATA, DUET, SLICES, TRIALS, Record, Status, machine_of
+from ironbench.model.record import CAN_LOSE_DATA, DUET, NOT_WHOLE, SLICES, TRIALS, Record, Status, machine_of
 from ironbench.model.sample import too_few
 from ironbench.model.system import Setup
 from ironbench.records import progress
@@ -39,13 +39,13 @@ from ironbench.study.study import CellResults, Effect, Round, Study, script_text
 from ironbench.study.subjects import (
     counted_in,
     machine_cores,
-    marked,
+    needs_mark,
     usable_cores,
 )
 from ironbench.study.versions import beside_version
 from ironbench.study.workers import by_worker
 
-_Subject = TypeVar("_Subject", str, Contrast)
+_Subject = TypeVar("_Subject", Configuration, Contrast)
 
 MOST_EXPLAINED = 4
 """Number of comparisons whose difference is explained in detail; further ones are skipped."""
@@ -66,6 +66,7 @@ def lab_study(
     machines. `derived`: workload → statement that must accompany its results. `look`: number of the last started stage;
     None for the last stage with records. `faults`: unreadable records and the reasons.
     """
+    records = [_with_configurations(lab, record) for record in records]
     screened = screen(lab, records)
     if screened is not None:
         lab, records = of_confirmation(lab, records)
@@ -80,7 +81,7 @@ def lab_study(
     of_its_round, place = _of_its_round(lab, stage, settled), at(lab.method, stage)
     judged_ids = {record.id for record in of_its_round}
     judgements = tuple(
-        _with_rates(one, of_its_round) for one in judged(lab.claims, results, of_its_round, place.level_alone)
+        _with_rates(lab, one, of_its_round) for one in judged(lab, results, of_its_round, place.level_alone)
     )
     measured = lab.possible
     cells = tuple(_measured(setup, lab, settled, archive, records) for setup in measured)
@@ -121,7 +122,7 @@ def lab_study(
         too_little_time=too_little_time(lab, place.first_stage, place.last_stage),
         look=stage,
         earlier=_earlier(lab, records, settled, stage),
-        growths=growths([(cell.setup, cell.usable) for cell in cells], archive),
+        growths=growths(lab, [(cell.setup, cell.usable) for cell in cells], archive),
         ceilings=found_ceilings,
         beside_version=beside_version(
             [(one.finding.cell, one.finding.baseline) for one in own],
@@ -145,7 +146,7 @@ def lab_study(
         differences=differences(known),
         shared=shared(known),
         disturbances=disturbances(
-            (cell.name, [record for record in cell.usable if record.id in judged_ids]) for cell in cells
+            (cell.configuration, [record for record in cell.usable if record.id in judged_ids]) for cell in cells
         ),
         dropped=tuple(dict.fromkeys(one for effect in own for one in effect.finding.dropped)),
         left_out=left_out(settled),
@@ -170,6 +171,19 @@ def lab_study(
     )
 
 
+def _with_configurations(lab: Lab, record: Record) -> Record:
+    """Returns the record with causes that contain configurations of the lab, of which records contain the names."""
+
+    def with_configuration(cause: Note) -> Note:
+        name = cause.values.get("system")
+        if cause.code != NOT_WHOLE or not isinstance(name, str):
+            return cause
+        return replace(cause, values={**cause.values, "system": lab.configuration(name)})
+
+    causes = tuple(map(with_configuration, record.causes))
+    return record if causes == record.causes else replace(record, causes=causes)
+
+
 def settling(records: Sequence[Record]) -> tuple[Record, ...]:
     """Selects one record for each configuration and block, in order of start.
 
@@ -192,7 +206,7 @@ def _earlier(lab: Lab, records: Sequence[Record], settled: Sequence[Record], sta
     for number, last in enumerate(earlier(lab.method, stage), 1):
         results, own = findings(records, lab, last, others=()), _of_its_round(lab, last, settled)
         level = at(lab.method, last).level_alone
-        judgements = tuple(_with_rates(one, own) for one in judged(lab.claims, results, own, level))
+        judgements = tuple(_with_rates(lab, one, own) for one in judged(lab, results, own, level))
         rounds.append(Round(number, tuple(_effects(lab, results, own)), judgements))
     return tuple(rounds)
 
@@ -208,19 +222,16 @@ def _observed(records: Sequence[Record]) -> dict[str, list[Record]]:
 def _explanations(
     effects: Sequence[Effect], cells: Sequence[CellResults], observed: Mapping[str, Sequence[Record]], archive: Archive
 ) -> tuple[Explanation, ...]:
-    usable = {cell.name: cell.usable for cell in cells}
-    pairs = [(effect.finding.baseline, effect.finding.cell) for effect in effects[:MOST_EXPLAINED]]
-    return tuple(
-        explain(
-            (a, usable[a]),
-            (b, usable[b]),
-            archive,
-            in_blocks=True,
-            observed=((a, observed[a]), (b, observed[b])) if {a, b} <= observed.keys() else None,
-        )
-        for a, b in pairs
-        if usable[a] and usable[b]
-    )
+    known = {cell.name: cell for cell in cells}
+    pairs = [(known[effect.finding.baseline], known[effect.finding.cell]) for effect in effects[:MOST_EXPLAINED]]
+    explained = []
+    for pair in pairs:
+        if all(cell.usable for cell in pair):
+            before, after = ((cell.configuration, cell.usable) for cell in pair)
+            seen = [(cell.configuration, observed[cell.name]) for cell in pair if cell.name in observed]
+            of_both = (seen[0], seen[1]) if len(seen) == 2 else None
+            explained.append(explain(before, after, archive, in_blocks=True, observed=of_both))
+    return tuple(explained)
 
 
 def of_two(lab: Lab, records: Sequence[Record], a: str, b: str, archive: Archive, look: int) -> Study:
@@ -243,9 +254,9 @@ def of_two(lab: Lab, records: Sequence[Record], a: str, b: str, archive: Archive
     )
 
 
-def _with_rates(one: JudgedClaim, records: Sequence[Record]) -> JudgedClaim:
+def _with_rates(lab: Lab, one: JudgedClaim, records: Sequence[Record]) -> JudgedClaim:
     """Adds the configurations that did not sustain the target rate to a claim's reasons."""
-    behind = fell_behind(one.claim.cells, records)
+    behind = fell_behind(lab, one.claim.cells, records)
     return replace(one, reasons=(*one.reasons, *behind)) if behind else one
 
 
@@ -262,7 +273,7 @@ def _measured(
     machine = archive.machine(machine_of(usable[0])) if usable else {}
     metrics = metrics_of(usable, None, archive if len(records) <= MOST_POOLED else EMPTY)
     return CellResults(
-        name,
+        lab.configuration(name),
         setup,
         sum(trial.cell.name == name for trial in lab.trials),
         trials,
@@ -291,7 +302,7 @@ def _effects(lab: Lab, findings: Sequence[Finding], records: Sequence[Record]) -
     """Returns effects in the order of the lab's comparisons, its own metric first."""
     order = {pair: place for place, pair in enumerate(lab.comparisons)}
     pairs = list(dict.fromkeys([*lab.comparisons, *((finding.cell, finding.baseline) for finding in findings)]))
-    names = contrasts({setup.cell.name: setup.cell.levels for setup in lab.all_setups}, pairs)
+    names = contrasts(lab, pairs)
     ranked = sorted(
         findings, key=lambda finding: (not finding.decides, order.get((finding.cell, finding.baseline), len(order)))
     )
@@ -301,7 +312,10 @@ def _effects(lab: Lab, findings: Sequence[Finding], records: Sequence[Record]) -
 def _effect(finding: Finding, contrast: Contrast, records: Sequence[Record]) -> Effect:
     """Builds an effect. Marks sides with emulated storage, and notes data that only one side can lose."""
     sides = [[one for one in records if one.cell.name == name] for name in (finding.cell, finding.baseline)]
-    cell, baseline = (marked(name, own) for name, own in zip((contrast.cell, contrast.baseline), sides, strict=True))
+    cell, baseline = (
+        replace(side, emulated=needs_mark(side.name, own))
+        for side, own in zip((contrast.cell, contrast.baseline), sides, strict=True)
+    )
     lost = [
         dict.fromkeys(one for record in own for one in record.warnings if one.code == CAN_LOSE_DATA) for own in sides
     ]
@@ -353,10 +367,10 @@ def _of_comparisons(compared: Sequence[Contrast], one: Note) -> Note:
 
 
 def _of_times(cells: Sequence[CellResults]) -> tuple[Note, ...]:
-    every = [(cell.name, one) for cell in cells if cell.time for one in cell.time.warnings]
+    every = [(cell.configuration, one) for cell in cells if cell.time for one in cell.time.warnings]
     return tuple(
-        one if len(names) == len(cells) else note("of-subjects", subjects=tuple(names), note=one)
-        for one, names in _by_note(every).items()
+        one if len(known) == len(cells) else note("of-subjects", subjects=tuple(known), note=one)
+        for one, known in _by_note(every).items()
     )
 
 
@@ -401,6 +415,6 @@ def compare_cells(lab: Lab, records: Sequence[Record], a: str, b: str, look: int
             for one in findings(records, undeclared, look)
             if one.metric not in claimed
         ]
-    names = contrasts({setup.cell.name: setup.cell.levels for setup in lab.setups}, [pair])
+    names = contrasts(lab, [pair])
     ranked = sorted(results, key=lambda finding: finding.metric != lab.method.metric)
     return tuple(_effect(finding, names[pair], records) for finding in ranked)

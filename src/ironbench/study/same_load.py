@@ -76,8 +76,7 @@ def same_loads(
     lab: Lab, findings: Sequence[Finding], records: Sequence[Record], archive: Archive
 ) -> tuple[SameLoad, ...]:
     """Builds every fixed-rate comparison that has a finding. `records`: one for each configuration and block."""
-    own = {setup.cell.name: setup.cell.levels for setup in lab.setups}
-    names = contrasts(own, list(lab.comparisons))
+    names = contrasts(lab, lab.comparisons)
     loads = []
     for cell, baseline in lab.rated_comparisons:
         of = tuple(
@@ -100,7 +99,7 @@ def same_loads(
     return tuple(loads)
 
 
-def fell_behind(cells: Sequence[str], records: Sequence[Record]) -> tuple[Note, ...]:
+def fell_behind(lab: Lab, cells: Sequence[str], records: Sequence[Record]) -> tuple[Note, ...]:
     """Notes the configurations that did not sustain their rate."""
     notes = []
     for cell in cells:
@@ -108,7 +107,7 @@ def fell_behind(cells: Sequence[str], records: Sequence[Record]) -> tuple[Note, 
             record.kept_rate is not False for record in records if record.cell.name == cell and record.status.comparable
         ]
         if not all(kept):
-            notes.append(note("fell-behind", cell=cell, trials=kept.count(False), of=len(kept)))
+            notes.append(note("fell-behind", cell=lab.configuration(cell), trials=kept.count(False), of=len(kept)))
     return tuple(notes)
 
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 
 from ironbench.model.finding import LEAST_BLOCKS_SHOWN
+from ironbench.model.lab import Configuration
 from ironbench.model.note import Note, note
 from ironbench.model.observer import PARTS
 from ironbench.model.record import Budget, Record
@@ -114,8 +115,8 @@ class ShareStep(TimeDifference):
 class Waterfall:
     """Client seconds per transaction, broken down from the first configuration to the second."""
 
-    before: str
-    after: str
+    before: Configuration
+    after: Configuration
     before_s: float
     after_s: float
     steps: tuple[ShareStep, ...]
@@ -134,20 +135,24 @@ class Waterfall:
         return note("largest-step", whole_s=whole_s, **step)
 
 
-def waterfall(before: Sequence[Record], after: Sequence[Record], *, in_blocks: bool) -> Waterfall | None:
+Side = tuple[Configuration, Sequence[Record]]
+"""A configuration, or a system known by its name, and its comparable trials, at least one."""
+
+
+def waterfall(before: Side, after: Side, *, in_blocks: bool) -> Waterfall | None:
     """Breaks down the difference between two configurations; None if backends were not observed in one of them.
 
     `in_blocks`: both are configurations of one lab, so trials of the same block are paired.
     """
-    a, b = (_by_trial(records, in_blocks) for records in (before, after))
-    spent = where_time_goes(before), where_time_goes(after)
+    a, b = (_by_trial(records, in_blocks) for _, records in (before, after))
+    spent = where_time_goes(before[1]), where_time_goes(after[1])
     if spent[0] is None or spent[1] is None:
         return None
     paired = in_blocks and a.keys() == b.keys()
     few = min(len(a), len(b)) < (LEAST_BLOCKS_SHOWN if in_blocks else 2)
     steps = tuple(_steps(spent[0], spent[1], a, b, paired, few))
     method = _method(a, b, in_blocks, paired, few)
-    return Waterfall(spent[0].cell, spent[1].cell, spent[0].total_s, spent[1].total_s, steps, method)
+    return Waterfall(before[0], after[0], spent[0].total_s, spent[1].total_s, steps, method)
 
 
 def _by_trial(records: Sequence[Record], in_blocks: bool) -> dict[int, dict[str, float]]:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from ironbench.model.lab import VALUE
+from ironbench.model.lab import VALUE, Configuration
 from ironbench.model.note import Note, note
 from ironbench.model.record import Record, machine_of
 from ironbench.records.work import work_name
@@ -88,6 +88,11 @@ class SubjectResults:
         return self.subject.name
 
     @property
+    def configuration(self) -> Configuration:
+        """The name of the system."""
+        return Configuration(self.name)
+
+    @property
     def metrics(self) -> dict[str, Summary]:
         """Metrics of the main trials; empty if there are none."""
         return self.curve.main.metrics if self.curve.main else {}
@@ -101,7 +106,7 @@ class SubjectResults:
 class CellResults:
     """A configuration of a lab and its results."""
 
-    name: str
+    configuration: Configuration
     setup: Setup
     planned: int
     """Number of planned trials."""
@@ -120,6 +125,10 @@ class CellResults:
     """Attempts that were replaced by a later one."""
     metrics: dict[str, Summary] = field(default_factory=dict)
     """Metrics over the comparable trials. Percentiles are over all transactions together."""
+
+    @property
+    def name(self) -> str:
+        return self.configuration.name
 
     @property
     def usable(self) -> tuple[Record, ...]:
@@ -291,6 +300,10 @@ class Study:
     def baseline(self) -> str:
         """Configuration that the lab compares others with."""
         return self.lab.baseline if self.lab else ""
+
+    def configuration(self, name: str) -> Configuration:
+        """Returns a configuration of the lab by name; for runs, the name of a system."""
+        return self.lab.configuration(name) if self.lab else Configuration(name)
 
     @property
     def complete(self) -> bool:

@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 
 from ironbench.model.described import Described
+from ironbench.model.lab import Configuration
 from ironbench.model.purpose import AUXILIARY
 from ironbench.model.record import (
     DUET,
@@ -114,9 +115,14 @@ def emulated(record: Record) -> bool:
     return record.warned(EMULATED) or bool(record.system.layout.devices)
 
 
+def needs_mark(name: str, records: Sequence[Record]) -> bool:
+    """Whether any of the trials used emulated storage, and the name does not say so already."""
+    return "emulated" not in name and any(map(emulated, records))
+
+
 def marked(name: str, records: Sequence[Record]) -> str:
     """Adds "(emulated)" to a system's name if any of its trials used emulated storage."""
-    return f"{name} (emulated)" if "emulated" not in name and any(map(emulated, records)) else name
+    return Configuration(name, emulated=needs_mark(name, records)).marked
 
 
 def _counting(records: Sequence[Record]) -> list[Record]:

@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ironbench.model.finding import NOT_AT_BOTH_ENDS, Conclusion, Finding
-from ironbench.model.lab import Method
+from ironbench.model.lab import Configuration, Method
 from ironbench.model.note import Note, note
 from ironbench.model.record import Record
 from ironbench.model.sample import resolution
@@ -39,8 +39,8 @@ class Comparison:
     metric: str
     better: str
     """`higher`, `lower` or `neither`."""
-    cell: str
-    baseline: str
+    cell: Configuration
+    baseline: Configuration
     pairs: Sequence[tuple[int, float, float]]
     """(block, configuration's value, baseline's value) of every complete block; all values positive."""
     warnings: Sequence[Note] = ()
@@ -103,8 +103,8 @@ def finding(one: Comparison, method: Method, look: int = 1, holm: Holm = ALONE, 
     p = holm.p if holm.p is not None else min(1.0, result.p_equal() * holm.comparisons)
     return Finding(
         metric=one.metric,
-        cell=one.cell,
-        baseline=one.baseline,
+        cell=one.cell.name,
+        baseline=one.baseline.name,
         ratios=ratios,
         ratio=result.ratio,
         low=low,
@@ -128,7 +128,7 @@ def finding(one: Comparison, method: Method, look: int = 1, holm: Holm = ALONE, 
 
 def _unequal_losses(one: Comparison) -> Note:
     sides = ((one.cell, one.lost[0]), (one.baseline, one.lost[1]))
-    return note("unequal-losses", lost=tuple((name, blocks) for name, blocks in sides if blocks))
+    return note("unequal-losses", lost=tuple((cell, blocks) for cell, blocks in sides if blocks))
 
 
 def advice(result: PairedRatios, better: str, margin: float, place: InterimAnalysis, comparisons: int = 1) -> Note:
@@ -219,8 +219,8 @@ def _nothing(one: Comparison, method: Method, place: InterimAnalysis, decides: b
     level = place.level(LEVEL, 2) or LEVEL
     return Finding(
         metric=one.metric,
-        cell=one.cell,
-        baseline=one.baseline,
+        cell=one.cell.name,
+        baseline=one.baseline.name,
         ratios=(),
         ratio=math.nan,
         low=0.0,

@@ -102,7 +102,7 @@ def _row(effect: Effect, domain: list[float], words: Sequence[str]) -> dict[str,
 def _short(contrast: Contrast) -> str:
     """Shortens a long name to its first side and the levels at which the two were compared."""
     name = terms.comparison(contrast)
-    where = f", with {terms.configuration(contrast.where)}" if contrast.where else ""
+    where = f", with {terms.configuration(contrast.where)}" if contrast.where.values else ""
     return name if len(name) <= _LONG else terms.configuration(contrast.cell) + where
 
 

@@ -38,7 +38,9 @@ def sections(study: Study) -> list[Section]:
 
 def _marked(section: Section, study: Study) -> Section:
     """Adds to every chart's title which systems are emulated: a picture may be shown without its page."""
-    shown: list[tuple[str, Sequence[Record]]] = [(configuration(cell.name), cell.usable) for cell in study.cells]
+    shown: list[tuple[str, Sequence[Record]]] = [
+        (configuration(cell.configuration), cell.usable) for cell in study.cells
+    ]
     shown += [(part.name, part.subject.usable) for part in study.parts]
     names = [name for name, records in shown if any(map(emulated, records))]
     if not names or not section.charts:

@@ -46,7 +46,7 @@ def of_parts(study: Study) -> list[Chart]:
 
 def of_cells(study: Study) -> list[Chart]:
     """Draws where the CPU time went; None if no trial measured it."""
-    budgets = {label(cell.name): _named(cell.budget) for cell in study.cells if cell.budget}
+    budgets = {label(cell.configuration): _named(cell.budget) for cell in study.cells if cell.budget}
     colours = {
         part: colour
         for part, colour in BUDGET.items()

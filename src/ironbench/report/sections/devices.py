@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -16,7 +16,7 @@ from ironbench.report.numbers import quantity
 from ironbench.report.page import Section
 from ironbench.report.waits import device_role
 from ironbench.report.wording.terms import label
-from ironbench.study.device_io import Distribution, ReadCost, RoleLatency
+from ironbench.study.device_io import Distribution
 from ironbench.study.study import Study
 from ironbench.study.summarise import Summary
 
@@ -26,15 +26,15 @@ PLACE = 1900
 def sections(study: Study) -> Iterator[Section]:
     title, lead = ("I/O of emulated devices", "") if study.lab else ("Devices", typical_trials(study))
     seconds = (replace(chart, depth=Depth.PAGE) for chart in devices(study))
-    yield Section("devices", title, lead, (*seconds, *role_latency(study.role_latencies)))
+    yield Section("devices", title, lead, (*seconds, *role_latency(study)))
     lead = f"All I/O of the emulated devices during the trials {wording.text(study.place)}, by role."
     yield Section(
         "device-io", "Distribution of I/O latency and size", lead, tuple(device_io(study)), depth=Depth.DOCUMENT
     )
-    yield Section("read-cost", "CPU cost of a read", _LEAD_READS, tables=(("", read_cost_table(study.read_costs)),))
+    yield Section("read-cost", "CPU cost of a read", _LEAD_READS, tables=(("", read_cost_table(study)),))
 
 
-def role_latency(latencies: Sequence[RoleLatency]) -> list[Chart]:
+def role_latency(study: Study) -> list[Chart]:
     """Draws the mean latencies as bars; nothing if no role has a separate emulated device."""
     return grouped_bars(
         Shown(
@@ -42,24 +42,24 @@ def role_latency(latencies: Sequence[RoleLatency]) -> list[Chart]:
             "I/O latency by role",
             "s",
             "Means over the measured window include time in the kernel's queue; the 99th percentile does not.",
-            _role_table(latencies),
+            _role_table(study),
             wide=True,
         ),
-        [Bar(device_role(one.what), label(one.name), one.mean_s) for one in latencies],
+        [Bar(device_role(one.what), label(study.configuration(one.name)), one.mean_s) for one in study.role_latencies],
     )
 
 
-def _role_table(latencies: Sequence[RoleLatency]) -> Table:
+def _role_table(study: Study) -> Table:
     rows = tuple(
         (
-            f"{device_role(one.what)}, {label(one.name)}",
+            f"{device_role(one.what)}, {label(study.configuration(one.name))}",
             centre(one.mean_s, "s"),
             spread(one.mean_s, "s"),
             centre(one.p99_s, "s"),
             centre(one.per_s, "1/s"),
             centre(one.size_bytes, "bytes"),
         )
-        for one in latencies
+        for one in study.role_latencies
     )
     head = ("I/O", "mean incl. kernel queue", "range", "p99 excl. kernel queue", "IOPS", "mean size")
     return Table(head, rows, numbers=True)
@@ -174,17 +174,17 @@ _LEAD_READS = (
 )
 
 
-def read_cost_table(costs: Sequence[ReadCost]) -> Table:
+def read_cost_table(study: Study) -> Table:
     rows = tuple(
         (
-            f"{label(one.name)} vs. {label(one.cached)}",
+            " vs. ".join(label(study.configuration(name)) for name in (one.name, one.cached)),
             count(one.reads.centre),
             centre(one.size_bytes, "bytes"),
             _cost(one.engine_s),
             _cost(one.whole_s),
             TableCell(one.engine_s.centre * 1e9 / one.size_bytes.centre, "s") if one.size_bytes.centre > 0 else ABSENT,
         )
-        for one in costs
+        for one in study.read_costs
     )
     head = (
         "from device vs. cached",

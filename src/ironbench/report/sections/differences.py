@@ -58,13 +58,13 @@ def balance(study: Study) -> Table:
     shown: dict[str, list[tuple[str, Content]]] = {}
     for name, machine in kinds:
         found = [next((e for e in side.balance if (e.name, e.machine) == (name, machine)), None) for side in sides]
-        those = ", ".join(label(side.name) for side, entry in zip(sides, found, strict=True) if entry)
+        those = ", ".join(label(side.configuration) for side, entry in zip(sides, found, strict=True) if entry)
         title = wording.text(name) if names.count(name) == 1 else f"{wording.text(name)} ({those})"
-        shown[title] = [(label(side.name), ratio_of(entry)) for side, entry in zip(sides, found, strict=True)]
+        shown[title] = [(label(side.configuration), ratio_of(entry)) for side, entry in zip(sides, found, strict=True)]
     if study.parts or len(sides) <= _SIDE_BY_SIDE:
         rows = [(name, *(words for _, words in values)) for name, values in shown.items()]
         head = wording.text(study.place) if study.parts else "ratio"
-        return Table((head, *(label(side.name) for side in sides)), tuple(rows), words=True)
+        return Table((head, *(label(side.configuration) for side in sides)), tuple(rows), words=True)
     rows = [(name, value, cells) for name in shown for value, cells in by_value(shown[name])]
     return Table(("ratio", "value", "configurations"), tuple(rows), words=True)
 
@@ -99,7 +99,8 @@ def between_cells(study: Study) -> Table:
     rows = []
     for row in study.differences:
         by_cell: list[tuple[str, Content]] = [
-            (label(cell.name), fact(row.name, value)) for cell, value in zip(study.cells, row.values, strict=True)
+            (label(cell.configuration), fact(row.name, value))
+            for cell, value in zip(study.cells, row.values, strict=True)
         ]
         rows += [(f"{row.room}: {fact_name(row.name)}", value, cells) for value, cells in by_value(by_cell)]
     return Table(("fact", "value", "configurations"), tuple(rows), words=True)

@@ -43,36 +43,42 @@ _TABLES = "As counted by the server over the measured window. Its counters lag b
 
 
 def sections(study: Study) -> Iterator[Section]:
-    subjects, observed = study.inside, f" {OBSERVED}" if study.observed else ""
-    sentences = tuple(_with_names((label(one.name), text) for one in subjects for text in wording.texts(one.notes)))
+    observed = f" {OBSERVED}" if study.observed else ""
+    sentences = tuple(
+        _with_names((_label(study, one.name), text) for one in study.inside for text in wording.texts(one.notes))
+    )
     yield Section(
         "server-statements",
         _placed("Statement cost in the server", study),
         _STATEMENTS + observed,
-        tuple(by_statement(subjects)),
-        (*side_by_side(subjects), *statement_tables(subjects)),
+        tuple(by_statement(study)),
+        (*side_by_side(study), *statement_tables(study)),
         sentences=sentences,
     )
     yield Section(
         "server-plans",
         "Query plans of the scripts",
         _PLANS + observed,
-        tables=(*plan_tables(study), *executed(subjects), *unplanned(subjects)),
+        tables=(*plan_tables(study), *executed(study), *unplanned(study)),
         sentences=tuple(plan_sentences(study)),
         texts=tuple(plan_texts(study)),
     )
     tables = _placed("Table and index usage", study)
-    yield Section("server-tables", tables, _TABLES + observed, tables=tuple(use_tables(subjects)))
-    yield Section("server-hides", "Not available from the server", tables=with_rows(missing(subjects)))
+    yield Section("server-tables", tables, _TABLES + observed, tables=tuple(use_tables(study)))
+    yield Section("server-hides", "Not available from the server", tables=with_rows(missing(study)))
+
+
+def _label(study: Study, name: str) -> str:
+    return label(study.configuration(name))
 
 
 def _placed(title: str, study: Study) -> str:
     return f"{title}, {wording.text(study.place)}" if study.parts else title
 
 
-def by_statement(subjects: Sequence[ServerUse]) -> list[Chart]:
+def by_statement(study: Study) -> list[Chart]:
     """Draws server time per transaction: a bar per system or configuration, a part per statement."""
-    known = [one for one in subjects if one.statements and one.counted.transactions]
+    known = [one for one in study.inside if one.statements and one.counted.transactions]
     if not known:
         return []
     totals: dict[str, float] = {}
@@ -91,7 +97,9 @@ def by_statement(subjects: Sequence[ServerUse]) -> list[Chart]:
         rest = max(0.0, one.counted.per_transaction(one.statements_s) - sum(spent.values()))
         parts = spent | ({_REST: rest} if rest > 0.005 * sum(spent.values()) else {})
         cells = {part: TableCell(time_s, "s") for part, time_s in parts.items()}
-        bars.append(RowBar(label(one.name), cells, TableCell(one.counted.per_transaction(one.statements_s), "s")))
+        bars.append(
+            RowBar(_label(study, one.name), cells, TableCell(one.counted.per_transaction(one.statements_s), "s"))
+        )
     if any(_REST in bar.parts for bar in bars):
         colours[_REST] = "@p4"
     rows: list[Row] = [(part, *(bar.parts.get(part, EMPTY) for bar in bars)) for part in colours]
@@ -121,15 +129,15 @@ def _labels(texts: Sequence[str]) -> dict[str, str]:
     return labels
 
 
-def statement_tables(subjects: Sequence[ServerUse]) -> Iterator[tuple[str, Table]]:
+def statement_tables(study: Study) -> Iterator[tuple[str, Table]]:
     head = (
         *("statement", "% of time", "calls", "mean", "% I/O", "rows", "rows examined", "read"),
         *("temp files", "temp tables", "WAL"),
     )
-    for one in subjects:
+    for one in study.inside:
         rows = tuple(_statement(one, statement) for statement in one.statements[:_SHOWN])
         if rows:
-            yield f"{label(one.name)} (rows and bytes per call)", _without_empty(head, rows)
+            yield f"{_label(study, one.name)} (rows and bytes per call)", _without_empty(head, rows)
 
 
 def _statement(use: ServerUse, one: ServerStatement) -> Row:
@@ -157,9 +165,9 @@ def _without_empty(head: Sequence[str], rows: Sequence[Row]) -> Table:
     return Table(tuple(head[at] for at in kept), tuple(tuple(row[at] for at in kept) for row in rows))
 
 
-def side_by_side(subjects: Sequence[ServerUse]) -> Iterator[tuple[str, Table]]:
+def side_by_side(study: Study) -> Iterator[tuple[str, Table]]:
     """Returns mean times of a statement in every system or configuration, and their ratios to the first."""
-    known = [one for one in subjects if one.statements]
+    known = [one for one in study.inside if one.statements]
     if not 1 < len(known) <= _SIDE_BY_SIDE:
         return
     means = [{own.text: own.time_s / own.calls for own in one.statements} for one in known]
@@ -177,17 +185,17 @@ def side_by_side(subjects: Sequence[ServerUse]) -> Iterator[tuple[str, Table]]:
             cells += [ABSENT if mean is None else TableCell(mean, "s"), ratio]
         rows.append((cut(text, _WIDTH), *cells))
     if rows:
-        name = f"Mean time per call, and ratio to {label(known[0].name)} (no verdict)"
-        more = (head for one in known[1:] for head in (label(one.name), "ratio"))
-        yield name, Table(("statement", label(known[0].name), *more), tuple(rows))
+        name = f"Mean time per call, and ratio to {_label(study, known[0].name)} (no verdict)"
+        more = (head for one in known[1:] for head in (_label(study, one.name), "ratio"))
+        yield name, Table(("statement", _label(study, known[0].name), *more), tuple(rows))
 
 
 def plan_tables(study: Study) -> Iterator[tuple[str, Table]]:
     rows = tuple(
         (
             cut(one.plan.statement, _WIDTH),
-            label(one.name),
-            f"{wording.text(one.words)} (compared with {label(one.baseline_name)})",
+            _label(study, one.name),
+            f"{wording.text(one.words)} (compared with {_label(study, one.baseline_name)})",
         )
         for one in study.other_plans
     )
@@ -202,13 +210,13 @@ def plan_sentences(study: Study) -> Iterator[str]:
     for one in known:
         if one.varied:
             of = counted(one.trials, "trial")
-            yield f"{label(one.name)}: at least one plan differed in {one.varied} of {of}."
+            yield f"{_label(study, one.name)}: at least one plan differed in {one.varied} of {of}."
 
 
-def executed(subjects: Sequence[ServerUse]) -> Iterator[tuple[str, Table]]:
+def executed(study: Study) -> Iterator[tuple[str, Table]]:
     """Returns the executed plans that the server wrote to its own log."""
     rows = []
-    for one in subjects:
+    for one in study.inside:
         asked = {(plan.script, plan.number): plan for plan in one.plans}
         for own in one.executed:
             before = asked.get((own.script, own.number))
@@ -217,16 +225,16 @@ def executed(subjects: Sequence[ServerUse]) -> Iterator[tuple[str, Table]]:
             if before is not None and not same:
                 words = wording.text(difference(Counter(own.steps), Counter(before.steps)))
             figures = (count(own.count), TableCell(own.slowest_s, "s"))
-            rows.append((cut(own.statement, _WIDTH), label(one.name), *figures, words))
+            rows.append((cut(own.statement, _WIDTH), _label(study, one.name), *figures, words))
     if rows:
         head = ("command", "where", "logged plans", "slowest", "plan of the slowest")
         yield "Executed plans (auto_explain)", Table(head, tuple(rows), words=True)
 
 
-def unplanned(subjects: Sequence[ServerUse]) -> Iterator[tuple[str, Table]]:
+def unplanned(study: Study) -> Iterator[tuple[str, Table]]:
     rows = (
-        (label(one.name), (cut(plan.statement, _WIDTH), plan.failed))
-        for one in subjects
+        (_label(study, one.name), (cut(plan.statement, _WIDTH), plan.failed))
+        for one in study.inside
         for plan in one.plans
         if plan.failed
     )
@@ -240,14 +248,14 @@ def plan_texts(study: Study) -> Iterator[tuple[str, str]]:
     known = [one for one in study.inside if any(plan.text for plan in one.plans)]
     if not known:
         return
-    yield f"Plans, {label(known[0].name)}", "\n\n".join(_plan(plan) for plan in known[0].plans if plan.text)
+    yield f"Plans, {_label(study, known[0].name)}", "\n\n".join(_plan(plan) for plan in known[0].plans if plan.text)
     for one in known:
         if slowest := [f"-- {own.script}, command {own.number}: {own.statement}\n{own.text}" for own in one.executed]:
-            yield f"Slowest executed plans, {label(one.name)}", "\n\n".join(slowest)
+            yield f"Slowest executed plans, {_label(study, one.name)}", "\n\n".join(slowest)
     for one in known[1:]:
         own = [_plan(other.plan) for other in study.other_plans if other.name == one.name]
         if own:
-            yield f"Plans that differ, {label(one.name)}", "\n\n".join(own)
+            yield f"Plans that differ, {_label(study, one.name)}", "\n\n".join(own)
 
 
 def _plan(plan: StatementPlan) -> str:
@@ -255,20 +263,20 @@ def _plan(plan: StatementPlan) -> str:
     return f"-- {plan.script}, command {plan.number}{for_any}: {plan.statement}\n{plan.text}"
 
 
-def use_tables(subjects: Sequence[ServerUse]) -> Iterator[tuple[str, Table]]:
+def use_tables(study: Study) -> Iterator[tuple[str, Table]]:
     time = "time per transaction"
     head = ("table", time, "sequential scans", "rows from scans", "index scans", "rows from indexes", "changed rows")
     more = ("HOT updates", "cache hits", "dead tuples before", "dead tuples after", "size", "growth", "vacuums")
     of_index = ("index", "table", time, "scans", "rows", "cache hits", "read")
-    for one in subjects:
+    for one in study.inside:
         if tables := [_table(one, own) for own in one.tables[:_SHOWN]]:
-            yield f"Tables, {label(one.name)}", _without_empty((*head, *more), tables)
+            yield f"Tables, {_label(study, one.name)}", _without_empty((*head, *more), tables)
         if indexes := [_index(one, own) for own in one.indexes[:_SHOWN]]:
-            yield f"Indexes, {label(one.name)}", _without_empty(of_index, indexes)
+            yield f"Indexes, {_label(study, one.name)}", _without_empty(of_index, indexes)
         if one.vacuums:
             rows = tuple((own.table, TableCell(own.share, "share"), ", ".join(own.phases)) for own in one.vacuums)
             yield (
-                f"Vacuum activity, {label(one.name)}",
+                f"Vacuum activity, {_label(study, one.name)}",
                 Table(("table", "% of time", "phases"), rows, words=True),
             )
 
@@ -318,8 +326,10 @@ def _hits(hit: float, read: float) -> TableCell | Missing:
     return TableCell(hit / (hit + read), "share") if hit + read else EMPTY
 
 
-def missing(subjects: Sequence[ServerUse]) -> Table:
-    reasons = ((label(one.name), (own.what, own.why, own.remedy)) for one in subjects for own in one.missing)
+def missing(study: Study) -> Table:
+    reasons = (
+        (_label(study, one.name), (own.what, own.why, own.remedy)) for one in study.inside for own in one.missing
+    )
     rows = [(*value, names) for value, names in by_value(reasons)]
     if all(names == EVERYWHERE for *_, names in rows):
         return Table(("missing", "reason", "how to enable it"), tuple(row[:3] for row in rows), words=True)

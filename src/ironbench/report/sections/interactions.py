@@ -9,7 +9,7 @@ from ironbench.report.cell import ABSENT, TableCell, count
 from ironbench.report.charts.base import Table
 from ironbench.report.findings import ratio_bounds
 from ironbench.report.page import Section, with_rows
-from ironbench.report.wording.terms import label
+from ironbench.report.wording.terms import value
 from ironbench.study.study import Study
 
 PLACE = 900
@@ -27,9 +27,10 @@ def sections(study: Study) -> Iterator[Section]:
 
 def together(study: Study) -> Table:
     """Returns a row for each pair of levels of a full design."""
+    factors = {factor.name: factor for factor in study.lab.factors} if study.lab else {}
     rows = tuple(
         (
-            " × ".join(label(f"{factor}={level}") for factor, level in one.levels.items()),
+            " × ".join(value(factors[factor], level) for factor, level in one.levels.items()),
             TableCell(one.ratio, "ratio"),
             ratio_bounds(one.low, one.high) if one.blocks >= LEAST_BLOCKS_SHOWN else ABSENT,
             count(one.blocks),

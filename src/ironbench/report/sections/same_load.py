@@ -232,7 +232,7 @@ def _behind(one: SameLoad) -> str:
     """Names the sides that did not sustain the rate."""
     names = [(one.contrast.cell, one.cell), (one.contrast.baseline, one.baseline)]
     texts = [
-        f"{name} did not sustain the rate in {side.behind} of {counted(side.trials, 'trial')}"
+        f"{terms.configuration(name)} did not sustain the rate in {side.behind} of {counted(side.trials, 'trial')}"
         for name, side in names
         if side.behind
     ]

@@ -50,15 +50,15 @@ def plan(study: Study) -> list[tuple[str, Table]]:
 
 
 def _changes(cells: Sequence[CellResults], baseline: str) -> dict[str, str]:
-    """Maps each configuration to its levels that the baseline does not have. Empty if names say enough; `run 5` of a
-    screen does not."""
+    """Maps each configuration to its values that the baseline does not have. Empty if all names are made of values;
+    `run 5` of a screen is not."""
     levels = {cell.name: cell.setup.cell.levels for cell in cells}
     first = levels.get(baseline, {})
     changed = {
         name: [f"{factor}={level}" for factor, level in own.items() if first.get(factor) != level]
         for name, own in levels.items()
     }
-    told = all(text in name for name, texts in changed.items() for text in texts)
+    told = all(cell.configuration.values or not changed[cell.name] for cell in cells)
     return {} if told else {name: ", ".join(texts) for name, texts in changed.items()}
 
 

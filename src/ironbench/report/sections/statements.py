@@ -33,9 +33,8 @@ _NO_VERDICT = "Each ratio has its own 95% CI and carries no verdict: with many r
 
 
 def sections(study: Study) -> Iterator[Section]:
-    subjects = study.timed
     title = f"Response time by statement, {wording.text(study.place)}" if study.parts else "Response time by statement"
-    tables = (*side_by_side(subjects), *((label(one.name), _table(one)) for one in subjects))
+    tables = (*side_by_side(study), *((label(study.configuration(one.name)), _table(one)) for one in study.timed))
     by_slices = any(record.statements for cell in study.cells for record in cell.usable)
     lead = f"{_LEAD} {OBSERVED}" if study.observed and not by_slices else _LEAD
     yield Section("statements", title, lead, tables=tables, sentences=tuple(sentences(study)), at_end=True)
@@ -47,19 +46,21 @@ def sentences(study: Study) -> Iterator[str]:
     names = [one.name for one in study.timed]
     every = [part.name for part in study.parts] or [cell.name for cell in study.cells if cell.usable]
     if untimed := [name for name in every if name not in names]:
-        yield f"Statements were not timed in {listed(list(map(label, untimed)))}: report_per_statement is off."
+        where = listed([label(study.configuration(name)) for name in untimed])
+        yield f"Statements were not timed in {where}: report_per_statement is off."
     apart = list(sure(study.timed))
     for name in dict.fromkeys(name for name, _, _ in apart):
         own = [f"{_title(one, 60)} {_ratio(ratio)}" for other, one, ratio in apart if other == name]
         more = f"; and {len(own) - _NAMED} more" if len(own) > _NAMED else ""
-        sides = f"{label(name)} relative to {label(names[0])}"
+        sides = " relative to ".join(label(study.configuration(one)) for one in (name, names[0]))
         yield f"Response times of {sides}: {'; '.join(own[:_NAMED])}{more}."
     if any(one is not None and one.ratio is not None for subject in study.timed for one in subject.statements):
         yield _NO_VERDICT
 
 
-def side_by_side(subjects: tuple[StatementTimings, ...]) -> Iterator[tuple[str, Table]]:
+def side_by_side(study: Study) -> Iterator[tuple[str, Table]]:
     """Returns the mean of each command everywhere, and its ratio to the first."""
+    subjects = study.timed
     if not 1 < len(subjects) <= _SIDE_BY_SIDE:
         return
     rows = []
@@ -67,7 +68,7 @@ def side_by_side(subjects: tuple[StatementTimings, ...]) -> Iterator[tuple[str, 
         first, *others = own
         figures = (cell for one in others for cell in (_mean(one), *_ratio_cells(one)))
         rows.append((_titles(own), _mean(first), *figures))
-    names = [label(one.name) for one in subjects]
+    names = [label(study.configuration(one.name)) for one in subjects]
     more = (head for name in names[1:] for head in (name, "ratio", "95% CI"))
     yield "Mean response time", Table(("statement", names[0], *more), tuple(rows))
     slow = [

@@ -36,7 +36,9 @@ def sections(study: Study) -> Iterator[Section]:
 
 
 def limits(study: Study) -> Table:
-    rows = tuple((label(cell.name), limit_sentence(cell.time, study.ceilings)) for cell in study.cells if cell.time)
+    rows = tuple(
+        (label(cell.configuration), limit_sentence(cell.time, study.ceilings)) for cell in study.cells if cell.time
+    )
     return Table(("configuration", "bottleneck"), rows, words=True)
 
 
@@ -56,7 +58,7 @@ COLOURS = dict(zip(map(wait_class, PARTS), _TOKENS, strict=True))
 
 def spent(study: Study) -> list[Chart]:
     """Draws seconds per transaction by part; nothing if backends were not observed."""
-    known = [(label(cell.name), cell.time) for cell in study.cells if cell.time]
+    known = [(label(cell.configuration), cell.time) for cell in study.cells if cell.time]
     if not known:
         return []
     suffix, factor = scale("s", [time.total_s for _, time in known])
@@ -101,7 +103,7 @@ def _table(study: Study) -> Table:
             figures = (TableCell(part.time_s, "s"), TableCell(part.share, "share"))
             rows.append(
                 (
-                    f"{label(cell.name)}: {wait_class(part.name)}",
+                    f"{label(cell.configuration)}: {wait_class(part.name)}",
                     *figures,
                     known if part.low < part.high else Missing("exact"),
                 )

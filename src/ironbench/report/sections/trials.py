@@ -85,9 +85,9 @@ def by_block(study: Study) -> list[Chart]:
         return []
     unit = unit_of(study.metric)
     suffix, factor = scale(unit, [cell.metric.high for cell in cells if cell.metric])
-    names = [label(cell.name) for cell in cells]
+    names = [label(cell.configuration) for cell in cells]
     data = [
-        {"system": label(cell.name), **_trial(cell, record, study.metric, factor, unit)}
+        {"system": label(cell.configuration), **_trial(cell, record, study.metric, factor, unit)}
         for cell in cells
         for record in cell.usable
         if study.metric in record.metrics and sampled(record, study.metric)
@@ -141,7 +141,7 @@ def _row(row: Row, factor: float) -> dict[str, Any]:
 def _trial(cell: CellResults, record: Record, metric: str, factor: float, unit: str) -> dict[str, Any]:
     value = record.metrics[metric]
     return {
-        "cell": label(cell.name),
+        "cell": label(cell.configuration),
         "value": value / factor,
         "text": quantity(value, unit),
         "block": record.block + 1,
@@ -168,7 +168,7 @@ def _colours(cells: Sequence[CellResults]) -> dict[str, Any]:
     """Returns the colours that configurations have elsewhere; a single colour if there are too many."""
     if len(cells) > _MOST_LINES:
         return {"value": "@s0"}
-    return {**base.colour([label(cell.name) for cell in cells]), "field": "cell"}
+    return {**base.colour([label(cell.configuration) for cell in cells]), "field": "cell"}
 
 
 def _points(count: int, x: dict[str, Any], colour: dict[str, Any], some_suspect: bool) -> list[dict[str, Any]]:
@@ -200,7 +200,7 @@ def _table(cells: Sequence[CellResults], metric: str) -> Table:
         suspect = sum(record.status is Status.SUSPECT for record in cell.usable)
         lines.append(
             (
-                label(cell.name),
+                label(cell.configuration),
                 count(cell.metric.n),
                 centre(cell.metric, unit),
                 spread(cell.metric, unit),
@@ -224,4 +224,4 @@ def _by_block_table(cells: Sequence[CellResults], metric: str) -> Table:
             for value in values
         ]
         lines.append((count(block + 1), *known))
-    return Table(("block", *(label(cell.name) for cell in cells)), tuple(lines))
+    return Table(("block", *(label(cell.configuration) for cell in cells)), tuple(lines))

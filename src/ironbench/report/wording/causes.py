@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from ironbench.model.record import ENGINE_DIED, NOT_BACK, NOT_WHOLE
 from ironbench.report.wording.registry import wording
-from ironbench.report.wording.terms import configuration
+from ironbench.report.wording.terms import Configurations, configurations
 from ironbench.report.wording.values import Strings, names, strings
 
 
@@ -66,10 +66,10 @@ def not_driven() -> str:
 
 
 @wording(NOT_WHOLE)
-def block_not_whole(system: Strings, error: Strings) -> str:
+def block_not_whole(system: Configurations, error: Strings) -> str:
     """block incomplete: WAL in memory: no space left on device"""
     why = f": {names(error)}" if strings(error) else " failed"
-    return f"block incomplete: {names([configuration(one) for one in strings(system)]) or 'another system'}{why}"
+    return f"block incomplete: {names(configurations(system)) or 'another system'}{why}"
 
 
 @wording("probe-connection-broke")

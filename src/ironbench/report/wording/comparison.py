@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ironbench import units
+from ironbench.model.lab import Configuration
 from ironbench.report.waits import wait_class
 from ironbench.report.wording.registry import wording
 from ironbench.report.wording.target import milliseconds
@@ -180,7 +181,7 @@ def _named(steps: Sequence[tuple[str, int]]) -> str:
 
 
 @wording("no-clear-step")
-def no_clear_step(before: str, after: str) -> str:
+def no_clear_step(before: Configuration, after: Configuration) -> str:
     """no wait class differs clearly between WAL on disk and WAL in memory"""
     return f"no wait class differs clearly between {configuration(before)} and {configuration(after)}"
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ironbench.model.finding import NOT_AT_BOTH_ENDS
+from ironbench.model.lab import Configuration
 from ironbench.model.note import Note
 from ironbench.model.record import DUET, SLICES
 from ironbench.report.wording import terms
@@ -102,7 +103,7 @@ def find_change() -> str:
 
 
 @wording("unequal-losses")
-def unequal_losses(lost: Sequence[tuple[str, int]]) -> str:
+def unequal_losses(lost: Sequence[tuple[Configuration, int]]) -> str:
     """WAL in memory has no usable trial in 2 blocks: no verdict if one side lost more blocks than the other"""
     sides = " and ".join(
         f"{configuration(name)} has no usable trial in {counted(blocks, 'block')}" for name, blocks in lost
@@ -224,32 +225,32 @@ def block_not_in_turns() -> str:
 
 
 @wording("cell-not-measured")
-def cell_not_measured(cell: str) -> str:
+def cell_not_measured(cell: Configuration) -> str:
     """WAL in memory was not measured"""
     return f"{configuration(cell)} was not measured"
 
 
 @wording("cell-lost")
-def cell_lost(cell: str, status: str, causes: Sequence[Note] = ()) -> str:
+def cell_lost(cell: Configuration, status: str, causes: Sequence[Note] = ()) -> str:
     """WAL in memory invalid (the server crashed)"""
     why = "; ".join(map(text, causes))
     return f"{configuration(cell)} {terms.status(status)}{f' ({why})' if why else ''}"
 
 
 @wording("cell-unresolved")
-def cell_unresolved(cell: str, units: str, metric: str) -> str:
+def cell_unresolved(cell: Configuration, units: str, metric: str) -> str:
     """WAL in memory: transactions still waiting at the end could change response_time_p99_s"""
     return f"{configuration(cell)}: {units} still waiting at the end could change {metric}"
 
 
 @wording("cell-of-too-few")
-def cell_of_too_few(cell: str, units: str, needs: Sequence[Sequence[float]]) -> str:
+def cell_of_too_few(cell: Configuration, units: str, needs: Sequence[Sequence[float]]) -> str:
     """WAL on disk has too few transactions (99.9% needs 2,995)"""
     return f"{configuration(cell)} has too few {units} ({needed(needs)})"
 
 
 @wording("cell-without-ratio")
-def cell_without_ratio(cell: str, metric: str, value: float | None = None) -> str:
+def cell_without_ratio(cell: Configuration, metric: str, value: float | None = None) -> str:
     """WAL on disk has throughput 0, so there is no ratio"""
     name = configuration(cell)
     return f"{name} has no {metric}" if value is None else f"{name} has {metric} {value:g}, so there is no ratio"
@@ -308,8 +309,8 @@ def trials_disturbed(
     by: str,
     trials: int,
     of: int,
-    most: tuple[str, int, int] | None = None,
-    least: tuple[str, int, int] | None = None,
+    most: tuple[Configuration, int, int] | None = None,
+    least: tuple[Configuration, int, int] | None = None,
 ) -> str:
     """other programs or virtual machines used CPU time during 13 of 36 compared trials"""
     # Trials that were left out, and those at a share of a peak, are not counted.

@@ -6,11 +6,12 @@ import math
 from collections.abc import Sequence
 
 from ironbench import units
+from ironbench.model.lab import Configuration
 from ironbench.model.note import FLAGGED, MISSING, Note
 from ironbench.report.wording.registry import text, wording
-from ironbench.report.wording.terms import compared, configuration
+from ironbench.report.wording.terms import Configurations, compared, configurations
 from ironbench.report.wording.terms import status as terms_status
-from ironbench.report.wording.values import Number, Strings, highest, names, percent, strings
+from ironbench.report.wording.values import Number, Strings, highest, names, percent
 from ironbench.words import counted, some
 
 
@@ -29,9 +30,13 @@ def of_trials(note: Note, trials: int, of: int) -> str:
 
 
 @wording("of-subjects")
-def of_subjects(subjects: Strings, note: Note, comparisons: Sequence[tuple[str, str, str]] = ()) -> str:
+def of_subjects(
+    subjects: Configurations,
+    note: Note,
+    comparisons: Sequence[tuple[Configuration, Configuration, Configuration]] = (),
+) -> str:
     """WAL in memory: the ratio drifted"""
-    words = [compared(*one) for one in comparisons] or [configuration(one) for one in strings(subjects)]
+    words = [compared(*one) for one in comparisons] or configurations(subjects)
     return ": ".join(filter(None, (names(words), text(note))))
 
 

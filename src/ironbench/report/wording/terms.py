@@ -3,10 +3,14 @@ configuration."""
 
 from __future__ import annotations
 
-import re
+from collections.abc import Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
+from ironbench.errors import InputError
+from ironbench.model.lab import BASELINE, Configuration, Factor
 from ironbench.model.record import Status
+from ironbench.plan import rates
 from ironbench.words import counted
 
 if TYPE_CHECKING:
@@ -28,56 +32,41 @@ def gate(value: str) -> str:
     return _GATE.get(value, value)
 
 
-_EMULATED = " (emulated)"
-_BASELINE = "baseline"
-_FACTOR = re.compile(r"(?:^| )([A-Za-z_][\w.-]*)=")
-_PLACES = {"log": "WAL", "data": "data", "temp": "temporary files"}
-_IDEAL = {
-    "none": "real devices",
-    "log": "zero-latency WAL",
-    "data": "all data cached",
-    "temp": "zero-latency temporary files",
-    "client": "an unconstrained client",
-}
-_IN_MEMORY = ("memory", "ram", "tmpfs")
-_PREPOSITIONS = ("in ", "on ", "at ", "with ", "without ")
-_RATE = re.compile(r"(\d[\d.,]*)(%|/s)?")
-_CACHED = re.compile(r"(?:.* )?cached")
-_PLACE = re.compile(
-    r"/|\b(?:dis[ck]s?|drives?|devices?|volumes?|cards?|arrays?|[hs]dds?|ssds?|nvme|flash|sata|sas|pmem|optane|memory"
-    r"|ram|tmpfs|raid\d*|mirror(?:ed)?|striped?|behind|pcie\d*|aws|azure|gcp|gp[23]|io[12]|ebs)(?:\b|(?=-))",
-    re.IGNORECASE,
-)
-"""A value that names a device or directory. `log` may also be a factor of another kind, such as a server's logging."""
-
-
-def configuration(name: str) -> str:
+def configuration(one: Configuration | str) -> str:
     """Names a configuration by its factor values: `log=in memory clients=8` becomes `WAL in memory, 8 clients`.
 
-    Settings keep the form that administrators write, `work_mem=64MB`. A name given in the lab file is returned as it
-    is.
+    Settings keep the form that administrators write, `work_mem=64MB`. A name that is only known as text is returned as
+    it is.
     """
-    if name.endswith(_EMULATED):
-        return configuration(name.removesuffix(_EMULATED)) + _EMULATED
-    if name == _BASELINE:
-        return "the baseline"
-    found = list(_FACTOR.finditer(name))
-    if not found or found[0].start() > 0:
-        return name
-    ends = [one.start() for one in found[1:]] + [len(name)]
-    return ", ".join(_value(one[1], name[one.end() : end]) for one, end in zip(found, ends, strict=True))
+    if isinstance(one, str):
+        return one
+    mark = " (emulated)" if one.emulated else ""
+    if one.name == BASELINE:
+        return f"the {BASELINE}{mark}"
+    return (", ".join(value(*known) for known in one.values) or one.name) + mark
 
 
-def label(name: str) -> str:
+Configurations = Configuration | str | Sequence[Configuration | str]
+"""One or several configurations, or names of systems."""
+
+
+def configurations(given: Configurations) -> list[str]:
+    """Names one or several configurations; merged notes have several."""
+    every = [given] if isinstance(given, Configuration | str) else given
+    return [configuration(one) for one in every if one]
+
+
+def label(one: Configuration) -> str:
     """Names a configuration in a table or chart: `baseline` instead of `the baseline`."""
-    return name if name == _BASELINE else configuration(name)
+    return one.marked if one.name == BASELINE else configuration(one)
 
 
-def opening(name: str) -> str:
+def opening(one: Configuration) -> str:
     """Names a configuration at the start of a sentence: `Data on ssd, 8 clients`. Names given in the lab file and
     settings keep their first letter."""
-    words = configuration(name)
-    return words if words == name or "=" in words.partition(" ")[0] else f"{words[:1].upper()}{words[1:]}"
+    words = configuration(one)
+    as_written = value(*one.values[0]) == _setting(*one.values[0]) if one.values else one.name != BASELINE
+    return words if as_written else f"{words[:1].upper()}{words[1:]}"
 
 
 def comparison(contrast: Contrast) -> str:
@@ -85,31 +74,76 @@ def comparison(contrast: Contrast) -> str:
     return compared(contrast.cell, contrast.baseline, contrast.where)
 
 
-def compared(cell: str, baseline: str, where: str = "") -> str:
-    """Names a comparison by its parts: `log=memory` and `log=disk` where `clients=8` become `WAL in memory vs. WAL on
-    disk, with 8 clients`."""
+def compared(cell: Configuration, baseline: Configuration, where: Configuration) -> str:
+    """Names a comparison by its parts. `where`: the values that both sides have in common."""
     words = f"{configuration(cell)} vs. {configuration(baseline)}"
-    return f"{words}, with {configuration(where)}" if where else words
+    return f"{words}, with {configuration(where)}" if where.values else words
 
 
-def _value(factor: str, level: str) -> str:
-    if factor in _PLACES and (where := _at(level)):
-        return f"{_PLACES[factor]} {where}"
-    if factor in ("clients", "threads", "streams") and level.isdigit():
-        return counted(int(level), factor[:-1])
-    if factor == "engine":
-        return level
-    if factor == "version":
-        return f"version {level}"
-    if factor == "ideal" and level in _IDEAL:
-        return _IDEAL[level]
-    if factor == "rate" and (rate := _RATE.fullmatch(level)):
-        return f"{level} of peak throughput" if rate[2] == "%" else f"{rate[1]} per second"
-    return f"{factor}={level}"
+_FILES = {"log": "WAL", "data": "data", "temp": "temporary files"}
+_COUNTED = {"load.clients": "client", "load.threads": "thread", "workload.with.streams": "stream"}
+_IDEAL = {
+    "none": "real devices",
+    "log": "zero-latency WAL",
+    "data": "all data cached",
+    "temp": "zero-latency temporary files",
+    "client": "an unconstrained client",
+}
+_KNOWN_PLACES = {"free": "on a zero-latency device", "memory": "in memory", "ram": "in ram", "tmpfs": "in tmpfs"}
+_PREPOSITIONS = ("at", "behind", "beside", "in", "inside", "on", "outside", "under", "with", "without")
+
+
+def value(factor: Factor, level: str) -> str:
+    """Names a factor's value: `WAL on ssd`, `8 clients`, `work_mem=64MB`. The fields that the factor sets tell what its
+    values are: a factor `log` may be the place of the WAL, or a server's logging."""
+    return _of_field(factor.field, level) or _of_files(factor, level) or _setting(factor, level)
+
+
+def _setting(factor: Factor, level: str) -> str:
+    return f"version {level}" if factor.name == "version" else f"{factor.name}={level}"
+
+
+def _of_field(field: str, level: str) -> str:
+    """Returns the words for the value of a field; empty if the field has no words, or the value has a name."""
+    match field:
+        case "load.clients" | "load.threads" | "workload.with.streams" if level.isdigit():
+            return counted(int(level), _COUNTED[field])
+        case "load.rate":
+            return _rate(level)
+        case "system.engine":
+            return level
+        case "system.ideal":
+            return _IDEAL.get(level, "")
+    return ""
+
+
+def _of_files(factor: Factor, level: str) -> str:
+    """Returns where files are, or whether they are cached: `WAL on ssd`, `data half cached`; empty if the factor is
+    about something else."""
+    files, fields, place = _FILES.get(factor.name, ""), factor.fields_of(level), f"layout.{factor.name}"
+    if not files or level == "none":
+        return ""
+    if place in fields or (not fields and {place, "system.ideal"} & {*factor.all_fields}):
+        return f"{files} {_at(level)}"
+    if {"system.ideal", "load.cache"}.isdisjoint(fields):
+        return ""
+    if level in _KNOWN_PLACES or level.partition(" ")[0] in _PREPOSITIONS:
+        return f"{files} {_at(level)}"
+    return f"{files} {level}" if factor.name == "data" else ""
 
 
 def _at(level: str) -> str:
-    """Returns where files are: `on ssd`; empty if the value does not name a place."""
-    if level.startswith(_PREPOSITIONS) or _CACHED.fullmatch(level):
+    """Returns a place: `on ssd`, `in memory`."""
+    if level.partition(" ")[0] in _PREPOSITIONS:
         return level
-    return f"{'in' if level in _IN_MEMORY else 'on'} {level}" if _PLACE.search(level) else ""
+    return _KNOWN_PLACES.get(level, f"on {level}")
+
+
+def _rate(level: str) -> str:
+    """Returns a rate as the lab file has it, `50%` or `500`; empty if the lab file gives the rate a name."""
+    with suppress(ValueError):
+        return f"{float(level):.15g} per second"
+    with suppress(InputError):
+        _, share = rates.read("rate", level)
+        return f"{100 * share:g}% of peak throughput" if share else ""
+    return ""

@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 
 from ironbench import units
+from ironbench.model.lab import Configuration
 from ironbench.model.note import Note
 from ironbench.report.wording.footnotes import needed
 from ironbench.report.wording.registry import text, wording
@@ -70,7 +71,7 @@ def rate_sustained(trials: int, of: int, rate: float) -> str:
 
 
 @wording("not-compared")
-def not_compared(cells: Sequence[str]) -> str:
+def not_compared(cells: Sequence[Configuration]) -> str:
     """WAL on disk and WAL in memory were not compared"""
     return f"{' and '.join(map(configuration, cells))} were not compared"
 
@@ -85,7 +86,7 @@ _ORDER = {"slower": "{} is slower than {}", "equivalent": "{} is equivalent to {
 
 
 @wording("order-of-two")
-def order_of_two(cell: str, following: str, conclusion: str) -> str:
+def order_of_two(cell: Configuration, following: Configuration, conclusion: str) -> str:
     """WAL on disk is slower than WAL in memory"""
     return _ORDER.get(conclusion, "{} vs. {} is inconclusive").format(configuration(cell), configuration(following))
 
@@ -97,7 +98,7 @@ def order_confirmed() -> str:
 
 
 @wording("fell-behind")
-def fell_behind(cell: str, trials: int, of: int) -> str:
+def fell_behind(cell: Configuration, trials: int, of: int) -> str:
     """WAL on disk, 90% of peak throughput fell behind in 6 of 6 trials"""
     return f"{configuration(cell)} fell behind in {trials} of {counted(of, 'trial')}"
 
