@@ -13,7 +13,7 @@ from served import LAB, begun, stocked
 from ironbench.cli.list import KINDS, list_
 from ironbench.cli.show import show
 from ironbench.errors import InputError
-from ironbench.records import Evidence, Store
+from ironbench.records import Evidence, Store, foreign
 
 pytest.importorskip("ironbench._core", reason="the core is not built")
 
@@ -28,6 +28,7 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> str:
     for one in [*map(suspect, sweep(DISK, 3000, 6, clients=(1, 4), repeats=1)), fast]:
         Store(directory).keep(one, Evidence())
     begun(directory)
+    foreign.take_in("pgbench", Path(__file__).parents[1] / "data" / "foreign" / "pgbench.txt", "", directory)
     return str(directory)
 
 

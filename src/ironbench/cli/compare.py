@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from ironbench.cli import foreign
 from ironbench.cli.options import BASELINE, FORMAT, JSON, OUTPUT, RESULTS
 
 
@@ -29,6 +30,10 @@ def compare(
     from ironbench.report.walk import section
 
     chosen, place = destination(output, format, json)
+    if foreign.any_named((a, b), results):
+        from ironbench.report.foreign import resolved, side_by_side
+
+        return written(side_by_side(resolved(a, results), resolved(b, results)), chosen, place)
     compared = compare_named(*both(a, b, results), different_work)
     explained = section(compared.explained(), chart=False) if compared.usable else None
     return written(page(compared.found, everything, compared.pairs, explained), chosen, place)

@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from ironbench.cli import foreign
 from ironbench.cli.options import FORMAT, JSON, OUTPUT, PRICES, RESULTS
 from ironbench.cli.verdict import REFUTED, SUSPECT
 from ironbench.printer import Printer
@@ -36,6 +37,8 @@ def cost(
     from ironbench.report.cost import compared, marked, page
 
     chosen, place = destination(output, format, json)
+    if not selection:
+        foreign.say_left_out(results)
     result = compared(selection or (), target, systems, prices or (), currency, results)
     written(page(result), chosen, place)
     attained = [row.target for row in result.rows if row.target is not None]

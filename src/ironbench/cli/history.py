@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from ironbench.cli import foreign
 from ironbench.cli.known_names import names_of
 from ironbench.cli.options import FORMAT, OUTPUT, RESULTS
 from ironbench.errors import InputError
@@ -43,6 +44,8 @@ def history(
     if metric:
         catalogue.metric(metric)
     chosen, place = destination(output, format)
+    if not selection:
+        foreign.say_left_out(results)
     records, stores = gathered(selection or (), results)
     found = histories(records, Archives(stores), metric, by)
     if not found.all:

@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from ironbench.cli import foreign
 from ironbench.cli.options import FORMAT, JSON, OUTPUT, PRICES
 
 
@@ -55,4 +56,5 @@ def leaderboard(
     from ironbench.report.leaderboard import page, rankings
 
     chosen, place = destination(output, format, json)
+    foreign.say_left_out(results)
     return written(page(rankings(name, per, sort, licence, prices or (), results)), chosen, place)

@@ -1,4 +1,4 @@
-"""`ironbench list`: workloads, engines, devices, metrics, observers, records, labs."""
+"""`ironbench list`: workloads, engines, devices, metrics, observers, records, labs, foreign records."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ import typer
 from ironbench import catalogue
 from ironbench import engines as every_engine
 from ironbench import workloads as every_workload
+from ironbench.cli import foreign
 from ironbench.cli.options import JSON, RESULTS
 from ironbench.errors import InputError, IronbenchError, nearest
 from ironbench.model.purpose import Purpose
@@ -28,6 +29,7 @@ KINDS = {
     "observers": "samplers that run during a trial",
     "records": "trials in --results, including its labs",
     "labs": "labs in --results, in the order of their start",
+    "foreign": "results of other programs in --results, from `ironbench record import --from`",
 }
 
 
@@ -48,8 +50,10 @@ def list_(
         printer.data(encoded({kind or "kinds": rows}))
     elif rows:
         _table(rows, printer)
+        if kind == "records":
+            foreign.say_left_out(results)
     else:
-        verb = "lab run" if kind == "labs" else "run"
+        verb = {"labs": "lab run", "foreign": "record import --from PROGRAM FILE"}.get(kind, "run")
         printer.say(f"there are no {kind} in {results} yet; create some with `ironbench {verb}`")
     return 0
 
@@ -150,6 +154,24 @@ def _lab(directory: Path, store: Store) -> dict[str, Any]:
     return {**row, "began": moment(began) if began else "", "trials": trials, "what": plan.question}
 
 
+def foreign_records(results: str) -> Rows:
+    from ironbench.records.foreign import every
+    from ironbench.report.foreign import PROGRAMS
+
+    return [
+        {
+            "id": one.id,
+            "label": one.label,
+            "program": PROGRAMS[one.program],
+            "workload": one.facts.get("workload", ""),
+            "clients": str(one.clients or ""),
+            **{name: one.metrics.get(name) for name in ("new_orders_per_min", "throughput", "response_time_p99_s")},
+            "file": one.file,
+        }
+        for one in every(Path(results))
+    ]
+
+
 def kinds(results: str) -> dict[str, Callable[[], Rows]]:
     """Returns the function that lists each kind."""
     return {
@@ -160,6 +182,7 @@ def kinds(results: str) -> dict[str, Callable[[], Rows]]:
         "observers": observers,
         "records": lambda: records(results),
         "labs": lambda: labs(results),
+        "foreign": lambda: foreign_records(results),
     }
 
 

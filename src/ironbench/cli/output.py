@@ -91,7 +91,7 @@ def delivered(data: bytes, place: Path | None, words: str) -> int:
     """Writes the document to a file and prints a message, or prints the document; returns the exit code."""
     printer = Printer()
     if place is None:
-        printer.data(data.decode())
+        printer.data(data.decode().replace("\r\n", "\n"))  # of CSV; a terminal shows carriage returns as spaces
         return 0
     write(place, data)
     printer.say(words)

@@ -50,7 +50,9 @@ def export(
 
 @app.command("import")
 def import_(
-    file: Annotated[str, typer.Argument(help="A file from `ironbench record export`.")],
+    file: Annotated[
+        str, typer.Argument(help="A file from `ironbench record export`; with --from, the output of another program.")
+    ],
     results: Annotated[
         str,
         typer.Option(
@@ -58,9 +60,24 @@ def import_(
             help="Directory for the records.  [default: ironbench-results; for a lab, its labs/ subdirectory]",
         ),
     ] = "",
+    program: Annotated[
+        str,
+        typer.Option(
+            "--from",
+            metavar="PROGRAM",
+            help="The program that wrote FILE: hammerdb, go-tpc, sysbench or pgbench. Its results become foreign "
+            "records: shown beside trials, never ranked or judged.",
+            autocompletion=lambda: ["hammerdb", "go-tpc", "sysbench", "pgbench"],
+        ),
+    ] = "",
+    label: Annotated[str, typer.Option(metavar="NAME", help="With --from: name of the result in tables.")] = "",
 ) -> int:
-    """Import the records of another machine: all of them, or none."""
+    """Import records of another machine, or of another program. Imports all records of the file, or none."""
     usual = usual_results()
+    if program:
+        return _foreign(program, Path(file), label, Path(results) if results else usual)
+    if label:
+        raise InputError("--label", "names a result of another program", "add --from PROGRAM, or remove --label")
     with Reader(Path(file)) as reader:
         lab = reader.manifest.lab
         directory = Path(results) if results else usual / "labs" / lab if lab else usual
@@ -74,4 +91,19 @@ def import_(
         printer.say(f"labels: {', '.join(labels)}")
     if lab:
         printer.say(f"to view the lab: `ironbench report {directory} -o report.html`")
+    return 0
+
+
+def _foreign(program: str, path: Path, label: str, directory: Path) -> int:
+    from ironbench.records import foreign
+
+    Store(directory).validate()
+    records, known = foreign.take_in(program, path, label, directory)
+    printer, place = Printer(), "" if directory == usual_results() else f" --results {directory}"
+    for record in records:
+        printer.data(record.id)
+    present = f", {known} already present" if known else ""
+    printer.say(f"{counted(len(records) - known, 'new foreign record')}{present}, in {directory}")
+    printer.say(f"to view: `ironbench show {records[0].id}{place}`")
+    printer.say(f"beside trials: `ironbench compare {records[0].id} NAME{place}`; without a verdict")
     return 0

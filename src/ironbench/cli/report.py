@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from ironbench.cli import foreign
 from ironbench.cli.options import FORMAT, OUTPUT, RESULTS
 from ironbench.words import counted
 
@@ -22,6 +23,15 @@ def report(
     from ironbench.cli.output import delivered, destination
 
     chosen, place = destination(output, format)
+    if selection and foreign.any_named(selection, results):
+        from ironbench.report import formats
+        from ironbench.report.foreign import page, records_named
+
+        records = records_named(selection, results)
+        data = formats.of_pages(chosen)([page(one) for one in records])
+        return delivered(data, place, f"report of {counted(len(records), 'foreign record')}:")
+    if not selection:
+        foreign.say_left_out(results)
     from ironbench.report.studies import rendered  # imports numpy, which a refusal need not wait for
 
     data, trials = rendered(selection or [], results, chosen)

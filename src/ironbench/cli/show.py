@@ -11,6 +11,7 @@ import msgspec
 import typer
 
 from ironbench.catalogue import base_name
+from ironbench.cli import foreign
 from ironbench.cli import list as listing
 from ironbench.cli.options import JSON, RESULTS
 from ironbench.errors import InputError
@@ -24,7 +25,10 @@ from ironbench.study.differences import machine_facts
 def show(
     name: Annotated[
         str,
-        typer.Argument(help="A record (also of a lab), series, label, workload, engine, device, metric or observer."),
+        typer.Argument(
+            help="A record (also of a lab, or a foreign record), series, label, workload, engine, device, metric or "
+            "observer."
+        ),
     ],
     results: RESULTS = "ironbench-results",
     everything: Annotated[
@@ -45,6 +49,16 @@ def shown(name: str, results: str, json: bool, everything: bool) -> int:
     store = Store(Path(results))
     known = _known()
     row = known.get(name) or known.get(base_name(name))
+    if row is None and foreign.any_named([name], results):
+        from ironbench.report.foreign import page, records_named
+        from ironbench.report.formats import text
+
+        others = records_named([name], results)
+        if json:
+            printer.data(listing.encoded([msgspec.to_builtins(one) for one in others]))
+        for one in () if json else others:
+            printer.data(text.page(page(one), printer.width()))
+        return 0
     if row is not None:
         kind, thing = row
         printer.data(listing.encoded(thing) if json else _text(thing))

@@ -236,7 +236,9 @@ class Reader:
 
     def _foreign(self) -> InputError:
         return InputError(
-            str(self.path), "is not a bundle of exported records", "name a file written by `ironbench record export`"
+            str(self.path),
+            "is not a bundle of exported records",
+            "name a file written by `ironbench record export`; for the output of another program, add --from PROGRAM",
         )
 
     def _not_whole(self) -> InputError:

@@ -24,7 +24,7 @@ _UNFINISHED = re.compile(
     re.DOTALL,
 )
 _EXPORT = re.compile(r"\..+\.ibr\.\d+\.tmp", re.DOTALL)
-_FOLDERS = ("", "trials", "machines", "engines", "scripts", "noise", "notes", "queue")
+_FOLDERS = ("", "trials", "machines", "engines", "scripts", "foreign", "noise", "notes", "queue")
 """Subdirectories of a results or lab directory in which unfinished files may exist."""
 _NO_LOCKS = (errno.ENOLCK, errno.EOPNOTSUPP, errno.ENOSYS, errno.EINVAL)
 

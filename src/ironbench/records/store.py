@@ -3,6 +3,7 @@
 ```
 <results>/trials/<id>/record.json  timeline.parquet  seconds.parquet  observed.parquet  latency.hlog  log/  …
 <results>/machines/<key>.json  engines/<key>.json  scripts/<key>.json  content-addressed, shared by records
+<results>/foreign/<id>.json        results of other programs, which are no records (`records.foreign`)
 <results>/ironbench-index.db       what a list needs of each record; can be deleted at any time
 ```
 """
@@ -236,6 +237,13 @@ class Store:
         """Returns the index rows of an id, series or label. InputError."""
         if found := self._rows("id = ? or series = ?", word, word) or self._rows("label = ?", word):
             return found
+        from ironbench.records import foreign
+
+        if foreign.named(word, self.directory):
+            cause = "is a foreign record, which is only shown, never mixed with trials, ranked or judged"
+            raise InputError(
+                word, cause, f"see `ironbench show {word}`; beside trials: `ironbench compare {word} NAME`"
+            )
         rows = self._rows()
         known = sorted({row.label for row in rows} | {row.series for row in rows})
         hint = (

@@ -74,11 +74,12 @@ def report(study: Study, archive: Archive = EMPTY_ARCHIVE) -> Page:
 
 def _seconds(study: Study, archive: Archive) -> Iterator[tuple[str, SecondOfTrial]]:
     for part in study.parts:
-        for one in every_second(part.subject.records, archive):
-            yield f"{part.name}, {counted(one.trial.cell.load.clients, 'client')}", one
+        for trial in part.subject.records:
+            name = f"{part.name}, {counted(trial.cell.load.clients, 'client')}"
+            yield from ((name, one) for one in every_second(trial, archive))
     for cell in study.cells:
-        for one in every_second(cell.trials, archive):
-            yield wording.terms.label(cell.configuration), one
+        name = wording.terms.label(cell.configuration)
+        yield from ((name, one) for trial in cell.trials for one in every_second(trial, archive))
 
 
 def title(study: Study) -> str:

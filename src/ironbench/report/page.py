@@ -174,7 +174,8 @@ class Page:
     caption: str = ""
     """The note that a picture of its charts must have."""
     kind: str = ""
-    """`studies` or `labs` for a report of records: the JSON document lists all pages under this name. Else empty."""
+    """`studies`, `labs` or `foreign` for a report of records: the JSON document lists all pages under this name. Else
+    empty."""
     seconds: Callable[[], Iterable[tuple[str, SecondOfTrial]]] = tuple
     """Returns every second of every trial, with the name of the trial's configuration."""
     fields: Callable[[], dict[str, Any]] = dict

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from statistics import fmean
 
@@ -40,6 +41,7 @@ _EVERY_SECOND = {
     "response_time_p99_s": "response_p99_s",
 }
 """Metric → column of the stored seconds."""
+_PERCENTILE = re.compile(r"_p\d+_s$")
 _LATE = 0.05
 """Seconds by which a trial may end before its last second is complete."""
 
@@ -75,7 +77,10 @@ class Timeline:
 class SecondOfTrial:
     """A quantity in one second of a trial."""
 
-    trial: Record
+    trial: str
+    """Id of the record."""
+    status: str
+    """Status of the trial in words."""
     metric: str
     t_s: float
     """Start of the second, from the start of the measured time."""
@@ -119,16 +124,21 @@ def timeline(record: Record, archive: Archive) -> Timeline:
     return Timeline(record.id, float(step), lines, devices(observed), _own(observed))
 
 
-def every_second(trials: Iterable[Record], archive: Archive) -> Iterator[SecondOfTrial]:
-    """Yields throughput, failures and response times of every second that the evidence of the trials has."""
-    for trial in trials:
-        seconds = archive.seconds(trial.id)
-        for metric, column in _EVERY_SECOND.items():
-            for t, value in zip(seconds.get("t_s", ()), seconds.get(column, ()), strict=False):
-                # The count of an incomplete last second is no rate; a second without transactions has no times.
-                whole = metric != "throughput" or t + 1.0 <= trial.elapsed_s + _LATE
-                if whole and math.isfinite(value):
-                    yield SecondOfTrial(trial, metric, float(t), float(value))
+def line(metric: str, times: Sequence[float], values: Sequence[float]) -> TimelineSeries:
+    """Returns a quantity over time with at most `MOST_POINTS` points: means, or the longest of percentiles."""
+    reduce: Callable[[Sequence[float]], float] = max if _PERCENTILE.search(metric) else fmean
+    return TimelineSeries(metric, "", *_thinned(times, values, max(1, math.ceil(len(times) / MOST_POINTS)), reduce))
+
+
+def every_second(trial: Record, archive: Archive) -> Iterator[SecondOfTrial]:
+    """Yields throughput, failures and response times of every second that the evidence of the trial has."""
+    seconds = archive.seconds(trial.id)
+    for metric, column in _EVERY_SECOND.items():
+        for t, value in zip(seconds.get("t_s", ()), seconds.get(column, ()), strict=False):
+            # The count of an incomplete last second is no rate; a second without transactions has no times.
+            whole = metric != "throughput" or t + 1.0 <= trial.elapsed_s + _LATE
+            if whole and math.isfinite(value):
+                yield SecondOfTrial(trial.id, trial.status.word, metric, float(t), float(value))
 
 
 def _own(observed: Mapping[str, Columns]) -> tuple[TimelineSeries, ...]:

@@ -16,7 +16,9 @@ from ironbench.study.timelines import TimelineSeries
 
 _TITLES = {
     "throughput": ("Throughput over time", ""),
+    "response_time_mean_s": ("Mean response time over time", ""),
     "response_time_p50_s": ("Median response time over time", ""),
+    "response_time_p95_s": ("95th percentile over time", ""),
     "response_time_p99_s": ("99th percentile over time", ""),
     "errors": ("Errors over time", "errors/s"),
     "device_write_bytes_per_s": ("Device write throughput", ""),
@@ -64,11 +66,21 @@ def devices(study: Study) -> list[Chart]:
 
 
 def _chart(study: Study, metric: str, lines: list[tuple[str, TimelineSeries]]) -> list[Chart]:
+    step = max((part.timeline.step_s for part in study.parts if part.timeline), default=1.0)
+    return over_time(metric, lines, [part.name for part in study.parts], study.counts[1], step)
+
+
+def over_time(
+    metric: str, lines: list[tuple[str, TimelineSeries]], names: list[str], counted: str, step_s: float
+) -> list[Chart]:
+    """Draws a quantity over time, with a colour for each of the names; nothing if no line has two points.
+
+    lines: name and line. counted: plural of the unit of work. step_s: seconds per point.
+    """
     if max((len(line.t_s) for _, line in lines), default=0) < 2:
-        return []  # a single value makes no line
+        return []
     title, words = _TITLES[metric]
-    words = f"{study.counts[1]}/s" if metric == "throughput" else words
-    names = [part.name for part in study.parts]
+    words = f"{counted}/s" if metric == "throughput" else words
     unit = unit_of(metric)
     suffix, factor = scale(unit, [value for _, line in lines for value in line.value])
     rows: list[dict[str, Any]] = [
@@ -78,10 +90,9 @@ def _chart(study: Study, metric: str, lines: list[tuple[str, TimelineSeries]]) -
     ]
     kind, axis = base.value_scale([row["value"] for row in rows], 60 if unit == "s" else math.inf)
     strokes = strokes_of([line.part for _, line in lines if line.part])
-    step = max((part.timeline.step_s for part in study.parts if part.timeline), default=1.0)
     few = max(len(line.t_s) for _, line in lines) <= _FEW
     table = _table(lines, unit)
-    note = f"One point per {step:g} s." if few or step > 1 else ""
+    note = f"One point per {step_s:g} s." if few or step_s > 1 else ""
     layer = _layer(names, {"scale": kind, "axis": {**axis, "title": None}}, strokes, _seconds(lines), few)
     roles = tuple(Key(role, "muted", stroke) for role, stroke in strokes.items()) if len(strokes) > 1 else ()
     unit_text = words or {"/s": "per second", "%": "% of the time"}.get(suffix, suffix)

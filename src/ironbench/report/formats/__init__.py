@@ -44,10 +44,16 @@ def get(name: str, archive: Archive = EMPTY) -> Callable[[Sequence[Study]], byte
     return written
 
 
+def of_pages(name: str) -> Callable[[Sequence[Page]], bytes]:
+    """Returns a function that writes pages. InputError: as for `get`."""
+    render = _render(name)
+    return lambda pages: render(pages, None)
+
+
 def of_page(name: str) -> Callable[[Page], bytes]:
     """Returns a function that writes a page that is not a report of records. InputError: as for `get`."""
-    render = _render(name)
-    return lambda page: render([page], None)
+    render = of_pages(name)
+    return lambda page: render([page])
 
 
 def needs_file(name: str) -> bool:

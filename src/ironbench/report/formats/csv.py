@@ -63,8 +63,8 @@ def _seconds(page: Page) -> Iterator[_Row]:
     units: dict[str, str] = {}
     for configuration, one in page.seconds():
         unit = units.setdefault(one.metric, TableCell(0.0, unit_of(one.metric)).base)
-        place = page.title, "Every second", configuration, one.trial.id, one.metric
-        yield *place, one.trial.status.word, str(one.value), unit, "", "", "", str(one.t_s)
+        place = page.title, "Every second", configuration, one.trial, one.metric
+        yield *place, one.status, str(one.value), unit, "", "", "", str(one.t_s)
 
 
 def _numbers(cell: Content) -> Iterator[str]:

@@ -12,11 +12,11 @@ from ironbench.report.page import Page, Section
 
 
 def render(pages: Sequence[Page], contents: Section | None = None) -> bytes:
-    """Returns `{schema, studies: […]}`, or `{schema, labs: […]}` for labs; trials are named by id. A page that is not a
-    report of records is the document itself: `{schema, title, answer, …}`."""
+    """Returns `{schema, studies: […]}`, `{schema, labs: […]}` for labs or `{schema, foreign: […]}`; trials are named by
+    id. A page that is not a report of records is the document itself: `{schema, title, answer, …}`."""
     documents = [{**page.fields(), "tables": tables(page.shown)} for page in pages]
     if any(page.kind for page in pages):
-        kind = "labs" if any(page.kind == "labs" for page in pages) else "studies"
+        kind = "labs" if any(page.kind == "labs" for page in pages) else pages[0].kind
         return encoded({"schema": SCHEMA, kind: documents})
     page, found = pages[0], documents[0]
     return encoded({"schema": SCHEMA, "title": page.title, "answer": page.answer.sentences, **found})

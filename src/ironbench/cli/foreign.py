@@ -1,0 +1,44 @@
+"""Foreign records on the command line: which names mean them, and the message where they are left out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+
+from ironbench.errors import InputError
+from ironbench.printer import Printer
+from ironbench.words import counted
+
+
+def any_named(words: Iterable[str], results: str) -> bool:
+    """Whether one of the words names a foreign record and no trials."""
+    if not _there(results):
+        return False
+    from ironbench.records import foreign
+    from ironbench.records.selection import named
+
+    for word in words:
+        if foreign.named(word, Path(results)):
+            try:
+                named(word, results)
+            except InputError:
+                return True
+    return False
+
+
+def say_left_out(results: str) -> None:
+    """Prints how many foreign records a command leaves out; nothing if there are none."""
+    if not _there(results):
+        return
+    from ironbench.records import foreign
+
+    if count := len(foreign.every(Path(results))):
+        Printer().say(
+            f"left out: {counted(count, 'foreign record')}, which {'is' if count == 1 else 'are'} only shown "
+            "(`ironbench list foreign`), never ranked or judged"
+        )
+
+
+def _there(results: str) -> bool:
+    """Whether the results contain foreign records. Imports nothing."""
+    return (Path(results) / "foreign").is_dir()

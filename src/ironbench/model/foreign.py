@@ -1,0 +1,70 @@
+"""A foreign record: a result of another program, imported from its output, for reading beside our own.
+
+A foreign record contains only what the output says. It never enters a comparison with a verdict or a ranking.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Annotated
+
+from msgspec import Meta
+
+from ironbench.model.constraints import Count, Digest, Label, Name, Natural, one_of
+
+FORMAT = 1
+MOST_PARTS, MOST_SECONDS = 1000, 90_000
+"""Most kinds of transactions, and most rows of a time line (a day and an hour of seconds)."""
+Figures = Annotated[dict[Name, float], Meta(max_length=40)]
+"""Metric → value in base units. Names of our own metrics are used only for the same quantity."""
+Column = Annotated[tuple[float | None, ...], Meta(max_length=MOST_SECONDS)]
+
+
+@dataclass(frozen=True, slots=True)
+class ForeignPart:
+    """Results of one kind of transaction."""
+
+    name: Name
+    metrics: Figures
+
+
+@dataclass(frozen=True, slots=True)
+class ForeignRecord:
+    """A result of another program."""
+
+    id: Annotated[str, Meta(pattern=r"\A[a-z-]{3,20}-[0-9a-f]{12}(-[1-9]\d{0,3})?\Z")]
+    program: Annotated[str, one_of("hammerdb", "go-tpc", "sysbench", "pgbench")]
+    version: Label
+    """Version of the program; empty: not said."""
+    label: Label
+    """The user's name for the result; empty: none."""
+    file: Label
+    """Name of the imported file, without its directory."""
+    digest: Digest
+    """SHA-256 of the imported file."""
+    imported_at: Label
+    """UTC, ISO 8601."""
+    started_at: Label = ""
+    """As the output says it, without a time zone; empty: not said."""
+    elapsed_s: Annotated[float, Meta(gt=0, le=1e10)] | None = None
+    """Measured time; None: not said."""
+    clients: Count | None = None
+    """Number of clients, threads or virtual users; None: not said."""
+    facts: Annotated[dict[Name, Label], Meta(max_length=40)] = field(default_factory=dict)
+    """What else the output says about the work: name → value."""
+    metrics: Figures = field(default_factory=dict)
+    parts: Annotated[tuple[ForeignPart, ...], Meta(max_length=MOST_PARTS)] = ()
+    seconds: Annotated[dict[Name, Column], Meta(max_length=10)] = field(default_factory=dict)
+    """Column → values of intervals, which start at `t_s`; None: not said. Columns have equal lengths."""
+    failed_users: Natural = 0
+    """Virtual users that the output calls failed."""
+    format: Count = FORMAT
+
+    def __post_init__(self) -> None:
+        if len({len(column) for column in self.seconds.values()}) > 1:
+            raise ValueError("columns of a time line have different lengths")
+
+    @property
+    def name(self) -> str:
+        """The user's label, or else the id."""
+        return self.label or self.id

@@ -1,0 +1,107 @@
+"""Foreign records: results of other programs in `foreign/ID.json` of a results directory. Imported, read, selected."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+
+import msgspec
+
+from ironbench.errors import InputError, nearest
+from ironbench.model.foreign import FORMAT, ForeignRecord
+from ironbench.records import durable
+from ironbench.records.foreign import go_tpc, hammerdb, pgbench, sysbench
+from ironbench.records.foreign.output import Output, Result, safe
+
+FOLDER = "foreign"
+PROGRAMS: dict[str, Callable[[Output], list[Result]]] = {
+    "hammerdb": hammerdb.read,
+    "go-tpc": go_tpc.read,
+    "sysbench": sysbench.read,
+    "pgbench": pgbench.read,
+}
+"""Program → the function that reads its output."""
+_MOST_BYTES = 32 << 20
+"""Maximum size of a foreign record, far beyond the largest that is written."""
+_DECODER = msgspec.json.Decoder(ForeignRecord)
+
+
+def read(program: str, path: Path, label: str) -> list[ForeignRecord]:
+    """Returns every result in the output of a program.
+
+    Raises InputError if the program is unknown, or the file is not its output or contains no complete result.
+    """
+    if program not in PROGRAMS:
+        raise InputError(f"--from {program}", "unknown program", nearest(program, list(PROGRAMS)))
+    output = Output(path, program)
+    results = PROGRAMS[program](output)
+    if not results:
+        raise output.refused("contains no complete result", "the output may be truncated: run the program to its end")
+    digest, now = output.digest(), datetime.now(UTC).isoformat(timespec="seconds")
+    records = [
+        ForeignRecord(
+            id=f"{program}-{digest[:12]}" + (f"-{number}" if len(results) > 1 else ""),
+            program=program,
+            version=one.version,
+            label=safe(label) + (f" {number}" if label and len(results) > 1 else ""),
+            file=safe(path.name),
+            digest=digest,
+            imported_at=now,
+            started_at=one.started_at,
+            elapsed_s=one.elapsed_s,
+            clients=one.clients,
+            facts=one.facts,
+            metrics=one.metrics,
+            parts=tuple(one.parts),
+            seconds=one.columns(),
+            failed_users=one.failed_users,
+        )
+        for number, one in enumerate(results, 1)
+    ]
+    try:
+        return [_DECODER.decode(msgspec.json.encode(record)) for record in records]
+    except msgspec.ValidationError as error:
+        raise output.refused(f"contains impossible values ({error})", "import the output as it was written") from None
+
+
+def take_in(program: str, path: Path, label: str, directory: Path) -> tuple[list[ForeignRecord], int]:
+    """Imports every result in the output of a program; returns the records, and how many of them existed already and
+    were left as they are. Raises InputError as `read` does, and UnwrittenError."""
+    records = read(program, path, label)
+    known = {record.id: record for record in every(directory)}
+    for record in records:
+        if record.id not in known:
+            durable.write_whole(directory / FOLDER / f"{record.id}.json", msgspec.json.encode(record))
+    return [known.get(record.id, record) for record in records], sum(record.id in known for record in records)
+
+
+def every(directory: Path, unread: list[str] | None = None) -> list[ForeignRecord]:
+    """Returns the foreign records of a results directory, in the order of their import. `unread`: gets the names of
+    files that are no readable foreign records."""
+    found = []
+    for path in sorted((directory / FOLDER).glob("*.json")):
+        try:
+            with path.open("rb") as file:
+                record = _DECODER.decode(file.read(_MOST_BYTES))
+        except (OSError, msgspec.DecodeError, RecursionError):
+            record = None
+        if record is None or record.id != path.stem or record.format > FORMAT:
+            if unread is not None:
+                unread.append(f"{FOLDER}/{path.name}")
+            continue
+        found.append(record)
+    return sorted(found, key=lambda record: record.imported_at)
+
+
+def named(word: str, directory: Path) -> list[ForeignRecord]:
+    """Returns the foreign record of that id, or those with that label; empty if there are none."""
+    records = every(directory)
+    return [one for one in records if one.id == word] or [one for one in records if one.label == word]
+
+
+def with_labels(records: Sequence[ForeignRecord]) -> list[ForeignRecord]:
+    """Returns the records with distinct names for a page."""
+    names = [record.name for record in records]
+    return [replace(one, label=one.id) if names.count(one.name) > 1 else one for one in records]

@@ -1,0 +1,141 @@
+"""Reads HammerDB's console output, and the JSON of `jobs JOBID`, `jobs JOBID result` and `jobs JOBID timing`.
+
+The formats are those of HammerDB 2.23 to 5.0 (https://www.hammerdb.com/document.html). Only TPROC-C has such results.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import msgspec
+
+from ironbench.records.foreign.output import MOST_RESULTS, NUMBER, Output, Result, count, put, safe
+
+_MOST_JSON_BYTES = 32 << 20
+_RESULT = re.compile(r"System achieved (\d{1,12}) NOPM from (\d{1,12}) (.{1,40}?) TPM")
+_FORMER = re.compile(r"System achieved (\d{1,12}) (.{1,40}?) TPM at (\d{1,12}) NOPM")
+_VERSION = re.compile(r"HammerDB(?: CLI)? v(\d[\w.]{0,20})")
+_RAMPUP = re.compile(r"Beginning rampup time of (\d{1,6}) minute")
+_PERIOD = re.compile(r"Timing test period of (\d{1,6}) in minutes")
+_USERS = re.compile(r"(\d{1,7}) Active Virtual Users configured")
+_FAILED = re.compile(r"Vuser \d{1,7}:FINISHED FAILED")
+_MOMENT = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d")
+_ALL_USERS = re.compile(r">>>>> (SUMMARY OF \d{1,7} ACTIVE VIRTUAL USERS|COMBINED METRICS)")
+_ONE_USER = re.compile(r">>>>> VIRTUAL USER")
+_PROCEDURE = re.compile(r">>>>> PROC: (\w{1,40})")
+_FIGURE = re.compile(rf"\b(CALLS|AVG|MAX|P99|P95|P50): *{NUMBER}")
+_NAMES = {
+    "NEWORD": "New-Order",
+    "PAYMENT": "Payment",
+    "OSTAT": "Order-Status",
+    "DELIVERY": "Delivery",
+    "SLEV": "Stock-Level",
+}
+_FIGURES = {
+    "calls": ("transactions", 1.0),
+    "avg": ("response_time_mean_s", 1e-3),
+    "p50": ("response_time_p50_s", 1e-3),
+    "p95": ("response_time_p95_s", 1e-3),
+    "p99": ("response_time_p99_s", 1e-3),
+    "max": ("response_time_max_s", 1e-3),
+}
+"""Name in the time profile → metric, and the factor of its value."""
+
+
+def read(output: Output) -> list[Result]:
+    """Returns every result. Raises InputError."""
+    if output.head.lstrip(b"\xef\xbb\xbf \t\r\n")[:1] in (b"[", b"{"):
+        try:
+            document = msgspec.json.decode(output.text(_MOST_JSON_BYTES))
+        except (msgspec.DecodeError, RecursionError):
+            raise output.refused("is not complete JSON", "copy the whole output of the jobs command") from None
+        texts = list(_texts(document))
+        results = _results(texts)
+        if results:
+            for name, figures in _timed(document):
+                _part(results[-1], name, figures)
+        return results
+    return _results(output.lines())
+
+
+def _results(lines: Iterable[str]) -> list[Result]:
+    results: list[Result] = []
+    now, version, moment, failed = Result(), "", "", 0
+    summary, procedure = False, ""
+    figures: dict[str, str] = {}
+    for line in lines:
+        if found := _VERSION.search(line):
+            version = safe(found[1])
+        elif _MOMENT.fullmatch(line):
+            moment = line
+        elif _FAILED.search(line):
+            failed += 1
+        elif found := _RAMPUP.search(line):
+            now = Result(facts={"warmup": f"{found[1]} min"})
+        elif found := _PERIOD.search(line):
+            now = Result(facts=now.facts) if not now.complete else Result()
+            now.elapsed_s = 60.0 * int(found[1]) or None
+        elif found := _USERS.search(line):
+            now = Result() if now.complete else now
+            now.clients = count(found[1])
+        elif _ALL_USERS.search(line) or _ONE_USER.search(line):
+            summary = bool(_ALL_USERS.search(line))
+        elif found := _PROCEDURE.search(line):
+            procedure, figures = found[1] if summary else "", {}
+        elif procedure and (values := _FIGURE.findall(line)):
+            figures |= {name.lower(): value for name, value in values}
+            if "p50" in figures:  # the second line of a procedure
+                _part(now, procedure, figures)
+                procedure = ""
+        elif found := _RESULT.search(line) or _FORMER.search(line):
+            now = Result() if now.complete else now
+            former = found.re is _FORMER
+            put(now.metrics, "new_orders_per_min", found[3 if former else 1])
+            put(now.metrics, "transactions_per_min", found[1 if former else 2])
+            now.facts |= {"workload": "TPROC-C", "database": safe(found[2 if former else 3])}
+            now.complete = True
+            results.append(now)
+            if len(results) == MOST_RESULTS:
+                break
+    for one in results:
+        one.version, one.started_at = version, moment
+    if len(results) == 1:
+        results[0].failed_users = failed
+    return results
+
+
+def _part(result: Result, procedure: str, figures: dict[str, str]) -> None:
+    metrics: dict[str, float] = {}
+    for name, (metric, factor) in _FIGURES.items():
+        put(metrics, metric, figures.get(name, ""), factor)
+    result.part(_NAMES.get(procedure, procedure), metrics)
+
+
+def _texts(document: Any) -> Iterator[str]:
+    """Yields the texts of a JSON document in order; a text of several lines as lines."""
+    waiting = [document]
+    while waiting:
+        one = waiting.pop()
+        if isinstance(one, str):
+            yield from one.splitlines()
+        elif isinstance(one, list):
+            waiting.extend(reversed(one))
+        elif isinstance(one, dict):
+            waiting.extend(reversed(one.values()))
+
+
+def _timed(document: Any) -> Iterator[tuple[str, dict[str, str]]]:
+    """Yields the procedures of `jobs JOBID timing` with their figures."""
+    waiting = [document]
+    while waiting:
+        one = waiting.pop()
+        if isinstance(one, list):
+            waiting.extend(reversed(one))
+        elif isinstance(one, dict):
+            for name, inner in one.items():
+                if isinstance(inner, dict) and "avg_ms" in inner:
+                    yield safe(name), {key.removesuffix("_ms"): str(value) for key, value in inner.items()}
+                else:
+                    waiting.append(inner)

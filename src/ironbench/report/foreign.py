@@ -1,0 +1,348 @@
+"""Pages about foreign records, alone and beside our trials. They have no verdicts and no ratios."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from ironbench.errors import InputError
+from ironbench.model.foreign import ForeignRecord
+from ironbench.model.record import machine_of
+from ironbench.records import foreign
+from ironbench.records.selection import NamedRecords, named
+from ironbench.records.work import work_name
+from ironbench.report.as_json import plain_value
+from ironbench.report.cell import ABSENT, Content, Missing, TableCell, with_range
+from ironbench.report.charts.base import Chart, Table
+from ironbench.report.charts.timelines import over_time
+from ironbench.report.derived import sentences
+from ironbench.report.findings import metric_words
+from ironbench.report.numbers import moment, quantity, unit_of
+from ironbench.report.page import Answer, AnswerPoint, Page, Section, with_rows
+from ironbench.study.curve import metrics_of
+from ironbench.study.foreign import beside, gaps
+from ironbench.study.subjects import by_work, subjects
+from ironbench.study.timelines import SecondOfTrial, TimelineSeries, every_second, line, typical
+from ironbench.words import counted, listed
+
+PROGRAMS = {"hammerdb": "HammerDB", "go-tpc": "go-tpc", "sysbench": "sysbench", "pgbench": "pgbench"}
+NO_VERDICT = (
+    "No verdict and no rank: what a foreign record does not say may explain any difference. For a verdict, measure "
+    "both sides with ironbench in one lab."
+)
+_SAYS_NOT = {
+    "machine": "the machine",
+    "engine": "the version and the settings of the database",
+    "repeats": "how much results vary between repeats",
+    "work": "the workload",
+    "data": "the size of the data",
+    "clients": "the number of clients",
+    "duration": "the measured time",
+    "warmup": "the warm-up",
+    "failures": "failed transactions",
+    "response_times": "response times",
+    "distribution": "the distribution of response times",
+    "seconds": "values over time",
+    "started": "the date",
+    "checks": "whether the data were correct afterwards",
+}
+_COUNTED = {
+    "hammerdb": "HammerDB reads New-Orders (NOPM) from its tables, and transactions per minute from the server's "
+    "counter, which includes rolled-back transactions and other connections.",
+    "go-tpc": "go-tpc counts New-Orders at the client; its percentiles are bounds of coarse buckets.",
+    "sysbench": "sysbench measures a transaction from its first statement to its commit; its percentiles are bounds of "
+    "buckets of about 2%. Ignored errors count as failed.",
+    "pgbench": "pgbench leaves the time for the first connections out of its throughput.",
+}
+_DERIVED = {
+    "hammerdb": "Derived from TPC-C: not comparable with published TPC results.",
+    "go-tpc": "Derived from TPC-C: not comparable with published TPC results.",
+}
+_METRICS = {
+    "new_orders_per_min": ("New-Orders per minute (NOPM)", "count"),
+    "transactions_per_min": ("transactions per minute", "count"),
+    "throughput": ("", ""),
+    "queries_per_s": ("statements per second", "1/s"),
+    "failed_fraction": ("", ""),
+    "response_time_mean_s": ("", ""),
+    "response_time_stddev_s": ("standard deviation of the response time", "s"),
+    "response_time_p50_s": ("", ""),
+    "response_time_p90_s": ("", ""),
+    "response_time_p95_s": ("", ""),
+    "response_time_p99_s": ("", ""),
+    "response_time_p999_s": ("", ""),
+    "response_time_max_s": ("", ""),
+}
+"""Metrics in the order of tables → name and unit, if they are not those of our metric of this name."""
+_HEADLINE = (
+    *("new_orders_per_min", "transactions_per_min", "throughput", "response_time_mean_s", "response_time_p99_s"),
+    "response_time_p95_s",
+)
+_MOST_IN_HEADLINE = 3
+_OF_PARTS = ("transactions", "failed", "throughput", *(name for name in _METRICS if name.startswith("response_time")))
+_OVER_TIME = ("throughput", "response_time_mean_s", "response_time_p50_s", "response_time_p95_s", "response_time_p99_s")
+_FACTS = {
+    "workload": "workload",
+    "database": "database",
+    "scale": "scale",
+    "clients": "clients",
+    "threads": "threads",
+    "rate": "target rate",
+    "protocol": "protocol",
+    "max_tries": "maximum number of tries",
+    "efficiency": "efficiency, as the program computes it",
+    "measured": "measured time",
+    "warmup": "warm-up",
+    "repeats": "trials",
+    "started": "started",
+    "machine": "machine",
+    "program": "measured with",
+    "checks": "results checked",
+}
+_NOT_SAID = Missing("not said")
+
+
+def records_named(selection: Sequence[str], results: str) -> list[ForeignRecord]:
+    """Returns the foreign records that a selection names; empty if it names none. Raises InputError if it also names
+    trials."""
+    found = [(word, foreign.named(word, Path(results))) for word in selection]
+    if not any(records for _, records in found):
+        return []
+    for word, records in found:
+        if not records:
+            one = next(word for word, records in found if records)
+            hint = f"compare them: ironbench compare {one} {word}"
+            raise InputError(word, f"cannot be reported together with the foreign record {one}", hint)
+    return list({one.id: one for _, records in found for one in records}.values())
+
+
+def resolved(word: str, results: str) -> ForeignRecord | NamedRecords:
+    """Resolves a name that may be a foreign record; trials of that name come first. Raises InputError."""
+    try:
+        return named(word, results)
+    except InputError:
+        records = foreign.named(word, Path(results))
+        if len(records) > 1:
+            ids = listed([record.id for record in records])
+            raise InputError(word, f"names {counted(len(records), 'foreign record')}", f"name one: {ids}") from None
+        if records:
+            return records[0]
+        raise
+
+
+def page(record: ForeignRecord) -> Page:
+    """Makes the page of a foreign record."""
+    side = _Side.of_foreign(record)
+    title = f"{record.name}: {record.facts.get('workload') or 'a run'} with {PROGRAMS[record.program]}"
+    parts = [name for name in _OF_PARTS if any(name in part.metrics for part in record.parts)]
+    rows = tuple((part.name, *(_cell(part.metrics.get(name), name) for name in parts)) for part in record.parts)
+    return Page(
+        title=title,
+        lead=f"Foreign record {record.id}, imported from {record.file}.",
+        answer=Answer(AnswerPoint(_headline(record)), doubts=(_gaps(record), NO_VERDICT)),
+        sections=(
+            Section("figures", "Figures", tables=with_rows(_figures([side]))),
+            Section("parts", "By transaction", tables=with_rows(Table(("", *map(_words, parts)), rows, numbers=True))),
+            Section("over-time", "Over time", charts=tuple(_charts({side.name: side.lines}, [record], side.step_s))),
+            Section("facts", "Known facts", tables=with_rows(_facts([side]))),
+        ),
+        cautions=(*_failures(record), _COUNTED[record.program]),
+        derived=_DERIVED.get(record.program, ""),
+        seconds=lambda: ((record.name, one) for one in _seconds(record)),
+        kind="foreign",
+        fields=partial(_fields, record),
+    )
+
+
+def side_by_side(a: ForeignRecord | NamedRecords, b: ForeignRecord | NamedRecords) -> Page:
+    """Makes the page of two sides of which at least one is a foreign record. Raises InputError."""
+    records = foreign.with_labels([one for one in (a, b) if isinstance(one, ForeignRecord)])
+    clients = next((one.clients for one in records if one.clients), None)
+    rest = iter(records)
+    sides = [
+        _Side.of_foreign(next(rest)) if isinstance(one, ForeignRecord) else _Side.of_trials(one, clients)
+        for one in (a, b)
+    ]
+    lines = {side.name: side.lines for side in sides}
+    return Page(
+        title=" and ".join(side.name for side in sides),
+        lead="A foreign record beside trials." if len(records) == 1 else "Two foreign records.",
+        answer=Answer(
+            AnswerPoint(NO_VERDICT), tuple(AnswerPoint(side.headline, f"{side.name}:") for side in sides), doubts=()
+        ),
+        sections=(
+            Section("figures", "Side by side", tables=with_rows(_figures(sides))),
+            Section(
+                "over-time", "Over time", charts=tuple(_charts(lines, records, max(side.step_s for side in sides)))
+            ),
+            Section("facts", "Known facts", tables=with_rows(_facts(sides))),
+        ),
+        cautions=tuple(
+            text
+            for record in records
+            for text in (f"{record.name}: {_gaps(record)}", *_failures(record), _COUNTED[record.program])
+        ),
+        derived=" ".join(dict.fromkeys(filter(None, (side.derived for side in sides)))),
+        fields=partial(_fields_of_both, sides),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Side:
+    """One side of a page, as far as it is known."""
+
+    name: str
+    headline: str
+    metrics: Mapping[str, Content]
+    facts: Mapping[str, str]
+    derived: str
+    document: Mapping[str, Any]
+    lines: tuple[TimelineSeries, ...]
+    step_s: float
+    """Seconds per point of the lines."""
+
+    @staticmethod
+    def of_foreign(record: ForeignRecord) -> _Side:
+        known = {
+            "program": f"{PROGRAMS[record.program]} {record.version}".strip(),
+            "clients": str(record.clients or ""),
+            "measured": quantity(record.elapsed_s, "duration") if record.elapsed_s else "",
+            "started": record.started_at.replace("T", " "),
+            "repeats": "1",
+        }
+        metrics = {name: _cell(value, name) for name, value in record.metrics.items()}
+        facts = {**record.facts, **known}
+        derived = _DERIVED.get(record.program, "")
+        lines = _lines(_seconds(record))
+        step_s = max((one.t_s[1] - one.t_s[0] for one in lines if one.t_s[1:]), default=1.0)
+        return _Side(record.name, _headline(record), metrics, facts, derived, _fields(record), lines, step_s)
+
+    @staticmethod
+    def of_trials(named: NamedRecords, clients: int | None) -> _Side:
+        """Raises InputError if the name stands for several systems or for no usable trial."""
+        trials = beside(named.records, clients)
+        if not trials:
+            raise InputError(named.word, "has no usable trials", "name other records")
+        if len(by_work(trials)) > 1 or len(subjects(trials)) > 1:
+            raise InputError(named.word, "names several systems or workloads", "name one of them")
+        first, summaries = trials[0], metrics_of(trials, list(_METRICS), named.store)
+        machine, engine = named.store.machine(machine_of(first)), named.store.engine(first.engine)
+        cpu = machine.get("cpu", {})
+        facts = {
+            "program": f"ironbench {first.software.get('ironbench', '')}".strip(),
+            "workload": work_name(first.choice),
+            "database": f"{first.system.engine} {engine.get('version', '')}".strip(),
+            "clients": str(first.cell.load.clients),
+            "threads": str(first.cell.load.threads),
+            "protocol": first.cell.load.protocol,
+            "max_tries": str(first.cell.load.max_tries),
+            "rate": quantity(first.cell.load.rate, "rate") if first.cell.load.rate else "",
+            "measured": quantity(first.elapsed_s, "duration"),
+            "warmup": quantity(first.cell.load.warmup_s, "duration"),
+            "repeats": str(len(trials)),
+            "started": moment(first.started_at),
+            "machine": f"{cpu.get('model', '')}, {counted(cpu.get('threads') or 0, 'thread')}" if cpu else "",
+            "checks": "yes" if all(record.checks for record in trials) else "",
+        }
+        metrics = {name: with_range(one, _unit(name)) for name, one in summaries.items()}
+        leading = next((name for name in _METRICS if name in summaries), None)
+        words = f"{_words(leading)} {_plain(summaries[leading].centre, leading)}" if leading else "no figures in common"
+        document = {"trials": [record.id for record in trials], "metrics": plain_value(summaries)}
+        return _Side(
+            named.word,
+            f"{words} with {counted(first.cell.load.clients, 'client')}, median of {counted(len(trials), 'trial')}.",
+            metrics,
+            facts,
+            " ".join(sentences(trials).values()),
+            document,
+            _lines(every_second(typical(trials), named.store)),
+            1.0,
+        )
+
+
+def _headline(record: ForeignRecord) -> str:
+    metrics = record.metrics
+    known = [name for name in _HEADLINE if metrics.get(name)][:_MOST_IN_HEADLINE]
+    shown = [f"{_words(name)} {_plain(metrics[name], name)}" for name in known]
+    shown += (
+        [f"{_plain(metrics['failed_fraction'], 'failed_fraction')} failed"] if metrics.get("failed_fraction") else []
+    )
+    clients = f" with {counted(record.clients, 'client')}" if record.clients else ""
+    text = ", ".join(shown) or "no figures"
+    return f"{text[:1].upper()}{text[1:]}{clients}."
+
+
+def _gaps(record: ForeignRecord) -> str:
+    return f"The output does not say: {', '.join(_SAYS_NOT[name] for name in gaps(record))}."
+
+
+def _failures(record: ForeignRecord) -> list[str]:
+    if not record.failed_users:
+        return []
+    return [f"{counted(record.failed_users, 'virtual user')} failed: the result is of fewer users than configured."]
+
+
+def _words(metric: str) -> str:
+    return _METRICS.get(metric, ("", ""))[0] or metric_words(metric)
+
+
+def _unit(metric: str) -> str:
+    whole = metric in ("transactions", "failed", "retries")
+    return _METRICS.get(metric, ("", ""))[1] or ("count" if whole else unit_of(metric))
+
+
+def _plain(value: float, metric: str) -> str:
+    return quantity(value, _unit(metric))
+
+
+def _cell(value: float | None, metric: str) -> TableCell | Missing:
+    return ABSENT if value is None else TableCell(value, _unit(metric))
+
+
+def _figures(sides: Sequence[_Side]) -> Table:
+    names = [name for name in _METRICS if any(name in side.metrics for side in sides)]
+    rows = tuple((_words(name), *(side.metrics.get(name, ABSENT) for side in sides)) for name in names)
+    return Table(("", *(side.name for side in sides)), rows, numbers=True)
+
+
+def _facts(sides: Sequence[_Side]) -> Table:
+    usual = ("workload", "clients", "measured", "warmup", "repeats", "started", "machine", "checks", "program")
+    names = [name for name in _FACTS if name in usual or any(side.facts.get(name) for side in sides)]
+    rows = tuple((_FACTS[name], *(side.facts.get(name) or _NOT_SAID for side in sides)) for name in names)
+    return Table(("", *(side.name for side in sides)), rows, words=True)
+
+
+def _charts(
+    lines: Mapping[str, Sequence[TimelineSeries]], records: Sequence[ForeignRecord], step_s: float
+) -> Iterator[Chart]:
+    """Draws the quantities that foreign records have over time. lines: name of a side → its lines."""
+    wanted = {metric for record in records for metric in record.seconds}
+    for metric in (metric for metric in _OVER_TIME if metric in wanted):
+        known = [(name, one) for name, own in lines.items() for one in own if one.metric == metric]
+        yield from over_time(metric, known, list(lines), "transactions", step_s)
+
+
+def _lines(seconds: Iterable[SecondOfTrial]) -> tuple[TimelineSeries, ...]:
+    """Returns a line for each metric."""
+    points: dict[str, list[tuple[float, float]]] = {}
+    for one in seconds:
+        points.setdefault(one.metric, []).append((one.t_s, one.value))
+    return tuple(line(metric, [t for t, _ in own], [value for _, value in own]) for metric, own in points.items())
+
+
+def _seconds(record: ForeignRecord) -> Iterator[SecondOfTrial]:
+    for metric, values in record.seconds.items():
+        for t, value in zip(record.seconds["t_s"], values, strict=True) if metric != "t_s" else ():
+            if t is not None and value is not None:
+                yield SecondOfTrial(record.id, "foreign", metric, t, value)
+
+
+def _fields(record: ForeignRecord) -> dict[str, Any]:
+    return {**plain_value(record), "gaps": gaps(record)}
+
+
+def _fields_of_both(sides: Sequence[_Side]) -> dict[str, Any]:
+    return {"sides": [{"name": side.name, **side.document} for side in sides], "verdict": None}
