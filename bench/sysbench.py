@@ -11,7 +11,7 @@ import os
 import subprocess
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -98,16 +98,22 @@ def _sysbench(server: RawMysql, name: str) -> list[str]:
 def _peer(server: RawMysql, name: str, clients: int) -> Rate:
     """Runs sysbench. CPU time is that of the whole process; its start takes 0.02 s of about 3."""
     run = [f"--threads={clients}", f"--time={SECONDS}", f"--table-size={ROWS}", "--rand-type=uniform", "run"]
-    process = subprocess.Popen([*_sysbench(server, name), *run], stdout=subprocess.PIPE, text=True)
+    out, cpu_s = measured_process([*_sysbench(server, name), *run])
+    done = int(found(r"transactions: +(\d+)", out))
+    latency = float(found(r"avg: +([\d.]+)", out)) / 1e3
+    return Rate(done / float(found(r"total time: +([\d.]+)s", out)), cpu_s / done, latency)
+
+
+def measured_process(command: Sequence[str]) -> tuple[str, float]:
+    """Returns the output of a program, and its CPU time in s."""
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
     assert process.stdout
     out = process.stdout.read()
     _, status, used = os.wait4(process.pid, 0)
     process.returncode = os.waitstatus_to_exitcode(status)
     if process.returncode:
-        raise RuntimeError(f"sysbench failed: {out}")
-    done = int(found(r"transactions: +(\d+)", out))
-    latency = float(found(r"avg: +([\d.]+)", out)) / 1e3
-    return Rate(done / float(found(r"total time: +([\d.]+)s", out)), (used.ru_utime + used.ru_stime) / done, latency)
+        raise RuntimeError(f"{command[0]} failed: {out}")
+    return out, used.ru_utime + used.ru_stime
 
 
 def _loading(server: RawMysql) -> None:

@@ -109,14 +109,17 @@ class Trial:
         self._workload = workloads.get(name)
         self._options = self._workload.validated(options)
         choice = Choice(name, self._options)
+        load = Load(clients=clients, duration_s=None, transactions=transactions, seed=5)
         plan = compiled_plan(
             session.target(),
             Tasks(
                 self._workload.scripts(session.engine, choice),
                 self._workload.variables(self._options),
+                jobs=self._workload.jobs(session, self._options, load),
                 bind_back=self._workload.binds_back(self._options),
+                retried_errors=self._workload.retried_errors,
             ),
-            Load(clients=clients, duration_s=None, transactions=transactions, seed=5),
+            load,
             (),
         )
         self._before = self._workload.before(session, self._options)

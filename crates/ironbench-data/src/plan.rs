@@ -8,6 +8,7 @@ use crate::brokerage::Brokerage;
 use crate::igen::Igen;
 use crate::pgbench::Pgbench;
 use crate::row::Sink;
+use crate::sysbench::Sysbench;
 use crate::tpch::Tpch;
 use crate::wide::Wide;
 
@@ -52,6 +53,7 @@ pub enum Generator {
     Brokerage(Brokerage),
     Igen(Igen),
     Pgbench(Pgbench),
+    Sysbench(Sysbench),
     Tpch(Tpch),
     Wide(Wide),
 }
@@ -75,6 +77,7 @@ impl Generator {
             Self::Brokerage(brokerage) => brokerage.tables(),
             Self::Igen(igen) => igen.tables(),
             Self::Pgbench(pgbench) => pgbench.tables(),
+            Self::Sysbench(sysbench) => sysbench.tables(),
             Self::Tpch(tpch) => tpch.tables(),
             Self::Wide(wide) => wide.tables(),
         }
@@ -87,6 +90,7 @@ impl Generator {
             Self::Brokerage(brokerage) => brokerage.emit(table, units, sink),
             Self::Igen(igen) => igen.emit(table, units, sink),
             Self::Pgbench(pgbench) => pgbench.emit(table, units, sink),
+            Self::Sysbench(sysbench) => sysbench.emit(table, units, sink),
             Self::Tpch(tpch) => tpch.emit(table, units, sink),
             Self::Wide(wide) => wide.emit(units, sink),
         }

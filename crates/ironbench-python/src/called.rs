@@ -8,7 +8,6 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use ironbench_core::Error;
 use ironbench_core::drive::blocking::Patience;
-use ironbench_core::drive::jobs::Jobs;
 use ironbench_core::drive::{self as core, Control};
 use ironbench_core::measure::clock;
 use ironbench_core::wire::library::{Answer, Library, Parameter, Trouble};
@@ -17,7 +16,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 
 use crate::door;
-use crate::drive::{DriveResult, Progress, plan_of, roles_of};
+use crate::drive::{DriveResult, Progress, jobs_of, plan_of};
 
 /// Runs one trial like `drive`. `connect` gets the number of a client and its SQL commands.
 /// A command consists of three values. The first is a text with `?` for parameters.
@@ -63,9 +62,7 @@ pub fn drive_called(
             }
             poll()
         };
-        let roles = roles_of(&plan)?;
-        let jobs = roles.as_ref().map(|roles| roles as &dyn Jobs);
-        core::called(&plan, jobs, &control, open, patience, &mut poll)
+        core::called(&plan, jobs_of(&plan)?.as_deref(), &control, open, patience, &mut poll)
     })
     .map(DriveResult::from)
 }

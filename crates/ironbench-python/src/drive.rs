@@ -13,7 +13,8 @@ use ironbench_core::drive::turns::Turned;
 use ironbench_core::drive::{self as core, Bystander, Control, merge};
 use ironbench_core::measure::clock;
 use ironbench_core::measure::seconds::Second;
-use ironbench_data::brokerage::roles::{Options, Roles};
+use ironbench_data::brokerage::roles::{self, Roles};
+use ironbench_data::inputs::{self, Inputs};
 use ironbench_data::populate::Populate;
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
@@ -268,25 +269,28 @@ enum Work {
     Replay(Replay),
 }
 
-/// The source of jobs that chooses scripts instead of weights, by kind.
+/// The source of jobs that chooses scripts instead of weights or sets their inputs, by kind.
 #[derive(Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 enum Chooser {
-    Brokerage(Box<Options>),
+    Brokerage(Box<roles::Options>),
+    Inputs(inputs::Options),
 }
 
 /// Creates the source of jobs; None if weights choose the scripts.
-pub fn roles_of(plan: &Plan) -> ironbench_core::Result<Option<Roles>> {
+pub fn jobs_of(plan: &Plan) -> ironbench_core::Result<Option<Box<dyn Jobs>>> {
     let Some(jobs) = &plan.jobs else { return Ok(None) };
     let unreadable = |error: serde_json::Error| Error::input("jobs of the drive plan", error.to_string());
-    let Chooser::Brokerage(options) = Chooser::deserialize(jobs).map_err(unreadable)?;
-    Roles::new(*options, plan.clients, plan.its_part(), plan.seed).map(Some)
+    let jobs: Box<dyn Jobs> = match Chooser::deserialize(jobs).map_err(unreadable)? {
+        Chooser::Brokerage(options) => Box::new(Roles::new(*options, plan.clients, plan.its_part(), plan.seed)?),
+        Chooser::Inputs(options) => Box::new(Inputs::new(options, plan.its_part(), plan.seed)?),
+    };
+    Ok(Some(jobs))
 }
 
 fn driven(plan: &Plan, control: &Control, poll: &mut dyn FnMut() -> bool) -> ironbench_core::Result<Outcome> {
     let Some(work) = &plan.work else {
-        let roles = roles_of(plan)?;
-        return core::drive(plan, roles.as_ref().map(|roles| roles as &dyn Jobs), control, poll);
+        return core::drive(plan, jobs_of(plan)?.as_deref(), control, poll);
     };
     let unreadable = |error: serde_json::Error| Error::input("work of the drive plan", error.to_string());
     match Work::deserialize(work).map_err(unreadable)? {

@@ -1,5 +1,7 @@
 //! Compiles one script into commands.
 
+use std::collections::HashMap;
+
 use super::expression::Expression;
 use super::locate::Fault;
 use super::meta::{self, Meta, Word};
@@ -15,6 +17,8 @@ pub struct Shared {
     pub dialect: Dialect,
     pub symbols: Symbols,
     pub statements: usize,
+    /// Text of each prepared statement → `Sql::statement`.
+    prepared: HashMap<String, usize>,
     /// Variables that a `\set` defines.
     pub set: Vec<Slot>,
     /// Prefixes of `\gset` and `\aset`, whose columns become variables with names that only the server knows.
@@ -98,6 +102,7 @@ impl Compiler<'_> {
         let parts = substitute(&raw, &mut self.shared.symbols);
         let sql = Sql {
             id: self.shared.statements,
+            statement: self.shared.statements,
             text: parts.text,
             parameters: parts.parameters,
             places: parts.places,
@@ -259,7 +264,7 @@ impl Compiler<'_> {
         }
     }
 
-    fn finish(self) -> Result<Compiled, Fault> {
+    fn finish(mut self) -> Result<Compiled, Fault> {
         if let Some(block) = self.blocks.last() {
             return Err(Fault::new(block.offset, "this \\if has no \\endif"));
         }
@@ -267,7 +272,19 @@ impl Compiler<'_> {
             return Err(Fault::new(0, "the script contains no command"));
         }
         pipeline::check(&self.done.commands, &self.offsets)?;
+        self.share_statements();
         Ok(self.done)
+    }
+
+    /// Lets commands with the same text share a prepared statement.
+    fn share_statements(&mut self) {
+        for command in &mut self.done.commands {
+            if let Command::Sql(sql) = command
+                && matches!(sql.gather, Gather::Discard)
+            {
+                sql.statement = *self.shared.prepared.entry(sql.text.clone()).or_insert(sql.id);
+            }
+        }
     }
 }
 

@@ -238,8 +238,11 @@ pub enum Operand {
 /// A SQL command in both forms: text with `$n` and parameters, and pieces for the simple protocol.
 #[derive(Debug, Default)]
 pub struct Sql {
-    /// Number that is unique in the program and names the prepared statement.
+    /// Number that is unique in the program.
     pub id: usize,
+    /// Number that names the prepared statement: the `id` of the first command with the same text.
+    /// A command whose rows are stored has its own statement.
+    pub statement: usize,
     /// Text with `$1`, `$2`, … for the extended and prepared protocols.
     pub text: String,
     pub parameters: Vec<Slot>,

@@ -42,6 +42,15 @@ fn refusal(text: &str) -> String {
 }
 
 #[test]
+fn commands_with_the_same_text_share_a_prepared_statement_unless_their_rows_are_stored() {
+    let text = "SELECT :i;\n\\set j 1\nSELECT :j;\nSELECT :i, 1;\nSELECT :i \\gset\nSELECT :i;\n";
+    let scripts = [source("a", text, 1), source("b", "SELECT :i;", 1)];
+    let program = Program::compile(&scripts, &[("i".to_owned(), "42".to_owned())]).unwrap();
+    let numbers: Vec<_> = program.sqls().map(|(_, sql)| (sql.id, sql.statement)).collect();
+    assert_eq!(numbers, [(0, 0), (1, 0), (2, 2), (3, 3), (4, 0), (5, 0)]);
+}
+
+#[test]
 fn operators_bind_as_documented() {
     for (expression, expected) in [
         ("1 + 2 * 3", "int 7"),

@@ -104,6 +104,8 @@ class Dataset:
     """Approximate size including indexes, for the check of free space."""
     recognised: str = ""
     """A query that returns true if the tables contain exactly these rows, whichever tool loaded them."""
+    prepared_by: str = ""
+    """The command of another tool that loads tables which `recognised` accepts."""
     intact: str = ""
     """A query that returns true as long as tables that ironbench loaded satisfy the conditions that every trial
     preserves."""
@@ -177,6 +179,8 @@ class Workload(ABC):
     """Warm-up if the user sets none."""
     usual_max_tries: int = 1
     """Tries after serialization failures and deadlocks if the user sets no number."""
+    retried_errors: tuple[str, ...] = ()
+    """Further classes of errors after which a transaction is tried again: SQLSTATEs, or error numbers of MySQL."""
     usual_protocol: str = Load().protocol
     """Protocol that statements are sent with if the user sets none."""
 
@@ -309,6 +313,10 @@ class Workload(ABC):
     def variables(self, options: Mapping[str, str]) -> dict[str, str]:
         """Variables for the scripts, like pgbench's -D."""
         return {}
+
+    def is_stable(self, options: Mapping[str, str]) -> bool:
+        """Returns `stable`, for workloads where it depends on the options."""
+        return self.stable
 
     def writes(self, options: Mapping[str, str]) -> bool:
         """Whether the workload may change data; whether a trial wrote is measured (`record.judge.wrote`)."""

@@ -353,7 +353,8 @@ impl<C: Library> Running<'_, '_, '_, C> {
             }
             self.start.abort.abort(trouble.message.clone());
         }
-        if trouble.class == INTERRUPTED || trouble.retryable && self.start.must_end() {
+        let retryable = trouble.retryable || self.script.retries_after(&trouble.class);
+        if trouble.class == INTERRUPTED || retryable && self.start.must_end() {
             self.roll_back();
             return Attempt::Unfinished;
         }
@@ -362,12 +363,12 @@ impl<C: Library> Running<'_, '_, '_, C> {
         }
         let (script, tally): (_, &mut Tally) = (&mut *self.script, &mut self.recorder.tally);
         let (at, cause) = (script.at(), format!("{} ({})", trouble.message, trouble.class));
-        let repeat = trouble.retryable && script.repeat(tally);
+        let repeat = retryable && script.repeat(tally);
         let words = || script.words(at, &cause);
         if repeat {
             tally.error(&trouble.class, words);
         } else {
-            tally.failure(script.kind(), &trouble.class, trouble.retryable, words);
+            tally.failure(script.kind(), &trouble.class, retryable, words);
         }
         self.roll_back();
         if repeat { Attempt::Repeat } else { Attempt::GivenUp }

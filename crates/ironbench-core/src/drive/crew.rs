@@ -192,7 +192,8 @@ pub fn run<W: Worker>(
                 let shared = || pace::schedule(orders.plan, origin).map(SharedSchedule::new);
                 let schedule = schedule.get_or_init(shared).as_ref();
                 let start = orders.start(thread, origin, schedule, abort, losses, log.get());
-                let open = orders.plan.schedule.is_open() || orders.jobs.is_some() || worker.waits();
+                let waiting = orders.clients() > orders.plan.clients;
+                let open = orders.plan.schedule.is_open() || waiting || worker.waits();
                 let mut recorder = Recorder::new(thread, orders.kinds, window, open, slices, &orders.control.live);
                 let ended = worker.run(&start, &mut recorder);
                 let mut recording = recorder.finish();

@@ -32,12 +32,13 @@ pub trait Jobs: Sync {
     /// Parts are merged by sum, or by maximum if the name ends in `_max`.
     fn figures(&self) -> BTreeMap<String, f64>;
 
-    /// Name of the histogram of waiting times in `LAGGING_LINE`, from due to started.
+    /// Name of the histogram of waiting times in `LAGGING_LINE`, from due to started; exists only if clients wait.
     fn lag(&self) -> String {
         format!("{}_lag", self.name())
     }
 
-    /// Name of the metric for the mean number of jobs in `LAGGING_LINE` that were due and not started.
+    /// Name of the metric for the mean number of jobs in `LAGGING_LINE` that were due and not started; exists only if
+    /// clients wait.
     fn queue(&self) -> String {
         format!("{}_queue_mean", self.name())
     }

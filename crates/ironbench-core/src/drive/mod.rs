@@ -110,7 +110,7 @@ fn begin(
 ) -> Result<Outcome> {
     check(plan, clients(plan, jobs))?;
     if control.turns.asked() {
-        check_turns(plan)?;
+        check_turns(plan, jobs)?;
     }
     let shares = crew::shares(clients(plan, jobs), threads);
     let orders = Orders { plan, jobs, kinds: kinds.len(), shares, control, at_work: AtomicUsize::new(plan.clients) };
@@ -186,13 +186,13 @@ fn check(plan: &Plan, clients: usize) -> Result<()> {
 }
 
 /// Checks that the plan can be driven in turns. Turns need closed-loop clients in an event loop.
-fn check_turns(plan: &Plan) -> Result<()> {
+fn check_turns(plan: &Plan, jobs: Option<&dyn Jobs>) -> Result<()> {
     let cause = if !matches!(plan.schedule, Schedule::Closed { .. }) {
         "slices need a closed loop without a curve"
     } else if !matches!(plan.stop, Stop::DurationS(_)) {
         "slices need a duration, not a number of transactions"
-    } else if plan.jobs.is_some() || plan.work.is_some() || plan.part.is_some() || plan.log.is_some() {
-        "slices need weighted scripts in one process, without a transaction log"
+    } else if clients(plan, jobs) > plan.clients || plan.work.is_some() || plan.part.is_some() || plan.log.is_some() {
+        "slices need scripts in one process, without clients that wait and without a transaction log"
     } else if matches!(plan.engine, Engine::Sqlite { .. } | Engine::Called { .. }) {
         "slices need a server"
     } else {

@@ -26,7 +26,7 @@ pub type Columns = BTreeMap<String, Vec<f64>>;
 pub struct Outcome {
     pub summary: Summary,
     /// Rows of 100 ms: `t_s` (start of the bucket), `transactions`, `errors` (failed transactions) and `retries`.
-    /// With a source of jobs also `unscheduled`: the transactions of clients that wait for jobs.
+    /// If clients wait for jobs also `unscheduled`: their transactions.
     /// The last bucket is shorter if the window is not a multiple of 100 ms.
     pub timeline: Columns,
     /// The same columns per second, and `response_mean_s`, `response_p50_s`, `_p90_s`, `_p95_s`, `_p99_s`, `_max_s`.
@@ -50,7 +50,7 @@ impl Outcome {
         let buckets = summed(haul.recordings.iter().map(|recording| recording.timeline.as_slice()));
         let (mut histograms, delays) = histograms(kinds, &haul);
         let mut timeline = columns(&buckets, clock::to_seconds(BUCKET_NS));
-        if let Some(jobs) = jobs {
+        if let Some(jobs) = jobs.filter(|jobs| jobs.waiting_clients() > 0) {
             histograms.insert(jobs.lag(), delays.lag.clone());
             let unscheduled = buckets.iter().map(|bucket| f64::from(bucket.unscheduled)).collect();
             timeline.insert("unscheduled".to_owned(), unscheduled);

@@ -31,6 +31,9 @@ pub struct Plan {
     /// Maximum tries of a transaction after serialization failures and deadlocks, like pgbench's --max-tries.
     /// A value of 1 means no retry, 0 no limit.
     pub max_tries: u32,
+    /// Further classes of errors after which a transaction is tried again, such as `23505`.
+    #[serde(default)]
+    pub retried_errors: Vec<String>,
     /// Whether a transaction that fails in the first second ends the trial.
     #[serde(default)]
     pub on_error: OnError,

@@ -47,6 +47,8 @@ pub struct ScriptClient<'p> {
     attempts: u32,
     /// Maximum number of attempts; 0 means no limit.
     max_tries: u32,
+    /// Classes of errors that are retried in addition to the engine's own.
+    retried_errors: &'p [String],
     /// Random state and variables at the start of the transaction, if it may be retried.
     saved: Option<(Random, Variables)>,
 }
@@ -60,6 +62,7 @@ pub struct Clients<'p> {
     seed: u64,
     places: Places,
     max_tries: u32,
+    retried_errors: &'p [String],
 }
 
 /// Numbers a drive's clients among the clients of all parts: first those of the plans, then those that wait for jobs.
@@ -88,11 +91,12 @@ impl Places {
 
 impl<'p> Clients<'p> {
     pub fn new(program: &'p Program, orders: &'p Orders) -> Self {
-        let Plan { variables, seed, max_tries, .. } = orders.plan;
+        let Plan { variables, seed, max_tries, retried_errors, .. } = orders.plan;
         let places = Places::new(orders.plan);
         let waiting = orders.clients() - orders.plan.clients;
         let seeds = Seeds::new(*seed, places.all(waiting), gives_default_seed(variables));
-        Self { program, variables, jobs: orders.jobs, seeds, seed: *seed, places, max_tries: *max_tries }
+        let (jobs, seed, max_tries) = (orders.jobs, *seed, *max_tries);
+        Self { program, variables, jobs, seeds, seed, places, max_tries, retried_errors }
     }
 
     pub fn client(&self, client: usize) -> ScriptClient<'p> {
@@ -114,6 +118,7 @@ impl<'p> Clients<'p> {
             at: 0,
             attempts: 0,
             max_tries: self.max_tries,
+            retried_errors: self.retried_errors,
             saved: None,
         }
     }
@@ -181,6 +186,11 @@ impl<'p> ScriptClient<'p> {
         self.at = 0;
         tally.kinds[self.script].retries += 1;
         true
+    }
+
+    /// Whether the plan asks for a retry after errors of this class.
+    pub fn retries_after(&self, class: &str) -> bool {
+        self.retried_errors.iter().any(|one| one == class)
     }
 
     /// Index, in its script, of the last command executed.

@@ -314,6 +314,9 @@ fn elapsed_ns(plan: &Plan, haul: &Haul) -> u64 {
 
 fn figures(jobs: &dyn Jobs, lag: &Histogram, elapsed_ns: u64) -> BTreeMap<String, f64> {
     let mut figures = jobs.figures();
+    if jobs.waiting_clients() == 0 {
+        return figures;
+    }
     // Little's law: the mean queue length is the arrival rate times the mean waiting time.
     let waited_s = if lag.count() > 0 { lag.mean_s() * lag.count() as f64 } else { 0.0 };
     figures.insert(jobs.queue(), waited_s / clock::to_seconds(elapsed_ns.max(1)));

@@ -38,6 +38,7 @@ pub(super) fn plan(clients: usize, threads: usize, stop: Stop) -> Plan {
         stop,
         warmup_s: 0.0,
         max_tries: 1,
+        retried_errors: Vec::new(),
         on_error: OnError::Continue,
         reconnect_on_loss: false,
         statements: false,

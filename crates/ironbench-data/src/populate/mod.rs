@@ -170,6 +170,7 @@ mod tests {
             stop: Stop::Transactions(1),
             warmup_s: 0.0,
             max_tries: 1,
+            retried_errors: Vec::new(),
             on_error: OnError::Continue,
             reconnect_on_loss: false,
             statements: false,

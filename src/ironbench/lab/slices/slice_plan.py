@@ -176,9 +176,8 @@ def _against(setup: Setup) -> Iterator[str]:
 
 
 def _drives_otherwise(workload: Workload, engine: str, options: Mapping[str, str]) -> bool:
-    own_jobs = type(workload).jobs is not Workload.jobs
     work = workload.drives or workload.core_work(engine, options) is not None or workload.starts_from_copy
-    return work or own_jobs or workload.units(options) is not None
+    return work or workload.units(options) is not None
 
 
 _IN_TURNS = ("drive loop", "thread CPU clock", "counters of the device's process", "timed", "counted")

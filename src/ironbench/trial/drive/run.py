@@ -39,7 +39,9 @@ class Tasks:
     work: Mapping[str, Any] | None = None
     """Work of the core other than scripts; it decides when the trial ends if the load sets no duration."""
     jobs: Mapping[str, Any] | None = None
-    """Strategy for choosing among the scripts; None: by their weights."""
+    """Strategy for choosing among the scripts, or for their inputs; None: by their weights."""
+    retried_errors: tuple[str, ...] = ()
+    """Classes of errors after which a transaction is tried again, besides serialization failures and deadlocks."""
     reconnect: int = 0
     """Requests to a directory server, or transactions, after which a client opens a new connection; 0: never."""
     bind_back: bool = False
@@ -90,6 +92,7 @@ def compiled_plan(
             "stop": stop,
             "warmup_s": load.warmup_s,
             "max_tries": load.max_tries,
+            **({"retried_errors": tasks.retried_errors} if tasks.retried_errors else {}),
             "on_error": load.on_error,
             "reconnect_on_loss": load.reconnect_on_loss,
             "statements": load.report_per_statement,

@@ -30,7 +30,7 @@ def often(setup: Setup, source: DataSource, restore: str) -> str:
 
     For `auto`, data is restored before each trial unless that would take more than a tenth of the trial's length. In
     that case, data is restored once per lab if trials do not write, and once per block if their changes do not last
-    (`Workload.stable`). A workload may require a copy for each trial (`Workload.starts_from_copy`).
+    (`Workload.is_stable`). A workload may require a copy for each trial (`Workload.starts_from_copy`).
     """
     if restore != "auto":
         return restore
@@ -48,7 +48,8 @@ def often(setup: Setup, source: DataSource, restore: str) -> str:
 def lasting(setup: Setup) -> bool:
     """Whether a trial changes its data permanently."""
     workload = workloads.get(setup.choice.workload)
-    return workload.writes(setup.choice.options) and not workload.stable
+    options = setup.choice.options
+    return workload.writes(options) and not workload.is_stable(options)
 
 
 def cost_s(setup: Setup, source: DataSource) -> float:

@@ -72,8 +72,8 @@ def refuse_strangers(session: Session, dataset: Dataset, there: Sequence[str]) -
     given = " ".join(f"--with {name}=…" for name in dataset.facts)
     raise InputError(
         f"tables {', '.join(there)}",
-        f"exist, were not loaded by ironbench, and do not match `pgbench -i` with {asked}",
-        f"{hint}; if `pgbench -i` created them, use its values ({given})",
+        f"exist, were not loaded by ironbench, and do not match `{dataset.prepared_by}` with {asked}",
+        f"{hint}; if `{dataset.prepared_by}` created them, use its values ({given})",
     )
 
 

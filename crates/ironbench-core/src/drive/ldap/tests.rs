@@ -25,6 +25,7 @@ fn plan() -> Plan {
         stop: Stop::Transactions(1),
         warmup_s: 0.0,
         max_tries: 2,
+        retried_errors: Vec::new(),
         on_error: crate::drive::plan::OnError::Continue,
         reconnect_on_loss: false,
         statements: false,

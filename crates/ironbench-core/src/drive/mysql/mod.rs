@@ -169,12 +169,12 @@ impl<'p> MysqlScript<'p> {
         if ends_session(error) {
             return Step::Broken(error.to_string());
         }
-        let retryable = is_retryable(error);
+        let class = error.number.to_string();
+        let retryable = is_retryable(error) || self.script.retries_after(&class);
         let at = self.script.at();
         let repeat = retryable && self.script.repeat(tally);
         let script = &self.script;
         let words = || script.words(at, &error.to_string());
-        let class = error.number.to_string();
         if repeat {
             tally.error(&class, words);
         } else {

@@ -10,7 +10,7 @@ use pgbench_script::{Given, Program, Slot, Sql, Symbols, Value, Variables};
 /// Texts of a program's statements, shared by all clients.
 #[derive(Debug)]
 pub struct Statements {
-    /// Texts by `Sql::id`, with `?` for each variable.
+    /// Texts by `Sql::statement`, with `?` for each variable.
     texts: Vec<String>,
     /// By `Sql::id`: whether the statement ends a transaction without a commit.
     rollbacks: Vec<bool>,
@@ -22,7 +22,7 @@ impl Statements {
         let mut texts = vec![String::new(); program.statements];
         let mut rollbacks = vec![false; program.statements];
         for (_, sql) in program.sqls() {
-            texts[sql.id] = sql.with_question_marks();
+            texts[sql.statement] = sql.with_question_marks();
             rollbacks[sql.id] = is_rollback(&sql.text);
         }
         Self { texts, rollbacks, symbols: Arc::clone(&program.symbols) }
@@ -72,7 +72,7 @@ enum Standing {
 pub struct Requests<'p> {
     protocol: Protocol,
     statements: &'p Statements,
-    /// States by `Sql::id`.
+    /// States by `Sql::statement`.
     standing: Vec<Standing>,
 }
 
@@ -89,39 +89,39 @@ impl<'p> Requests<'p> {
 
     #[inline]
     pub fn is_to_be_prepared(&self, sql: &Sql) -> bool {
-        self.protocol != Protocol::Simple && matches!(self.standing[sql.id], Standing::New)
+        self.protocol != Protocol::Simple && matches!(self.standing[sql.statement], Standing::New)
     }
 
     pub fn prepare(&self, sql: &Sql, out: &mut Vec<u8>) {
-        frontend::prepare(out, &self.statements.texts[sql.id]);
+        frontend::prepare(out, &self.statements.texts[sql.statement]);
     }
 
     pub fn prepared(&mut self, sql: &Sql, statement: u32) {
         // NULL means that the parameter has not been sent yet.
         let kinds = vec![kind::NULL; sql.parameters.len()];
-        self.standing[sql.id] = Standing::Prepared { statement, kinds };
+        self.standing[sql.statement] = Standing::Prepared { statement, kinds };
     }
 
     pub fn unfit(&mut self, sql: &Sql, found: u16) {
-        self.standing[sql.id] = Standing::Unfit(found);
+        self.standing[sql.statement] = Standing::Unfit(found);
     }
 
     /// Returns why a statement that the server has prepared cannot be executed.
     #[inline]
     pub fn misfit(&self, sql: &Sql) -> Option<String> {
-        let Standing::Unfit(found) = self.standing[sql.id] else { return None };
+        let Standing::Unfit(found) = self.standing[sql.statement] else { return None };
         let known = sql.parameters.len();
         Some(format!("the server found {found} parameters, but the script has {known} variables there"))
     }
 
     pub fn give_up_preparing(&mut self, sql: &Sql) {
-        self.standing[sql.id] = Standing::Plain;
+        self.standing[sql.statement] = Standing::Plain;
     }
 
     /// Appends a command. Returns whether its rows will have the binary format.
     #[inline]
     pub fn command(&mut self, sql: &Sql, variables: &Variables, out: &mut Vec<u8>) -> bool {
-        match &mut self.standing[sql.id] {
+        match &mut self.standing[sql.statement] {
             Standing::Prepared { statement, kinds } => {
                 frontend::execute(out, *statement, |out| parameters(&sql.parameters, variables, kinds, out));
                 true

@@ -160,7 +160,8 @@ impl<'p> PostgresScript<'p> {
         let at = self.gathered.get(completed).copied().unwrap_or(self.script.at());
         self.gathered.clear();
         let hint = if error.hint.is_empty() { String::new() } else { format!("; hint: {}", error.hint) };
-        let retryable = matches!(error.sqlstate.as_str(), "40001" | "40P01");
+        let class = error.sqlstate.as_str();
+        let retryable = matches!(class, "40001" | "40P01") || self.script.retries_after(class);
         let repeat = retryable && self.script.repeat(tally);
         let script = &self.script;
         let words = || script.words(at, &format!("{error}{hint}"));

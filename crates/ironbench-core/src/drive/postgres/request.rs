@@ -10,7 +10,7 @@ use pgbench_script::{Command, Program, Slot, Sql, Symbols, Variables};
 /// Names of a program's prepared statements, shared by all clients.
 #[derive(Debug)]
 pub struct Statements {
-    /// Names by `Sql::id`.
+    /// Names by `Sql::statement`.
     names: Vec<String>,
     symbols: Arc<Symbols>,
 }
@@ -21,7 +21,7 @@ impl Statements {
         for script in &program.scripts {
             for command in &script.commands {
                 if let Command::Sql(sql) = command {
-                    names[sql.id] = format!("s{}", sql.id);
+                    names[sql.statement] = format!("s{}", sql.statement);
                 }
             }
         }
@@ -34,7 +34,7 @@ impl Statements {
 pub struct Requests<'p> {
     protocol: Protocol,
     statements: &'p Statements,
-    /// By `Sql::id`: whether a Parse was sent and has not failed.
+    /// By `Sql::statement`: whether a Parse was sent and has not failed.
     prepared: Vec<bool>,
     /// Parses that were sent and are not yet acknowledged, each with its group (the messages up to a Sync).
     parsing: VecDeque<(u64, usize)>,
@@ -83,10 +83,10 @@ impl<'p> Requests<'p> {
                 ""
             }
             Protocol::Prepared => {
-                if !self.prepared[sql.id] {
+                if !self.prepared[sql.statement] {
                     self.prepare(sql, out);
                 }
-                self.statements.names[sql.id].as_str()
+                self.statements.names[sql.statement].as_str()
             }
         };
         let parameters = &sql.parameters;
@@ -112,9 +112,9 @@ impl<'p> Requests<'p> {
     /// Prepares the statement in the message that first uses it, which saves a round trip.
     #[cold]
     fn prepare(&mut self, sql: &Sql, out: &mut Vec<u8>) {
-        frontend::parse(out, &self.statements.names[sql.id], &sql.text);
-        self.prepared[sql.id] = true;
-        self.parsing.push_back((self.sent, sql.id));
+        frontend::parse(out, &self.statements.names[sql.statement], &sql.text);
+        self.prepared[sql.statement] = true;
+        self.parsing.push_back((self.sent, sql.statement));
     }
 
     /// Handles a ParseComplete.

@@ -56,6 +56,7 @@ fn trial(clients: usize, stop: Stop, more: &str) -> (Roles, Outcome) {
         stop,
         warmup_s: 0.0,
         max_tries: 10,
+        retried_errors: Vec::new(),
         on_error: OnError::Continue,
         reconnect_on_loss: false,
         statements: false,

@@ -1,0 +1,99 @@
+"""Checks after a trial: the loaded rows are still there, and inserts, deletes and increments were made as counted."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from ironbench.model.record import Check
+from ironbench.model.session import Session
+from ironbench.workloads.base import checked, one_row
+from ironbench.workloads.commit_check import Commits, commits_check
+from ironbench.workloads.fixed_rows import WHOLE_ROWS
+from ironbench.workloads.sysbench import events, tables
+
+INSERTS = "oltp_insert"
+
+
+@dataclass(frozen=True, slots=True)
+class SbtestState:
+    """State before a trial."""
+
+    fixed: Mapping[str, str]
+    """Table → count and sum of the ids of loaded rows."""
+    added: int
+    """Number of rows above the loaded ones."""
+    all: int
+    """Number of all rows, for the test that deletes; otherwise 0."""
+    k: int
+    """Sum of `k` over all rows, if it grows by one per increment; otherwise 0."""
+    commits: Commits
+
+
+def before(session: Session, options: Mapping[str, str]) -> SbtestState:
+    # Last, so that the other queries are not counted as commits of the trial.
+    fixed, added, all_rows, k = _fixed(session, options), _added(session, options), _all(session, options), 0
+    if increments(options):
+        k = _sum(session, options, "select sum(k) from {}")
+    return SbtestState(fixed, added, all_rows, k, Commits.read(session))
+
+
+def check(
+    session: Session, options: Mapping[str, str], then: SbtestState, summary: Mapping[str, Any]
+) -> tuple[Check, ...]:
+    # First, because the following queries would also be counted.
+    found = list(commits_check(session, then.commits, summary))
+    (script,) = summary["scripts"]
+    done, unsure = int(script["completed"]), int(summary.get("server_commits_uncertain", 0))
+    fixed = _fixed(session, options)
+    changed = [table for table, sums in then.fixed.items() if fixed[table] != sums]
+    found.append(checked("tables without some of their loaded rows", "none", ", ".join(changed) or "none"))
+    inserted = done if options["test"] == INSERTS else 0
+    added = _added(session, options) - then.added
+    most = inserted + (unsure if inserted else 0)
+    found.append(checked("rows inserted = events" if inserted else "rows added", *_between(inserted, most, added)))
+    if options["test"] == tables.DELETES:
+        deleted = then.all - _all(session, options)
+        # Rows that are already deleted are chosen again.
+        least = min(1, then.all, done)
+        found.append(checked("rows deleted, at most one per event", *_between(least, done + unsure, deleted)))
+    if each := increments(options):
+        grown = _sum(session, options, "select sum(k) from {}") - then.k
+        found.append(checked("growth of k = updates", *_between(done * each, (done + unsure) * each, grown)))
+    return tuple(found)
+
+
+def _between(least: int, most: int, actual: int) -> tuple[str, int, bool]:
+    expected = f"{least} to {most}" if most > least else str(least)
+    return expected, actual, least <= actual <= most
+
+
+def _fixed(session: Session, options: Mapping[str, str]) -> dict[str, str]:
+    if options["test"] == tables.DELETES:
+        return {}
+    return {rows.table: rows.read(session, tables.rows(options)) for rows in tables.fixed(options)}
+
+
+def _added(session: Session, options: Mapping[str, str]) -> int:
+    return _sum(session, options, f"select count(*) from {{}} where id > {options['table_size']}")
+
+
+def _all(session: Session, options: Mapping[str, str]) -> int:
+    return _sum(session, options, "select count(*) from {}") if options["test"] == tables.DELETES else 0
+
+
+def _sum(session: Session, options: Mapping[str, str], sql: str) -> int:
+    return sum(one_row(session, sql.format(table))[0] for table in tables.names(options))
+
+
+def increments(options: Mapping[str, str]) -> int:
+    """Returns by how much each event increases the sum of `k`; 0 if the sum is not read because rows are inserted with
+    another `k`, or because there are too many rows.
+
+    Without transactions, a failed event may have made a part of its updates.
+    """
+    parts = events.uses(options, "skip_trx") and options["skip_trx"] == "on"
+    if events.replaces(options) or parts or tables.rows(options) > WHOLE_ROWS:
+        return 0
+    return events.increments(options)

@@ -1,0 +1,8 @@
+-- Columns and types as `sysbench … prepare` makes them. Keys are made after the rows are loaded (keys.postgres.sql).
+-- bytes: 260
+create table sbtest:n (
+    id serial,
+    k integer not null default 0,
+    c char(120) not null default '',
+    pad char(60) not null default ''
+);

@@ -1,0 +1,8 @@
+-- sysbench's tables in SQLite's words.
+-- bytes: 220
+create table sbtest:n (
+    id integer primary key,
+    k integer not null default 0,
+    c char(120) not null default '',
+    pad char(60) not null default ''
+);
