@@ -21,7 +21,7 @@ from bench.figures import at_least, at_most, said
 from bench.pairs import interleaved, ratio
 from bench.peers import Rate, found
 from bench.sysbench import measured_process
-from ironbench import _core
+from ironbench import _core, engines
 from ironbench.model.system import Choice, Load
 from ironbench.trial.drive.run import Tasks, compiled_plan
 from ironbench.workloads import sysbench
@@ -90,7 +90,7 @@ def _ours(peer: Peer, test: str) -> Rate:
         workload.scripts(peer.engine, Choice("sysbench", options)),
         workload.variables(options),
         jobs=workload.inputs(options, load.protocol),
-        retried_errors=workload.retried_errors,
+        retried_errors=engines.get(peer.engine).traits.duplicate_key,
     )
     result = _core.drive(compiled_plan(peer.target, tasks, load, ()))
     summary = msgspec.json.decode(result.summary, type=dict[str, Any])

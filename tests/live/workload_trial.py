@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from ironbench import _core, workloads
+from ironbench import _core, engines, workloads
 from ironbench.engines.mariadb.session import MariadbSession
 from ironbench.model.record import Check
 from ironbench.model.system import Choice, Load
@@ -117,7 +117,7 @@ class Trial:
                 self._workload.variables(self._options),
                 jobs=self._workload.jobs(session, self._options, load),
                 bind_back=self._workload.binds_back(self._options),
-                retried_errors=self._workload.retried_errors,
+                retried_errors=engines.get(session.engine).traits.duplicate_key,
             ),
             load,
             (),

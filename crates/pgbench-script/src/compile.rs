@@ -18,7 +18,7 @@ pub struct Shared {
     pub symbols: Symbols,
     pub statements: usize,
     /// Text of each prepared statement → `Sql::statement`.
-    prepared: HashMap<String, usize>,
+    pub prepared: HashMap<String, usize>,
     /// Variables that a `\set` defines.
     pub set: Vec<Slot>,
     /// Prefixes of `\gset` and `\aset`, whose columns become variables with names that only the server knows.

@@ -132,6 +132,9 @@ class Traits:
     feature."""
     pinned: Mapping[str, str] = field(default_factory=dict)
     """Setting → value that all versions in a comparison should use."""
+    duplicate_key: tuple[str, ...] = ()
+    """Error classes of an INSERT with the key of a row that the same transaction has deleted, because another one
+    inserted it again meanwhile; () if that cannot happen."""
     derived_settings: tuple[str, ...] = ()
     """Settings that cannot be set, because the server computes them from others or the layout determines them."""
     hazards: tuple[Hazard, ...] = ()

@@ -179,8 +179,9 @@ class Workload(ABC):
     """Warm-up if the user sets none."""
     usual_max_tries: int = 1
     """Tries after serialization failures and deadlocks if the user sets no number."""
-    retried_errors: tuple[str, ...] = ()
-    """Further classes of errors after which a transaction is tried again: SQLSTATEs, or error numbers of MySQL."""
+    retries_duplicate_keys: bool = False
+    """Whether a transaction is also tried again after a duplicate key, if another transaction can have inserted it at
+    the same time (`Traits.duplicate_key`)."""
     usual_protocol: str = Load().protocol
     """Protocol that statements are sent with if the user sets none."""
 

@@ -87,6 +87,7 @@ class PostgresEngine(Engine):
             *("shared_memory_size", "shared_memory_size_in_huge_pages", "io_max_concurrency", "temp_tablespaces"),
             *("commit_timestamp_buffers", "subtransaction_buffers", "transaction_buffers"),
         ),
+        duplicate_key=("23505",),
         # PostgreSQL 18 documentation, 19.5.1 and 28.4.
         hazards=(
             Hazard("fsync", OFF, "os-crash-or-power-failure", "whole-database"),

@@ -263,7 +263,8 @@ class _Drive:
         work = workload.core_work(session.engine, self._options)
         tasks = Tasks(self._scripts, self._variables, work, workload.jobs(session, self._options, load))
         reconnect, bind_back = workload.reconnect(self._options) or load.reconnect, workload.binds_back(self._options)
-        tasks = replace(tasks, reconnect=reconnect, bind_back=bind_back, retried_errors=workload.retried_errors)
+        retried = engines.get(session.engine).traits.duplicate_key if workload.retries_duplicate_keys else ()
+        tasks = replace(tasks, reconnect=reconnect, bind_back=bind_back, retried_errors=retried)
         sampled = tuple(sources())
         # `target` is last: a library engine then closes its own connection, whose locks would otherwise block the work.
         target = session.target(load.protocol, load.io)

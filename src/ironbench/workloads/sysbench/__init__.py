@@ -32,9 +32,7 @@ class Sysbench(Workload):
     counts = ("event", "events")
     stable = True
     usual_max_tries = 0
-    retried_errors = ("23505",)
-    """A duplicate key on PostgreSQL, after which sysbench restarts the event as well. At `read committed`, two clients
-    that replace the same row at the same time both insert it."""
+    retries_duplicate_keys = True
     options = (
         Option("test", "oltp_read_write", "sysbench's name of the test", choices=tuple(events.TESTS)),
         *tables.OPTIONS,

@@ -9,11 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from ironbench.errors import InputError, written
+from ironbench.workloads import sql_files
 from ironbench.workloads.base import Option
 
+FOLDER = Path(__file__).parent
 _RANGES = {
     "simple_ranges": "SELECT c FROM sbtestN WHERE id BETWEEN {low} AND {high}",
     "sum_ranges": "SELECT SUM(k) FROM sbtestN WHERE id BETWEEN {low} AND {high}",
@@ -149,10 +152,8 @@ def event(engine: str, options: Mapping[str, str]) -> Event:
     """Returns the event of the chosen test."""
     test, builder = options["test"], _Builder(options)
     if test == "oltp_insert":
-        # sysbench sends the id 0 to MySQL, which replaces it by the next one.
-        k, c, pad = builder.row("k"), builder.text("c", _C), builder.text("pad", _PAD)
-        columns, values = ("id, k", f"0, {k}") if engine == "mariadb" else ("k", k)
-        builder.group([f"INSERT INTO sbtestN ({columns}, c, pad) VALUES ({values}, {c}, {pad})"])
+        builder.row("k"), builder.text("c", _C), builder.text("pad", _PAD)
+        builder.group(sql_files.statements(FOLDER, "insert", engine))
     elif test == "oltp_delete":
         builder.group([f"DELETE FROM sbtestN WHERE id={builder.row()}"])
     elif test == "select_random_points":
@@ -172,8 +173,8 @@ def _read_write(engine: str, builder: _Builder, test: str) -> None:
     counts = _counts(builder.options)
     in_transaction = test not in _SINGLE and builder.options["skip_trx"] == "off"
     if in_transaction:
-        # On SQLite, a transaction that begins with a read may not write once another one has written.
-        builder.alone("BEGIN IMMEDIATE" if engine == "sqlite" and test not in READS_ONLY else "BEGIN")
+        (begin,) = ("BEGIN",) if test in READS_ONLY else sql_files.statements(FOLDER, "begin", engine)
+        builder.alone(begin)
     builder.group([f"SELECT c FROM sbtestN WHERE id={builder.row()}" for _ in range(counts["point_selects"])])
     for name, text in _RANGES.items():
         lows = [builder.row() for _ in range(counts[name])]

@@ -23,7 +23,9 @@ MOST_TABLES = 1000
 """Also a limit of the generator of rows."""
 OPTIONS = (
     Option("tables", "1", "number of tables", lowest=1, highest=MOST_TABLES),
-    Option("table_size", "10000", "rows per table, each about 0.25 kB with its keys", lowest=1, highest=2_000_000_000),
+    Option(
+        "table_size", str(10_000), "rows per table, each about 0.25 kB with its keys", lowest=1, highest=2_000_000_000
+    ),
 )
 DELETES = "oltp_delete"
 """The only test that removes loaded rows, so that its data serve no other test."""

@@ -1,0 +1,1 @@
+INSERT INTO sbtestN (k, c, pad) VALUES (:k1, :c1, :pad1);
