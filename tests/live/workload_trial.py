@@ -104,27 +104,37 @@ def loaded(session: Target, name: str, connections: int = 2, own_server: bool = 
 class Trial:
     """A finished trial; `checks()` may be called again after tampering."""
 
-    def __init__(self, session: Target, name: str, transactions: int = 100, clients: int = 4, **options: str) -> None:
+    def __init__(
+        self,
+        session: Target,
+        name: str,
+        transactions: int = 100,
+        clients: int = 4,
+        protocol: str = "prepared",
+        **options: str,
+    ) -> None:
         self._session = session
         self._workload = workloads.get(name)
         self._options = self._workload.validated(options)
         choice = Choice(name, self._options)
-        load = Load(clients=clients, duration_s=None, transactions=transactions, seed=5)
+        tries = self._workload.usual_max_tries
+        load = Load(clients, duration_s=None, transactions=transactions, max_tries=tries, protocol=protocol, seed=5)
+        retried = engines.get(session.engine).traits.duplicate_key if self._workload.retries_duplicate_keys else ()
         plan = compiled_plan(
-            session.target(),
+            session.target(protocol),
             Tasks(
                 self._workload.scripts(session.engine, choice),
                 self._workload.variables(self._options),
                 jobs=self._workload.jobs(session, self._options, load),
                 bind_back=self._workload.binds_back(self._options),
-                retried_errors=engines.get(session.engine).traits.duplicate_key,
+                retried_errors=retried,
             ),
             load,
             (),
         )
         self._before = self._workload.before(session, self._options)
         self.summary: Mapping[str, Any] = json.loads(_core.drive(plan).summary)
-        assert not self.summary["errors"], self.summary["error_messages"]
+        assert not self.summary["failed"], self.summary["error_messages"]
         assert self.summary["completed"] == clients * transactions
 
     def checks(self, **changed: Any) -> dict[str, Check]:

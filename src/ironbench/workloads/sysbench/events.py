@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from ironbench.errors import InputError, written
+from ironbench.words import grouped
 from ironbench.workloads import sql_files
 from ironbench.workloads.base import Option
 
@@ -236,7 +237,7 @@ def drawn(inputs: Mapping[str, Mapping[str, Any]], *, quoted: bool) -> Mapping[s
 def require_possible(options: Mapping[str, str]) -> None:
     """Raises InputError if events would have no statement, or the script too many."""
     test = options["test"]
-    if test not in _SINGLE and test in ("oltp_read_write", "oltp_read_only", "oltp_write_only"):
+    if "skip_trx" in TESTS[test]:
         each, tables = sum(_counts(options).values()), int(options["tables"])
         if each == 0:
             cause = "has no statement with these options"
@@ -244,7 +245,7 @@ def require_possible(options: Mapping[str, str]) -> None:
         if each * tables > MOST_STATEMENTS:
             raise InputError(
                 written("workload.with", f"tables={tables}"),
-                f"the script would have {each * tables} statements, with {each} per event and table; "
-                f"at most {MOST_STATEMENTS} are possible",
+                f"the script would have {grouped(each * tables)} statements, with {grouped(each)} per event and table; "
+                f"at most {grouped(MOST_STATEMENTS)} are possible",
                 f"use at most {MOST_STATEMENTS // each} tables, or fewer statements per event",
             )
