@@ -8,6 +8,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from factories import rarely_mariadb
 from raw_server import RawServer
 from workload_trial import Filed, Served, Target, Trial, loaded
 
@@ -18,6 +19,7 @@ from ironbench.workloads.sysbench import WORKLOAD, events
 pytestmark = pytest.mark.live
 
 SIZE = {"tables": "2", "table_size": "2000"}
+on_engines = rarely_mariadb("postgres", "sqlite", argument="target", indirect=True)
 with_sysbench = pytest.mark.skipif(shutil.which("sysbench") is None, reason="sysbench is not installed")
 
 
@@ -33,6 +35,7 @@ def sysbench(session: Served | MariadbSession, test: str, command: str, *more: s
     return subprocess.run(words, capture_output=True, text=True, check=True, timeout=60).stdout
 
 
+@on_engines
 @pytest.mark.parametrize("test", events.TESTS)
 def test_all_checks_pass_after_a_trial(target: Target, test: str) -> None:
     loaded(target, "sysbench", test=test, **SIZE)
@@ -43,6 +46,7 @@ def test_all_checks_pass_after_a_trial(target: Target, test: str) -> None:
     assert measured["queries_per_s"] == pytest.approx(each * trial.summary["transactions"] / trial.summary["elapsed_s"])
 
 
+@on_engines
 @pytest.mark.parametrize(
     ("test", "check", "sql"),
     [
@@ -91,6 +95,7 @@ def test_a_session_prepares_each_statement_once(joined: MariadbSession) -> None:
     assert int(joined.query(count)[0][0] or 0) - before == 11
 
 
+@on_engines
 def test_a_table_size_of_another_load_is_refused_and_left_alone(target: Target) -> None:
     loaded(target, "sysbench", **SIZE)
     with pytest.raises(InputError, match="contains sysbench version=1 tables=2 table_size=2000, not"):
@@ -100,6 +105,7 @@ def test_a_table_size_of_another_load_is_refused_and_left_alone(target: Target) 
         loaded(target, "sysbench", own_server=False, **SIZE)
 
 
+@on_engines
 def test_the_next_insert_gets_the_next_id(target: Target) -> None:
     loaded(target, "sysbench", **SIZE)
     target.query("insert into sbtest1 (k, c, pad) values (1, 'a', 'b')")
@@ -107,6 +113,7 @@ def test_the_next_insert_gets_the_next_id(target: Target) -> None:
     assert loaded(target, "sysbench", **SIZE).reused
 
 
+@on_engines
 def test_deletes_start_from_all_rows(target: Target) -> None:
     loaded(target, "sysbench", test="oltp_delete", **SIZE)
     chosen = WORKLOAD.validated({"test": "oltp_delete", **SIZE})
@@ -173,7 +180,7 @@ def test_both_tools_send_the_same_statements() -> None:
 def prepared(log: str) -> set[str]:
     """Returns the prepared statements that a log shows."""
     texts = re.findall(r"LOG:  execute \S+: ((?:.+\n)(?:\t.*\n)*)", log)
-    return {" ".join(text.split()) for text in texts}
+    return {" ".join(text.split()).removesuffix(";") for text in texts}
 
 
 def test_many_tables_fit_into_one_expression_of_sqlite(place: Path) -> None:
