@@ -20,6 +20,8 @@ ANSWERS = {
     "run tpcb-like --time=60": "--time is an option of pgbench and sysbench; here: --duration 60s",
     "run tpcb-like --threads=8 --time=60 --report-interval=1": "--threads, --time, --report-interval are options of "
     "sysbench; here: --clients 8 --duration 60s --progress 1",
+    "run sysbench --table_size=1000 --skip-trx --threads=8": "--table_size, --skip-trx, --threads are options of "
+    "sysbench; here: --with table_size=1000 --with skip_trx=on --clients 8",
     "run tpcb-like --db_ps_mode disable": "--db_ps_mode is an option of sysbench; here: --protocol simple",
     "run tpcb-like -i -c": "-i, -c are options of pgbench; here: --clients N; -i: not needed (ironbench loads the data "
     "before the first trial)",
