@@ -14,7 +14,7 @@ from typing import Any
 
 from fuzz.splice import spliced
 
-from ironbench.errors import FailureError, IronbenchError
+from ironbench.errors import FailureError, InputError, IronbenchError
 
 DATA = Path(__file__).parents[1] / "data"
 SECRET = "S3cr3tW0rd"
@@ -65,6 +65,7 @@ def file_targets(scratch: Path) -> dict[str, FileTarget]:
         FileTarget("access-log", _logs(), _OF_LOGS, _access_log, scratch / "d.log", 1, _LINE),
         FileTarget("server-error", _MESSAGES, _SQL + _OF_MESSAGES, _server_error, scratch / "e.log", 8, _LINE),
         FileTarget("curve", _CURVES, _OF_CURVES, _curve, scratch / "f.csv", 1, _LINE),
+        FileTarget("foreign", _files("foreign", "*"), _OF_FOREIGN, _foreign, scratch / "g.txt", 4, _LINE),
     )
     return {target.name: target for target in found}
 
@@ -136,6 +137,20 @@ def _curve(path: Path) -> None:
     from ironbench.plan import curves
 
     curves.read("load.rate", f"file:{path}", None)
+
+
+def _foreign(path: Path) -> None:
+    """Reads the output of another program, whichever accepts it."""
+    from ironbench.records import foreign
+
+    refused: list[InputError] = []
+    for program in foreign.PROGRAMS:
+        try:
+            foreign.read(program, path, "")
+        except InputError as error:
+            refused.append(error)
+    if len(refused) == len(foreign.PROGRAMS):
+        raise refused[0]
 
 
 def _server_error(path: Path) -> None:
@@ -235,6 +250,14 @@ _MESSAGES = (
     b"add cn=a,dc=x: exists\n",
     f"[system]\ndsn = \"postgresql://u:{SECRET}@h/d\" # '\npassword = '{SECRET}'\n".encode(),
     b"Fehler:  42P07: Relation existiert bereits\n\xe9\xff CREATE USER 'a'@'%' IDENTIFIED BY 'x' ; SELECT 1\n",
+)
+_OF_FOREIGN = (
+    *(b"[Summary] NEW_ORDER - Takes(s): 5.0, Count: 7, TPM: 84.0, Sum(ms): 9.9\n", b"tpmC: 1.0\n", b"_ERR", b"\n"),
+    *(b"TEST RESULT : System achieved 1 NOPM from 2 x TPM\n", b">>>>> PROC: NEWORD\n", b"P50: 1ms\n", b'"avg_ms": "'),
+    *(b"4 Active Virtual Users configured\n", b"[ 1s ] thds: 4 tps: 1.00 qps: 2.00 ", b"lat (ms,95%): 1.00 err/s: 0\n"),
+    *(b"transactions: 5 (1.00 per sec.)\n", b"avg: 1.0\n", b"sysbench 1.0\n", b"pgbench (17)\n", b"tps = 1 (without\n"),
+    *(b"0 1 100 0 1795984107 1\n", b"1795984111 1 2 3 4 5\n", b"failed", b"nan", b"inf", b"999999999999999", b"e9"),
+    *(b"progress: 1.0 s, 1.0 tps, lat 1.0 ms stddev 1.0\n", b"[", b"{", b"]", b"}", b'"', b"\r\n", b"\xff\xfe", b"0"),
 )
 _CURVES = (
     b"time,rate\n0s,100\n10s,200\n20s,50\n",

@@ -85,9 +85,11 @@ def _of_trials(experiments: Sequence[Experiment]) -> Iterator[MetricFamily]:
         "ironbench_trial_duration_seconds", "gauge", "Planned measured time of the current trial.", "seconds"
     )
     transactions = MetricFamily(
-        "ironbench_trial_transactions", "counter", "Finished transactions of the current trial."
+        "ironbench_trial_transactions", "counter", "Finished transactions of the current trial and its warm-up."
     )
-    failed = MetricFamily("ironbench_trial_failed_transactions", "counter", "Failed transactions of the current trial.")
+    failed = MetricFamily(
+        "ironbench_trial_failed_transactions", "counter", "Failed transactions of the current trial and its warm-up."
+    )
     rate = MetricFamily(
         "ironbench_trial_throughput_transactions_per_second",
         "gauge",

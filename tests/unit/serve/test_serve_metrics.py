@@ -179,3 +179,13 @@ def test_every_text_is_one_label(tmp_path: Path) -> None:
     assert read(metrics.text([family, MetricFamily("b", "gauge", "Nothing.")])) == {
         ("a", r'name="quote \" backslash \\ line\nend"'): 1.5e-9
     }
+
+
+def test_the_page_about_serve_names_every_metric(tmp_path: Path) -> None:
+    lab = begun(tmp_path, share=0.5)
+    with measuring(lab.path):
+        found = read(client(tmp_path).get("/metrics", headers=BEARER).text)
+    page = (Path(__file__).parents[3] / "docs" / "how" / "serve.md").read_text()
+    section = page[page.index("## Metrics for Prometheus") : page.index("## Queue labs overnight")]
+    named = set(re.findall(r"`([a-z_0-9]+)`", section[section.index("| metric |") :]))
+    assert named == {name.removeprefix("ironbench_") for name, _ in found} - {"info"}
