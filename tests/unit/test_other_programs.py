@@ -26,6 +26,9 @@ ANSWERS = {
     "run tpcb-like -i -c": "-i, -c are options of pgbench; here: --clients N; -i: not needed (ironbench loads the data "
     "before the first trial)",
     "run tpcb-like -i": "-i is an option of pgbench; not needed (ironbench loads the data before the first trial)",
+    "run oltp_read_only --tables=10 --threads=8 run": "--tables, --threads are options of sysbench; here: ironbench "
+    "run sysbench --with test=oltp_read_only --with tables=10 --clients 8",
+    "run oltp_read_only --clients 8": "write sysbench --with test=oltp_read_only",
     "-c 8 -T 60": "-c, -T are options of pgbench; here: ironbench run tpcb-like --clients 8 --duration 60s",
     "run tpcb-like -h": "see `ironbench run --help`",
     "run tpcb-like -z": "see `ironbench run --help`",
@@ -83,6 +86,12 @@ def test_our_words_for_every_option_exist() -> None:
             if first not in ("", "7") and not first.startswith("-"):
                 assert first in workloads.names(), option
             assert first or option.remark, option
+
+
+def test_the_tests_of_a_program_are_those_of_its_workload() -> None:
+    for program in programs():
+        choices = [one.choices for one in workloads.get(program.workload).options if one.name == "test"]
+        assert [program.tests] == (choices or [()])
 
 
 def test_each_option_has_one_meaning_per_program() -> None:

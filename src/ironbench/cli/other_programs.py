@@ -46,6 +46,8 @@ class OtherProgram:
     """The workload that the program runs by default."""
     example: str
     """Commands of the program, each followed by ours."""
+    tests: tuple[str, ...] = ()
+    """Names of tests on its command line, which are values of the workload's option `test`."""
 
     def option(self, name: str) -> OtherOption | None:
         """Returns the option; sysbench also accepts underscores in names."""
@@ -62,6 +64,7 @@ def programs() -> tuple[OtherProgram, ...]:
             tuple(OtherOption(**{**option, "names": tuple(option["names"])}) for option in program["options"]),
             program["workload"],
             program["example"],
+            tuple(program.get("tests", ())),
         )
         for name, program in tomllib.loads(text).items()
     )
@@ -82,6 +85,7 @@ def hint(words: Sequence[str], unknown: str, known: Mapping[str, str], command: 
     owners = [one.name for one, others in zip(candidates, found, strict=True) if others.keys() == given.keys()]
     options = {name: option for name in given if (option := program.option(name))}
     ours = [option.words(given[name] or option.value) for name, option in options.items() if option.ours]
+    ours += [f"{program.workload} --with test={word}" for word in words if word in program.tests]
     parts = [f"here: {_command(ours, program, command)}"] if ours else []
     for remark in dict.fromkeys(option.remark for option in options.values() if not option.ours):
         named = ", ".join(name for name, option in options.items() if option.remark == remark)

@@ -45,8 +45,16 @@ def get(name: str) -> Workload:
     """Returns the workload with this name. Raises InputError that suggests the nearest name."""
     workload = find(name)
     if workload is None:
-        raise InputError(f"workload {name}", "there is no such workload", nearest(name, names()))
+        tests = [f"{one} --with test={name}" for one in names() if name in _tests(one)]
+        hint = f"write {tests[0]}" if tests else nearest(name, names())
+        raise InputError(f"workload {name}", "there is no such workload", hint)
     return workload
+
+
+def _tests(name: str) -> tuple[str, ...]:
+    """Returns the values of a workload's option `test`."""
+    workload = find(name)
+    return next((one.choices for one in workload.options if one.name == "test"), ()) if workload else ()
 
 
 def compared(choice: Choice) -> Choice:
