@@ -101,10 +101,10 @@ def _made_by_them() -> float:
 def _on_postgres(folder: Path) -> None:
     dataset = tpch_dataset("postgres")
     with postgres(8, "script", {}) as session:
-        _ours(session, dataset)
+        by_us(session, dataset)
         _said_memory("PostgreSQL")  # before any other child process was as large
         scripts = scripts_of(dataset, folder, COPY)
-        ours, psql = interleaved(PAIRS, lambda: _ours(session, dataset), lambda: _psql(session, dataset, scripts))
+        ours, psql = interleaved(PAIRS, lambda: by_us(session, dataset), lambda: by_psql(session, dataset, scripts))
     said(
         f"PostgreSQL, sf={SCALE}, no indexes: our time, generation included / {WORKERS} psql \\copy of ready files",
         ratio([one.elapsed_s for one in ours], [one.elapsed_s for one in psql]),
@@ -176,7 +176,7 @@ def _server_cpu(postmaster: int) -> float:
     return ticks / _TICKS_PER_S
 
 
-def _ours(session: PostgresSession, dataset: Dataset) -> Took:
+def by_us(session: PostgresSession, dataset: Dataset) -> Took:
     pieces = empty_tables(session, dataset)
     session.query("checkpoint")
     return loaded(session, dataset, pieces)
@@ -187,7 +187,7 @@ def loaded(session: ServerSession[Any, Any], dataset: Dataset, pieces: LoadedPie
     return timed(lambda: copied_in_child(plan, lambda *_: None), session.processes()[0])
 
 
-def _psql(session: PostgresSession, dataset: Dataset, scripts: Sequence[Path]) -> Took:
+def by_psql(session: PostgresSession, dataset: Dataset, scripts: Sequence[Path]) -> Took:
     """Loads with one concurrent psql for each script."""
     empty_tables(session, dataset)
     session.query("checkpoint")

@@ -32,9 +32,9 @@ def main() -> None:
         scripts = scripts_of(dataset, folder, LOAD)
         with engines.running(system, secrets, WORKERS) as session:
             assert isinstance(session, MariadbSession)
-            _of_ready_files(session, dataset, scripts)  # also brings the files into the page cache
+            by_load_data(session, dataset, scripts)  # also brings the files into the page cache
             ours, ready = interleaved(
-                PAIRS, lambda: _ours(session, dataset), lambda: _of_ready_files(session, dataset, scripts)
+                PAIRS, lambda: by_us(session, dataset), lambda: by_load_data(session, dataset, scripts)
             )
     said(
         f"MariaDB, sf={SCALE}: our time, generation included / {WORKERS} LOAD DATA LOCAL of ready files",
@@ -45,11 +45,11 @@ def main() -> None:
     said("  seconds of ours, smallest", min(one.elapsed_s for one in ours))
 
 
-def _ours(session: MariadbSession, dataset: Dataset) -> Took:
+def by_us(session: MariadbSession, dataset: Dataset) -> Took:
     return loaded(session, dataset, empty_tables(session, dataset))
 
 
-def _of_ready_files(session: MariadbSession, dataset: Dataset, scripts: list[Path]) -> Took:
+def by_load_data(session: MariadbSession, dataset: Dataset, scripts: list[Path]) -> Took:
     """Loads with one concurrent client for each script."""
     empty_tables(session, dataset)
     connection = session.target()["connection"]

@@ -9,6 +9,7 @@ use crate::igen::Igen;
 use crate::pgbench::Pgbench;
 use crate::row::Sink;
 use crate::sysbench::Sysbench;
+use crate::tpcc::Tpcc;
 use crate::tpch::Tpch;
 use crate::wide::Wide;
 
@@ -54,6 +55,7 @@ pub enum Generator {
     Igen(Igen),
     Pgbench(Pgbench),
     Sysbench(Sysbench),
+    Tpcc(Tpcc),
     Tpch(Tpch),
     Wide(Wide),
 }
@@ -78,6 +80,7 @@ impl Generator {
             Self::Igen(igen) => igen.tables(),
             Self::Pgbench(pgbench) => pgbench.tables(),
             Self::Sysbench(sysbench) => sysbench.tables(),
+            Self::Tpcc(tpcc) => tpcc.tables(),
             Self::Tpch(tpch) => tpch.tables(),
             Self::Wide(wide) => wide.tables(),
         }
@@ -91,6 +94,7 @@ impl Generator {
             Self::Igen(igen) => igen.emit(table, units, sink),
             Self::Pgbench(pgbench) => pgbench.emit(table, units, sink),
             Self::Sysbench(sysbench) => sysbench.emit(table, units, sink),
+            Self::Tpcc(tpcc) => tpcc.emit(table, units, sink),
             Self::Tpch(tpch) => tpch.emit(table, units, sink),
             Self::Wide(wide) => wide.emit(units, sink),
         }

@@ -79,6 +79,11 @@ impl<'py> Hand<'py, '_> {
         self.add(object, u64::from(value.unsigned_abs().checked_ilog10().unwrap_or(0)) + 1);
     }
 
+    fn exact(&mut self, text: String) {
+        let bytes = text.len() as u64;
+        self.add(self.decimal.call1((text,)), bytes);
+    }
+
     fn finish(&mut self) -> PyResult<()> {
         if self.rows.is_empty() {
             return Ok(());
@@ -106,11 +111,13 @@ impl Sink for Hand<'_, '_> {
     }
 
     fn decimal(&mut self, hundredths: i64) {
-        let sign = if hundredths < 0 { "-" } else { "" };
-        let value = hundredths.unsigned_abs();
-        let text = format!("{sign}{}.{:02}", value / 100, value % 100);
-        let bytes = text.len() as u64;
-        self.add(self.decimal.call1((text,)), bytes);
+        let (sign, value) = (if hundredths < 0 { "-" } else { "" }, hundredths.unsigned_abs());
+        self.exact(format!("{sign}{}.{:02}", value / 100, value % 100));
+    }
+
+    fn rate(&mut self, ten_thousandths: i64) {
+        let (sign, value) = (if ten_thousandths < 0 { "-" } else { "" }, ten_thousandths.unsigned_abs());
+        self.exact(format!("{sign}{}.{:04}", value / 10_000, value % 10_000));
     }
 
     fn text(&mut self, value: &str) {
@@ -134,6 +141,10 @@ impl Sink for Hand<'_, '_> {
         let (minutes, seconds) = (second.rem_euclid(86_400) / 60, second.rem_euclid(60));
         let text = day.map(|day| format!("{day} {:02}:{:02}:{seconds:02}", minutes / 60, minutes % 60));
         self.add(text.and_then(|text| self.timestamp.call1((text,))), 19);
+    }
+
+    fn null(&mut self) {
+        self.add(Ok(self.insert.py().None().into_bound(self.insert.py())), 0);
     }
 
     fn end_row(&mut self) -> PyResult<()> {

@@ -106,6 +106,9 @@ class Dataset:
     """A query that returns true if the tables contain exactly these rows, whichever tool loaded them."""
     prepared_by: str = ""
     """The command of another tool that loads tables which `recognised` accepts."""
+    conditions: Callable[[Session, bool], Sequence[Check]] | None = None
+    """Checks all rows after they are loaded (second argument: true), and before a run uses tables that a third-party
+    tool loaded and may have driven (false). Data that violate a condition are not used."""
     intact: str = ""
     """A query that returns true as long as tables that ironbench loaded satisfy the conditions that every trial
     preserves."""

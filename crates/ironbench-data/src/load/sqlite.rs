@@ -80,6 +80,11 @@ impl Sink for Inserts<'_> {
         self.bigint(hundredths);
     }
 
+    /// Stored as integer ten-thousandths.
+    fn rate(&mut self, ten_thousandths: i64) {
+        self.bigint(ten_thousandths);
+    }
+
     fn text(&mut self, value: &str) {
         self.bind(value, value.len() as u64);
     }
@@ -97,6 +102,10 @@ impl Sink for Inserts<'_> {
     fn moment(&mut self, millisecond: i64) {
         let text = self.phrase.moment(millisecond).to_owned();
         self.text(&text);
+    }
+
+    fn null(&mut self) {
+        self.bind(rusqlite::types::Null, 0);
     }
 
     fn end_row(&mut self) -> Result<()> {

@@ -322,6 +322,10 @@ impl Sink for Parameters<'_> {
         unreachable!("wide rows have no decimals");
     }
 
+    fn rate(&mut self, _ten_thousandths: i64) {
+        unreachable!("wide rows have no decimals");
+    }
+
     fn text(&mut self, value: &str) {
         frontend::string(self.0, value.as_bytes());
     }
@@ -336,6 +340,10 @@ impl Sink for Parameters<'_> {
         let [low, high] = (year as u16).to_le_bytes();
         let [hour, minute] = [rest / 3600, rest / 60 % 60].map(|part| part as u8);
         self.0.extend_from_slice(&[7, low, high, month as u8, day as u8, hour, minute, (rest % 60) as u8]);
+    }
+
+    fn null(&mut self) {
+        unreachable!("wide rows have no NULL");
     }
 
     fn end_row(&mut self) -> Result<(), Self::Error> {

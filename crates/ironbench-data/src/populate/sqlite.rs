@@ -215,6 +215,10 @@ impl Sink for Values {
         self.bigint(hundredths);
     }
 
+    fn rate(&mut self, ten_thousandths: i64) {
+        self.bigint(ten_thousandths);
+    }
+
     fn text(&mut self, value: &str) {
         self.values.push(Value::Text(value.to_owned()));
     }
@@ -227,6 +231,10 @@ impl Sink for Values {
     fn timestamp(&mut self, second: i64) {
         let text = self.phrase.timestamp(second).to_owned();
         self.values.push(Value::Text(text));
+    }
+
+    fn null(&mut self) {
+        self.values.push(Value::Null);
     }
 
     fn end_row(&mut self) -> std::result::Result<(), Self::Error> {

@@ -1,6 +1,6 @@
 //! Encodes the values of a row as parameters of a statement.
 
-use crate::row::{Sink, numeric};
+use crate::row::{NULL, Sink, numeric, numeric_rate};
 
 /// PostgreSQL's binary format, each value preceded by its length, as in a Bind message and in COPY's binary format.
 pub struct Binary<'a>(pub &'a mut Vec<u8>);
@@ -35,6 +35,10 @@ impl Sink for Binary<'_> {
         numeric(self.0, hundredths);
     }
 
+    fn rate(&mut self, ten_thousandths: i64) {
+        numeric_rate(self.0, ten_thousandths);
+    }
+
     fn text(&mut self, value: &str) {
         self.value(value.as_bytes());
     }
@@ -45,6 +49,10 @@ impl Sink for Binary<'_> {
 
     fn timestamp(&mut self, second: i64) {
         self.bigint((second - EPOCH_S) * 1_000_000);
+    }
+
+    fn null(&mut self) {
+        self.0.extend_from_slice(&NULL);
     }
 
     fn end_row(&mut self) -> Result<(), Self::Error> {

@@ -63,6 +63,18 @@ where
         self.piece.extend_from_slice(&[b'.', b'0' + rest / 10, b'0' + rest % 10, b'\t']);
     }
 
+    fn rate(&mut self, ten_thousandths: i64) {
+        if ten_thousandths < 0 {
+            self.piece.push(b'-');
+        }
+        let value = ten_thousandths.unsigned_abs();
+        self.piece.extend_from_slice(itoa::Buffer::new().format(value / 10_000).as_bytes());
+        self.piece.push(b'.');
+        let digits = [1000, 100, 10, 1].map(|place| b'0' + (value / place % 10) as u8);
+        self.piece.extend_from_slice(&digits);
+        self.piece.push(b'\t');
+    }
+
     fn text(&mut self, value: &str) {
         debug_assert!(!value.contains(['\t', '\n', '\r', '\\']), "{value:?} needs escapes");
         self.piece.extend_from_slice(value.as_bytes());
@@ -82,6 +94,10 @@ where
     fn moment(&mut self, millisecond: i64) {
         self.piece.extend_from_slice(self.phrase.moment(millisecond).as_bytes());
         self.piece.push(b'\t');
+    }
+
+    fn null(&mut self) {
+        self.piece.extend_from_slice(b"\\N\t");
     }
 
     fn end_row(&mut self) -> Result<(), E> {
@@ -108,6 +124,8 @@ pub struct CopyBinary<F> {
 const HEADER: &[u8] = b"PGCOPY\n\xff\r\n\0\0\0\0\0\0\0\0\0";
 /// Marks the end of the data, in place of a row's number of columns.
 const TRAILER: [u8; 2] = (-1i16).to_be_bytes();
+/// The length of a value that is NULL.
+pub const NULL: [u8; 4] = (-1i32).to_be_bytes();
 /// 2000-01-01 in days since 1970-01-01.
 const EPOCH: i32 = 10_957;
 
@@ -157,6 +175,10 @@ where
         numeric(&mut self.piece, hundredths);
     }
 
+    fn rate(&mut self, ten_thousandths: i64) {
+        numeric_rate(&mut self.piece, ten_thousandths);
+    }
+
     fn text(&mut self, value: &str) {
         self.piece.extend_from_slice(&(value.len() as i32).to_be_bytes());
         self.piece.extend_from_slice(value.as_bytes());
@@ -172,6 +194,10 @@ where
 
     fn moment(&mut self, millisecond: i64) {
         self.bigint((millisecond - i64::from(EPOCH) * 86_400_000) * 1000);
+    }
+
+    fn null(&mut self) {
+        self.piece.extend_from_slice(&NULL);
     }
 
     fn end_row(&mut self) -> Result<(), E> {
@@ -191,10 +217,9 @@ where
 
 /// Returns the digits of PostgreSQL's numeric, and the range of those needed.
 /// Digits have base 10,000; there are four before the point and one after it.
-/// Zeros at both ends are omitted, as in numeric_send in PostgreSQL's numeric.c. Up to 10^14 hundredths.
-fn base_10000(hundredths: u64) -> ([u16; 5], std::ops::Range<usize>) {
-    let mut whole = hundredths / 100;
-    let mut digits = [0, 0, 0, 0, (hundredths % 100 * 100) as u16];
+/// Zeros at both ends are omitted, as in numeric_send in PostgreSQL's numeric.c. `whole`: up to 10^12.
+fn base_10000(mut whole: u64, fraction: u16) -> ([u16; 5], std::ops::Range<usize>) {
+    let mut digits = [0, 0, 0, 0, fraction];
     for digit in digits[..4].iter_mut().rev() {
         *digit = (whole % 10_000) as u16;
         whole /= 10_000;
@@ -206,14 +231,29 @@ fn base_10000(hundredths: u64) -> ([u16; 5], std::ops::Range<usize>) {
 
 /// Appends a `numeric` with two decimals in PostgreSQL's binary format, preceded by its length.
 pub fn numeric(out: &mut Vec<u8>, hundredths: i64) {
-    let (digits, places) = base_10000(hundredths.unsigned_abs());
+    let value = hundredths.unsigned_abs();
+    append_numeric(out, hundredths < 0, base_10000(value / 100, (value % 100 * 100) as u16), 2);
+}
+
+/// Does the same for a `numeric` with four decimals.
+pub fn numeric_rate(out: &mut Vec<u8>, ten_thousandths: i64) {
+    let value = ten_thousandths.unsigned_abs();
+    append_numeric(out, ten_thousandths < 0, base_10000(value / 10_000, (value % 10_000) as u16), 4);
+}
+
+fn append_numeric(
+    out: &mut Vec<u8>,
+    negative: bool,
+    (digits, places): ([u16; 5], std::ops::Range<usize>),
+    decimals: u8,
+) {
     let digits = &digits[places.start..places.end];
-    let negative = if hundredths < 0 { 0x40 } else { 0 };
+    let sign = if negative { 0x40 } else { 0 };
     let weight = 3 - places.start as i16;
     out.extend_from_slice(&(8 + 2 * digits.len() as i32).to_be_bytes());
     out.extend_from_slice(&(digits.len() as u16).to_be_bytes());
     out.extend_from_slice(&if digits.is_empty() { 0 } else { weight }.to_be_bytes());
-    out.extend_from_slice(&[negative, 0, 0, 2]);
+    out.extend_from_slice(&[sign, 0, 0, decimals]);
     digits.iter().for_each(|digit| out.extend_from_slice(&digit.to_be_bytes()));
 }
 
@@ -232,11 +272,15 @@ mod tests {
         sink.smallint(-2);
         sink.timestamp(946_684_801);
         sink.end_row().unwrap();
+        sink.null();
+        sink.null();
+        sink.end_row().unwrap();
         sink.finish().unwrap();
         let mut expected = b"PGCOPY\n\xff\r\n\0".to_vec();
         expected.extend([0; 8]);
         expected.extend([0, 2, 0, 0, 0, 2, 0xff, 0xfe, 0, 0, 0, 8]);
         expected.extend(1_000_000i64.to_be_bytes());
+        expected.extend([0, 2, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff]);
         expected.extend([0xff, 0xff]);
         assert_eq!(out, expected);
     }
@@ -252,14 +296,19 @@ mod tests {
             sink.decimal(hundredths);
             sink.end_row().unwrap();
         }
+        for ten_thousandths in [0, 7, 2000, -12_345] {
+            sink.rate(ten_thousandths);
+            sink.end_row().unwrap();
+        }
         sink.finish().unwrap();
-        let words = |digits: &[u16], weight: i16, sign: u16| {
+        let number = |digits: &[u16], weight: i16, sign: u16, decimals: u16| {
             let mut bytes = (8 + 2 * digits.len() as i32).to_be_bytes().to_vec();
-            let head = [digits.len() as u16, weight as u16, sign, 2];
+            let head = [digits.len() as u16, weight as u16, sign, decimals];
             bytes.extend(head.iter().chain(digits).flat_map(|word| word.to_be_bytes()));
             bytes
         };
-        // The binary result of `select n::numeric(15, 2)`.
+        let words = |digits: &[u16], weight, sign| number(digits, weight, sign, 2);
+        // The binary results of `select n::numeric(15, 2)` and of `select n::numeric(5, 4)`.
         let expected = [
             words(&[], 0, 0),
             words(&[400], -1, 0),
@@ -267,6 +316,10 @@ mod tests {
             words(&[2, 4710, 3500], 1, 0),
             words(&[1], 1, 0),
             words(&[1, 2345, 6789, 123, 4500], 3, 0),
+            number(&[], 0, 0, 4),
+            number(&[7], -1, 0, 4),
+            number(&[2000], -1, 0, 4),
+            number(&[1, 2345], 0, 0x4000, 4),
         ];
         let mut rest = &out[HEADER.len()..];
         for value in expected {
@@ -307,9 +360,13 @@ mod tests {
         sink.text("a b");
         sink.date(0);
         sink.timestamp(86_399);
+        sink.null();
+        sink.rate(-12_034);
+        sink.rate(7);
         sink.text("");
         sink.end_row().unwrap();
         sink.finish().unwrap();
-        assert_eq!((out.as_slice(), total), (b"-7\ta b\t1970-01-01\t1970-01-01 23:59:59\t\n".as_slice(), 1));
+        let row = b"-7\ta b\t1970-01-01\t1970-01-01 23:59:59\t\\N\t-1.2034\t0.0007\t\n";
+        assert_eq!((out.as_slice(), total), (row.as_slice(), 1));
     }
 }

@@ -4,7 +4,7 @@ mod copy;
 
 use std::fmt::Write as _;
 
-pub use copy::{CopyBinary, CopyText, numeric};
+pub use copy::{CopyBinary, CopyText, NULL, numeric, numeric_rate};
 
 /// Encodes the values of rows in the order of the table's columns. Each value has the type of its column on PostgreSQL.
 pub trait Sink {
@@ -15,6 +15,8 @@ pub trait Sink {
     fn bigint(&mut self, value: i64);
     /// Appends a number with two decimals, given in hundredths.
     fn decimal(&mut self, hundredths: i64);
+    /// Appends a number with four decimals, given in ten-thousandths.
+    fn rate(&mut self, ten_thousandths: i64);
     fn text(&mut self, value: &str);
     /// Appends a day, counted from 1970-01-01.
     fn date(&mut self, day: i32);
@@ -24,6 +26,7 @@ pub trait Sink {
     fn moment(&mut self, millisecond: i64) {
         self.timestamp(millisecond.div_euclid(1000));
     }
+    fn null(&mut self);
     /// Ends the row.
     fn end_row(&mut self) -> Result<(), Self::Error>;
 }

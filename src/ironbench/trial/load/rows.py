@@ -24,7 +24,7 @@ from ironbench.printer import Printer
 from ironbench.trial.load.loaded import Loaded
 from ironbench.trial.load.marker import Marker
 from ironbench.trial.load.pieces import LoadedPieces
-from ironbench.trial.load.tables import fixed_rows, size
+from ironbench.trial.load.tables import fixed_rows, size, violations
 from ironbench.words import counted, grouped
 from ironbench.workloads import Dataset
 
@@ -123,6 +123,10 @@ def loaded(
         with _Timed(phases, "analyze"):
             show(0.97, "statistics")
             _settle(session, dataset, connections)
+        if dataset.conditions:
+            with _Timed(phases, "conditions"):
+                show(0.99, "consistency conditions")
+                _require_conditions(session, dataset, pieces)
         elapsed_s = time.perf_counter() - begin
         now = datetime.now(UTC).strftime("%Y-%m-%d %H:%M:%S")
         rows = _counted(session, dataset) if resume else copied["rows"]
@@ -176,6 +180,16 @@ def _begun(session: Session, dataset: Dataset, marker: Marker, pieces: LoadedPie
     engines.get(session.engine).administration.mark(session, dataset.tables)
     if pieces:
         pieces.begin()
+
+
+def _require_conditions(session: Session, dataset: Dataset, pieces: LoadedPieces | None) -> None:
+    """Raises FailureError if the loaded rows violate a condition. The next load then begins with empty tables."""
+    if violated := violations(session, dataset, fresh=True):
+        if pieces:
+            pieces.end()
+        raise FailureError(
+            "load", f"the loaded rows violate {violated}", "run the same command again to load all rows again"
+        )
 
 
 def _counted(session: Session, dataset: Dataset) -> int:

@@ -64,6 +64,12 @@ def refuse_strangers(session: Session, dataset: Dataset, there: Sequence[str]) -
     """Raises InputError unless the tables, which ironbench did not load, contain exactly the required rows."""
     complete = len(there) == len(dataset.tables) and dataset.recognised
     if complete and true(session, dataset.recognised):
+        if violated := violations(session, dataset, fresh=False):
+            raise InputError(
+                f"tables {', '.join(there)}",
+                f"exist, were not loaded by ironbench, and contain rows that violate {violated}",
+                f"{_ELSEWHERE}, or load them again",
+            )
         return
     hint = f"{_ELSEWHERE}: ironbench drops only what it created"
     if not complete:
@@ -75,6 +81,12 @@ def refuse_strangers(session: Session, dataset: Dataset, there: Sequence[str]) -
         f"exist, were not loaded by ironbench, and do not match `{dataset.prepared_by}` with {asked}",
         f"{hint}; if `{dataset.prepared_by}` created them, use its values ({given})",
     )
+
+
+def violations(session: Session, dataset: Dataset, *, fresh: bool) -> str:
+    """Returns the conditions of the dataset that its rows violate, with the number of rows; "" if there are none."""
+    found = dataset.conditions(session, fresh) if dataset.conditions else ()
+    return ", ".join(f"'{check.name}' ({check.actual})" for check in found if not check.passed)
 
 
 def refuse_changed(session: Session, dataset: Dataset, key: str, there: Sequence[str], own_server: bool) -> None:

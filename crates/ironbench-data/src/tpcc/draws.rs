@@ -1,0 +1,103 @@
+//! Random values that TPC-C describes: numbers that are not uniform, last names, and texts.
+
+use crate::dice::Dice;
+
+/// A in NURand for last names, for customers and for items (clause 2.1.6).
+pub const OF_NAMES: u64 = 255;
+pub const OF_CUSTOMERS: u64 = 1_023;
+pub const OF_ITEMS: u64 = 8_191;
+
+/// Draws from `low..=high`, some numbers more often than others. `c` is constant for each `a` in a run.
+pub fn nurand(dice: &mut Dice, a: u64, low: u64, high: u64, c: u64) -> u64 {
+    let (coarse, even) = (dice.below(a + 1), low + dice.below(high - low + 1));
+    ((coarse | even) + c) % (high - low + 1) + low
+}
+
+const SYLLABLES: [&str; 10] = ["BAR", "OUGHT", "ABLE", "PRI", "PRES", "ESE", "ANTI", "CALLY", "ATION", "EING"];
+
+/// Last names need at most this many bytes.
+const LONGEST_NAME: usize = 15;
+/// `c_data` needs at most this many bytes; the other texts are shorter.
+const LONGEST_TEXT: usize = 500;
+/// Letters and digits. Two letters occur twice, so that six random bits choose a character.
+const CHARACTERS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789ae";
+const CHARACTERS_PER_DRAW: usize = 10;
+const ORIGINAL: &str = "ORIGINAL";
+
+/// A buffer for the texts of a row; each call replaces the text of the previous one.
+pub struct Text {
+    bytes: [u8; LONGEST_TEXT],
+}
+
+impl Default for Text {
+    fn default() -> Self {
+        Self { bytes: [0; LONGEST_TEXT] }
+    }
+}
+
+impl Text {
+    /// Draws letters and digits.
+    pub fn letters(&mut self, dice: &mut Dice, least: u64, most: u64) -> &str {
+        let length = self.fill(dice, least, most);
+        self.first(length)
+    }
+
+    /// Draws letters and digits, and in 10% of the texts replaces some, at a random place, by "ORIGINAL".
+    pub fn maybe_original(&mut self, dice: &mut Dice, least: u64, most: u64) -> &str {
+        let length = self.fill(dice, least, most);
+        if dice.below(10) == 0 {
+            let start = dice.below((length - ORIGINAL.len() + 1) as u64) as usize;
+            self.bytes[start..start + ORIGINAL.len()].copy_from_slice(ORIGINAL.as_bytes());
+        }
+        self.first(length)
+    }
+
+    /// Draws digits.
+    pub fn digits(&mut self, dice: &mut Dice, length: usize) -> &str {
+        self.fill_digits(dice, length);
+        self.first(length)
+    }
+
+    /// Draws a zip code: four digits, followed by 11111 (clause 4.3.2.7).
+    pub fn zip(&mut self, dice: &mut Dice) -> &str {
+        self.fill_digits(dice, 4);
+        self.bytes[4..9].fill(b'1');
+        self.first(9)
+    }
+
+    /// Returns the last name of a number in 0..1000: a syllable for each digit (clause 4.3.2.3).
+    pub fn last_name(&mut self, number: u64) -> &str {
+        let mut length = 0;
+        for digit in [number / 100, number / 10 % 10, number % 10] {
+            let syllable = SYLLABLES[digit as usize].as_bytes();
+            self.bytes[length..length + syllable.len()].copy_from_slice(syllable);
+            length += syllable.len();
+        }
+        debug_assert!(length <= LONGEST_NAME, "{number}");
+        self.first(length)
+    }
+
+    fn fill(&mut self, dice: &mut Dice, least: u64, most: u64) -> usize {
+        let length = if least == most { least } else { least + dice.below(most - least + 1) } as usize;
+        for part in self.bytes[..length].chunks_mut(CHARACTERS_PER_DRAW) {
+            let mut bits = dice.below(1 << (6 * CHARACTERS_PER_DRAW));
+            for byte in part {
+                *byte = CHARACTERS[(bits % 64) as usize];
+                bits /= 64;
+            }
+        }
+        length
+    }
+
+    fn fill_digits(&mut self, dice: &mut Dice, length: usize) {
+        let mut number = dice.below(10_u64.pow(length as u32));
+        for byte in &mut self.bytes[..length] {
+            *byte = b'0' + (number % 10) as u8;
+            number /= 10;
+        }
+    }
+
+    fn first(&self, length: usize) -> &str {
+        std::str::from_utf8(&self.bytes[..length]).expect("only ASCII is written")
+    }
+}

@@ -1,0 +1,223 @@
+//! The rows of each table (clause 4.3.3.1). Units count from 0, the numbers in the tables from 1.
+
+use super::draws::{OF_NAMES, Text, nurand};
+use super::{CUSTOMERS, DELIVERED, DISTRICTS, ITEMS, LAST_NAMES, Tpcc};
+use crate::dice::Dice;
+use crate::row::Sink;
+
+/// 2026-01-01 00:00:00, the time of everything that is loaded, in seconds since 1970-01-01.
+/// A constant, because rows do not depend on when they are generated.
+const LOADED_AT: i64 = 1_767_225_600;
+
+/// Amounts in hundredths, rates in ten-thousandths.
+const PAID: i64 = 10_00;
+const DISTRICT_YTD: i64 = PAID * CUSTOMERS as i64;
+const WAREHOUSE_YTD: i64 = DISTRICT_YTD * DISTRICTS as i64;
+const CREDIT_LIMIT: i64 = 50_000_00;
+const HIGHEST_TAX: i64 = 2_000;
+const HIGHEST_DISCOUNT: i64 = 5_000;
+
+/// Separates random numbers that are drawn for the same row number.
+#[derive(Clone, Copy)]
+enum Purpose {
+    Item = 401,
+    Warehouse,
+    Stock,
+    District,
+    Customer,
+    History,
+    OrderCustomers,
+    Order,
+    OrderLines,
+}
+
+/// The number of a district in its warehouse, and the number of its warehouse.
+fn place(district: u64) -> (i32, i32) {
+    ((district % DISTRICTS) as i32 + 1, (district / DISTRICTS) as i32 + 1)
+}
+
+/// Emits the orders of a district that are not delivered.
+pub(super) fn new_orders<S: Sink>(district: u64, sink: &mut S) -> Result<(), S::Error> {
+    let (number, warehouse) = place(district);
+    for order in DELIVERED..CUSTOMERS {
+        sink.integer(order as i32 + 1);
+        sink.integer(number);
+        sink.integer(warehouse);
+        sink.end_row()?;
+    }
+    Ok(())
+}
+
+/// The random values of an order.
+struct Order {
+    lines: i32,
+    carrier: i32,
+}
+
+impl Tpcc {
+    fn dice(&self, purpose: Purpose, number: u64) -> Dice {
+        Dice::new(self.seed, purpose as u64, number)
+    }
+
+    pub(super) fn item<S: Sink>(&self, item: u64, text: &mut Text, sink: &mut S) -> Result<(), S::Error> {
+        let mut dice = self.dice(Purpose::Item, item);
+        sink.integer(item as i32 + 1);
+        sink.integer(dice.between(1, 10_000) as i32);
+        sink.text(text.letters(&mut dice, 14, 24));
+        sink.decimal(dice.between(1_00, 100_00));
+        sink.text(text.maybe_original(&mut dice, 26, 50));
+        sink.end_row()
+    }
+
+    pub(super) fn warehouse<S: Sink>(&self, warehouse: u64, text: &mut Text, sink: &mut S) -> Result<(), S::Error> {
+        let mut dice = self.dice(Purpose::Warehouse, warehouse);
+        sink.integer(warehouse as i32 + 1);
+        sink.text(text.letters(&mut dice, 6, 10));
+        address(&mut dice, text, sink);
+        sink.rate(dice.between(0, HIGHEST_TAX));
+        sink.decimal(WAREHOUSE_YTD);
+        sink.end_row()
+    }
+
+    pub(super) fn stock<S: Sink>(&self, unit: u64, text: &mut Text, sink: &mut S) -> Result<(), S::Error> {
+        let mut dice = self.dice(Purpose::Stock, unit);
+        sink.integer((unit % ITEMS) as i32 + 1);
+        sink.integer((unit / ITEMS) as i32 + 1);
+        sink.integer(dice.between(10, 100) as i32);
+        for _ in 0..DISTRICTS {
+            sink.text(text.letters(&mut dice, 24, 24));
+        }
+        sink.integer(0);
+        sink.integer(0);
+        sink.integer(0);
+        sink.text(text.maybe_original(&mut dice, 26, 50));
+        sink.end_row()
+    }
+
+    pub(super) fn district<S: Sink>(&self, district: u64, text: &mut Text, sink: &mut S) -> Result<(), S::Error> {
+        let mut dice = self.dice(Purpose::District, district);
+        let (number, warehouse) = place(district);
+        sink.integer(number);
+        sink.integer(warehouse);
+        sink.text(text.letters(&mut dice, 6, 10));
+        address(&mut dice, text, sink);
+        sink.rate(dice.between(0, HIGHEST_TAX));
+        sink.decimal(DISTRICT_YTD);
+        sink.integer(CUSTOMERS as i32 + 1);
+        sink.end_row()
+    }
+
+    pub(super) fn customer<S: Sink>(&self, unit: u64, text: &mut Text, sink: &mut S) -> Result<(), S::Error> {
+        let mut dice = self.dice(Purpose::Customer, unit);
+        let (customer, (district, warehouse)) = (unit % CUSTOMERS, place(unit / CUSTOMERS));
+        // The first customers have every name once.
+        let name = match customer {
+            0..LAST_NAMES => customer,
+            _ => nurand(&mut dice, OF_NAMES, 0, LAST_NAMES - 1, self.c_load),
+        };
+        sink.integer(customer as i32 + 1);
+        sink.integer(district);
+        sink.integer(warehouse);
+        sink.text(text.letters(&mut dice, 8, 16));
+        sink.text("OE");
+        sink.text(text.last_name(name));
+        address(&mut dice, text, sink);
+        sink.text(text.digits(&mut dice, 16));
+        sink.timestamp(LOADED_AT);
+        sink.text(if dice.below(10) == 0 { "BC" } else { "GC" });
+        sink.decimal(CREDIT_LIMIT);
+        sink.rate(dice.between(0, HIGHEST_DISCOUNT));
+        sink.decimal(-PAID);
+        sink.decimal(PAID);
+        sink.integer(1);
+        sink.integer(0);
+        sink.text(text.letters(&mut dice, 300, 500));
+        sink.end_row()
+    }
+
+    /// Emits the payment of a customer.
+    pub(super) fn history<S: Sink>(&self, unit: u64, text: &mut Text, sink: &mut S) -> Result<(), S::Error> {
+        let mut dice = self.dice(Purpose::History, unit);
+        let (customer, (district, warehouse)) = (unit % CUSTOMERS, place(unit / CUSTOMERS));
+        sink.integer(customer as i32 + 1);
+        sink.integer(district);
+        sink.integer(warehouse);
+        sink.integer(district);
+        sink.integer(warehouse);
+        sink.timestamp(LOADED_AT);
+        sink.decimal(PAID);
+        sink.text(text.letters(&mut dice, 12, 24));
+        sink.end_row()
+    }
+
+    pub(super) fn orders<S: Sink>(&self, district: u64, sink: &mut S) -> Result<(), S::Error> {
+        let (number, warehouse) = place(district);
+        for (order, customer) in self.order_customers(district).into_iter().enumerate() {
+            let Order { lines, carrier } = self.order(district, order as u64);
+            sink.integer(order as i32 + 1);
+            sink.integer(number);
+            sink.integer(warehouse);
+            sink.integer(customer);
+            sink.timestamp(LOADED_AT);
+            if (order as u64) < DELIVERED {
+                sink.integer(carrier);
+            } else {
+                sink.null();
+            }
+            sink.integer(lines);
+            sink.integer(1);
+            sink.end_row()?;
+        }
+        Ok(())
+    }
+
+    pub(super) fn order_lines<S: Sink>(&self, district: u64, text: &mut Text, sink: &mut S) -> Result<(), S::Error> {
+        let (number, warehouse) = place(district);
+        for order in 0..CUSTOMERS {
+            let mut dice = self.dice(Purpose::OrderLines, district * CUSTOMERS + order);
+            for line in 1..=self.order(district, order).lines {
+                sink.integer(order as i32 + 1);
+                sink.integer(number);
+                sink.integer(warehouse);
+                sink.integer(line);
+                sink.integer(dice.between(1, ITEMS as i64) as i32);
+                sink.integer(warehouse);
+                if order < DELIVERED {
+                    sink.timestamp(LOADED_AT);
+                } else {
+                    sink.null();
+                }
+                sink.integer(5);
+                sink.decimal(if order < DELIVERED { 0 } else { dice.between(1, 9_999_99) });
+                sink.text(text.letters(&mut dice, 24, 24));
+                sink.end_row()?;
+            }
+        }
+        Ok(())
+    }
+
+    fn order(&self, district: u64, order: u64) -> Order {
+        let mut dice = self.dice(Purpose::Order, district * CUSTOMERS + order);
+        Order { lines: dice.between(5, 15) as i32, carrier: dice.between(1, 10) as i32 }
+    }
+
+    /// Returns the customers of a district in the order of their orders: a random permutation, by the algorithm of
+    /// Fisher and Yates.
+    fn order_customers(&self, district: u64) -> Vec<i32> {
+        let mut dice = self.dice(Purpose::OrderCustomers, district);
+        let mut customers: Vec<i32> = (1..=CUSTOMERS as i32).collect();
+        for last in (1..customers.len()).rev() {
+            customers.swap(last, dice.below(last as u64 + 1) as usize);
+        }
+        customers
+    }
+}
+
+/// Emits two streets, a city, a state and a zip code.
+fn address<S: Sink>(dice: &mut Dice, text: &mut Text, sink: &mut S) {
+    for _ in 0..3 {
+        sink.text(text.letters(dice, 10, 20));
+    }
+    sink.text(text.letters(dice, 2, 2));
+    sink.text(text.zip(dice));
+}
