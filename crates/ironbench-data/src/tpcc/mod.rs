@@ -79,7 +79,7 @@ impl Tpcc {
             table("order_line", ORDER_LINE, districts, 65 * CUSTOMERS * 10),
             table("customer", CUSTOMER, districts * CUSTOMERS, 550),
             table("history", HISTORY, districts * CUSTOMERS, 60),
-            table("orders", ORDERS, districts, 45 * CUSTOMERS),
+            table("orders", ORDERS, districts, 40 * CUSTOMERS),
             table("new_order", NEW_ORDER, districts, 10 * (CUSTOMERS - DELIVERED)),
             table("item", ITEM, ITEMS, 75),
             table("district", DISTRICT, districts, 100),

@@ -10,10 +10,10 @@ use crate::row::Sink;
 const LOADED_AT: i64 = 1_767_225_600;
 
 /// Amounts in hundredths, rates in ten-thousandths.
-const PAID: i64 = 10_00;
+const PAID: i64 = 1_000;
 const DISTRICT_YTD: i64 = PAID * CUSTOMERS as i64;
 const WAREHOUSE_YTD: i64 = DISTRICT_YTD * DISTRICTS as i64;
-const CREDIT_LIMIT: i64 = 50_000_00;
+const CREDIT_LIMIT: i64 = 5_000_000;
 const HIGHEST_TAX: i64 = 2_000;
 const HIGHEST_DISCOUNT: i64 = 5_000;
 
@@ -64,7 +64,7 @@ impl Tpcc {
         sink.integer(item as i32 + 1);
         sink.integer(dice.between(1, 10_000) as i32);
         sink.text(text.letters(&mut dice, 14, 24));
-        sink.decimal(dice.between(1_00, 100_00));
+        sink.decimal(dice.between(100, 10_000));
         sink.text(text.maybe_original(&mut dice, 26, 50));
         sink.end_row()
     }
@@ -188,7 +188,7 @@ impl Tpcc {
                     sink.null();
                 }
                 sink.integer(5);
-                sink.decimal(if order < DELIVERED { 0 } else { dice.between(1, 9_999_99) });
+                sink.decimal(if order < DELIVERED { 0 } else { dice.between(1, 999_999) });
                 sink.text(text.letters(&mut dice, 24, 24));
                 sink.end_row()?;
             }

@@ -1,5 +1,5 @@
 -- Columns and types as on PostgreSQL. Rows arrive in the order of their primary keys, which are the tables.
--- bytes: 140000000
+-- bytes: 110000000
 create table item (
     i_id integer not null,
     i_im_id integer,
