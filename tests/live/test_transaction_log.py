@@ -13,7 +13,7 @@ from factories import rarely_mariadb
 from raw_server import RawServer, binary
 from user import User
 
-from ironbench.records import Store
+from ironbench.records import Store, foreign
 from ironbench.records.judge import ABORTED
 
 pytestmark = pytest.mark.live
@@ -100,6 +100,12 @@ def test_a_log_has_a_line_for_each_transaction_that_the_record_counts(engine: st
     assert kinds[False] == taken.count
     assert kinds[True] == record["metrics"]["failed"] > 0
     assert all(line.client_id in range(4) for line in log)
+    # `record import --from pgbench` reads the log as one of pgbench
+    (read,) = foreign.read("pgbench", user.home / "log", "")
+    assert (read.metrics["transactions"], read.metrics["failed"], read.clients) == (kinds[False], kinds[True], 4)
+    assert read.metrics["response_time_mean_s"] * kinds[False] == pytest.approx(
+        sum(line.time or 0 for line in log) / 1e6
+    )
     # a line has whole microseconds
     assert sum(line.time or 0 for line in log) / 1e6 == pytest.approx(taken.sum_s, rel=0.02, abs=1e-6 * taken.count)
 

@@ -20,7 +20,7 @@ from ironbench.model.redact import redacted_sql
 from ironbench.model.secrets import hidden
 from ironbench.words import clean, cut
 
-MOST_BYTES = 512 << 20
+MOST_BYTES = 256 << 20
 MOST_RESULTS = 1000
 _LONGEST_LINE = 1 << 16
 _LONGEST_TEXT = 200
