@@ -112,6 +112,14 @@ def test_the_next_insert_gets_the_next_id(target: Target) -> None:
     assert loaded(target, "sysbench", **SIZE).reused
 
 
+@pytest.mark.long
+def test_connections_wait_for_each_other_where_a_load_locks_the_table(joined: MariadbSession) -> None:
+    """The server's limit for waits is 1 s, and a piece of this table takes longer on a slow machine."""
+    assert loaded(joined, "sysbench", connections=4, table_size="200000").rows == 200_000
+    many = {"tables": "3", "table_size": "20000"}
+    assert loaded(joined, "sysbench", connections=4, **many).rows == 60_000
+
+
 @on_engines
 def test_deletes_start_from_all_rows(target: Target) -> None:
     loaded(target, "sysbench", test="oltp_delete", **SIZE)

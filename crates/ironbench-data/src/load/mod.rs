@@ -177,7 +177,12 @@ pub fn load(plan: &LoadPlan, progress: &Progress) -> Result<Loaded> {
             connections
         }
         Engine::Mysql { connection, .. } => {
-            let queue = Queue::new(pieces(plan, plan.connections)?);
+            let mut pieces = pieces(plan, plan.connections)?;
+            if let Generator::Sysbench(_) = plan.generator {
+                // Only one connection at a time can load a table with AUTO_INCREMENT, so tables alternate.
+                pieces.sort_by_key(|piece| piece.units.start);
+            }
+            let queue = Queue::new(pieces);
             let connections = plan.connections.clamp(1, queue.pieces.len().max(1));
             let connector = mysql_wire::Connector::new(connection.clone())?;
             in_parallel(connections, progress, || {

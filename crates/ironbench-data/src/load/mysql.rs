@@ -9,6 +9,9 @@ use super::{Progress, Queue};
 use crate::plan::Generator;
 use crate::row::CopyText;
 
+/// How long a piece may wait for a lock; a load without progress ends earlier if the server does not answer.
+const LOCK_WAIT_S: u32 = 3600;
+
 /// Takes pieces from the queue until it is empty.
 /// Every piece is a separate transaction, with its `note`, because the server keeps uncommitted rows twice.
 ///
@@ -25,6 +28,9 @@ pub(super) fn copy(
     if let Some(silence) = silence {
         session.give_up_when_frozen(silence, connector);
     }
+    // A piece may have to wait for the pieces of other connections: LOAD DATA locks a table with AUTO_INCREMENT.
+    // A server without InnoDB refuses this and does not need it.
+    let _ = session.query(&format!("SET innodb_lock_wait_timeout = {LOCK_WAIT_S}"));
     while let Some(piece) = queue.take() {
         session.query("BEGIN")?;
         let columns = piece.table.columns.join(", ");

@@ -1,5 +1,5 @@
 -- Columns and types as `sysbench … prepare` makes them. Rows come in the order of their key, which is the table.
--- bytes: 260
+-- bytes: 252
 create table sbtest:n (
     id integer not null auto_increment primary key,
     k integer not null default 0,

@@ -1,5 +1,5 @@
 -- Columns and types as `sysbench … prepare` makes them. Keys are made after the rows are loaded (keys.postgres.sql).
--- bytes: 260
+-- bytes: 255
 create table sbtest:n (
     id serial,
     k integer not null default 0,

@@ -1,5 +1,5 @@
 -- sysbench's tables in SQLite's words.
--- bytes: 220
+-- bytes: 217
 create table sbtest:n (
     id integer primary key,
     k integer not null default 0,
