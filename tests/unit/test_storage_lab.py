@@ -7,8 +7,8 @@ from labfactory import lab, studied, trials
 
 from ironbench.model.system import Choice
 from ironbench.report import formats
-from ironbench.report.findings import metric_words
 from ironbench.report.sections import sections
+from ironbench.report.wording.ratios import metric_words
 from ironbench.study.study import Study
 from ironbench.words import THIN
 

@@ -11,8 +11,8 @@ from ironbench.model.lab import NOTHING_ELSE, Configuration
 from ironbench.model.observer import CONCURRENCY
 from ironbench.report import wording
 from ironbench.report.facts import fact
-from ironbench.report.findings import change, change_bounds
 from ironbench.report.numbers import confidence, number
+from ironbench.report.wording.ratios import change, change_bounds
 from ironbench.study.bottleneck import RESOURCES, Gain, TimeSpent
 from ironbench.study.ceiling import SPENT, Ceiling, Verdict, measured_limit
 from ironbench.words import counted, in_percent, listed, roughly

@@ -21,10 +21,11 @@ from ironbench.report.cell import ABSENT, Content, Row, TableCell, centre, sprea
 from ironbench.report.charts.base import Table
 from ironbench.report.derived import sentences
 from ironbench.report.facts import difference_rows
-from ironbench.report.findings import change, effect_table, metric_tables, metric_words, than
+from ironbench.report.findings import effect_table, metric_tables
 from ironbench.report.numbers import measured, unit_of
 from ironbench.report.page import Answer, AnswerPoint, Page, Section, with_rows
 from ironbench.report.wording.comparison import loop
+from ironbench.report.wording.ratios import change, metric_words, than
 from ironbench.study import compare as analysis
 from ironbench.study.archive import Archive, Archives
 from ironbench.study.comparability import other_work

@@ -25,13 +25,14 @@ from ironbench.report.cell import (
 )
 from ironbench.report.charts.base import Table
 from ironbench.report.charts.effects import LOOKS
-from ironbench.report.findings import interval_cell, metric_words, ratio_cell, resolved
+from ironbench.report.findings import interval_cell, ratio_cell, resolved
 from ironbench.report.headline import NAMED, of_score
 from ironbench.report.numbers import confidence, failed_note, moment, quantity
 from ironbench.report.page import Card, Command, Page, Section
 from ironbench.report.reproduce import run_command
 from ironbench.report.sections import sections
 from ironbench.report.study_json import document
+from ironbench.report.wording.ratios import metric_words
 from ironbench.study.archive import EMPTY as EMPTY_ARCHIVE
 from ironbench.study.archive import Archive
 from ironbench.study.curve import Peak

@@ -19,9 +19,9 @@ from ironbench.report.cell import ABSENT, Content, Missing, TableCell, with_rang
 from ironbench.report.charts.base import Chart, Table
 from ironbench.report.charts.timelines import over_time
 from ironbench.report.derived import sentences
-from ironbench.report.findings import metric_words
 from ironbench.report.numbers import moment, quantity, unit_of
 from ironbench.report.page import Answer, AnswerPoint, Page, Section, with_rows
+from ironbench.report.wording.ratios import metric_words
 from ironbench.study.curve import metrics_of
 from ironbench.study.foreign import beside, gaps
 from ironbench.study.subjects import by_work, subjects

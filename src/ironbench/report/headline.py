@@ -9,8 +9,8 @@ from ironbench.model.described import LEADING
 from ironbench.model.purpose import Purpose
 from ironbench.model.record import Record
 from ironbench.report import presentation, wording
-from ironbench.report.findings import change, change_bounds, metric_words, than
 from ironbench.report.numbers import measured, number, quantity, span, unit_of
+from ironbench.report.wording.ratios import change, change_bounds, metric_words, than
 from ironbench.study.compare import ratio as compared
 from ironbench.study.curve import Peak, lost_share
 from ironbench.study.rate import Rate, paced

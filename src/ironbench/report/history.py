@@ -12,10 +12,11 @@ from ironbench.report.charts import base
 from ironbench.report.charts.base import Chart, Depth, Key, Table
 from ironbench.report.derived import sentences as derived_sentences
 from ironbench.report.facts import fact, fact_name
-from ironbench.report.findings import NO_INTERVAL, change_bounds, metric_words, ratio_bounds, than
-from ironbench.report.findings import change as sized
+from ironbench.report.findings import NO_INTERVAL, ratio_bounds
 from ironbench.report.numbers import confidence, moment, scale, unit_of
 from ironbench.report.page import Answer, Page, Section
+from ironbench.report.wording.ratios import change as sized
+from ironbench.report.wording.ratios import change_bounds, metric_words, than
 from ironbench.study.differences import telling
 from ironbench.study.history import DATE, Histories, History, HistoryChange, HistoryLine, HistoryPoint
 from ironbench.words import counted, in_percent

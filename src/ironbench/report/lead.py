@@ -17,9 +17,9 @@ from ironbench.report.charts import base, rows
 from ironbench.report.charts.base import Chart, Depth, Key, Table, joined, places, whiskered
 from ironbench.report.charts.effects import ticks
 from ironbench.report.facts import difference_rows
-from ironbench.report.findings import metric_words
 from ironbench.report.numbers import NOT_KNOWN, failed_note, number, unit_of
 from ironbench.report.page import Answer, AnswerPoint, Page, Section, with_rows
+from ironbench.report.wording.ratios import metric_words
 from ironbench.study.compare import CellComparison, ComparedMetric, MeanRatio
 from ironbench.study.differences import telling
 from ironbench.study.lead import Leads, WorkLead, outcome, trials_of

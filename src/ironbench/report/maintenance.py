@@ -5,9 +5,9 @@ from __future__ import annotations
 from ironbench.model.sample import needed
 from ironbench.report.cell import ABSENT, EMPTY, Content, TableCell, centre, ratios
 from ironbench.report.charts.base import Table
-from ironbench.report.findings import duration
 from ironbench.report.numbers import quantity, unit_of
 from ironbench.report.page import Section
+from ironbench.report.wording.ratios import duration
 from ironbench.study.study import Study, SubjectResults
 from ironbench.study.summarise import Summary
 

@@ -11,10 +11,11 @@ from ironbench.report.cell import CONFIDENCE, EMPTY, Missing, Row, TableCell
 from ironbench.report.charts import waterfall
 from ironbench.report.charts.base import Table
 from ironbench.report.facts import fact_name, values
-from ironbench.report.findings import NO_INTERVAL, change_bounds, metric_words, ratio_bounds
+from ironbench.report.findings import NO_INTERVAL, ratio_bounds
 from ironbench.report.numbers import unit_of
 from ironbench.report.page import Section, with_rows
 from ironbench.report.waits import wait_class
+from ironbench.report.wording.ratios import change_bounds, metric_words
 from ironbench.study.differences import telling
 from ironbench.study.explain import Explanation, Measure, ScriptShare
 from ironbench.words import counted, cut

@@ -11,10 +11,11 @@ from ironbench.catalogue import better
 from ironbench.model.finding import Conclusion
 from ironbench.report.charts import base, rows
 from ironbench.report.charts.base import Chart, Key, Table
-from ironbench.report.findings import effect_table, has_interval, metric_words
+from ironbench.report.findings import effect_table
 from ironbench.report.findings import ratio as ratio_words
 from ironbench.report.numbers import percent, percent_change
 from ironbench.report.wording import terms
+from ironbench.report.wording.ratios import has_interval, metric_words
 
 if TYPE_CHECKING:
     from ironbench.study.factors import Contrast

@@ -9,8 +9,8 @@ from typing import Any
 from ironbench.report.cell import ABSENT, with_range
 from ironbench.report.charts import base
 from ironbench.report.charts.base import Chart, Table
-from ironbench.report.findings import metric_words
 from ironbench.report.numbers import scale, unit_of
+from ironbench.report.wording.ratios import metric_words
 from ironbench.study.factors import Levels
 from ironbench.study.summarise import Summary
 

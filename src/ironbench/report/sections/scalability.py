@@ -13,9 +13,9 @@ from ironbench.report import theme, wording
 from ironbench.report.cell import EMPTY, Missing, Row, TableCell, count, with_range
 from ironbench.report.charts import base
 from ironbench.report.charts.base import Chart, Depth, Key, Table, clients_axis
-from ironbench.report.findings import metric_words
 from ironbench.report.numbers import quantity, scale, unit_of
 from ironbench.report.page import Section, with_rows
+from ironbench.report.wording.ratios import metric_words
 from ironbench.report.wording.terms import label
 from ironbench.stats.scalability import ENOUGH_DISTINCT, Fit
 from ironbench.study.scaling import BEYOND, Scaling

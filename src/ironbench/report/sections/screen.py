@@ -10,10 +10,11 @@ from typing import Any
 from ironbench.report.charts import base, rows
 from ironbench.report.charts.base import Chart, Depth, Key, Table
 from ironbench.report.charts.effects import axis_of, ticks
-from ironbench.report.findings import metric_words, ratio
+from ironbench.report.findings import ratio
 from ironbench.report.numbers import percent_change
 from ironbench.report.page import Section, with_rows
 from ironbench.report.screen import EFFECT, NO_EFFECT, lead, screened_table
+from ironbench.report.wording.ratios import metric_words
 from ironbench.study.screen import Screen, ScreenedFactor
 from ironbench.study.study import Study
 

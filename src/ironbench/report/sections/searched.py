@@ -9,9 +9,9 @@ from ironbench.model.search import ChosenLoad, Search
 from ironbench.report import wording
 from ironbench.report.cell import Content, Missing, Row, TableCell, count
 from ironbench.report.charts.base import Table
-from ironbench.report.findings import metric_words
 from ironbench.report.numbers import quantity, unit_of
 from ironbench.report.page import Section, with_rows
+from ironbench.report.wording.ratios import metric_words
 from ironbench.study.study import Study
 
 PLACE = 620

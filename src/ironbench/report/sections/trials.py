@@ -15,9 +15,9 @@ from ironbench.report.cell import EMPTY, Row, TableCell, centre, count, failed, 
 from ironbench.report.charts import base, rows
 from ironbench.report.charts.base import Chart, Depth, Key, Table
 from ironbench.report.charts.timelines import timelines, typical_trials
-from ironbench.report.findings import metric_words
 from ironbench.report.numbers import quantity, scale, unit_of
 from ironbench.report.page import Section
+from ironbench.report.wording.ratios import metric_words
 from ironbench.report.wording.terms import label
 from ironbench.study.study import CellResults, Study
 from ironbench.study.subjects import counted_in

@@ -1,0 +1,251 @@
+"""Words for the answer at the top of a lab's report: verdicts, growth with clients, and caveats.
+
+The package does not load this module: trials need only the words for notes.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+
+from ironbench.model.finding import NOT_AT_BOTH_ENDS, Conclusion, Finding, Noise
+from ironbench.model.lab import Configuration
+from ironbench.model.note import Note
+from ironbench.report.cell import CONFIDENCE
+from ironbench.report.numbers import confidence, percent, quantity, unit_of
+from ironbench.report.wording.ratios import (
+    change,
+    change_bounds,
+    confidence_interval,
+    metric_words,
+    minimum_effect,
+    than,
+)
+from ironbench.report.wording.registry import text
+from ironbench.report.wording.terms import compared, configuration, opening
+from ironbench.stats.multiplicity import LEAST_BLOCKS
+from ironbench.study.claims import ClaimVerdict, JudgedClaim
+from ironbench.study.differences import NOT_SET, Difference
+from ironbench.study.growth import ALL, Growth, GrowthStep
+from ironbench.study.study import Effect, Round, Study
+from ironbench.study.subjects import failed_percent
+from ironbench.study.versions import LACKS, BesideVersion
+from ironbench.words import counted, listed, some
+
+_BETTER = {Conclusion.FASTER: "better", Conclusion.SLOWER: "worse"}
+
+
+def comparison(effect: Effect, metric_named: bool = False) -> str:
+    """States a verdict with size and confidence interval: `WAL in memory is 26% faster than WAL on disk (95% CI …).`
+
+    `metric_named`: the text before it names the metric.
+    """
+    finding, contrast = effect.finding, effect.contrast
+    cell, baseline = configuration(contrast.cell), configuration(contrast.baseline)
+    at = f"With {configuration(contrast.where)}, " if contrast.where.values else ""
+    subject = f"{at}{cell}" if at else opening(contrast.cell)
+    if finding.conclusion in (Conclusion.FASTER, Conclusion.SLOWER):
+        return f"{_difference(effect, subject, at)}{_though(finding)}."
+    if finding.conclusion is Conclusion.EQUIVALENT:
+        seen = _seen(effect, metric_named)
+        return f"{subject} and {baseline} are equivalent within {percent(finding.margin)} ({seen}){_though(finding)}."
+    if not finding.blocks:
+        return f"{subject} and {baseline} cannot be compared: no block has both."
+    sides = compared(contrast.cell, contrast.baseline, contrast.where)
+    return f"INCONCLUSIVE: {sides}: {_so_far(effect, metric_named)}."
+
+
+def _difference(effect: Effect, subject: str, at: str) -> str:
+    finding = effect.finding
+    cell, baseline = configuration(effect.contrast.cell), configuration(effect.contrast.baseline)
+    sure, than_or_as = _sure(finding), than(finding.ratio)
+    if finding.metric == "throughput" and not cell[:1].isdigit():
+        return f"{subject} is {change(finding.ratio, finding.metric)} {than_or_as} {baseline} ({sure})"
+    metric = metric_words(finding.metric)
+    better = "" if unit_of(finding.metric) in ("s", "1/s") else f", which is {_BETTER[finding.conclusion]}"
+    size = f"{change(finding.ratio, '')} with {cell} {than_or_as} with {baseline}"
+    return f"{f'{at}{metric}' if at else f'{metric[:1].upper()}{metric[1:]}'} is {size} ({sure}){better}"
+
+
+def _so_far(effect: Effect, metric_named: bool) -> str:
+    finding, seen = effect.finding, _seen(effect, metric_named)
+    if finding.blocks < LEAST_BLOCKS:
+        return f"too few blocks for a verdict ({finding.blocks} of {LEAST_BLOCKS}); so far {seen}"
+    return f"{text(finding.changed)}; on average {seen}" if finding.changed else seen
+
+
+def _seen(effect: Effect, metric_named: bool) -> str:
+    finding = effect.finding
+    metric = "" if metric_named else f"{metric_words(finding.metric)} "
+    return f"{metric}{change(finding.ratio, '')} with {configuration(effect.contrast.cell)}, {_sure(finding)}"
+
+
+def _sure(finding: Finding) -> str:
+    return f"{confidence_interval(finding)}, {counted(finding.blocks, 'paired repeat')}"
+
+
+def _though(finding: Finding) -> str:
+    return f", though {text(finding.changed)}" if finding.changed else ""
+
+
+def why_inconclusive(finding: Finding) -> str:
+    """Says why a comparison is inconclusive, or which effect its blocks would have detected. Empty for a verdict, and
+    if the comparison itself says it."""
+    if finding.conclusion is not Conclusion.CANNOT_TELL or not finding.blocks:
+        return ""
+    if finding.changed and (not finding.barred or finding.barred.code == NOT_AT_BOTH_ENDS):
+        return ""
+    if finding.barred:
+        return f"{text(finding.barred)}."
+    if finding.detectable is None:
+        return ""
+    return f"Minimum detectable effect of these blocks: {minimum_effect(finding.detectable)}."
+
+
+def to_decide(advice: Note | None, purpose: str = "To decide") -> str:
+    """Advises what would settle an inconclusive comparison: `To decide: run a round of at least 6 complete blocks.`"""
+    return f"{purpose}: {text(advice)}." if advice else ""
+
+
+def all_inconclusive(comparisons: int, metric: str) -> str:
+    """Sums up a lab without any verdict."""
+    return f"INCONCLUSIVE: all {comparisons} comparisons of {metric_words(metric)} are undecided."
+
+
+def no_comparison(study: Study) -> str:
+    """Says why nothing was compared."""
+    if not any(cell.usable for cell in study.cells):
+        return "No answer yet: no trial is usable."
+    if not (study.lab and study.lab.comparisons):
+        return "This lab describes its configurations without comparing them."
+    if study.missing:
+        over = f"{study.trials} of {counted(study.trials + study.missing, 'planned trial')}"
+        return f"No answer yet: no block is complete ({over} finished)."
+    return "No answer: no block has a usable trial of both configurations."
+
+
+def further(effects: Sequence[Effect]) -> str:
+    """Counts the comparisons that are not listed: `14 more comparisons: 10 faster, 4 inconclusive.`"""
+    ends = _tally([effect.finding.conclusion.word for effect in effects])
+    return f"{counted(len(effects), 'more comparison')}: {ends}; see the findings below."
+
+
+def rounds(earlier: Sequence[Round]) -> list[str]:
+    """Names the current round, and how the earlier rounds ended."""
+    if not earlier:
+        return []
+    texts = [f"This is round {len(earlier) + 1}; its verdicts use only its own blocks."]
+    for one in earlier:
+        ends = [effect.finding.conclusion.word for effect in one.effects]
+        ends += [f"claim {judged.verdict}" for judged in one.claims]
+        texts.append(f"Round {one.number} ended with {_tally(ends) or 'no verdict'}.")
+    return texts
+
+
+def claims(judged: Sequence[JudgedClaim]) -> str:
+    """Counts the outcomes of the author's claims."""
+    if len(judged) == 1:
+        return f"The claim of the lab file is {judged[0].verdict}."
+    ends = [one.verdict for verdict in ClaimVerdict for one in judged if one.verdict is verdict]
+    return f"{len(judged)} claims of the lab file: {_tally(ends)}." if judged else ""
+
+
+def _tally(ends: Sequence[str]) -> str:
+    return ", ".join(f"{ends.count(end)} {end}" for end in dict.fromkeys(ends))
+
+
+def beside_versions(known: Sequence[BesideVersion]) -> list[str]:
+    """Names what differs besides the version: readers attribute the whole ratio to the version."""
+    chosen, defaults = _by_facts((one, one.rows) for one in known), _by_facts((one, one.defaults) for one in known)
+    return [
+        *(
+            f"The version is not the only difference ({pairs}): {words}. These may explain the result."
+            for words, pairs in chosen
+        ),
+        *(f"Defaults changed with the version ({pairs}): {words}." for words, pairs in defaults),
+    ]
+
+
+def _by_facts(differing: Iterable[tuple[BesideVersion, Sequence[Difference]]]) -> list[tuple[str, str]]:
+    """Groups comparisons by the other facts that differ in them."""
+    texts: dict[str, list[str]] = {}
+    for one, rows in differing:
+        if rows:
+            texts.setdefault(listed([_beside(row) for row in rows]), []).append(f"{one.baseline} → {one.cell}")
+    return [(words, some(pairs)) for words, pairs in texts.items()]
+
+
+def _beside(row: Difference) -> str:
+    if row.name == LACKS:
+        values = " → ".join("none known" if value == NOT_SET else value for value in row.values)
+        return f"features left out of the build ({values})"
+    return f"{row.name} ({' → '.join('absent' if value == NOT_SET else value for value in row.values)})"
+
+
+def course(curve: Growth) -> str:
+    """States the measured growth of a curve that has a course, without the fitted curve: its peak has no confidence
+    interval."""
+    assert curve.course and curve.fit
+    means = {row.clients: quantity(row.measured, "1/s") for row in curve.fit.residuals}
+    enough, step, beyond = counted(curve.course.enough, "client"), curve.course.first, curve.course.beyond
+    words = "throughput " if curve.name == ALL else f"With {configuration(curve.name)}, throughput "
+    if step is None:
+        words += f"shows no certain growth beyond {enough} ({means[curve.course.enough]})"
+    else:
+        start = f"{means[step.fewer]} at {counted(step.fewer, 'client')}"
+        words += f"grows from {start} to {means[step.most]} at {step.most}: {_size(step)}"
+    words += f"; beyond that, it {_beyond(beyond)}" if beyond else ", the highest number measured"
+    return f"{words[:1].upper()}{words[1:]}."
+
+
+def _beyond(step: GrowthStep) -> str:
+    """Compares the most clients with the fewest clients that no larger number surely beats."""
+    verb = "falls" if step.surely_falls else "grows" if step.surely_grows else "shows no certain change"
+    if not (step.surely_falls or step.surely_grows) and (step.high < 1 or step.low > 1):
+        verb += " once corrected for the number of steps"
+    return f"{verb}: at {step.most} it is {_size(step)} {than(step.ratio)} at {step.fewer}"
+
+
+def _size(step: GrowthStep) -> str:
+    bounds = change_bounds(step.low, step.high, step.ratio)
+    return f"{change(step.ratio, '')} ({confidence(CONFIDENCE)} CI {bounds})"
+
+
+def growth(curve: Growth) -> str:
+    """Says where throughput of a fitted curve stops growing, within the measured range."""
+    which = "With more clients" if curve.name == ALL else f"{opening(curve.name)} with more clients"
+    return f"{which}: {_end(curve)}."
+
+
+def _end(curve: Growth) -> str:
+    fit = curve.fit
+    assert fit
+    if curve.grows:
+        return f"throughput still grows at {fit.last:g}, the highest number measured"
+    if fit.falls:
+        return f"throughput does not grow beyond {counted(fit.first, 'client')}"
+    if fit.peak_is_beyond:
+        return f"no peak up to {fit.last:g}, the highest number measured{_last_step(curve.last_step)}"
+    peak_throughput = quantity(fit.curve.peak_throughput, "1/s")
+    return f"the fitted curve peaks near {fit.curve.peak_clients:.0f} clients at {peak_throughput}"
+
+
+def _last_step(step: GrowthStep | None) -> str:
+    if step is None or not math.isfinite(step.high):
+        return ""
+    verb = "falls" if step.high < 1 else "grows" if step.low > 1 else "shows no certain change"
+    return f"; from {step.fewer} to {step.most} clients throughput {verb}: {_size(step)}"
+
+
+def failures(units: str, shares: Sequence[tuple[Configuration, float]]) -> str:
+    """Lists the shares of failed transactions."""
+    known = ", ".join(f"{failed_percent(share)} with {configuration(cell)}" for cell, share in shares)
+    return f"Failed {units}: {known}. Throughput counts only those that succeeded."
+
+
+def noise(known: Noise) -> str:
+    """States by how much two runs of the same configuration differ on this machine."""
+    return (
+        "Run-to-run variation of this machine: two runs of the same configuration differ by less than "
+        f"{percent(known.floor)} in {confidence(CONFIDENCE)} of cases ({known.source})."
+    )

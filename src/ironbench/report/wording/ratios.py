@@ -1,0 +1,92 @@
+"""Words for metrics, and for ratios as changes with their confidence intervals."""
+
+from __future__ import annotations
+
+import math
+
+from ironbench.catalogue import base_name, metrics, part_of
+from ironbench.model.finding import LEAST_BLOCKS_SHOWN, Finding
+from ironbench.report.numbers import NO_END, confidence, number, percent
+from ironbench.words import MINUS
+
+
+def metric_words(metric: str) -> str:
+    """Returns a metric's name in words: `99th-percentile response time of pay` for
+    `response_time_p99_s{script=pay}`."""
+    name, part = base_name(metric), part_of(metric)
+    known = metrics().get(name)
+    words = known.words if known else name
+    kind, _, value = part.partition("=")
+    if kind == "stream" and f"a {kind}" in words:
+        return words.replace(f"a {kind}", f"{kind} {value}")
+    return f"{words} of {_test_words(value) if kind == 'profile' else value}" if part else words
+
+
+def _test_words(profile: str) -> str:
+    from ironbench.catalogue import storage_tests
+
+    test = storage_tests.known(profile)
+    return f"{test.title} {test.direction}" if test else profile
+
+
+_MOST_PERCENT = 2.0
+"""Ratios up to this one are written as percentages: a change by more than 100% is easier to read as a multiple."""
+
+
+def change(value: float, metric: str = "throughput") -> str:
+    """Writes a ratio as a change: `26% faster`, `2.82x as fast`, `37% lower`, `2.1x as high`."""
+    more, less, plain = ("faster", "slower", "fast") if metric == "throughput" else ("higher", "lower", "high")
+    if not math.isfinite(value):
+        return percent(value)
+    if value >= _MOST_PERCENT:
+        return f"{number(value)}x as {plain}"
+    return f"{percent(abs(value - 1))} {more if value >= 1 else less}"
+
+
+def than(value: float) -> str:
+    """Returns the word after a change: `than`, or `as` after a multiple."""
+    return "as" if value >= _MOST_PERCENT else "than"
+
+
+def change_bounds(low: float, high: float, value: float) -> str:
+    """Writes the confidence interval of a change in the same way as the change: `18% to 35%`, `2.69x to 2.88x`; with
+    signs if no change is possible: `−3.1% to +5.2%`."""
+    if value >= _MOST_PERCENT:
+        return f"{number(low)}x to {f'{number(high)}x' if math.isfinite(high) else NO_END}"
+    if low < 1 < high:
+        return f"{_signed(low)} to {_signed(high) if math.isfinite(high) else NO_END}"
+    ends = sorted((abs(low - 1), abs(high - 1)))
+    return f"{percent(ends[0])} to {percent(ends[1]) if math.isfinite(ends[1]) else NO_END}"
+
+
+def _signed(value: float) -> str:
+    return f"{MINUS if value < 1 else '+'}{percent(abs(value - 1))}"
+
+
+def duration(ratio: float) -> str:
+    """Writes a ratio of times: `30% longer`, `2.1x the time`."""
+    if ratio >= _MOST_PERCENT:
+        return f"{number(ratio)}x the time"
+    return f"{percent(abs(ratio - 1))} {'longer' if ratio >= 1 else 'shorter'}"
+
+
+def has_interval(finding: Finding) -> bool:
+    """Whether there are enough repeats for a useful interval."""
+    return finding.blocks >= LEAST_BLOCKS_SHOWN and finding.low > 0 and math.isfinite(finding.high)
+
+
+def confidence_interval(finding: Finding) -> str:
+    """Writes the confidence interval of a finding's change: `95% CI 18% to 35%`, or that there is none."""
+    if not has_interval(finding):
+        return "no confidence interval"
+    return f"{confidence(finding.confidence)} CI {change_bounds(finding.low, finding.high, finding.ratio)}"
+
+
+def at_least(detectable: float) -> str:
+    """Writes a detectable difference: `6.4% or more`; beyond a doubling the figure means little."""
+    return f"{percent(detectable)} or more" if detectable <= 1 else "more than a doubling"
+
+
+def minimum_effect(detectable: float) -> str:
+    """Writes a minimum detectable effect: `6.4%`; beyond a doubling the figure means little."""
+    return percent(detectable) if detectable <= 1 else "more than a doubling"
