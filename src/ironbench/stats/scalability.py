@@ -157,6 +157,10 @@ def _solved(clients: Vector, throughput: Vector) -> Usl:
     return min(curves, key=lambda curve: _squares(curve, clients, logs))
 
 
+_ROUNDING = 1e-18
+"""Sum of squared errors of logarithms that rounding may cause where a curve fits exactly."""
+
+
 def _searched(clients: Vector, logs: Vector, alpha: float, beta: float, scale: float) -> Usl:
     from scipy.optimize import least_squares
 
@@ -169,7 +173,8 @@ def _searched(clients: Vector, logs: Vector, alpha: float, beta: float, scale: f
     best = _with_best_gamma(clients, logs, float(found.x[0]), float(found.x[1]) / scale)
     # The search stops slightly before a bound, so the bound itself is tried.
     bare = Usl(best.alpha, 0.0, best.gamma)
-    if best.beta * scale < 1e-6 and _squares(bare, clients, logs) <= _squares(best, clients, logs) * (1 + 1e-9):
+    as_good = _squares(best, clients, logs) * (1 + 1e-9) + _ROUNDING
+    if best.beta * scale < 1e-6 and _squares(bare, clients, logs) <= as_good:
         return bare
     return best
 
