@@ -135,7 +135,8 @@ def test_deletes_start_from_all_rows(target: Target) -> None:
 def test_either_tool_runs_on_the_tables_of_the_other(engine: str, request: pytest.FixtureRequest) -> None:
     session: Served | MariadbSession = request.getfixturevalue(engine)
     sysbench(session, "oltp_read_write", "prepare")
-    theirs = definitions(session)
+    theirs, share = definitions(session), hot_share(session)
+    assert 0.7 < share < 0.83
     assert loaded(session, "sysbench", own_server=False, **SIZE).reused
     for test in events.TESTS:
         if test != "oltp_delete":
@@ -144,9 +145,17 @@ def test_either_tool_runs_on_the_tables_of_the_other(engine: str, request: pytes
     sysbench(session, "oltp_read_write", "cleanup")
     assert not loaded(session, "sysbench", **SIZE).reused
     assert definitions(session) == theirs
+    # Five standard deviations of the difference between two shares of 4,000 rows.
+    assert abs(hot_share(session) - share) < 0.05
     for test in events.TESTS:
         out = sysbench(session, test, "run", "--threads=4", "--events=100", "--time=0")
         assert re.search(r"transactions: +100 ", out), out
+
+
+def hot_share(session: Served | MariadbSession) -> float:
+    """Share of rows whose `k` is in the middle of its range, where `special` draws three quarters of all numbers."""
+    hot = [session.query(f"select count(*) from sbtest{n} where k between 995 and 1011")[0][0] for n in (1, 2)]
+    return sum(map(int, filter(None, hot))) / 4000
 
 
 def definitions(session: Served | MariadbSession) -> list[tuple[str | None, ...]]:
