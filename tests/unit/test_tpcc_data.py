@@ -31,7 +31,7 @@ def test_every_engine_has_all_tables_columns_and_keys(engine: str) -> None:
     }
     keys = [statement for statement in (*dataset.schema, *dataset.keys) if "primary key" in statement]
     assert len(keys) == len(tables.TABLES) - 1, "history has none"
-    assert sum(statement.startswith("create index") for statement in dataset.keys) == 2
+    assert sum(statement.startswith("create index") for statement in dataset.keys) == 4
     assert dataset.references == ()
     declared = tables.dataset(engine, OPTIONS | {"references": "yes"}).references
     assert len(declared) == (10 if tables.has_references(engine) else 0)
