@@ -23,7 +23,8 @@ impl Dice {
         mix(self.state.wrapping_add((place + 1).wrapping_mul(GOLDEN)))
     }
 
-    fn next(&mut self) -> u64 {
+    /// Draws 64 random bits.
+    pub fn next(&mut self) -> u64 {
         self.state = self.state.wrapping_add(GOLDEN);
         mix(self.state)
     }

@@ -93,7 +93,7 @@ fn special(size: f64, random: &mut Random) -> f64 {
 /// Source: Hörmann and Derflinger, "Rejection-inversion to generate variates from monotone discrete distributions",
 /// ACM TOMACS 6 (1996).
 #[derive(Debug, Clone)]
-struct Zipfian {
+pub(crate) struct Zipfian {
     exponent: f64,
     size: f64,
     /// The integral of the density, at the lower and the upper end.
@@ -104,7 +104,7 @@ struct Zipfian {
 }
 
 impl Zipfian {
-    fn new(size: f64, exponent: f64) -> Self {
+    pub(crate) fn new(size: f64, exponent: f64) -> Self {
         let mut made = Self { exponent, size, first: 0.0, last: 0.0, sure: 0.0 };
         made.first = made.integral(1.5) - 1.0;
         made.last = made.integral(size + 0.5);
@@ -112,7 +112,8 @@ impl Zipfian {
         made
     }
 
-    fn draw(&self, random: &mut Random) -> f64 {
+    /// Draws an offset from the most frequent number, a whole number below the size.
+    pub(crate) fn draw(&self, random: &mut Random) -> f64 {
         loop {
             let area = self.last + random.fraction() * (self.first - self.last);
             let value = self.inverse(area);

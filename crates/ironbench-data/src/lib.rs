@@ -1,8 +1,8 @@
 //! Generates the rows of the built-in workloads in parallel, and streams them into an engine.
 //!
 //! A row is a pure function of its table, number and seed, so the rows do not depend on the number of threads.
-//! `brokerage`, `igen`, `pgbench`, `sysbench`, `tpcc`, `tpch` and `wide` generate tables, `entries` the entries of a
-//! directory. `inputs` draws the inputs of transactions.
+//! `brokerage`, `igen`, `pgbench`, `sysbench`, `tpcc`, `tpch`, `wide` and `ycsb` generate tables, `entries` the entries
+//! of a directory. `inputs` draws the inputs of transactions.
 //! `row` encodes values. `statements` splits SQL files supplied by users.
 //! `load` distributes the work over connections, and `populate` does so inside the measured window.
 
@@ -24,6 +24,7 @@ pub mod tpcc;
 pub mod tpch;
 pub mod wide;
 pub mod words;
+pub mod ycsb;
 
 pub use load::{Loaded, Progress, cut_pieces, load, write_file, write_text};
 pub use plan::{Generator, LoadPlan, Units};

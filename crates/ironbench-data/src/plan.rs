@@ -12,6 +12,7 @@ use crate::sysbench::Sysbench;
 use crate::tpcc::Tpcc;
 use crate::tpch::Tpch;
 use crate::wide::Wide;
+use crate::ycsb::Ycsb;
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -58,6 +59,7 @@ pub enum Generator {
     Tpcc(Tpcc),
     Tpch(Tpch),
     Wide(Wide),
+    Ycsb(Ycsb),
 }
 
 /// A table to fill.
@@ -83,6 +85,7 @@ impl Generator {
             Self::Tpcc(tpcc) => tpcc.tables(),
             Self::Tpch(tpch) => tpch.tables(),
             Self::Wide(wide) => wide.tables(),
+            Self::Ycsb(ycsb) => ycsb.tables(),
         }
     }
 
@@ -97,6 +100,7 @@ impl Generator {
             Self::Tpcc(tpcc) => tpcc.emit(table, units, sink),
             Self::Tpch(tpch) => tpch.emit(table, units, sink),
             Self::Wide(wide) => wide.emit(units, sink),
+            Self::Ycsb(ycsb) => ycsb.emit(units, sink),
         }
     }
 }

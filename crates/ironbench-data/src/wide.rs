@@ -18,7 +18,7 @@ const AMOUNTS: u64 = 1_000_000;
 /// 2025-01-01 in seconds since 1970-01-01.
 const FIRST_MOMENT: i64 = 1_735_689_600;
 /// The letters of payloads, six bits each; none needs escaping in any format.
-const LETTERS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-.";
+pub(crate) const LETTERS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-.";
 /// Number of characters generated from one random number.
 const LETTERS_PER_NUMBER: u64 = 8;
 

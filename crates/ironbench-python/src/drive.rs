@@ -16,6 +16,7 @@ use ironbench_core::measure::seconds::Second;
 use ironbench_data::brokerage::roles::{self, Roles};
 use ironbench_data::inputs::{self, Inputs};
 use ironbench_data::populate::Populate;
+use ironbench_data::ycsb;
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::PyBytes;
@@ -275,6 +276,7 @@ enum Work {
 enum Chooser {
     Brokerage(Box<roles::Options>),
     Inputs(inputs::Options),
+    Ycsb(ycsb::Options),
 }
 
 /// Creates the source of jobs; None if weights choose the scripts.
@@ -284,6 +286,7 @@ pub fn jobs_of(plan: &Plan) -> ironbench_core::Result<Option<Box<dyn Jobs>>> {
     let jobs: Box<dyn Jobs> = match Chooser::deserialize(jobs).map_err(unreadable)? {
         Chooser::Brokerage(options) => Box::new(Roles::new(*options, plan.clients, plan.its_part(), plan.seed)?),
         Chooser::Inputs(options) => Box::new(Inputs::new(options, plan.its_part(), plan.seed)?),
+        Chooser::Ycsb(options) => Box::new(ycsb::Operations::new(options, plan.its_part(), plan.seed)?),
     };
     Ok(Some(jobs))
 }

@@ -53,6 +53,7 @@ use std::sync::Arc;
 
 pub use error::{Error, Result};
 pub use expression::{EvalError, Expression, evaluate};
+pub use hash::fnv1a;
 pub use locate::nearest;
 pub use random::{Random, Seeds, SplitMix64};
 pub use variables::{Automatic, Given, Variables, gives_default_seed};

@@ -38,6 +38,9 @@ class Dialect:
     identity: str = "generated always as identity"
     """Column constraint for values that the engine generates."""
 
+    json: str = "json"
+    """Type of a column that stores JSON documents for access by field."""
+
     def transaction(self, isolation: str) -> str:
         """Statement that begins a transaction at an isolation level, e.g. `read committed`; engines with one level
         ignore it."""
@@ -89,6 +92,16 @@ class Dialect:
     def compressed(self, table: str) -> str:
         """Statement that enables compression for an empty table. Called only for engines with `compressed tables`."""
         raise NotImplementedError
+
+    def json_value(self, document: str, name: str) -> str:
+        """Expression: the text of a field of a JSON object. Called only for engines that a workload has a JSON column
+        for."""
+        return f"json_value({document}, concat('$.', {name}))"
+
+    def with_json_value(self, document: str, name: str, value: str) -> str:
+        """Expression: a JSON object with another text in a field. Called only for engines that a workload has a JSON
+        column for."""
+        return f"json_set({document}, concat('$.', {name}), {value})"
 
     def digest(self, text: str) -> str:
         """Integer expression: the first 28 bits of a text's MD5. Called only for engines with `population`."""

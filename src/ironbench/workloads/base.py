@@ -102,8 +102,9 @@ class Dataset:
     """Approximate number of rows, for the progress bar."""
     bytes: int
     """Approximate size including indexes, for the check of free space."""
-    recognised: str = ""
-    """A query that returns true if the tables contain exactly these rows, whichever tool loaded them."""
+    recognised: tuple[str, ...] = ()
+    """Queries, sent one after another, that all return true if the tables contain exactly these rows, whichever tool
+    loaded them."""
     prepared_by: str = ""
     """The command of another tool that loads tables which `recognised` accepts."""
     conditions: Callable[[Session, bool], Sequence[Check]] | None = None

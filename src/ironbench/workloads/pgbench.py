@@ -89,7 +89,7 @@ class PgbenchWorkload(Workload):
             references=(),
             rows=scale * (ACCOUNTS + TELLERS + 1),
             bytes=scale * sql_files.size(TABLES_FOLDER, "schema", engine) * 100 // int(fillfactor),
-            recognised=_recognised(engine, scale, fillfactor),
+            recognised=(_recognised(engine, scale, fillfactor),),
             prepared_by="pgbench -i",
             intact=_recognised(engine, scale, fillfactor),
             fixed=FIXED,

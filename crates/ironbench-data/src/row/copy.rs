@@ -126,6 +126,8 @@ const HEADER: &[u8] = b"PGCOPY\n\xff\r\n\0\0\0\0\0\0\0\0\0";
 const TRAILER: [u8; 2] = (-1i16).to_be_bytes();
 /// The length of a value that is NULL.
 pub const NULL: [u8; 4] = (-1i32).to_be_bytes();
+/// Version of the binary format of `jsonb` (jsonb_recv in PostgreSQL's jsonb.c).
+const JSONB_VERSION: u8 = 1;
 /// 2000-01-01 in days since 1970-01-01.
 const EPOCH: i32 = 10_957;
 
@@ -181,6 +183,13 @@ where
 
     fn text(&mut self, value: &str) {
         self.piece.extend_from_slice(&(value.len() as i32).to_be_bytes());
+        self.piece.extend_from_slice(value.as_bytes());
+    }
+
+    /// Appends a `jsonb`, whose binary format is its text after a version number.
+    fn json(&mut self, value: &str) {
+        self.piece.extend_from_slice(&(1 + value.len() as i32).to_be_bytes());
+        self.piece.push(JSONB_VERSION);
         self.piece.extend_from_slice(value.as_bytes());
     }
 

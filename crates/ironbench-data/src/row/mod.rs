@@ -27,6 +27,10 @@ pub trait Sink {
         self.timestamp(millisecond.div_euclid(1000));
     }
     fn null(&mut self);
+    /// Appends a JSON document.
+    fn json(&mut self, value: &str) {
+        self.text(value);
+    }
     /// Ends the row.
     fn end_row(&mut self) -> Result<(), Self::Error>;
 }

@@ -23,8 +23,15 @@ class PostgresDialect(Dialect):
         **{"v": "view", "m": "materialized view", "S": "sequence", "i": "index", "I": "index"},
         **{"f": "foreign table", "c": "composite type"},
     }
+    json = "jsonb"
     begin = ""
     """Statements sent together form one transaction, which an error aborts (PostgreSQL 18 documentation, 54.2.2.1)."""
+
+    def json_value(self, document: str, name: str) -> str:
+        return f"{document} ->> {name}::text"
+
+    def with_json_value(self, document: str, name: str, value: str) -> str:
+        return f"jsonb_set({document}, array[{name}::text], to_jsonb({value}::text))"
 
     def digest(self, text: str) -> str:
         return f"('x' || left(md5({text}), 7))::bit(28)::integer"

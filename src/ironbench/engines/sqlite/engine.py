@@ -26,6 +26,8 @@ _STEP = re.compile(r"^\d+ \d+ \d+ (.+)$", re.MULTILINE)
 
 
 class SqliteDialect(Dialect):
+    json = "text"
+
     def present(self, tables: Sequence[str]) -> str:
         return f"select name from sqlite_master where type = 'table' and name in ({listed(tables)})"
 
@@ -43,6 +45,12 @@ class SqliteDialect(Dialect):
 
     def emptied(self, table: str) -> Sequence[str]:
         return [f"delete from {table}", "vacuum", self.checkpoint()]
+
+    def json_value(self, document: str, name: str) -> str:
+        return f"{document} ->> {name}"
+
+    def with_json_value(self, document: str, name: str, value: str) -> str:
+        return f"json_set({document}, '$.' || {name}, {value})"
 
     def digest(self, text: str) -> str:
         """Calls a function that the core adds to each connection (crates/…/wire/sqlite/session.rs)."""

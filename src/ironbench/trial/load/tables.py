@@ -63,7 +63,7 @@ def _dialect(session: Session) -> Dialect:
 def refuse_strangers(session: Session, dataset: Dataset, there: Sequence[str]) -> None:
     """Raises InputError unless the tables, which ironbench did not load, contain exactly the required rows."""
     complete = len(there) == len(dataset.tables) and dataset.recognised
-    if complete and true(session, dataset.recognised):
+    if complete and all(true(session, query) for query in dataset.recognised):
         if violated := violations(session, dataset, fresh=False):
             raise InputError(
                 f"tables {', '.join(there)}",

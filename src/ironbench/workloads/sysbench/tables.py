@@ -61,7 +61,7 @@ def dataset(engine: str, options: Mapping[str, str]) -> Dataset | None:
         references=(),
         rows=rows(options),
         bytes=rows(options) * sql_files.size(FOLDER, "schema", engine),
-        recognised=complete,
+        recognised=(complete,),
         prepared_by="sysbench … prepare",
         intact="" if deletes else complete,
         fixed=() if deletes else fixed(options),

@@ -1,0 +1,85 @@
+//! Choice of the records that operations read and change, by number.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use pgbench_script::Random;
+use serde::{Deserialize, Serialize};
+
+use super::hash;
+use crate::distribution::Zipfian;
+
+/// YCSB's constant of the Zipf distribution.
+const EXPONENT: f64 = 0.99;
+/// Number of ranks from which YCSB draws popular records, whatever their number.
+/// The hash of a rank, modulo the number of records, is the record, so popular records are spread over the table.
+const RANKS: u64 = 10_000_000_000;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Distribution {
+    /// Some records are popular, wherever they are in the table.
+    Zipfian,
+    /// The most recently inserted records are popular.
+    Latest,
+    Uniform,
+}
+
+/// Numbers of the records that a drive's clients have inserted, in the order of the acknowledgements.
+#[derive(Debug, Default)]
+pub(super) struct Inserted(Mutex<Vec<u64>>);
+
+impl Inserted {
+    fn numbers(&self) -> MutexGuard<'_, Vec<u64>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn add(&self, number: u64) {
+        self.numbers().push(number);
+    }
+}
+
+/// The choice of records by one client.
+#[derive(Debug)]
+pub(super) struct Numbers {
+    distribution: Distribution,
+    /// Number of loaded records.
+    records: u64,
+    /// Number of records that a Zipf distribution covers, including those that may yet be inserted.
+    space: u64,
+    /// The number of ranks, and their distribution.
+    ranks: u64,
+    zipfian: Zipfian,
+}
+
+impl Numbers {
+    /// `grows`: whether records are inserted. As in YCSB, popular records then include some that do not exist yet, so
+    /// that the same records stay popular: here, a tenth of the loaded ones.
+    pub(super) fn new(distribution: Distribution, records: u64, grows: bool) -> Self {
+        let space = if grows { records + records.div_ceil(10) } else { records };
+        let ranks = if distribution == Distribution::Latest { records } else { RANKS };
+        Self { distribution, records, space, ranks, zipfian: Zipfian::new(ranks as f64, EXPONENT) }
+    }
+
+    /// Draws the number of an existing record: a loaded one, or one of those inserted.
+    pub(super) fn draw(&mut self, inserted: &Inserted, random: &mut Random) -> u64 {
+        match self.distribution {
+            Distribution::Uniform => random.up_to(self.records - 1),
+            Distribution::Zipfian => loop {
+                let number = hash(self.zipfian.draw(random) as u64) % self.space;
+                let Some(later) = number.checked_sub(self.records) else { return number };
+                if let Some(&number) = inserted.numbers().get(later as usize) {
+                    return number;
+                }
+            },
+            Distribution::Latest => {
+                let numbers = inserted.numbers();
+                let count = self.records + numbers.len() as u64;
+                if self.ranks != count {
+                    (self.ranks, self.zipfian) = (count, Zipfian::new(count as f64, EXPONENT));
+                }
+                let at = count - 1 - self.zipfian.draw(random) as u64;
+                at.checked_sub(self.records).map_or(at, |later| numbers[later as usize])
+            }
+        }
+    }
+}

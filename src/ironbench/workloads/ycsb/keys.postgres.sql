@@ -1,0 +1,1 @@
+alter table usertable add primary key (ycsb_key);

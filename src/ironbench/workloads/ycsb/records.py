@@ -1,0 +1,160 @@
+"""The table of records: its options, keys, and queries about it.
+
+Keys are those of YCSB (crates/ironbench-data/src/ycsb/mod.rs); a record has a number, from 0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from random import Random
+from typing import Any
+
+from ironbench import engines
+from ironbench.engines.dialect import listed
+from ironbench.model.session import Session
+from ironbench.workloads import sql_files
+from ironbench.workloads.base import Dataset, Option, one_row
+
+FOLDER = Path(__file__).parent
+VERSION = 1
+"""Version of the data, increased whenever the same options would produce other rows or another schema."""
+TABLE = "usertable"
+SAMPLE = 1000
+"""Number of records whose existence and lengths are checked."""
+TRIAL_NUMBERS = 1 << 36
+"""Each trial that inserts records uses its own range of numbers of this size, above the loaded ones."""
+
+OPTIONS = (
+    Option("records", "100000", "records that are loaded", lowest=1, highest=1_000_000_000),
+    Option("fields", "10", "fields of a record", lowest=1, highest=100),
+    Option("field_length", "100", "characters in a field", lowest=1, highest=10_000),
+    Option(
+        "layout",
+        "columns",
+        "columns: a text column for each field; json: one JSON column with all fields",
+        choices=("columns", "json"),
+    ),
+)
+
+_OFFSET, _PRIME = 0xCBF29CE484222325, 0x100000001B3
+"""Constants of the 64-bit FNV hash (Fowler, Noll, Vo)."""
+
+
+def key(number: int) -> str:
+    """Returns the key of a record: FNV-1a over the eight bytes of its number, as a signed number without its sign."""
+    found = _OFFSET
+    for byte in number.to_bytes(8, "little"):
+        found = (found ^ byte) * _PRIME % 2**64
+    return f"user{abs(found - 2**64 if found >> 63 else found)}"
+
+
+def generator(options: Mapping[str, str]) -> dict[str, Any]:
+    """Parameters of the row generator."""
+    numbers = {name: int(options[name]) for name in ("records", "fields", "field_length")}
+    return {"rows": "ycsb", **numbers, "layout": options["layout"]}
+
+
+def names(options: Mapping[str, str]) -> list[str]:
+    """Names of the fields."""
+    return [f"field{number}" for number in range(int(options["fields"]))]
+
+
+def columns(options: Mapping[str, str]) -> list[str]:
+    """Columns of the table besides the key."""
+    return names(options) if options["layout"] == "columns" else ["fields"]
+
+
+def has_schema(engine: str) -> bool:
+    """Whether ironbench can create the table on this engine."""
+    return bool(sql_files.statements(FOLDER, "schema", engine))
+
+
+def dataset(engine: str, options: Mapping[str, str]) -> Dataset:
+    records, facts = int(options["records"]), {option.name: options[option.name] for option in OPTIONS}
+    kind = "text" if options["layout"] == "columns" else engines.get(engine).traits.dialect.json
+    fields = ",\n    ".join(f"{column} {kind}" for column in columns(options))
+    value_bytes = int(options["fields"]) * (int(options["field_length"]) + 4)
+    some = sorted({records * place // SAMPLE for place in range(SAMPLE)})
+    whole = f"select count(*) = {records} from {TABLE}"
+    return Dataset(
+        name="ycsb",
+        key=" ".join([f"ycsb version={VERSION}", *(f"{name}={value}" for name, value in facts.items())]),
+        tables=(TABLE,),
+        schema=tuple(one.replace(":fields", fields) for one in sql_files.statements(FOLDER, "schema", engine)),
+        generator=generator(options),
+        keys=sql_files.statements(FOLDER, "keys", engine),
+        references=(),
+        rows=records,
+        # Pages with keys in random order are about two thirds full.
+        bytes=records * (value_bytes * 3 // 2 + 150),
+        recognised=(*_recognised(engine, options), whole, f"select ({_whole(engine, options, some)}) = {len(some)}")
+        if options["layout"] == "columns"
+        else (),
+        prepared_by="ycsb load jdbc",
+        intact=f"select ({_existing(some)}) = {len(some)}",
+        facts=facts,
+        large=True,
+    )
+
+
+def _recognised(engine: str, options: Mapping[str, str]) -> tuple[str, ...]:
+    """Queries that recognise the columns of a table that another tool has created."""
+    all_columns = ["ycsb_key", *columns(options)]
+    statements = sql_files.statements(FOLDER, "recognised", engine)
+    return tuple(
+        one.replace(":count", str(len(all_columns))).replace(":names", listed(all_columns)) for one in statements
+    )
+
+
+def _existing(numbers: Iterable[int]) -> str:
+    return f"select count(*) from {TABLE} where ycsb_key in ({listed([key(number) for number in numbers])})"
+
+
+def _whole(engine: str, options: Mapping[str, str], numbers: Iterable[int]) -> str:
+    """Query that counts those records whose fields all have their length."""
+    values = names(options)
+    if options["layout"] == "json":
+        dialect = engines.get(engine).traits.dialect
+        values = [dialect.json_value("fields", f"'{name}'") for name in values]
+    right = " and ".join(f"length({value}) = {options['field_length']}" for value in values)
+    return f"{_existing(numbers)} and {right}"
+
+
+def count(session: Session) -> int:
+    """Number of all records. Reads a whole index or table."""
+    return one_row(session, f"select count(*) from {TABLE}")[0]
+
+
+def sample(options: Mapping[str, str], seed: int) -> list[int]:
+    """Numbers of loaded records, other ones for another seed."""
+    records = int(options["records"])
+    return sorted(Random(seed).sample(range(records), min(SAMPLE, records)))
+
+
+def count_whole(session: Session, options: Mapping[str, str], numbers: Iterable[int]) -> int:
+    """Counts those records that exist and whose fields all have their length."""
+    return one_row(session, _whole(session.engine, options, numbers))[0]
+
+
+def first_unused(session: Session, options: Mapping[str, str]) -> int:
+    """Returns the first number of the first range from which no earlier trial has inserted records.
+
+    Trials use one range after another. A few records of each are looked up by their keys, because this happens right
+    before the trial, when caches may be cold.
+    """
+    records = int(options["records"])
+
+    def used(place: int) -> bool:
+        first = records + place * TRIAL_NUMBERS
+        return one_row(session, _existing(range(first, first + SAMPLE)))[0] > 0
+
+    if not used(0):
+        return records
+    low, high = 0, 1
+    while used(high):
+        low, high = high, 2 * high
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if used(middle) else (low, middle)
+    return records + high * TRIAL_NUMBERS

@@ -1,0 +1,137 @@
+"""YCSB on real engines: trials pass their checks, checks notice wrong data, and tables of other tools are used."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from factories import rarely_mariadb
+from workload_trial import Target, Trial, loaded
+
+from ironbench.errors import InputError
+from ironbench.workloads.ycsb import records
+from ironbench.workloads.ycsb.operations import CORE
+from ironbench.workloads.ycsb.records import TRIAL_NUMBERS, key
+
+pytestmark = pytest.mark.live
+
+SMALL = {"records": "2000", "fields": "3", "field_length": "20"}
+EVERY_ENGINE = rarely_mariadb(
+    "sqlite", pytest.param("postgres", marks=pytest.mark.long), argument="target", indirect=True
+)
+
+
+@rarely_mariadb("postgres", "sqlite", argument="target", indirect=True)
+@pytest.mark.parametrize("mix", list(CORE))
+def test_every_core_workload_passes_its_checks(target: Target, mix: str) -> None:
+    loaded(target, "ycsb", **SMALL)
+    trial = Trial(target, "ycsb", mix=mix, **SMALL)
+    checks = trial.checks()
+    assert [check for check in checks.values() if not check.passed] == []
+    inserts = sum(script["completed"] for script in trial.summary["scripts"] if script["name"] == "insert")
+    assert inserts > 0 or mix not in "de"
+    assert checks["records = records before + inserts"].actual == str(2000 + inserts)
+    assert ("reads without their record" in checks) == (mix != "e")
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("target", ["postgres", "sqlite", "mariadb"], indirect=True)
+@pytest.mark.parametrize("mix", ["a", "d", "e", "f"])
+@pytest.mark.parametrize("layout", ["columns", "json"])
+@pytest.mark.parametrize(("read_all_fields", "write_all_fields"), [("yes", "yes"), ("no", "no"), ("no", "yes")])
+def test_every_option_passes_its_checks(
+    target: Target, mix: str, layout: str, read_all_fields: str, write_all_fields: str
+) -> None:
+    options = {**SMALL, "mix": mix, "layout": layout}
+    loaded(target, "ycsb", **options)
+    options |= {"read_all_fields": read_all_fields, "write_all_fields": write_all_fields}
+    assert Trial(target, "ycsb", **options).failed() == set()
+
+
+@EVERY_ENGINE
+def test_json_documents_keep_their_fields(target: Target) -> None:
+    options = {**SMALL, "layout": "json"}
+    loaded(target, "ycsb", **options)
+    documents = "select ycsb_key, fields from usertable order by ycsb_key"
+    before = target.query(documents)
+    assert Trial(target, "ycsb", mix="a", **options).failed() == set()
+    after = target.query(documents)
+    assert [row[0] for row in before] == [row[0] for row in after]
+    assert before != after
+
+
+@rarely_mariadb("postgres", "sqlite", argument="target", indirect=True)
+def test_a_check_fails_when_its_rule_is_broken(target: Target) -> None:
+    loaded(target, "ycsb", **SMALL)
+    trial = Trial(target, "ycsb", mix="a", **SMALL)
+    assert trial.failed(figures={"ycsb_reads_missed": 1.0}) == {"reads without their record"}
+    for sql, failed in (
+        (
+            "delete from usertable where ycsb_key = (select max(ycsb_key) from usertable)",
+            "records = records before + inserts",
+        ),
+        ("update usertable set field1 = 'short'", "sampled records with whole fields"),
+    ):
+        target.query("begin")
+        target.query(sql)
+        assert failed in trial.failed()
+        target.query("rollback")
+
+
+@EVERY_ENGINE
+def test_a_read_that_finds_nothing_is_noticed(target: Target) -> None:
+    loaded(target, "ycsb", **SMALL)
+    target.query(f"delete from usertable where ycsb_key <> '{key(0)}'")
+    assert "reads without their record" in Trial(target, "ycsb", mix="c", **SMALL).failed()
+
+
+@EVERY_ENGINE
+def test_a_trial_inserts_above_the_records_of_earlier_ones(target: Target) -> None:
+    loaded(target, "ycsb", **SMALL)
+    for trial in range(3):
+        assert Trial(target, "ycsb", mix="d", **SMALL).failed() == set()
+        options = {**SMALL, "mix": "d"}
+        assert records.first_unused(target, options) == 2000 + (trial + 1) * TRIAL_NUMBERS  # type: ignore[arg-type]
+    loaded(target, "ycsb", own_server=False, **SMALL)  # grown data are used again
+
+
+def by_another_tool(target: Target, count: int, columns: str, name: Callable[[int], str] = key) -> None:
+    target.query(f"create table usertable (YCSB_KEY varchar(255) primary key, {columns})")
+    fields = columns.count(",") + 1
+    for first in range(0, count, 500):
+        rows = ", ".join(
+            f"('{name(number)}'" + f", '{'x' * 20}'" * fields + ")" for number in range(first, min(count, first + 500))
+        )
+        target.query(f"insert into usertable values {rows}")
+
+
+THREE = "FIELD0 text, FIELD1 text, FIELD2 text"
+
+
+@rarely_mariadb("postgres", "sqlite", argument="target", indirect=True)
+def test_a_table_of_another_tool_is_used_as_it_is(target: Target) -> None:
+    by_another_tool(target, 2000, THREE)
+    assert loaded(target, "ycsb", own_server=False, **SMALL).reused
+    for mix in "af":
+        assert Trial(target, "ycsb", mix=mix, **SMALL).failed() == set()
+
+
+@EVERY_ENGINE
+@pytest.mark.parametrize(
+    ("count", "columns", "name"),
+    [
+        (1999, THREE, key),
+        (2000, THREE + ", FIELD3 text", key),
+        (2000, "FIELD0 text, FIELD1 text, other text", key),
+        (2000, THREE, lambda number: f"user{number}"),
+    ],
+    ids=["records", "fields", "columns", "keys"],
+)
+def test_other_tables_are_refused(target: Target, count: int, columns: str, name: Callable[[int], str]) -> None:
+    by_another_tool(target, count, columns, name)
+    with pytest.raises(
+        InputError, match="were not loaded by ironbench, and are not the table that YCSB loads"
+    ) as refused:
+        loaded(target, "ycsb", own_server=False, **SMALL)
+    assert "--with records=…" in refused.value.hint
+    assert target.query("select count(*) from usertable") == [(str(count),)]
