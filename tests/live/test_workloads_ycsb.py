@@ -130,7 +130,7 @@ def test_a_table_of_another_tool_is_used_as_it_is(target: Target) -> None:
 def test_other_tables_are_refused(target: Target, count: int, columns: str, name: Callable[[int], str]) -> None:
     by_another_tool(target, count, columns, name)
     with pytest.raises(
-        InputError, match="were not loaded by ironbench, and are not the table that YCSB loads"
+        InputError, match="were not loaded by ironbench, and do not match `ycsb load jdbc` with records=2000"
     ) as refused:
         loaded(target, "ycsb", own_server=False, **SMALL)
     assert "--with records=…" in refused.value.hint
