@@ -88,7 +88,7 @@ def dataset(engine: str, options: Mapping[str, str]) -> Dataset:
         references=sql_files.statements(FOLDER, "references", engine) if options["references"] == "yes" else (),
         rows=ITEMS + warehouses * (1 + ITEMS) + districts * (1 + UNDELIVERED) + orders * (3 + LINES),
         bytes=BYTES_OF_ITEMS + warehouses * sql_files.size(FOLDER, "schema", engine),
-        recognised=_recognised(warehouses),
+        recognised=(_recognised(warehouses),),
         prepared_by="go-tpc tpcc prepare",
         intact=_intact(warehouses),
         fixed=FIXED,
