@@ -138,6 +138,18 @@ class LiveDevice:
     def unmount(self) -> None: ...
 
 @final
+class Relay:
+    """A relay that delays everything between clients and a server; `order` is JSON. InputError, FailureError."""
+
+    def __new__(cls, order: bytes) -> Relay: ...
+    @property
+    def address(self) -> str:
+        """Where it listens: `127.0.0.1:PORT`, or `@` and the name of an abstract Unix socket."""
+
+    def counters(self) -> bytes:
+        """Cumulative since the start, as JSON."""
+
+@final
 class Progress:
     """Shared with a running `drive`; its fields may be read from another thread."""
 

@@ -18,7 +18,7 @@ class Refusing(PostgresSession):
 
     sqlstate = ""
 
-    def connect(self) -> Any:
+    def connect(self, as_client: bool = False) -> Any:
         return self
 
     def close(self) -> None:

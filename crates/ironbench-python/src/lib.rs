@@ -14,6 +14,7 @@ mod kernels;
 mod ldap;
 mod live;
 mod mysql;
+mod relay;
 mod rows;
 mod sampler;
 mod script;
@@ -47,6 +48,8 @@ mod _core {
     use crate::live::LiveDevice;
     #[pymodule_export]
     use crate::mysql::MysqlConnection;
+    #[pymodule_export]
+    use crate::relay::Relay;
     #[pymodule_export]
     use crate::rows::hand_rows;
     #[pymodule_export]

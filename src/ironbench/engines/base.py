@@ -39,6 +39,7 @@ ABILITIES: Mapping[str, str] = {
     "parallel statements": "independent statements can run in parallel",
     "partitions": "has range partitions, procedures and sequences",
     "new connections": "clients can reconnect between transactions",
+    "latency": "clients connect through sockets, so a relay can add network latency",
     "counters": "counts commits, I/O, WAL and checkpoints",
     "waits": "reports what connections wait for, by sampling",
     "plan times": "execution plans contain planning times and sizes of temp files",

@@ -18,6 +18,7 @@ from ironbench.engines.server import READY_PATIENCE_S, RunningServer, own_proces
 from ironbench.errors import FailureError, IronbenchError, written
 from ironbench.host.freezer import Freezer
 from ironbench.host.processes import ProcessId
+from ironbench.host.relay import LatencyRelay
 from ironbench.model.secrets import Secrets
 from ironbench.model.session import Row, WorkConnection
 
@@ -91,12 +92,19 @@ class ServerSession(Limited, ABC, Generic[_A, _L]):
         self._own = own
         self._lock = threading.Lock()
         self._stopped = False
+        self._relay: LatencyRelay | None = None
         self._connection: _L | None = self.connect()
         self._local = LocalServer() if own is not None else self.found()
 
     @abstractmethod
-    def connect(self) -> _L:
-        """Opens a separate connection for parallel work; the caller closes it."""
+    def connect(self, as_client: bool = False) -> _L:
+        """Opens a separate connection; the caller closes it. `as_client`: through the relay that adds latency, if there
+        is one."""
+
+    @property
+    @abstractmethod
+    def on_socket(self) -> bool:
+        """Whether the server is reached through a Unix socket."""
 
     @abstractmethod
     def target(self, load_protocol: str = "prepared", io: str = "auto") -> dict[str, Any]: ...
@@ -149,7 +157,33 @@ class ServerSession(Limited, ABC, Generic[_A, _L]):
         return self._attempt(lambda connection: connection.copy_in(sql, data))
 
     def line(self, cpus: Sequence[int] = ()) -> WorkConnection:
-        return self.connect()
+        return self.connect(as_client=True)
+
+    def of_client(self, connection: dict[str, Any]) -> dict[str, Any]:
+        """Returns the `connection` section of a drive plan for clients: with the relay, if there is one."""
+        return connection if self._relay is None else connection | {"relay": self._relay.address}
+
+    @property
+    def relay_counters(self) -> str:
+        """See `model.session.DelayedSession`."""
+        return "" if self._relay is None else self._relay.counters
+
+    @contextmanager
+    def delayed(self, latency_s: float, cpus: Sequence[int]) -> Iterator[None]:
+        """See `model.session.DelayedSession`."""
+        relay = self._relay = LatencyRelay(latency_s, self.on_socket, cpus)
+        try:
+            yield
+            if (death := relay.death()) is not None:
+                raise death
+        except IronbenchError as error:
+            # Without their relay, clients and workload can only report lost connections.
+            if (death := relay.death()) is not None and error is not death:
+                raise death from error
+            raise
+        finally:
+            self._relay = None
+            relay.stop()
 
     def facts(self) -> dict[str, Any]:
         known = self.known()

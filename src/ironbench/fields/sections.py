@@ -148,6 +148,14 @@ class LimitsSection(FieldSection):
     ] = ""
     server_cpus: Annotated[str | int, row("CPUs for the engine, e.g. 0 or 0-3.", metavar="CPUS")] = ""
     client_cpus: Annotated[str | int, row("CPUs for the load generator's threads.", metavar="CPUS")] = ""
+    latency: Annotated[
+        Time,
+        row(
+            "Round-trip time to add between the clients and the server, e.g. 0.2ms; 0: none. See "
+            "docs/how/network-latency.md.",
+            Range(0.0, 1.0, "s", example="0.2ms", note="round-trip time; half of it is added in each direction"),
+        ),
+    ] = ""
 
 
 class DataSection(FieldSection):

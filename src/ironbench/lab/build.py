@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 
-from ironbench import engines, workloads
+from ironbench import engines, units, workloads
 from ironbench.devices import arrange
 from ironbench.devices.arrange import DeviceRequest, requested_devices
 from ironbench.engines.ideal import require as require_memory
@@ -161,6 +161,7 @@ class Builder:
             )
         _require_checkpoints(system, load)
         _require_transport(system, load)
+        _require_latency(system, choice, load)
         self._require_workers(system, choice, load)
         _require_new_connections(system, choice, load)
         _require_files(system, choice, load)
@@ -313,6 +314,35 @@ def _require_transport(system: System, load: Load) -> None:
         )
 
 
+LEAST_LATENCY_S = 0.000_05
+"""Minimum round-trip time to add. The relay itself needs tens of microseconds to pass a message on."""
+
+
+def _require_latency(system: System, choice: Choice, load: Load) -> None:
+    """InputError if no relay can add latency between the clients and this server."""
+    if system.latency_s is None:
+        return
+    engine, workload = engines.get(system.engine), workloads.get(choice.workload)
+    field = written("limits.latency", units.span(system.latency_s))
+    if system.latency_s < LEAST_LATENCY_S:
+        cause = f"a relay cannot add less than {units.span(LEAST_LATENCY_S)} per round trip"
+        raise InputError(field, cause, f"use a longer time, or remove {written('limits.latency')}")
+    if not engine.can("latency"):
+        cause = f"{engine.name} opens no connections that a relay could delay"
+        able = ", ".join(engines.able((*workload.needs, "latency")))
+        hint = f"use one of these engines: {able}" if able else f"remove {written('limits.latency')}"
+        raise InputError(field, cause, hint)
+    if "maintenance" in workload.needs:
+        cause = f"workload {workload.name} times an operation inside the server, whose programs connect directly"
+        raise InputError(field, cause, f"remove {written('limits.latency')}, or use a workload with transactions")
+    if "client" in system.ideal:
+        cause = f"cannot be combined with {written('system.ideal', 'client')}, which removes the client's latency"
+        raise InputError(field, cause, "remove one of them")
+    if load.cluster:
+        cause = f"the machines of {written('load.cluster')} cannot reach the relay, which runs on this machine"
+        raise InputError(field, cause, f"use {written('load.workers')} on this machine, or remove one of them")
+
+
 _OWN_FILES = 96
 """Open files of ironbench other than the clients': logs, observers, the record, libraries."""
 
@@ -323,7 +353,10 @@ def _require_files(system: System, choice: Choice, load: Load) -> None:
     if load.cluster or workloads.get(choice.workload).drives:
         return
     per_process = -(-clients // max(1, load.workers))
-    needed = per_process * engines.get(system.engine).traits.files_per_client + _OWN_FILES
+    per_client = engines.get(system.engine).traits.files_per_client
+    needed = per_process * per_client + _OWN_FILES
+    if system.latency_s is not None:
+        needed = max(needed, 2 * clients + _OWN_FILES)  # the relay has a connection to each client, and one for it
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     if most != resource.RLIM_INFINITY and needed > most:
         cause = f"{clients} clients need {needed} open files in one process, but the hard limit is {most}"

@@ -11,7 +11,9 @@ OWN_DELAY = 0.25
 """Fraction of the service time that replies wait for the drive loop."""
 REARMED = 0.01
 """Number of receive operations per transaction that found all buffers in use."""
+LATENCY_LATE_SHARE = 0.25
+"""Fraction of the declared round-trip time by which the relay may exceed it."""
 OUR_SHARE = 0.15
-"""Fraction of the CPU time used by client, observers and emulation together."""
+"""Fraction of the CPU time used by client, observers, emulation and latency relay together."""
 BUSY = 0.05
 """Fraction of all cores' CPU time above which other programs disturb a measurement, as `ironbench doctor` warns."""

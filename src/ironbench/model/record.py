@@ -45,6 +45,10 @@ RATE_NOT_KEPT = "rate-not-kept"
 """Code of the warning of an open-loop trial that did not sustain its target rate."""
 CAN_LOSE_DATA = "can-lose-data"
 """Code of the warning of a trial whose server had a setting that risks the loss of committed data."""
+LATENCY_LATE = "latency-late"
+"""Code of the warning of a trial in which the relay added more latency than declared."""
+RELAY_SATURATED = "relay-saturated"
+"""Code of the warning of a trial in which the relay that adds latency may be the bottleneck."""
 EMULATED = "emulated"
 """Code of the warning of a trial on an emulated device."""
 CLIENTS_CUT_OFF = "clients-cut-off"
@@ -72,7 +76,7 @@ SUSPICIOUS = frozenset(
     {
         *("transactions-failed", "failed-outside-window", "client-saturated", "cpu-taken", "own-cpu-share"),
         *("short-of-two-checkpoints", RATE_NOT_KEPT, CLIENTS_CUT_OFF, CLIENTS_LOST),
-        *(LOOP_DELAYED, "not-undone"),
+        *(LOOP_DELAYED, "not-undone", RELAY_SATURATED),
         *("mix-missed", "response-limit-missed", "no-steady-state", "market-gave-up", "no-score"),
     }
 )
@@ -124,6 +128,8 @@ class Budget:
     client: Share = 0.0
     observers: Share = 0.0
     emulation: Share = 0.0
+    relay: Share = 0.0
+    """The relay that adds latency between clients and server."""
     other: Share = 0.0
     """Programs that neither the engine nor ironbench started; records without `kernel` include it here."""
     steal: Share = 0.0

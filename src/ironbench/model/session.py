@@ -71,8 +71,8 @@ class Session(Protocol):
         ...
 
     def line(self, cpus: Sequence[int] = ()) -> WorkConnection:
-        """Opens a separate connection, which the caller closes. `cpus`: the CPUs for its work, if the engine is a
-        library."""
+        """Opens a separate connection for work, which the caller closes. `cpus`: the CPUs for its work, if the engine
+        is a library."""
         ...
 
     def target(self, load_protocol: str = "prepared", io: str = "auto") -> dict[str, Any]:
@@ -139,6 +139,26 @@ class RemoteSession(Protocol):
 
     def require_answer(self) -> None:
         """Raises FailureError if the engine does not answer."""
+        ...
+
+
+@runtime_checkable
+class DelayedSession(Protocol):
+    """A session whose clients can be separated from the server by a relay that adds latency."""
+
+    @property
+    def on_socket(self) -> bool:
+        """Whether the server is reached through a Unix socket."""
+        ...
+
+    @property
+    def relay_counters(self) -> str:
+        """File with the counters of the running relay; empty without one."""
+        ...
+
+    def delayed(self, latency_s: float, cpus: Sequence[int]) -> AbstractContextManager[None]:
+        """Adds this round-trip time to the connections that `target` and `line` describe or open meanwhile; other
+        connections stay direct. `cpus`: CPUs of the relay. Raises FailureError, on exit also if the relay has died."""
         ...
 
 

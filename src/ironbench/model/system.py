@@ -96,6 +96,8 @@ class System:
     client_cpus: Cpus | None = None
     memory_total_bytes: Natural | None = None
     """An enforced limit on the engine and the page cache of its files (a memory control group)."""
+    latency_s: Positive | None = None
+    """Round-trip time added between clients and server, half of it in each direction; None: no relay."""
     parallelism: Natural | None = None
     """Maximum number of processes or threads for one statement; 1: not parallel."""
     ideal: tuple[Name, ...] = ()

@@ -12,7 +12,7 @@ from ironbench.engines.durability import losses
 from ironbench.errors import IronbenchError
 from ironbench.host.child_connection import CANCELLED
 from ironbench.model.driven import Driven, driving_cpu_s
-from ironbench.model.limits import BUSY, CLIENT_SATURATED, OUR_SHARE
+from ironbench.model.limits import BUSY, CLIENT_SATURATED, LATENCY_LATE_SHARE, OUR_SHARE
 from ironbench.model.note import Note, note
 from ironbench.model.observation import Observation
 from ironbench.model.record import (
@@ -21,6 +21,8 @@ from ironbench.model.record import (
     ENGINE_DIED,
     FAILED_SUSPECT,
     FAILED_VOIDED,
+    LATENCY_LATE,
+    RELAY_SATURATED,
     SUSPICIOUS,
     Budget,
     Status,
@@ -28,6 +30,7 @@ from ironbench.model.record import (
 from ironbench.model.system import Load, System
 from ironbench.records import judge_loop
 from ironbench.trial.observe import late
+from ironbench.trial.observe.relay import ADDED
 from ironbench.words import counted
 from ironbench.workloads import rate_change
 
@@ -57,7 +60,7 @@ def warnings(
         *judge_loop.losses(load, driven),
         *_steadiness(load, driven),
     ]
-    results += _too_few_workers(load, driven)
+    results += [*_too_few_workers(load, driven), *_relay(system, observation)]
     if budget is not None:
         results += [*_unseen(system, observation), *_taken(system, observation, budget), *_ours(budget)]
     if cycles and wrote(driven, observation) is not False:
@@ -255,11 +258,24 @@ def _taken(system: System, observation: Observation, budget: Budget) -> list[Not
 
 def _ours(budget: Budget) -> list[Note]:
     used = 1.0 - budget.idle - budget.steal
-    ours = (budget.client + budget.observers + budget.emulation) / used if used > 0 else 0.0
+    each = {name: getattr(budget, name) for name in ("client", "observers", "emulation", "relay")}
+    ours = sum(each.values()) / used if used > 0 else 0.0
     if ours <= OUR_SHARE:
         return []
-    parts = tuple(name for name in ("client", "observers", "emulation") if getattr(budget, name) > 0)
+    parts = tuple(name for name, share in each.items() if share > 0)
     return [note("own-cpu-share", share=ours, parts=parts)]
+
+
+def _relay(system: System, observation: Observation) -> list[Note]:
+    """Warns of a relay that was busy, or that added clearly more latency than declared."""
+    metrics, asked_s = observation.metrics, system.latency_s
+    if asked_s is None:
+        return []
+    busy, added_s = metrics.get("relay_busiest_thread_share", 0.0), metrics.get(ADDED, 0.0)
+    warnings = [note(RELAY_SATURATED, busy=busy)] if busy > CLIENT_SATURATED else []
+    if added_s > asked_s * (1 + LATENCY_LATE_SHARE):
+        warnings.append(note(LATENCY_LATE, declared_s=asked_s, added_s=added_s))
+    return warnings
 
 
 def _emulation(system: System, observation: Observation, budget: Budget | None) -> list[Note]:

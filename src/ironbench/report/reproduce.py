@@ -37,6 +37,7 @@ def run_command(records: Sequence[Record]) -> str:
             "memory_total": exact(system.memory_total_bytes) if system.memory_total_bytes else "",
             "server_cpus": _cpus(system.server_cpus),
             "client_cpus": _cpus(system.client_cpus),
+            "latency": f"{_exact(1000 * system.latency_s)}ms" if system.latency_s else "",
         },
         "data": _own_data(choice),
         "workload": {"with": dict(options.items() - _usual_options(choice).items()), "define": choice.defines},

@@ -342,7 +342,7 @@ def _cores(parts: Mapping[str, Part], records: Sequence[Record]) -> Note:
     )
 
 
-_HOLDERS = ("server", "client", "observers", "emulation", "kernel", "other", "steal")
+_HOLDERS = ("server", "client", "observers", "emulation", "relay", "kernel", "other", "steal")
 """Parts of the CPU budget."""
 _HELD_FROM = 0.02
 """Share of CPU time from which a user of the CPU is named."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ironbench.model.note import Note, note
+from ironbench.model.note import Note, NoteRange, note
 from ironbench.model.purpose import Purpose
 from ironbench.model.record import Record
 from ironbench.model.sample import IN_TABLES, too_few
@@ -27,4 +27,9 @@ def footnotes(records: Sequence[Record]) -> tuple[Note, ...]:
     if any(record.budget.emulation > 0 for record in records):
         most = max(record.budget.emulation for record in records)
         notes.append(note("emulation-cost", cpu_share=most))
+    added = [one.metrics["added_latency_s"] for one in records if "added_latency_s" in one.metrics]
+    if added and (declared_s := records[0].system.latency_s) is not None:
+        cores = max(one.metrics.get("relay_cpu_cores", 0.0) for one in records)
+        measured = NoteRange(min(added), max(added))
+        notes.append(note("latency-added", declared_s=declared_s, added_s=measured, cores=cores))
     return tuple(notes)

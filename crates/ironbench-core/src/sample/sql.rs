@@ -22,9 +22,9 @@ pub struct Opened {
     pub commits: Arc<AtomicU64>,
 }
 
-/// Connects to the server and creates a reader for each of `texts`.
+/// Connects to the server, without a relay, and creates a reader for each of `texts`.
 pub fn connect(server: &Server, texts: &[&str]) -> Result<Opened> {
-    match server {
+    match &server.direct() {
         Server::Postgres(connection) => connect_postgres(connection, texts),
         Server::Mysql(connection) => connect_mysql(connection, texts),
         Server::Ldap(connection) => connect_ldap(connection, texts),

@@ -14,10 +14,14 @@ use std::{
 use rustix::{
     event::{PollFd, PollFlags, poll},
     io::Errno,
-    net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, connect, socket_with, sockopt},
+    net::{
+        AddressFamily, RecvFlags, SendFlags, SocketAddrUnix, SocketFlags, SocketType, connect, recv, send, socket_with,
+        sockopt,
+    },
 };
 
-use super::{interrupt::Interrupt, pipe::TICK};
+use super::{connection::RelayAddress, interrupt::Interrupt, pipe::TICK};
+use crate::relay::preface::{self, ANSWER_BYTES};
 use crate::{Error, Result};
 
 /// Returns the instant `seconds` from now, at most an hour ahead.
@@ -84,7 +88,7 @@ impl fmt::Display for Address {
 
 /// A resolved socket address.
 #[derive(Debug, Clone)]
-pub(super) enum Endpoint {
+pub(crate) enum Endpoint {
     Unix(SocketAddrUnix),
     Tcp(SocketAddr),
 }
@@ -99,7 +103,43 @@ impl Endpoint {
     }
 
     /// Opens a connected socket in blocking mode, with `TCP_NODELAY` for TCP.
-    pub(super) fn open(&self, deadline: Instant, interrupt: Option<&mut Interrupt>) -> io::Result<OwnedFd> {
+    /// `relay`: a relay through which to connect. The errors are those of the server, as without a relay.
+    pub(super) fn open(
+        &self,
+        relay: Option<&RelayAddress>,
+        deadline: Instant,
+        mut interrupt: Option<&mut Interrupt>,
+    ) -> io::Result<OwnedFd> {
+        let Some(relay) = relay else { return self.reach(deadline, interrupt) };
+        let gone = |why: String| io::Error::other(format!("the relay that adds latency cannot be used: {why}"));
+        let known = preface::endpoint(relay.address.as_bytes()).zip(preface::token(&relay.token));
+        let (place, token) = known.ok_or_else(|| gone(format!("{} is no address", relay.address)))?;
+        let fd = match place.reach(deadline, interrupt.as_deref_mut()) {
+            Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => return Err(gone("it has ended".into())),
+            reached => reached?,
+        };
+        // The new socket's buffer has room for the few bytes.
+        send(&fd, &preface::written(&token, self), SendFlags::NOSIGNAL)?;
+        let (mut answer, mut filled) = ([0; ANSWER_BYTES], 0);
+        while filled < ANSWER_BYTES {
+            wait(&fd, PollFlags::IN, deadline, interrupt.as_deref_mut())?;
+            match recv(&fd, &mut answer[filled..], RecvFlags::DONTWAIT)? {
+                (0, _) => return Err(gone("it has closed the connection".into())),
+                (count, _) => filled += count,
+            }
+        }
+        match i32::from_le_bytes(answer) {
+            0 => Ok(fd),
+            number => Err(io::Error::from_raw_os_error(number)),
+        }
+    }
+
+    #[cfg(test)]
+    pub(crate) fn open_through(&self, relay: &RelayAddress, deadline: Instant) -> io::Result<OwnedFd> {
+        self.open(Some(relay), deadline, None)
+    }
+
+    fn reach(&self, deadline: Instant, interrupt: Option<&mut Interrupt>) -> io::Result<OwnedFd> {
         let left = deadline.saturating_duration_since(Instant::now()).max(Duration::from_millis(1));
         match self {
             Self::Unix(address) => {
@@ -113,24 +153,44 @@ impl Endpoint {
                 sockopt::set_socket_timeout(&fd, sockopt::Timeout::Send, None)?;
                 Ok(fd)
             }
-            Self::Tcp(address) => {
-                let family = if address.is_ipv6() { AddressFamily::INET6 } else { AddressFamily::INET };
-                let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
-                let fd = socket_with(family, SocketType::STREAM, flags, None)?;
-                match connect(&fd, address) {
-                    Err(Errno::INPROGRESS | Errno::INTR) => finish_connect(&fd, deadline, interrupt)?,
-                    result => result?,
+            Self::Tcp(_) => {
+                let (fd, is_connected) = self.begin()?;
+                if !is_connected {
+                    wait(&fd, PollFlags::OUT, deadline, interrupt)?;
+                    sockopt::socket_error(&fd)??;
                 }
-                sockopt::set_tcp_nodelay(&fd, true)?;
-                sockopt::set_socket_keepalive(&fd, true)?;
                 rustix::io::ioctl_fionbio(&fd, false)?;
                 Ok(fd)
             }
         }
     }
+
+    /// Opens a socket in nonblocking mode that connects, with `TCP_NODELAY` and keepalive for TCP. Returns whether it is
+    /// connected already. A Unix socket with a full backlog returns the error `AGAIN`.
+    pub(crate) fn begin(&self) -> rustix::io::Result<(OwnedFd, bool)> {
+        let family = match self {
+            Self::Unix(_) => AddressFamily::UNIX,
+            Self::Tcp(address) if address.is_ipv6() => AddressFamily::INET6,
+            Self::Tcp(_) => AddressFamily::INET,
+        };
+        let fd = socket_with(family, SocketType::STREAM, SocketFlags::CLOEXEC | SocketFlags::NONBLOCK, None)?;
+        let done = match self {
+            Self::Unix(address) => connect(&fd, address),
+            Self::Tcp(address) => {
+                sockopt::set_tcp_nodelay(&fd, true)?;
+                sockopt::set_socket_keepalive(&fd, true)?;
+                connect(&fd, address)
+            }
+        };
+        match done {
+            Err(Errno::INPROGRESS | Errno::INTR) => Ok((fd, false)),
+            done => done.map(|()| (fd, true)),
+        }
+    }
 }
 
-fn finish_connect(fd: &OwnedFd, deadline: Instant, mut interrupt: Option<&mut Interrupt>) -> io::Result<()> {
+/// Waits until a socket is ready.
+fn wait(fd: &OwnedFd, ready: PollFlags, deadline: Instant, mut interrupt: Option<&mut Interrupt>) -> io::Result<()> {
     loop {
         let left = deadline.saturating_duration_since(Instant::now());
         if left.is_zero() {
@@ -140,9 +200,9 @@ fn finish_connect(fd: &OwnedFd, deadline: Instant, mut interrupt: Option<&mut In
             interrupt.check()?;
         }
         let timeout = left.min(TICK).try_into().map_err(|_| io::ErrorKind::InvalidInput)?;
-        match poll(&mut [PollFd::from_borrowed_fd(fd.as_fd(), PollFlags::OUT)], Some(&timeout)) {
+        match poll(&mut [PollFd::from_borrowed_fd(fd.as_fd(), ready)], Some(&timeout)) {
             Ok(0) | Err(Errno::INTR) => {}
-            Ok(_) => return Ok(sockopt::socket_error(fd)??),
+            Ok(_) => return Ok(()),
             Err(error) => return Err(error.into()),
         }
     }

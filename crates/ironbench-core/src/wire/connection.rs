@@ -2,6 +2,24 @@
 
 use serde::{Deserialize, Serialize};
 
+/// A relay that delays connections (`relay`). The server's own address still decides about TLS, its certificate's name,
+/// and whether a password may be sent.
+#[derive(Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RelayAddress {
+    /// `127.0.0.1:PORT`, or `@` and the name of an abstract Unix socket.
+    pub address: String,
+    /// Secret that the relay expects: 32 hexadecimal digits.
+    pub token: String,
+}
+
+/// Never shows the token.
+impl std::fmt::Debug for RelayAddress {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.address)
+    }
+}
+
 /// Connection settings of a PostgreSQL server. If `host` starts with `/`, it is a socket directory.
 #[derive(Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -45,6 +63,9 @@ pub struct PostgresConnection {
     /// Time limit in seconds for connecting, TLS and authentication together, per address.
     #[serde(default = "ten")]
     pub connect_timeout_s: f64,
+    /// Relay to connect through; None to connect directly.
+    #[serde(default)]
+    pub relay: Option<RelayAddress>,
 }
 
 fn postgres() -> String {
@@ -89,6 +110,9 @@ pub struct MysqlConnection {
     /// Time limit in seconds for connecting, TLS and authentication together, per address.
     #[serde(default = "ten")]
     pub connect_timeout_s: f64,
+    /// Relay to connect through; None to connect directly.
+    #[serde(default)]
+    pub relay: Option<RelayAddress>,
 }
 
 /// Never shows the password.
@@ -132,6 +156,9 @@ pub struct LdapConnection {
     /// Time limit in seconds for connecting, TLS and authentication together, per address.
     #[serde(default = "ten")]
     pub connect_timeout_s: f64,
+    /// Relay to connect through; None to connect directly.
+    #[serde(default)]
+    pub relay: Option<RelayAddress>,
 }
 
 /// Never shows the password.
@@ -150,6 +177,19 @@ pub enum Server {
     Postgres(PostgresConnection),
     Mysql(MysqlConnection),
     Ldap(LdapConnection),
+}
+
+impl Server {
+    /// Returns the settings for a connection without a relay.
+    pub fn direct(&self) -> Self {
+        let mut direct = self.clone();
+        match &mut direct {
+            Self::Postgres(connection) => connection.relay = None,
+            Self::Mysql(connection) => connection.relay = None,
+            Self::Ldap(connection) => connection.relay = None,
+        }
+        direct
+    }
 }
 
 fn ten() -> f64 {

@@ -22,7 +22,8 @@ pub mod transport;
 mod words;
 
 pub use address::Address;
-pub use connection::{LdapConnection, MysqlConnection, PostgresConnection, Server};
+pub(crate) use address::Endpoint;
+pub use connection::{LdapConnection, MysqlConnection, PostgresConnection, RelayAddress, Server};
 pub use interrupt::Cancelling;
 pub use pipe::Stream;
 pub use rows::Rows;

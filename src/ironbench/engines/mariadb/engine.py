@@ -60,6 +60,7 @@ class MariadbEngine(Engine):
                     "checkpoints",
                     "power cut",
                     "new connections",
+                    "latency",
                     "counters",
                     "waits",
                 ),

@@ -35,12 +35,12 @@ class MariadbSession(ServerSession[MysqlAddress, "MysqlConnection"]):
         self._sql_mode = self.asked(lambda query: query("select @@global.sql_mode")[0][0]) or ""
         """sql_mode of clients; ironbench's own connections use a different one."""
 
-    def connect(self) -> MysqlConnection:
+    def connect(self, as_client: bool = False) -> MysqlConnection:
         from ironbench import _core
 
-        return _core.MysqlConnection(
-            json.dumps(self._address.connection(self._secrets, own=True)).encode(), self.silence_s
-        )
+        connection = self._address.connection(self._secrets, own=True)
+        connection = self.of_client(connection) if as_client else connection
+        return _core.MysqlConnection(json.dumps(connection).encode(), self.silence_s)
 
     def as_client(self) -> MysqlConnection:
         """Opens a connection with a client's usual modes, for the user's statements. The caller closes it."""
@@ -55,10 +55,10 @@ class MariadbSession(ServerSession[MysqlAddress, "MysqlConnection"]):
         return super().query(sql)
 
     def line(self, cpus: Sequence[int] = ()) -> MariadbLine:
-        return MariadbLine(self.connect())
+        return MariadbLine(self.connect(as_client=True))
 
     def target(self, load_protocol: str = "prepared", io: str = "auto") -> dict[str, Any]:
-        connection = self._address.connection(self._secrets)
+        connection = self.of_client(self._address.connection(self._secrets))
         return {
             "kind": "mysql",
             "connection": connection,
@@ -78,6 +78,10 @@ class MariadbSession(ServerSession[MysqlAddress, "MysqlConnection"]):
 
     def moved(self, socket_directory: str) -> MysqlAddress:
         return replace(self._address, socket=f"{socket_directory}/{settings.SOCKET}")
+
+    @property
+    def on_socket(self) -> bool:
+        return self._address.socket is not None
 
     @property
     def role(self) -> str:

@@ -78,6 +78,11 @@ class PostgresAddress:
             **{name: value for name, value in self._less_usual().items() if name != "target_session_attrs"},
         }
 
+    @property
+    def on_socket(self) -> bool:
+        """Whether the server is reached through a Unix socket."""
+        return self.host.startswith(("/", "@")) and self.hostaddr is None
+
     def _less_usual(self) -> dict[str, Any]:
         """libpq parameters whose values differ from the defaults."""
         found = {

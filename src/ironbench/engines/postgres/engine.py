@@ -50,6 +50,7 @@ class PostgresEngine(Engine):
                     "checkpoints",
                     "power cut",
                     "new connections",
+                    "latency",
                     "parallel statements",
                 ),
                 *("partitions", "population", "triggers", "maintenance", "counters", "waits", "plan times"),

@@ -15,10 +15,10 @@ if TYPE_CHECKING:
     from ironbench._core import Connection
 
 
-def _connected(address: PostgresAddress, secrets: Secrets, silence_s: float | None = None) -> Connection:
+def _connected(connection: dict[str, Any], silence_s: float | None = None) -> Connection:
     from ironbench import _core
 
-    return _core.Connection(json.dumps(address.connection(secrets)).encode(), silence_s)
+    return _core.Connection(json.dumps(connection).encode(), silence_s)
 
 
 _ENCODING, _ANY_BYTES = "client_encoding", "SQL_ASCII"
@@ -34,21 +34,25 @@ class PostgresSession(ServerSession[PostgresAddress, "Connection"]):
     def __init__(self, address: PostgresAddress, secrets: Secrets, own: OwnedServer | None = None) -> None:
         self._committed = 0
         """Commits over connections that are now closed."""
-        super().__init__(dsn.reached(address, lambda one: _connected(one, secrets)), secrets, own)
+        super().__init__(dsn.reached(address, lambda one: _connected(one.connection(secrets))), secrets, own)
 
-    def connect(self) -> Connection:
-        connection = _connected(self._address, self._secrets, self.silence_s)
+    def connect(self, as_client: bool = False) -> Connection:
+        connection = self._connected(as_client)
         if connection.parameter("server_encoding") == _ANY_BYTES and _ENCODING not in self._address.options:
             connection.close()
             self._address = replace(self._address, options=self._address.options | {_ENCODING: _ANY_BYTES})
-            connection = _connected(self._address, self._secrets, self.silence_s)
+            connection = self._connected(as_client)
         # other roles may not set it; therefore errors are identified by SQLSTATE
         if connection.parameter("is_superuser") == "on":
             connection.query("SET lc_messages = 'C'")
         return connection
 
-    def target(self, load_protocol: str = "prepared", io: str = "auto") -> dict[str, Any]:
+    def _connected(self, as_client: bool) -> Connection:
         connection = self._address.connection(self._secrets)
+        return _connected(self.of_client(connection) if as_client else connection, self.silence_s)
+
+    def target(self, load_protocol: str = "prepared", io: str = "auto") -> dict[str, Any]:
+        connection = self.of_client(self._address.connection(self._secrets))
         return {"kind": "postgres", "connection": connection, "protocol": load_protocol, "io": io}
 
     def known(self) -> dict[str, Any]:
@@ -62,6 +66,10 @@ class PostgresSession(ServerSession[PostgresAddress, "Connection"]):
 
     def moved(self, socket_directory: str) -> PostgresAddress:
         return replace(self._address, host=socket_directory)
+
+    @property
+    def on_socket(self) -> bool:
+        return self._address.on_socket
 
     @property
     def role(self) -> str:

@@ -45,7 +45,7 @@ class SlapdEngine(Engine):
     administration = SlapdAdministration()
     traits = Traits(
         doc="the installed OpenLDAP slapd with back-mdb; with `--dsn ldap://…`, an existing directory server",
-        abilities=frozenset({"directory", "power cut"}),
+        abilities=frozenset({"directory", "power cut", "latency"}),
         protocols=("ldap",),
         costs=EngineCosts(start_stop_s=0.5, empty_bytes=100_000, log_bytes=0, mixed_read_bytes=4096),
         schemes=dsn.SCHEMES,

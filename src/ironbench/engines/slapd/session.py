@@ -67,14 +67,15 @@ class SlapdSession(ServerSession[DirectoryAddress, DirectoryLine]):
         self._fill = fill
         super().__init__(address, secrets, own)
 
-    def connect(self) -> DirectoryLine:
+    def connect(self, as_client: bool = False) -> DirectoryLine:
         from ironbench import _core
 
-        connection = json.dumps(self._address.connection(self._secrets)).encode()
-        return DirectoryLine(_core.LdapConnection(connection, self.silence_s))
+        connection = self._address.connection(self._secrets)
+        connection = self.of_client(connection) if as_client else connection
+        return DirectoryLine(_core.LdapConnection(json.dumps(connection).encode(), self.silence_s))
 
     def target(self, load_protocol: str = "prepared", io: str = "auto") -> dict[str, Any]:
-        return {"kind": "ldap", "connection": self._address.connection(self._secrets), "io": io}
+        return {"kind": "ldap", "connection": self.of_client(self._address.connection(self._secrets)), "io": io}
 
     def _limit_s(self) -> float | None:
         limit_s = super()._limit_s()
@@ -99,6 +100,10 @@ class SlapdSession(ServerSession[DirectoryAddress, DirectoryLine]):
 
     def moved(self, socket_directory: str) -> DirectoryAddress:
         return replace(self._address, socket=f"{socket_directory}/ldapi")
+
+    @property
+    def on_socket(self) -> bool:
+        return self._address.socket is not None
 
     @property
     def role(self) -> str:

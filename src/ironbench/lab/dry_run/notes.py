@@ -117,9 +117,17 @@ def _undecidable(planned: Planned) -> Iterator[str]:
             )
 
 
+def latency_text(latency_s: float) -> str:
+    """Describes the latency that a relay will add."""
+    return f"a relay on this machine adds {units.span(latency_s)} of network latency to each round trip"
+
+
 def _notes(lab: Lab) -> Iterator[str]:
-    """Yields conditions known in advance under which records will be flagged."""
+    """Yields added latency, and conditions known in advance under which records will be flagged."""
     able = lab.possible
+    for latency_s in dict.fromkeys(one.system.latency_s for one in able if one.system.latency_s):
+        delayed = [one for one in able if one.system.latency_s == latency_s]
+        yield plain.clean(f"{_which(delayed, lab)}: {latency_text(latency_s)}")
     if note := checkpoints.interval_note(able, lab.method.crash):
         yield plain.clean(note)
     shorter = [setup for setup in able if _short_of_two_checkpoints(checkpoints.settled(setup, lab.method.crash))]

@@ -67,6 +67,8 @@ def show(plan: Plan, before: Sequence[Record], over: bool, drawn: bool, json: bo
     if note := checkpoints.interval_note(setups[:1], plan.crash, "--checkpoint"):
         lines.append(note)
     load = plan.trials[0].cell.load
+    if plan.system.latency_s is not None:
+        lines.append(notes.latency_text(plan.system.latency_s))
     if load.reconnect:
         lines.append(f"each client opens a new connection {of_lab.reconnect_text(load)}")
     if load.reconnect_on_loss:

@@ -96,12 +96,13 @@ BUDGET = {
     "client": "@p1",
     "observers": "@p2",
     "emulation": "@p3",
+    "latency relay": "@p8",
     "kernel": "@p7",
     "other programs": "@p4",
     "steal time": "@p5",
     "idle": "@p6",
 }
-_NAMES = {"other": "other programs", "steal": "steal time"}
+_NAMES = {"relay": "latency relay", "other": "other programs", "steal": "steal time"}
 """Part of the CPU budget → its name in a report, if the two differ."""
 
 

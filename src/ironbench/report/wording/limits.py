@@ -15,6 +15,7 @@ _HOLDERS = {
     "client": "the client",
     "observers": "observers",
     "emulation": "device emulation",
+    "relay": "the latency relay",
     "kernel": "the kernel",
     "other": "other programs",
     "steal": "steal time",

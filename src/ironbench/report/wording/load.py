@@ -10,8 +10,10 @@ from ironbench.model.record import (
     CLIENTS_LOST,
     CONNECTIONS_LOST,
     FAILED_LIMITS,
+    LATENCY_LATE,
     LOOP_DELAYED,
     RATE_NOT_KEPT,
+    RELAY_SATURATED,
     STOPPED_ON_LOSS,
 )
 from ironbench.report.wording.registry import wording
@@ -111,6 +113,22 @@ def client_saturated(
         else "increase --clients and --threads, because each client already has its own thread"
     )
     return f"{which_threads} {percent(busy, CLIENT_SATURATED)} busy and may be the bottleneck: {more}"
+
+
+@wording(RELAY_SATURATED)
+def relay_saturated(busy: Number) -> str:
+    """the relay that adds latency was 97% busy and may be the bottleneck: use fewer clients, or a machine with …"""
+    return (
+        f"the relay that adds latency was {percent(busy, CLIENT_SATURATED)} busy and may be the bottleneck: use fewer "
+        "clients, or a machine with more cores"
+    )
+
+
+@wording(LATENCY_LATE)
+def latency_late(declared_s: Number, added_s: Number) -> str:
+    """the relay added 0.35 ms per round trip instead of 0.20 ms: it waited for a CPU core"""
+    added, declared = low_to_high(added_s, units.span), low_to_high(declared_s, units.span)
+    return f"the relay added {added} per round trip instead of {declared}: it waited for a CPU core"
 
 
 @wording(RATE_NOT_KEPT)

@@ -13,7 +13,7 @@ from ironbench.model.note import Note, note
 from ironbench.model.observation import Source
 from ironbench.model.plan import Plan
 from ironbench.model.purpose import AUXILIARY, Purpose
-from ironbench.model.session import Session
+from ironbench.model.session import DelayedSession, Session
 from ironbench.model.system import Load, Setup, Trial
 from ironbench.model.trial_notes import TrialNotes
 from ironbench.trial.drive import caches, checkpoints
@@ -70,6 +70,9 @@ def engine_ready(plan: Plan, session: Session, trial: Trial, rehearse: Rehearse,
     if system.memory_total_bytes is not None:
         limit = f"{units.memory(system.memory_total_bytes)} by a control group ({control_groups.parent().version})"
         done = done.merge({"memory_total": limit})
+    if system.latency_s is not None and isinstance(session, DelayedSession):
+        kind = "Unix socket" if session.on_socket else "TCP"
+        done = done.merge({"latency": f"{units.span(system.latency_s)} per round trip, by a relay over {kind}"})
     own, engine = system.dsn is None, engines.get(session.engine)
     load = checkpoints.settled(Setup(trial.cell, system, plan.choice), plan.crash).cell.load
     if trial.purpose in (Purpose.LAB, *AUXILIARY) and own:  # isolate the trial from the previous one

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -31,8 +31,8 @@ from ironbench.model.own_data import OwnData
 from ironbench.model.plan import Plan
 from ironbench.model.purpose import Purpose
 from ironbench.model.record import Check
-from ironbench.model.session import RemoteSession, Row, Session
-from ironbench.model.system import Load, Trial
+from ironbench.model.session import DelayedSession, RemoteSession, Row, Session
+from ironbench.model.system import Load, System, Trial
 from ironbench.printer import Printer
 from ironbench.trial.drive import before as preparing
 from ironbench.trial.drive import caches, power
@@ -254,10 +254,24 @@ class _Drive:
         follow: Follow = lambda phase, elapsed_s: None,
         drives: Drives | None = None,
     ) -> Driven:
-        """Runs the measured window: the core's drive loop, or the workload itself."""
+        """Runs the measured window with the system's latency: the core's drive loop, or the workload itself."""
+        plan, session = self._plan, self._session
+        with _delayed(session, plan.system):
+            if self._workload.drives:
+                return run_work(plan, session, load, sources, show, self._begun, follow)
+            return self._driven(trial, load, sources, show, looks, follow, drives)
+
+    def _driven(
+        self,
+        trial: Trial,
+        load: Load,
+        sources: Callable[[], Iterable[Source]],
+        show: Show,
+        looks: Looks,
+        follow: Follow,
+        drives: Drives | None,
+    ) -> Driven:
         plan, session, workload = self._plan, self._session, self._workload
-        if workload.drives:
-            return run_work(plan, session, load, sources, show, self._begun, follow)
         if (units := workload.units(self._options)) is not None:
             load = replace(load, transactions=-(-units // load.clients))
         work = workload.core_work(session.engine, self._options)
@@ -297,6 +311,23 @@ class _Drive:
         on_cpus = () if plan.system.dsn is not None else plan.system.server_cpus or ()
         child = ChildPlacement(self._begun.log, on_cpus, session.within()) if in_child else None
         return unpacked(run(compiled, load, show, child, looks, follow), self._begun.at)
+
+
+def _delayed(session: Session, system: System) -> AbstractContextManager[None]:
+    """Adds the system's latency between clients and server. Data, checks and observers use direct connections."""
+    if system.latency_s is None:
+        return nullcontext()
+    assert isinstance(session, DelayedSession), "`lab.build` refuses latency for other engines"
+    return session.delayed(system.latency_s, _relay_cpus(system, os.sched_getaffinity(0)))
+
+
+def _relay_cpus(system: System, available: Collection[int]) -> tuple[int, ...]:
+    """Returns the CPUs of the relay: if server or client are pinned, those of neither, or else those of the client."""
+    if not (system.server_cpus or system.client_cpus):
+        return ()
+    server = set(system.server_cpus or () if system.dsn is None else ())
+    neither = set(available) - server - set(system.client_cpus or ())
+    return tuple(sorted(neither or set(available) - server))
 
 
 def unpacked(result: DriveResult, started: str) -> Driven:

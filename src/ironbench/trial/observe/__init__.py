@@ -168,6 +168,7 @@ def observed(
         observation.metrics["others_cpu_cores"] = programs.rate("programs")
     observers_s = summary.get("observer_cpu_s") or 0.0 if here else 0.0
     emulation_s = observation.metrics.get("emulation_cpu_cores", 0.0) * window_s
+    relay_s = observation.metrics.get("relay_cpu_cores", 0.0) * window_s
     library_s = 0.0
     if inside:
         # The library works in the threads that call it, and in its own threads of the same process, a child of this
@@ -181,6 +182,7 @@ def observed(
         client=0.0 if inside or not here else client_s,
         observers=observers_s + watching_s,
         emulation=emulation_s,
+        relay=relay_s if here else 0.0,
         library=library_s,
         programs=programs.rate("programs") * window_s if programs is not None else None,
     )

@@ -95,6 +95,8 @@ class CpuSeconds:
     client: float = 0.0
     observers: float = 0.0
     emulation: float = 0.0
+    relay: float = 0.0
+    """CPU time of the relay that adds latency between clients and server."""
     library: float = 0.0
     """CPU time of a process in whose client threads the engine itself runs, including the engine's own threads
     there."""
@@ -132,6 +134,7 @@ def budget(
         "client": ours.client * scale,
         "observers": ours.observers * scale + served_cpu_s / whole_s,
         "emulation": ours.emulation * scale,
+        "relay": ours.relay * scale,
     }
     total = sum(known.values())
     if total > busy:

@@ -118,14 +118,15 @@ impl Connector {
             return self.enter(endpoint, None).map(drop);
         }
         let deadline = deadline_after(self.connection.connect_timeout_s);
-        let mut channel = Channel::new(Pipe::new(endpoint.open(deadline, None)?, Some(deadline)));
+        let socket = endpoint.open(self.connection.relay.as_ref(), deadline, None)?;
+        let mut channel = Channel::new(Pipe::new(socket, Some(deadline)));
         channel.ask_for_tls().map(drop)
     }
 
     fn enter(&self, endpoint: &Endpoint, wish: Option<&Wish>) -> std::result::Result<Connected, Fault> {
         let deadline = deadline_after(self.connection.connect_timeout_s);
         let mut interrupt = wish.map(|wish| Interrupt::new(wish.clone(), None));
-        let socket = endpoint.open(deadline, interrupt.as_mut())?;
+        let socket = endpoint.open(self.connection.relay.as_ref(), deadline, interrupt.as_mut())?;
         let mut channel = Channel::new(Pipe::new(socket, Some(deadline)));
         channel.interrupt = interrupt;
         if let Some(config) = &self.config {

@@ -180,7 +180,7 @@ impl Connector {
 
     fn start(&self, attempt: &Attempt, config: Option<&Arc<ClientConfig>>) -> std::result::Result<Connected, Fault> {
         let mut interrupt = attempt.wish.map(|wish| Interrupt::new(wish.clone(), None));
-        let socket = attempt.endpoint.open(attempt.deadline, interrupt.as_mut())?;
+        let socket = attempt.endpoint.open(self.connection.relay.as_ref(), attempt.deadline, interrupt.as_mut())?;
         let mut channel = Channel::new(Pipe::new(socket, Some(attempt.deadline)));
         channel.interrupt = interrupt;
         let greeting = greeting(&mut channel)?;

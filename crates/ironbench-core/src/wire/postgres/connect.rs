@@ -176,7 +176,7 @@ impl Connector {
     /// Opens a channel, with TLS if requested and available.
     fn open(&self, attempt: &Attempt, config: Option<&Arc<ClientConfig>>) -> std::result::Result<Channel, Fault> {
         let mut interrupt = attempt.wish.map(|wish| Interrupt::new(wish.clone(), None));
-        let socket = attempt.endpoint.open(attempt.deadline, interrupt.as_mut())?;
+        let socket = attempt.endpoint.open(self.connection.relay.as_ref(), attempt.deadline, interrupt.as_mut())?;
         let mut channel = Channel::new(Pipe::new(socket, Some(attempt.deadline)));
         channel.interrupt = interrupt;
         let Some(config) = config else {

@@ -1,0 +1,203 @@
+//! The bytes of one direction on their way through the relay, each with the instant at which it may leave.
+
+use std::collections::VecDeque;
+
+use crate::measure::clock::NEVER;
+
+/// How a direction ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum End {
+    /// The sender closed its direction after its last byte.
+    Closed,
+    /// The sender's connection was reset.
+    Reset,
+}
+
+/// Bytes that arrived together.
+#[derive(Debug, Clone, Copy)]
+struct Piece {
+    due: u64,
+    bytes: usize,
+}
+
+/// A queue that keeps bytes for a fixed time, in the order of their arrival. Instants are in nanoseconds.
+#[derive(Debug)]
+pub struct Delay {
+    delay_ns: u64,
+    bytes: VecDeque<u8>,
+    pieces: VecDeque<Piece>,
+    end: Option<(u64, End)>,
+    /// Nothing that arrives from now on may leave earlier.
+    earliest: u64,
+}
+
+/// A buffer that has grown beyond this size is freed when it is empty.
+const KEPT_BYTES: usize = 128 << 10;
+
+impl Delay {
+    pub fn new(delay_ns: u64) -> Self {
+        Self { delay_ns, bytes: VecDeque::new(), pieces: VecDeque::new(), end: None, earliest: 0 }
+    }
+
+    /// Keeps later arrivals at least until `instant`.
+    pub fn not_before(&mut self, instant: u64) {
+        self.earliest = self.earliest.max(instant);
+    }
+
+    pub fn push(&mut self, arrival: u64, bytes: &[u8]) {
+        let due = self.due(arrival);
+        self.bytes.extend(bytes);
+        self.pieces.push_back(Piece { due, bytes: bytes.len() });
+    }
+
+    /// Ends the direction after everything that has arrived. Only a reset can follow a regular end.
+    pub fn end(&mut self, arrival: u64, end: End) {
+        self.end = Some((self.due(arrival), end));
+    }
+
+    fn due(&mut self, arrival: u64) -> u64 {
+        self.earliest = self.earliest.max(arrival.saturating_add(self.delay_ns));
+        self.earliest
+    }
+
+    /// Returns when the first bytes or the end may leave; `NEVER` if nothing waits.
+    pub fn next(&self) -> u64 {
+        let end = self.end.map_or(NEVER, |(due, _)| due);
+        self.pieces.front().map_or(end, |first| first.due)
+    }
+
+    /// Returns the bytes that may leave at `now`, which may wrap around in the buffer.
+    pub fn leaving(&self, now: u64) -> [&[u8]; 2] {
+        let count: usize = self.pieces.iter().take_while(|piece| piece.due <= now).map(|piece| piece.bytes).sum();
+        let (first, second) = self.bytes.as_slices();
+        let whole = first.len().min(count);
+        [&first[..whole], &second[..count - whole]]
+    }
+
+    /// Removes the first `count` bytes, which have left at `now`. Returns how late each completed piece was.
+    pub fn left(&mut self, mut count: usize, now: u64, mut late: impl FnMut(u64)) {
+        self.bytes.drain(..count);
+        while let Some(first) = self.pieces.front_mut() {
+            if count < first.bytes {
+                first.bytes -= count;
+                return;
+            }
+            count -= first.bytes;
+            late(now.saturating_sub(first.due));
+            self.pieces.pop_front();
+        }
+        if self.bytes.capacity() > KEPT_BYTES {
+            self.bytes = VecDeque::new();
+        }
+    }
+
+    /// Takes the end if all bytes have left and it is due.
+    pub fn ended(&mut self, now: u64) -> Option<End> {
+        let (_, end) = self.end.filter(|(due, _)| self.pieces.is_empty() && *due <= now)?;
+        self.end = None;
+        Some(end)
+    }
+
+    /// Drops the bytes that wait, because their receiver is gone.
+    pub fn discard(&mut self) {
+        self.bytes = VecDeque::new();
+        self.pieces.clear();
+    }
+
+    /// Memory in bytes that waits for its time.
+    pub fn held_bytes(&self) -> usize {
+        self.bytes.len() + self.pieces.len() * size_of::<Piece>()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// Takes out everything that may leave, at most `most` bytes.
+    fn taken(delay: &mut Delay, now: u64, most: usize) -> Vec<u8> {
+        let mut bytes = delay.leaving(now).concat();
+        bytes.truncate(most);
+        delay.left(bytes.len(), now, |_| ());
+        bytes
+    }
+
+    proptest! {
+        /// A receiver may accept any number of bytes at a time.
+        #[test]
+        fn bytes_leave_in_order_and_never_early(
+            delay_ns in 0u64..50,
+            arrivals in prop::collection::vec((0u64..20, prop::collection::vec(any::<u8>(), 1..9)), 1..40),
+            takes in prop::collection::vec((0u64..30, 0usize..12), 1..80),
+        ) {
+            let mut delay = Delay::new(delay_ns);
+            let (mut now, mut sent, mut arrived) = (0, Vec::new(), Vec::new());
+            for (pause, bytes) in &arrivals {
+                now += pause;
+                delay.push(now, bytes);
+                arrived.extend(bytes.iter().map(|_| now));
+                sent.extend_from_slice(bytes);
+            }
+            delay.end(now, End::Closed);
+            let (mut now, mut received) = (0, Vec::new());
+            for (pause, most) in takes {
+                now += pause;
+                let bytes = taken(&mut delay, now, most);
+                for arrival in &arrived[received.len()..received.len() + bytes.len()] {
+                    prop_assert!(arrival + delay_ns <= now);
+                }
+                received.extend(bytes);
+                prop_assert!(delay.ended(now).is_none() || received.len() == sent.len());
+            }
+            received.extend(taken(&mut delay, NEVER, usize::MAX));
+            prop_assert_eq!(received, sent);
+            prop_assert_eq!(delay.held_bytes(), 0);
+        }
+    }
+
+    #[test]
+    fn each_piece_leaves_exactly_when_it_is_due() {
+        let mut delay = Delay::new(100);
+        delay.push(5, b"one");
+        delay.push(20, b"two");
+        assert_eq!((delay.next(), taken(&mut delay, 104, 9)), (105, vec![]));
+        assert_eq!(taken(&mut delay, 105, 9), b"one");
+        assert_eq!((delay.next(), taken(&mut delay, 200, 9)), (120, b"two".to_vec()));
+        assert_eq!(delay.next(), NEVER);
+    }
+
+    #[test]
+    fn a_piece_is_late_by_the_time_after_it_was_due() {
+        let mut delay = Delay::new(10);
+        delay.push(0, b"abcd");
+        delay.push(1, b"ef");
+        let mut late = Vec::new();
+        delay.left(3, 12, |ns| late.push(ns));
+        assert!(late.is_empty());
+        delay.left(3, 15, |ns| late.push(ns));
+        assert_eq!(late, [5, 4]);
+    }
+
+    #[test]
+    fn the_end_waits_for_its_time_and_for_all_bytes() {
+        let mut delay = Delay::new(10);
+        delay.push(0, b"ab");
+        delay.end(3, End::Closed);
+        assert_eq!(delay.ended(20), None);
+        delay.left(2, 20, |_| ());
+        assert_eq!((delay.next(), delay.ended(12), delay.ended(13)), (13, None, Some(End::Closed)));
+        assert_eq!((delay.next(), delay.ended(NEVER)), (NEVER, None));
+    }
+
+    #[test]
+    fn later_arrivals_can_be_kept_until_a_later_instant() {
+        let mut delay = Delay::new(10);
+        delay.push(0, b"reply");
+        delay.not_before(50);
+        delay.push(1, b"greeting");
+        assert_eq!(taken(&mut delay, 49, 99), b"reply");
+        assert_eq!(taken(&mut delay, 50, 99), b"greeting");
+    }
+}

@@ -1,0 +1,180 @@
+//! A relay that delays everything between clients and a server, in both directions: the latency of a network.
+//!
+//! A byte leaves the relay half a round trip after it arrived, never earlier, and in order.
+//! Only delay is added: any number of bytes may be in flight, up to a limit of memory.
+//! Opening a connection takes a round trip, as TCP's handshake does.
+//! The end of a direction and a reset are passed on after the bytes that precede them.
+//!
+//! The relay listens on loopback or on an abstract Unix socket, of the same kind as the server's address.
+//! So a connection through it differs from a direct one only by the delay and by the relay's CPU time.
+//! `preface` describes how a client names the server.
+
+mod delay;
+mod lane;
+mod naps;
+pub(crate) mod preface;
+
+use std::net::{Ipv4Addr, TcpListener};
+use std::os::fd::OwnedFd;
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::{AtomicU64, AtomicUsize};
+use std::sync::{Arc, Mutex, OnceLock};
+
+use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, bind, listen, socket_with};
+use serde::{Deserialize, Serialize};
+
+use crate::measure::clock;
+use crate::measure::cpu::ThreadClock;
+use crate::measure::crew::{Gate, Post, Resident, Timing};
+use crate::{Error, Result};
+use lane::Lane;
+use preface::Token;
+
+/// Maximum number of connections that wait to be accepted; the kernel limits it further (listen(2)).
+const BACKLOG: i32 = 4096;
+
+/// The relay to start.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Order {
+    /// Added round-trip time in seconds, half of it in each direction.
+    pub round_trip_s: f64,
+    /// Name of an abstract Unix socket to listen on; None for a free port on loopback.
+    #[serde(default)]
+    pub socket: Option<String>,
+    /// Secret of the clients: 32 hexadecimal digits.
+    pub token: String,
+    /// Number of threads, among which connections are divided.
+    pub threads: usize,
+    /// CPUs of the threads; empty for any.
+    #[serde(default)]
+    pub cpus: Vec<usize>,
+}
+
+/// A running relay; dropping it closes all connections.
+#[derive(Debug)]
+pub struct Relay {
+    address: String,
+    shared: Arc<Shared>,
+    _threads: Vec<Resident>,
+}
+
+/// State of all threads.
+#[derive(Debug)]
+struct Shared {
+    delay_ns: u64,
+    is_unix: bool,
+    token: Token,
+    tallies: Vec<Tally>,
+    inboxes: Vec<Inbox>,
+    accepted: AtomicUsize,
+}
+
+/// New connections for a thread.
+#[derive(Debug)]
+struct Inbox {
+    event: OwnedFd,
+    clients: Mutex<Vec<OwnedFd>>,
+}
+
+#[derive(Debug, Default)]
+struct Tally {
+    cpu: OnceLock<ThreadClock>,
+    pieces: AtomicU64,
+    late_ns: AtomicU64,
+    bytes: AtomicU64,
+}
+
+/// What the relay has done so far.
+#[derive(Debug, Serialize)]
+pub struct Counters {
+    /// Declared round-trip time in seconds.
+    pub round_trip_s: f64,
+    /// Pieces that were delayed, in both directions.
+    pub pieces: u64,
+    /// Sum of the times by which they left later than they were due.
+    pub late_ns: u64,
+    pub bytes: u64,
+    /// CPU time of each thread.
+    pub cpu_ns: Vec<u64>,
+}
+
+impl Shared {
+    /// Returns the thread for the next connection.
+    fn next_lane(&self) -> usize {
+        self.accepted.fetch_add(1, Relaxed) % self.tallies.len()
+    }
+}
+
+impl Relay {
+    /// Starts to listen.
+    pub fn start(order: &Order) -> Result<Self> {
+        let wrong = |cause: &str| Error::input("latency relay", cause);
+        let token = preface::token(&order.token).ok_or_else(|| wrong("the token is not 32 hexadecimal digits"))?;
+        if !(order.round_trip_s > 0.0 && order.round_trip_s <= 60.0) || order.threads == 0 {
+            return Err(wrong("needs a round-trip time above 0, at most 60 s, and at least one thread"));
+        }
+        let refused = |error: std::io::Error| Error::failure("latency relay", format!("cannot listen: {error}"));
+        let (listener, address) = listener(order.socket.as_deref()).map_err(refused)?;
+        let shared = Arc::new(Shared {
+            // Rounded up, so that no round trip is shorter than declared.
+            delay_ns: clock::from_seconds(order.round_trip_s).div_ceil(2),
+            is_unix: order.socket.is_some(),
+            token,
+            tallies: (0..order.threads).map(|_| Tally::default()).collect(),
+            inboxes: (0..order.threads).map(|_| Inbox::new()).collect::<Result<_>>()?,
+            accepted: AtomicUsize::new(0),
+        });
+        let (gate, mut listener) = (Arc::new(Gate::default()), Some(listener));
+        let threads = (0..order.threads).map(|number| {
+            let lane = Lane::new(Arc::clone(&shared), number, listener.take())?;
+            let post = Post::new(format!("relay-{number}")).on(&order.cpus).timed(Timing::RealTime);
+            let shared = Arc::clone(&shared);
+            Resident::start(post, Arc::clone(&gate), move |gate| {
+                if let Some(clock) = ThreadClock::of_thread() {
+                    let _ = shared.tallies[number].cpu.set(clock);
+                }
+                lane.run(gate)
+            })
+        });
+        let threads = threads.collect::<Result<_>>()?;
+        Ok(Self { address, shared, _threads: threads })
+    }
+
+    /// Returns where it listens: `127.0.0.1:PORT`, or `@` and the name of its socket.
+    pub fn address(&self) -> &str {
+        &self.address
+    }
+
+    pub fn counters(&self) -> Counters {
+        let sum =
+            |one: fn(&Tally) -> &AtomicU64| self.shared.tallies.iter().map(|tally| one(tally).load(Relaxed)).sum();
+        let cpu_ns = |tally: &Tally| tally.cpu.get().and_then(|clock| clock.read()).unwrap_or_default();
+        Counters {
+            round_trip_s: clock::to_seconds(2 * self.shared.delay_ns),
+            pieces: sum(|tally| &tally.pieces),
+            late_ns: sum(|tally| &tally.late_ns),
+            bytes: sum(|tally| &tally.bytes),
+            cpu_ns: self.shared.tallies.iter().map(cpu_ns).map(|cpu| cpu.user_ns + cpu.system_ns).collect(),
+        }
+    }
+}
+
+fn listener(socket: Option<&str>) -> std::io::Result<(OwnedFd, String)> {
+    if let Some(name) = socket {
+        let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+        let listener = socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
+        bind(&listener, &SocketAddrUnix::new_abstract_name(name.as_bytes())?)?;
+        listen(&listener, BACKLOG)?;
+        return Ok((listener, format!("@{name}")));
+    }
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
+    listener.set_nonblocking(true)?;
+    let address = listener.local_addr()?.to_string();
+    let listener = OwnedFd::from(listener);
+    listen(&listener, BACKLOG)?; // the standard library asks for 128
+    Ok((listener, address))
+}
+
+#[cfg(test)]
+mod tests;

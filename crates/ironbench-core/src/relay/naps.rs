@@ -1,0 +1,36 @@
+//! How long a thread sleeps until something is due.
+//!
+//! A sleeping thread wakes late by tens of microseconds, because of timers and idle states of the processor.
+//! So it wakes early by its recent wake-up latency and spins for the rest, which keeps the excess of a delay small.
+//! With many pieces in flight, nobody waits for a single one, and the CPU is left to client and server.
+
+/// Assumed wake-up latency before the first measurement.
+const LATE_NS: u64 = 15_000;
+/// Maximum spin, however high the wake-up latency.
+const LONGEST_SPIN_NS: u64 = 60_000;
+/// From this number of pieces in flight on, the thread does not spin.
+const MANY: usize = 8;
+
+/// Moving average of the wake-up latency.
+#[derive(Debug)]
+pub struct Naps {
+    late_ns: u64,
+}
+
+impl Default for Naps {
+    fn default() -> Self {
+        Self { late_ns: LATE_NS }
+    }
+}
+
+impl Naps {
+    /// Returns how long to sleep if the next piece is due in `left` and `waiting` pieces are in flight; 0: spin.
+    pub fn length(&self, left: u64, waiting: usize) -> u64 {
+        if waiting >= MANY { left } else { left.saturating_sub(self.late_ns.min(LONGEST_SPIN_NS)) }
+    }
+
+    /// Records that an uninterrupted sleep took this much longer than requested.
+    pub fn woke(&mut self, late_ns: u64) {
+        self.late_ns = (self.late_ns * 7 + late_ns) / 8;
+    }
+}

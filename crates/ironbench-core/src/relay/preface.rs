@@ -1,0 +1,123 @@
+//! What a client and the relay exchange before the bytes of the connection.
+//!
+//! The client sends the relay's token and the address of the server. The relay connects there and answers with the
+//! error number of connect(2), or 0. So a server that cannot be reached is reported as without a relay.
+//! Only a process that knows the token can use the relay, whose port every local user can reach.
+
+use std::net::SocketAddr;
+
+use rustix::net::SocketAddrUnix;
+
+use crate::wire::Endpoint;
+
+/// Number of bytes of a token.
+pub const TOKEN_BYTES: usize = 16;
+/// Number of bytes of the answer: an `i32`, little-endian.
+pub const ANSWER_BYTES: usize = 4;
+/// Maximum number of bytes of an address; a socket's path has at most 107 (unix(7)).
+const MOST_ADDRESS: usize = 255;
+/// Number of bytes that no preface exceeds.
+pub const MOST_BYTES: usize = TOKEN_BYTES + 1 + MOST_ADDRESS;
+
+pub type Token = [u8; TOKEN_BYTES];
+
+/// Parses a token written as 32 hexadecimal digits.
+pub fn token(text: &str) -> Option<Token> {
+    let number = u128::from_str_radix(text, 16).ok().filter(|_| text.len() == 2 * TOKEN_BYTES)?;
+    Some(number.to_be_bytes())
+}
+
+/// Returns the address as text: `127.0.0.1:5432`, the path of a Unix socket, or `@` and the name of an abstract one.
+fn text(endpoint: &Endpoint) -> Vec<u8> {
+    match endpoint {
+        Endpoint::Tcp(address) => address.to_string().into_bytes(),
+        Endpoint::Unix(address) => match address.abstract_name() {
+            Some(name) => [b"@", name].concat(),
+            None => address.path_bytes().unwrap_or_default().to_vec(),
+        },
+    }
+}
+
+/// Parses an address as `text` writes it.
+pub(crate) fn endpoint(text: &[u8]) -> Option<Endpoint> {
+    match text.first()? {
+        b'/' => SocketAddrUnix::new(text).ok().map(Endpoint::Unix),
+        b'@' => SocketAddrUnix::new_abstract_name(&text[1..]).ok().map(Endpoint::Unix),
+        _ => std::str::from_utf8(text).ok()?.parse::<SocketAddr>().ok().map(Endpoint::Tcp),
+    }
+}
+
+pub(crate) fn written(token: &Token, server: &Endpoint) -> Vec<u8> {
+    let address = text(server);
+    let length = u8::try_from(address.len()).expect("an address has at most 255 bytes");
+    [token.as_slice(), &[length], &address].concat()
+}
+
+/// What a relay has received so far.
+#[derive(Debug)]
+pub(crate) enum Received {
+    /// More bytes are missing.
+    Part,
+    /// No client of this relay.
+    Foreign,
+    Whole(Endpoint),
+}
+
+/// Reads a preface, which nothing may follow until it is answered.
+pub(crate) fn received(bytes: &[u8], token: &Token) -> Received {
+    // A wrong token is refused only when it is complete, so that it cannot be guessed byte by byte.
+    let Some((shown, rest)) = bytes.split_first_chunk::<TOKEN_BYTES>() else {
+        return Received::Part;
+    };
+    if shown.iter().zip(token).fold(0, |unlike, (one, other)| unlike | (one ^ other)) != 0 {
+        return Received::Foreign;
+    }
+    let Some((&length, address)) = rest.split_first() else {
+        return Received::Part;
+    };
+    match address.len().cmp(&usize::from(length)) {
+        std::cmp::Ordering::Less => Received::Part,
+        std::cmp::Ordering::Equal => endpoint(address).map_or(Received::Foreign, Received::Whole),
+        std::cmp::Ordering::Greater => Received::Foreign,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TOKEN: Token = [7; TOKEN_BYTES];
+
+    #[test]
+    fn an_address_is_received_as_it_was_written() {
+        for address in ["127.0.0.1:5432", "[2001:db8::1]:3306", "/run/s/.s.PGSQL.5432", "@ironbench-1"] {
+            let server = endpoint(address.as_bytes()).unwrap();
+            let whole = written(&TOKEN, &server);
+            assert!(whole.len() <= MOST_BYTES);
+            for length in 0..whole.len() {
+                assert!(matches!(received(&whole[..length], &TOKEN), Received::Part), "{address} {length}");
+            }
+            let Received::Whole(found) = received(&whole, &TOKEN) else { panic!("{address}") };
+            assert_eq!(String::from_utf8(text(&found)).unwrap(), address);
+        }
+    }
+
+    #[test]
+    fn without_the_token_or_with_bytes_after_it_nothing_is_relayed() {
+        let whole = written(&TOKEN, &endpoint(b"127.0.0.1:5432").unwrap());
+        assert!(matches!(received(&whole, &[8; TOKEN_BYTES]), Received::Foreign));
+        assert!(matches!(received(b"GET / HTTP/1.1\r\n", &TOKEN), Received::Foreign));
+        assert!(matches!(received(b"GET / HTTP/1.1", &TOKEN), Received::Part));
+        assert!(matches!(received(&[whole, vec![0]].concat(), &TOKEN), Received::Foreign));
+        let nameless = [TOKEN.as_slice(), &[9], b"localhost"].concat();
+        assert!(matches!(received(&nameless, &TOKEN), Received::Foreign));
+    }
+
+    #[test]
+    fn a_token_is_32_hexadecimal_digits() {
+        assert_eq!(token("000102030405060708090a0b0c0d0e0f").unwrap()[15], 15);
+        for wrong in ["", "00", "zz0102030405060708090a0b0c0d0e0f", "000102030405060708090a0b0c0d0e0f00"] {
+            assert_eq!(token(wrong), None, "{wrong}");
+        }
+    }
+}
