@@ -9,6 +9,7 @@ use std::sync::{Arc, PoisonError};
 use rustix::event::{EventfdFlags, Timespec, epoll, eventfd};
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendFlags, Shutdown, SocketFlags, accept_with, recv, send, shutdown, sockopt};
+use rustix::time::{Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, timerfd_create, timerfd_settime};
 
 use super::delay::{Delay, End};
 use super::naps::Naps;
@@ -24,7 +25,7 @@ const PIECE_BYTES: usize = 64 << 10;
 /// Maximum number of events handled between two looks at the clock.
 const MOST_EVENTS: usize = 64;
 /// How often an idle thread checks whether it must end.
-const TICK_NS: u64 = 100 * MILLISECOND;
+const TICK: Timespec = Timespec { tv_sec: 0, tv_nsec: 100 * MILLISECOND as i64 };
 /// Time limit for the preface, which clients send at once.
 const PREFACE_NS: u64 = 10 * SECOND;
 /// Pause before another try if no descriptor is free, or if the server's queue of new connections is full.
@@ -41,6 +42,7 @@ const SERVER: usize = 1;
 const WHOLE: usize = 2;
 const LISTENER: u64 = u64::MAX;
 const HANDED: u64 = u64::MAX - 1;
+const TIMER: u64 = u64::MAX - 2;
 
 #[derive(Debug, PartialEq, Eq)]
 enum Stage {
@@ -94,6 +96,10 @@ pub struct Lane {
     /// Only the first thread has it.
     listener: Option<OwnedFd>,
     epoll: OwnedFd,
+    /// A timer, because the timeout of epoll_wait(2) is in milliseconds.
+    timer: OwnedFd,
+    /// The instant for which the timer was last set.
+    alarm: u64,
     slots: Vec<Slot>,
     free: Vec<u32>,
     /// Number of connections.
@@ -139,14 +145,20 @@ impl Lane {
             let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
             let handed = &shared.inboxes[number].event;
             epoll::add(&epoll, handed, epoll::EventData::new_u64(HANDED), epoll::EventFlags::IN)?;
-            Ok(epoll)
+            let timer = timerfd_create(TimerfdClockId::Monotonic, TimerfdFlags::CLOEXEC | TimerfdFlags::NONBLOCK)?;
+            // Edge-triggered, so that it need not be read.
+            let rings = epoll::EventFlags::IN | epoll::EventFlags::ET;
+            epoll::add(&epoll, &timer, epoll::EventData::new_u64(TIMER), rings)?;
+            Ok((epoll, timer))
         };
-        let epoll = made().map_err(|error| failed("epoll", error))?;
+        let (epoll, timer) = made().map_err(|error| failed("epoll", error))?;
         let mut lane = Self {
             shared,
             number,
             listener,
             epoll,
+            timer,
+            alarm: NEVER,
             slots: Vec::new(),
             free: Vec::new(),
             pairs: 0,
@@ -171,6 +183,7 @@ impl Lane {
                 match event.data.u64() {
                     LISTENER => self.accept()?,
                     HANDED => self.take_handed(),
+                    TIMER => self.naps.woke(clock::now().saturating_sub(self.alarm)),
                     key => self.happened(key, flags),
                 }
             }
@@ -182,15 +195,21 @@ impl Lane {
         events.clear();
         let now = clock::now();
         let next = self.timers.peek().map_or(NEVER, |Reverse((due, _))| *due);
-        let left = next.saturating_sub(now).min(TICK_NS);
-        let nap = self.naps.length(left, self.waiting);
-        let timeout = Timespec { tv_sec: 0, tv_nsec: nap as i64 };
-        match epoll::wait(&self.epoll, rustix::buffer::spare_capacity(events), Some(&timeout)) {
-            Ok(0) if nap > 0 && left < TICK_NS => self.naps.woke(clock::now().saturating_sub(now + nap)),
-            Ok(_) | Err(Errno::INTR) => {}
-            Err(error) => return Err(failed("epoll_wait", error)),
+        let nap = self.naps.length(next.saturating_sub(now), self.waiting);
+        let mut timeout = TICK;
+        if nap == 0 {
+            timeout = Timespec { tv_sec: 0, tv_nsec: 0 };
+        } else if next < NEVER && self.alarm != now + nap {
+            self.alarm = now + nap;
+            let at = Timespec { tv_sec: (self.alarm / SECOND) as i64, tv_nsec: (self.alarm % SECOND) as i64 };
+            let once = Itimerspec { it_interval: Timespec { tv_sec: 0, tv_nsec: 0 }, it_value: at };
+            timerfd_settime(&self.timer, TimerfdTimerFlags::ABSTIME, &once)
+                .map_err(|error| failed("timerfd_settime", error))?;
         }
-        Ok(())
+        match epoll::wait(&self.epoll, rustix::buffer::spare_capacity(events), Some(&timeout)) {
+            Ok(_) | Err(Errno::INTR) => Ok(()),
+            Err(error) => Err(failed("epoll_wait", error)),
+        }
     }
 
     fn deliver_due(&mut self, now: u64) {

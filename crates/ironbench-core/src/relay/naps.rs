@@ -29,7 +29,7 @@ impl Naps {
         if waiting >= MANY { left } else { left.saturating_sub(self.late_ns.min(LONGEST_SPIN_NS)) }
     }
 
-    /// Records that an uninterrupted sleep took this much longer than requested.
+    /// Records that the thread woke this long after its timer was due.
     pub fn woke(&mut self, late_ns: u64) {
         self.late_ns = (self.late_ns * 7 + late_ns) / 8;
     }

@@ -119,7 +119,7 @@ fn every_round_trip_takes_at_least_the_declared_time() {
             assert!(began.elapsed() >= least, "{:?} < {least:?}", began.elapsed());
             fastest = fastest.min(began.elapsed());
         }
-        assert!(fastest < least + Duration::from_millis(50), "{fastest:?}");
+        assert!(fastest < least + Duration::from_millis(1), "{fastest:?}");
         let counters = relay.counters();
         assert_eq!((counters.pieces, counters.bytes), (101, 50 * 20 + 4));
         assert!(counters.cpu_ns[0] > 0);
