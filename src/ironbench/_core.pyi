@@ -146,6 +146,9 @@ class Relay:
     def address(self) -> str:
         """Where it listens: `127.0.0.1:PORT`, or `@` and the name of an abstract Unix socket."""
 
+    def measure(self) -> None:
+        """Measures how much longer than declared a round trip takes. FailureError."""
+
     def counters(self) -> bytes:
         """Cumulative since the start, as JSON."""
 

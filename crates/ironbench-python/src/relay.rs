@@ -26,6 +26,10 @@ impl Relay {
         self.0.address()
     }
 
+    fn measure(&self, py: Python<'_>) -> PyResult<()> {
+        py.detach(|| self.0.measure()).map_err(raise)
+    }
+
     fn counters<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
         let json = serde_json::to_vec(&self.0.counters());
         let json = json.map_err(|error| raise(Error::failure("latency relay", error.to_string())))?;

@@ -123,6 +123,8 @@ fn every_round_trip_takes_at_least_the_declared_time() {
         let counters = relay.counters();
         assert_eq!((counters.pieces, counters.bytes), (101, 50 * 20 + 4));
         assert!(counters.cpu_ns[0] > 0);
+        relay.measure().unwrap();
+        assert!((0.0..0.05).contains(&relay.counters().passing_s), "{}", relay.counters().passing_s);
         let _ = std::fs::remove_file(folder.0.join("s"));
     }
 }

@@ -134,9 +134,12 @@ impl Endpoint {
         }
     }
 
-    #[cfg(test)]
     pub(crate) fn open_through(&self, relay: &RelayAddress, deadline: Instant) -> io::Result<OwnedFd> {
         self.open(Some(relay), deadline, None)
+    }
+
+    pub(crate) fn open_direct(&self, deadline: Instant) -> io::Result<OwnedFd> {
+        self.open(None, deadline, None)
     }
 
     fn reach(&self, deadline: Instant, interrupt: Option<&mut Interrupt>) -> io::Result<OwnedFd> {

@@ -126,9 +126,9 @@ def relay_saturated(busy: Number) -> str:
 
 @wording(LATENCY_LATE)
 def latency_late(declared_s: Number, added_s: Number) -> str:
-    """the relay added 0.35 ms per round trip instead of 0.20 ms: it waited for a CPU core"""
+    """the relay added 350 µs per round trip instead of 200 µs"""
     added, declared = low_to_high(added_s, units.span), low_to_high(declared_s, units.span)
-    return f"the relay added {added} per round trip instead of {declared}: it waited for a CPU core"
+    return f"the relay added {added} per round trip instead of {declared}"
 
 
 @wording(RATE_NOT_KEPT)

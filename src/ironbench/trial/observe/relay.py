@@ -33,7 +33,8 @@ class RelayObserver:
         metrics = {"relay_cpu_cores": sum(threads), "relay_busiest_thread_share": max(threads)}
         series: list[Series] = [rate_series("relay_cpu_cores", steps(readings), rate_of("cpu"))]
         if (late_s := _late_s(grown)) is not None:
-            metrics[ADDED] = readings[-1].values["round_trip_s"] + late_s
+            last = readings[-1].values
+            metrics[ADDED] = last["round_trip_s"] + last["passing_s"] + late_s
         return Observation(metrics, tuple(series))
 
 
@@ -49,6 +50,7 @@ def parse_counters(text: str) -> Values:
     threads = {f"{_THREAD} {number}": cpu_ns / 1e9 for number, cpu_ns in enumerate(counters["cpu_ns"])}
     return {
         "round_trip_s": counters["round_trip_s"],
+        "passing_s": counters["passing_s"],
         "pieces": counters["pieces"],
         "late_s": counters["late_ns"] / 1e9,
         "cpu": sum(threads.values()),
