@@ -44,7 +44,7 @@ def system(sections: Sections, label: str, folder: Path | None, cpus: Iterable[i
         server_cpus=_cpus("limits.server_cpus", limits.server_cpus, None if section.control else cpus),
         client_cpus=_cpus("limits.client_cpus", limits.client_cpus, cpus),
         memory_total_bytes=_size("limits.memory_total", limits.memory_total),
-        latency_s=_time("limits.latency", limits.latency) or None,
+        latency_s=round(_time("limits.latency", limits.latency) or 0.0, 9) or None,
         parallelism=section.parallelism,
         ideal=_ideal(section.ideal),
         dsn=section.dsn or None,
