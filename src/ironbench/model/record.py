@@ -128,8 +128,6 @@ class Budget:
     client: Share = 0.0
     observers: Share = 0.0
     emulation: Share = 0.0
-    relay: Share = 0.0
-    """The relay that adds latency between clients and server."""
     other: Share = 0.0
     """Programs that neither the engine nor ironbench started; records without `kernel` include it here."""
     steal: Share = 0.0
@@ -137,6 +135,8 @@ class Budget:
     idle: Share = 1.0
     kernel: Share = 0.0
     """Kernel threads, interrupts, and CPU time that belongs to no process."""
+    relay: Share = 0.0
+    """The relay that adds latency between clients and server."""
 
     @property
     def measured(self) -> bool:

@@ -27,9 +27,14 @@ def footnotes(records: Sequence[Record]) -> tuple[Note, ...]:
     if any(record.budget.emulation > 0 for record in records):
         most = max(record.budget.emulation for record in records)
         notes.append(note("emulation-cost", cpu_share=most))
-    added = [one.metrics["added_latency_s"] for one in records if "added_latency_s" in one.metrics]
-    if added and (declared_s := records[0].system.latency_s) is not None:
-        cores = max(one.metrics.get("relay_cpu_cores", 0.0) for one in records)
-        measured = NoteRange(min(added), max(added))
-        notes.append(note("latency-added", declared_s=declared_s, added_s=measured, cores=cores))
+    delayed = [record for record in records if "added_latency_s" in record.metrics and record.system.latency_s]
+    if delayed:
+        declared_s = [record.system.latency_s or 0.0 for record in delayed]
+        added_s = [record.metrics["added_latency_s"] for record in delayed]
+        cores = max(record.metrics["relay_cpu_cores"] for record in delayed)
+        notes.append(note("latency-added", declared_s=_range(declared_s), added_s=_range(added_s), cores=cores))
     return tuple(notes)
+
+
+def _range(values: Sequence[float]) -> NoteRange:
+    return NoteRange(min(values), max(values))
