@@ -40,7 +40,7 @@ END_CONNECTION = {
 @pytest.fixture(params=SERVERS, scope="module")
 def bank(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bank]:
     require_installed(request.param)
-    with opened(request.param, tmp_path_factory.mktemp("bank"), clients=WORKLOAD.connections(64)) as bank:
+    with opened(request.param, tmp_path_factory.mktemp("bank"), clients=WORKLOAD.connections(64, {})) as bank:
         yield bank
 
 

@@ -267,6 +267,6 @@ def test_the_time_of_a_transaction_is_that_of_all_who_work_and_not_of_the_client
 ) -> None:
     """The market of a brokerage uses nine connections beside its eight clients."""
     choice = Choice("brokerage", workloads.get("brokerage").validated({}))
-    assert workloads.get("brokerage").connections(8) == 17
+    assert workloads.get("brokerage").connections(8, {}) == 17
     one = record(choice=choice, metrics={"service_time_mean_s": 0.015}, load=Load(think_time_s=think_time_s))
     assert total(one) == pytest.approx(seconds)

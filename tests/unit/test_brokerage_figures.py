@@ -19,6 +19,7 @@ from ironbench.model.record import SUSPICIOUS
 from ironbench.model.system import Choice, Load, System
 from ironbench.plan import run_file
 from ironbench.report.reproduce import run_command
+from ironbench.workloads import response_limits
 from ironbench.workloads.brokerage import figures, tables
 
 DECKS = 60
@@ -80,7 +81,7 @@ def test_slow_transactions_and_no_steady_state_make_a_trial_suspect() -> None:
     assert warned(driven(slow="market_feed")) == ["response-limit-missed"]
     unsteady = Note("not-steady", {"change": -0.2})
     assert warned(driven(), unsteady) == ["no-steady-state"]
-    assert {figures.MIX_MISSED, figures.RESPONSE_LIMIT, figures.NO_STEADY_STATE} <= SUSPICIOUS
+    assert {figures.MIX_MISSED, response_limits.CODE, figures.NO_STEADY_STATE} <= SUSPICIOUS
 
 
 def test_each_maintenance_has_its_limit() -> None:
@@ -173,8 +174,8 @@ def test_an_engine_without_functions_runs_no_logic_in_the_server() -> None:
 
 def test_the_market_has_connections_of_its_own() -> None:
     workload = workloads.get("brokerage")
-    assert [workload.connections(clients) for clients in (1, 2, 8)] == [4, 5, 17]
-    assert workloads.get("igen-oltp").connections(8) == 8
+    assert [workload.connections(clients, {}) for clients in (1, 2, 8)] == [4, 5, 17]
+    assert workloads.get("igen-oltp").connections(8, {}) == 8
 
 
 @pytest.mark.parametrize(("asked", "tries"), [(None, 1000), (1, 1), (5, 5), (0, 0)])

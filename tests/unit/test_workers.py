@@ -150,7 +150,7 @@ def test_workers_of_a_brokerage_have_a_market_each_and_every_client_has_a_connec
         results = list(threads.map(driven_part, parts.cut(whole, load.workers)))
     summary = msgspec.json.decode(_core.DriveResult.merged(results).summary)
     done = {script["name"]: script["completed"] for script in summary["scripts"]}
-    assert summary["clients"] + summary["waiting_clients"] == brokerage.connections(load.clients)
+    assert summary["clients"] + summary["waiting_clients"] == brokerage.connections(load.clients, options)
     assert done["trade_result"] > 0 and done["data_maintenance"] == 3, done
     figures, taken_back = summary["figures"], summary["scripts"][4]["rolled_back_in_all"]
     under_way = figures["market_pending_trades"] + figures["market_waiting_limits"]

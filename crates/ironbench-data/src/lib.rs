@@ -8,6 +8,7 @@
 
 pub mod batch;
 pub mod brokerage;
+pub mod deck;
 pub mod dice;
 pub mod distribution;
 pub mod entries;
@@ -18,6 +19,7 @@ pub mod pgbench;
 pub mod plan;
 pub mod populate;
 pub mod row;
+pub mod sheet;
 pub mod statements;
 pub mod sysbench;
 pub mod tpcc;

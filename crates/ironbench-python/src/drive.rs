@@ -16,6 +16,7 @@ use ironbench_core::measure::seconds::Second;
 use ironbench_data::brokerage::roles::{self, Roles};
 use ironbench_data::inputs::{self, Inputs};
 use ironbench_data::populate::Populate;
+use ironbench_data::tpcc::terminals::{self, Terminals};
 use ironbench_data::ycsb;
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
@@ -250,7 +251,8 @@ pub fn drive(py: Python<'_>, plan: &[u8], progress: Option<&Bound<'_, Progress>>
 #[pyfunction]
 pub fn job_variables(kind: &str) -> PyResult<Vec<&'static str>> {
     match kind {
-        "brokerage" => Ok(ironbench_data::brokerage::roles::VARIABLES.to_vec()),
+        "brokerage" => Ok(roles::VARIABLES.to_vec()),
+        "tpcc" => Ok(terminals::VARIABLES.to_vec()),
         _ => Err(raise(Error::input("kind of jobs", format!("unknown kind {kind}")))),
     }
 }
@@ -276,6 +278,7 @@ enum Work {
 enum Chooser {
     Brokerage(Box<roles::Options>),
     Inputs(inputs::Options),
+    Tpcc(terminals::Options),
     Ycsb(ycsb::Options),
 }
 
@@ -286,6 +289,7 @@ pub fn jobs_of(plan: &Plan) -> ironbench_core::Result<Option<Box<dyn Jobs>>> {
     let jobs: Box<dyn Jobs> = match Chooser::deserialize(jobs).map_err(unreadable)? {
         Chooser::Brokerage(options) => Box::new(Roles::new(*options, plan.clients, plan.its_part(), plan.seed)?),
         Chooser::Inputs(options) => Box::new(Inputs::new(options, plan.its_part(), plan.seed)?),
+        Chooser::Tpcc(options) => Box::new(Terminals::new(options, plan.its_part(), plan.seed)?),
         Chooser::Ycsb(options) => Box::new(ycsb::Operations::new(options, plan.its_part(), plan.seed)?),
     };
     Ok(Some(jobs))

@@ -173,7 +173,7 @@ class Builder:
         system = replace(system, layout=arrange.with_devices(system.layout, mounted))
         if system.dsn is None:  # a server that ironbench did not start keeps its settings
             system = replace(system, settings=workload.preset(system, choice.options) | system.settings)
-        asked, of_clients = system, connections(system, load, workload.connections(load.clients))
+        asked, of_clients = system, connections(system, load, workload.connections(load.clients, choice.options))
         system, self.secrets[setup.cell.name] = self._validated(asked, of_clients)
         if choice.data and choice.data.imported and asked.layout.data is None and system.layout.data is not None:
             # The data in ironbench's default directory are kept; the user's data get a separate directory.
@@ -349,7 +349,7 @@ _OWN_FILES = 96
 
 def _require_files(system: System, choice: Choice, load: Load) -> None:
     """InputError if the hard limit on open files (getrlimit(2)) is too low for the clients in one process."""
-    clients = workloads.get(choice.workload).connections(load.clients)
+    clients = workloads.get(choice.workload).connections(load.clients, choice.options)
     if load.cluster or workloads.get(choice.workload).drives:
         return
     per_process = -(-clients // max(1, load.workers))

@@ -76,7 +76,7 @@ def measure(
     prepared = due.notes.merge(storage.conditions())
     if control is not None:
         driven, prepared = control.judged(driven), control.noted(prepared)
-    watched = observe.observed(driven, how, workload.connections(how.clients))
+    watched = observe.observed(driven, how, workload.connections(how.clients, plan.choice.options))
     record = make.keep(store, plan, due.trial, make.TrialOutcome(driven, prepared, loaded, *watched), session)
     if record.power_cut:
         printer.say(f"  power: {record.conditions['power']}")
@@ -269,8 +269,9 @@ def failed(plan: Plan, trial: Trial, store: Store, cause: Note, prepared: TrialN
 
 def most_connections(plan: Plan) -> int:
     """Number of connections that a run's engine must accept at once, for clients and internal sessions."""
-    workload, loads = workloads.get(plan.choice.workload), [trial.cell.load for trial in plan.trials]
-    return max(connections(plan.system, load, workload.connections(load.clients)) for load in loads)
+    workload, options = workloads.get(plan.choice.workload), plan.choice.options
+    loads = [trial.cell.load for trial in plan.trials]
+    return max(connections(plan.system, load, workload.connections(load.clients, options)) for load in loads)
 
 
 def most_clients(lab: Lab) -> int:
@@ -279,5 +280,6 @@ def most_clients(lab: Lab) -> int:
     for setup in lab.setups:
         search = setup.search.high if setup.search and setup.search.of == "clients" else 0
         load, workload = setup.cell.load, workloads.get(setup.choice.workload)
-        most = max(most, connections(setup.system, load, workload.connections(max(search, load.clients))))
+        of_clients = workload.connections(max(search, load.clients), setup.choice.options)
+        most = max(most, connections(setup.system, load, of_clients))
     return most

@@ -26,6 +26,8 @@ class Described:
     """The maximum number of concurrent streams, and their name; None: the clients of the load do the work."""
     connections: int | None = None
     """Number of connections that do work on the engine; None: one per client."""
+    rests: bool = False
+    """Clients rest between transactions, as long as the workload determines."""
     paced: bool = False
     """Operations start at recorded times."""
     drives: bool = False

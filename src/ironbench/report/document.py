@@ -27,7 +27,7 @@ from ironbench.report.charts.base import Table
 from ironbench.report.charts.effects import LOOKS
 from ironbench.report.findings import interval_cell, ratio_cell, resolved
 from ironbench.report.headline import NAMED, of_score
-from ironbench.report.numbers import confidence, failed_note, moment, quantity
+from ironbench.report.numbers import confidence, failed_note, moment, quantity, unit_of
 from ironbench.report.page import Card, Command, Page, Section
 from ironbench.report.reproduce import run_command
 from ironbench.report.sections import sections
@@ -149,7 +149,7 @@ def _reached(peak: Peak, records: Sequence[Record], units: str) -> tuple[TableCe
     ]
     if first := of_score(records[0], peak):
         rows.insert(1, (f"all {units}", centre(peak.throughput, "1/s")))
-        return TableCell(peak.metrics[first].centre, "1/s", bare=True), metric_words(first), rows
+        return TableCell(peak.metrics[first].centre, unit_of(first), bare=True), metric_words(first), rows
     pace = " at the recorded pace" if paced(records[0]) else ""
     return TableCell(peak.throughput.centre, "1/s", bare=True), f"{units}/s{pace}", rows
 
@@ -354,7 +354,7 @@ def _leading_figure(part: SubjectResults) -> tuple[Content, Content]:
         return (replace(figure, note=unit) if isinstance(figure, TableCell) else Missing(unit)), clients
     if first := of_score(part.subject.records[0], main):
         words = ", ".join(filter(None, (metric_words(first), failed_note(main.trials))))
-        return TableCell(main.metrics[first].centre, "1/s", bare=True, note=words), clients
+        return TableCell(main.metrics[first].centre, unit_of(first), bare=True, note=words), clients
     return TableCell(main.throughput.centre, "1/s", note=failed_note(main.trials)), clients
 
 

@@ -204,10 +204,14 @@ def _within_limits(peak: Peak, verb: str) -> tuple[str, str]:
     return f"within {limits} reaches", values
 
 
+RATES = ("1/s", "1/min")
+"""Units of scores that are rates."""
+
+
 def of_score(record: Record, peak: Peak) -> str:
     """Returns the rate that the work is scored by, if it is not the throughput of all transactions; else empty."""
     first = leading(record)[0]
-    return "" if first in LEADING or first not in peak.metrics or unit_of(first) != "1/s" else first
+    return "" if first in LEADING or first not in peak.metrics or unit_of(first) not in RATES else first
 
 
 def _score(part: SubjectResults, peak: Peak) -> str:
@@ -215,7 +219,7 @@ def _score(part: SubjectResults, peak: Peak) -> str:
     if not (first := of_score(part.subject.records[0], peak)):
         return ""
     score = peak.metrics[first]
-    spread = f" (range {span(score, '1/s')})" if score.n > 1 else ""
+    spread = f" (range {span(score, unit_of(first))})" if score.n > 1 else ""
     return f"{number(score.centre)} {metric_words(first)}{spread} and "
 
 

@@ -54,6 +54,7 @@ _UNITS: dict[str, tuple[str, Callable[[float], str], str]] = {
     "hundredths": ("1", lambda value: f"{value:,.2f}", ""),
     "1/s": ("1/s", number, "/s"),
     "count/s": ("1/s", grouped, "/s"),
+    "1/min": ("1/min", grouped, "/min"),
     "rate": ("1/s", units.all_digits, "/s"),
     "MB/s": ("bytes/s", lambda value: f"{value / 1e6:,.1f}", " MB/s"),
     "KiB": ("bytes", lambda value: f"{value / 1024:g}", f"{THIN}KiB"),

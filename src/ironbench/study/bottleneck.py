@@ -357,7 +357,7 @@ def _cpu_holders(records: Sequence[Record]) -> tuple[tuple[str, float], ...]:
 
 
 def _client(records: Sequence[Record]) -> Note:
-    if any(record.cell.load.think_time_s > 0 for record in records):
+    if any(record.cell.load.think_time_s > 0 or described(record).rests for record in records):
         return note("client-thinks")
     if any(record.warned("client-saturated") for record in records):
         return note("client-busy")

@@ -349,7 +349,7 @@ class LittlesLaw:
 def little(record: Record) -> LittlesLaw | None:
     """Checks Little's law. Returns None if the law does not apply:
 
-    - An open loop, paced work or a load curve: not all clients are busy.
+    - An open loop, paced work, clients that rest, or a load curve: not all clients are busy.
     - Work that ends by itself: its window contains more than transactions (refresh functions, process starts).
     - More connections than clients: some wait for work.
     - A value is missing.
@@ -364,7 +364,7 @@ def little(record: Record) -> LittlesLaw | None:
     if not steady or not endless or load.clients < 1 or not throughput or not response or failed:
         return None
     known = described(record)
-    if known.paced or known.connections not in (None, load.clients):
+    if known.paced or known.rests or known.connections not in (None, load.clients):
         return None
     edges_s = record.metrics.get("unfinished_s", 0.0) - record.metrics.get("carried_s", 0.0)
     apart_s = record.metrics.get("reconnects", 0.0) * record.metrics.get("reconnect_mean_s", 0.0)

@@ -219,10 +219,14 @@ class Workload(ABC):
         work."""
         return None
 
-    def connections(self, clients: int) -> int:
+    def connections(self, clients: int, options: Mapping[str, str]) -> int:
         """Returns the number of connections to the engine for this many clients; larger if some connections wait for
         others."""
         return clients
+
+    def rests(self, options: Mapping[str, str]) -> bool:
+        """Whether clients rest between transactions, as long as the workload determines."""
+        return False
 
     def scripts(self, engine: str, choice: Choice) -> list[ScriptSource]:
         """The scripts in the engine's dialect, with their weights; empty if the workload drives itself."""
@@ -351,6 +355,11 @@ class Workload(ABC):
     def needs_untouched(self, session: Session, options: Mapping[str, str]) -> bool:
         """Whether the next trial needs the data in their original state, which earlier trials have changed."""
         return False
+
+    def set_up(self, session: Session, options: Mapping[str, str]) -> None:
+        """Creates what the scripts need besides the tables, such as stored procedures, unless it exists. Called before
+        each trial, before its caches are warmed. Raises InputError or FailureError."""
+        return
 
     def before(self, session: Session, options: Mapping[str, str]) -> Any:
         """Reads the state before the trial that `check` needs."""

@@ -175,6 +175,7 @@ impl<C: Library> Running<'_, '_, '_, C> {
         let (due, free) = match self.start.pace {
             Pace::Closed { think_ns: 0 } => return Some(now),
             Pace::Closed { think_ns } => (now + think_ns, true),
+            Pace::ByRole => (now + self.script.rest_ns(), true),
             Pace::Varied { think_ns, .. } => {
                 let begin = self.start.pace.admits(self.start.rank(0), now + think_ns);
                 if begin == now {

@@ -386,7 +386,7 @@ impl Orders<'_> {
         Start {
             plan: self.plan,
             origin,
-            pace: Pace::new(&self.plan.schedule, origin, schedule),
+            pace: Pace::new(&self.plan.schedule, origin, schedule, self.jobs.is_some_and(Jobs::paces)),
             transactions_per_client: match self.plan.stop {
                 Stop::DurationS(_) => u64::MAX,
                 Stop::Transactions(n) => n,

@@ -22,6 +22,12 @@ pub trait Jobs: Sync {
     /// These clients wait for jobs and follow no schedule.
     fn waiting_clients(&self) -> usize;
 
+    /// Whether the roles of the plan's clients say how long these clients rest between their jobs.
+    /// The plan then needs a closed loop.
+    fn paces(&self) -> bool {
+        false
+    }
+
     /// # Errors
     /// Input: the source cannot drive these scripts.
     fn check(&self, program: &Program) -> Result<()>;
@@ -50,6 +56,12 @@ pub trait Role {
     /// Returns None if the client follows the schedule of the plan and always has work.
     /// Clients of a queue do the same work.
     fn line(&self) -> Option<usize>;
+
+    /// Returns how long the client rests from now until its next job, if roles pace their clients.
+    /// Called before each job, the first one included.
+    fn rest_ns(&mut self) -> u64 {
+        0
+    }
 
     /// Returns the next job, with its input variables set.
     fn next(&mut self, now: u64, variables: &mut Variables) -> Next;

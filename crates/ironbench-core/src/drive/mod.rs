@@ -109,6 +109,9 @@ fn begin(
     run: impl FnOnce(&Orders) -> Result<Haul>,
 ) -> Result<Outcome> {
     check(plan, clients(plan, jobs))?;
+    if jobs.is_some_and(Jobs::paces) && !matches!(plan.schedule, Schedule::Closed { think_time_s: 0.0 }) {
+        return Err(Error::input("schedule", "the source of jobs determines when transactions start"));
+    }
     if control.turns.asked() {
         check_turns(plan, jobs)?;
     }
@@ -191,8 +194,10 @@ fn check_turns(plan: &Plan, jobs: Option<&dyn Jobs>) -> Result<()> {
         "slices need a closed loop without a curve"
     } else if !matches!(plan.stop, Stop::DurationS(_)) {
         "slices need a duration, not a number of transactions"
-    } else if clients(plan, jobs) > plan.clients || plan.work.is_some() || plan.part.is_some() || plan.log.is_some() {
-        "slices need scripts in one process, without clients that wait and without a transaction log"
+    } else if jobs.is_some_and(Jobs::paces) || clients(plan, jobs) > plan.clients {
+        "slices need clients that wait for nothing"
+    } else if plan.work.is_some() || plan.part.is_some() || plan.log.is_some() {
+        "slices need scripts in one process, without a transaction log"
     } else if matches!(plan.engine, Engine::Sqlite { .. } | Engine::Called { .. }) {
         "slices need a server"
     } else {

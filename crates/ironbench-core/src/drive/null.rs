@@ -53,6 +53,10 @@ impl Transaction for NullScript<'_> {
         self.0.claim(now)
     }
 
+    fn rest_ns(&mut self) -> u64 {
+        self.0.rest_ns()
+    }
+
     fn abandon(&mut self, inside: bool, cause: &str, tally: &mut Tally) -> Option<Ending> {
         self.0.abandon(inside, cause, tally)
     }

@@ -20,6 +20,8 @@ pub enum Pace<'a> {
         origin: u64,
     },
     Open(&'a SharedSchedule),
+    /// Closed loop in which the source of jobs determines how long each client rests.
+    ByRole,
 }
 
 /// The schedule of an open loop, shared by all threads.
@@ -97,8 +99,10 @@ pub fn schedule(plan: &Plan, origin: u64) -> Option<Schedule> {
 
 impl<'a> Pace<'a> {
     /// Combines the plan's schedule with `shared`, the schedule of an open loop.
-    pub fn new(schedule: &plan::Schedule, origin: u64, shared: Option<&'a SharedSchedule>) -> Self {
+    /// `by_role`: whether the source of jobs paces its clients.
+    pub fn new(schedule: &plan::Schedule, origin: u64, shared: Option<&'a SharedSchedule>, by_role: bool) -> Self {
         match (schedule, shared) {
+            _ if by_role => Self::ByRole,
             (_, Some(shared)) => Self::Open(shared),
             (plan::Schedule::ClosedCurve { pieces, think_time_s }, None) => {
                 Self::Varied { think_ns: clock::from_seconds(*think_time_s), active: curve(pieces), origin }
@@ -119,7 +123,7 @@ impl<'a> Pace<'a> {
     pub fn think_ns(&self) -> u64 {
         match *self {
             Self::Closed { think_ns } | Self::Varied { think_ns, .. } => think_ns,
-            Self::Open(_) => 0,
+            Self::Open(_) | Self::ByRole => 0,
         }
     }
 

@@ -154,6 +154,12 @@ impl<'p> ScriptClient<'p> {
         self.role.as_ref().and_then(|role| role.line())
     }
 
+    /// Implements [`super::Transaction::rest_ns`].
+    #[cold]
+    pub fn rest_ns(&mut self) -> u64 {
+        self.role.as_mut().map_or(0, |role| role.rest_ns())
+    }
+
     /// Takes the next job for a client with a role, if one has become due. The next `begin` starts it.
     pub fn claim(&mut self, now: u64) -> Next {
         let Some(role) = &mut self.role else { return Next::NotBefore(clock::NEVER) };

@@ -75,6 +75,11 @@ pub trait Transaction {
         Next::NotBefore(NEVER)
     }
 
+    /// Returns how long the client rests before its next job, if the source of jobs paces its clients.
+    fn rest_ns(&mut self) -> u64 {
+        0
+    }
+
     /// Returns how many jobs are due before `instant` and unfinished; 0 if unknown.
     fn due_until(&self, _instant: u64) -> u64 {
         0

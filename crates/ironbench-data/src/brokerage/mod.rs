@@ -15,7 +15,7 @@ pub mod population;
 pub mod roles;
 mod shapes;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 pub mod trades;
 mod words;
 

@@ -7,6 +7,7 @@
 
 pub mod draws;
 mod rows;
+pub mod terminals;
 #[cfg(test)]
 mod tests;
 

@@ -155,8 +155,10 @@ def _against(setup: Setup) -> Iterator[str]:
         yield "commands change the machine between its systems"
     if engine.can("in client") or not engine.can("scripts") or not engine.can("data"):
         yield f"{engine.name} is not a server that can be paused between slices"
-    if workload.connections(load.clients) != load.clients:
+    if workload.connections(load.clients, choice.options) != load.clients:
         yield f"workload {workload.name} has background work that runs on a timer between transactions"
+    if workload.rests(choice.options):
+        yield f"clients of workload {workload.name} wait between transactions, which slices do not preserve"
     if _drives_otherwise(workload, system.engine, choice.options):
         yield f"workload {workload.name} does not consist of short transactions in succession"
     if load.rate is not None or load.rate_share is not None or load.curve is not None:

@@ -347,4 +347,7 @@ def _clients(lab: Lab) -> int:
     """Number of connections that a system's engine must accept. On one existing server these are for all systems."""
     if slice_plan.frozen(lab):
         return most_clients(lab)
-    return sum(workloads.get(one.choice.workload).connections(one.cell.load.clients) for one in lab.possible)
+    return sum(
+        workloads.get(one.choice.workload).connections(one.cell.load.clients, one.choice.options)
+        for one in lab.possible
+    )

@@ -13,7 +13,8 @@ from ironbench.report.numbers import unit_of
 from ironbench.report.page import Section
 from ironbench.study.study import CellResults, Study, SubjectResults
 from ironbench.study.summarise import Summary, summarise
-from ironbench.workloads.brokerage.figures import LAG, LIMITS_S, MIX, P90, SCORE, TAKEN_BACK, allowed
+from ironbench.workloads.brokerage.figures import LAG, LIMITS_S, MIX, SCORE, TAKEN_BACK, allowed
+from ironbench.workloads.response_limits import P90
 
 PLACE = 110
 _LEAD = (

@@ -148,6 +148,7 @@ class _Drive:
         what = "trial" if alone else trial.purpose
         title = around.title or f"{plan.system.label}  {trial.cell.name}  {what} {trial.block + 1}"
         with printer.bar(title) as show:
+            workload.set_up(session, self._options)
             ready = preparing.engine_ready(plan, session, trial, lambda: _rehearsed(self._rehearse()), around.by_clock)
             before = workload.before(session, self._options) if has_data else None
             self.inside = self._begun_inside()

@@ -13,6 +13,7 @@ from ironbench.model.note import Note
 from ironbench.model.record import Check
 from ironbench.model.session import Session
 from ironbench.model.system import Choice, Load, System
+from ironbench.workloads import response_limits
 from ironbench.workloads.base import Dataset, Option, ScriptSource, Workload
 from ironbench.workloads.brokerage import checks, figures, tables, transactions
 
@@ -39,7 +40,7 @@ class Brokerage(Workload):
     derived = "Derived from TPC-E: not comparable with published TPC-E results."
     needs = ("scripts", "transactions", "data")
     scores = (figures.SCORE, "throughput")
-    script_figures = ("throughput", "failed", figures.P90)
+    script_figures = ("throughput", "failed", response_limits.P90)
     usual_warmup_s = 10.0
     usual_max_tries = 1000
     options = (
@@ -95,7 +96,7 @@ class Brokerage(Workload):
         logic = choice.options["logic"]
         return [transactions.script(name, engine, isolation, logic) for name, isolation in levels.items()]
 
-    def connections(self, clients: int) -> int:
+    def connections(self, clients: int, options: Mapping[str, str]) -> int:
         return clients + market_clients(clients) + 1
 
     def variables(self, options: Mapping[str, str]) -> dict[str, str]:

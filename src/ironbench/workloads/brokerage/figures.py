@@ -8,7 +8,7 @@ from typing import Any
 
 from ironbench.model.driven import Driven
 from ironbench.model.note import Note, note
-from ironbench.workloads import rate_change
+from ironbench.workloads import rate_change, response_limits
 
 SCORE = "trade_results_per_s"
 MIX = {
@@ -44,11 +44,9 @@ LIMITS_S = {
 MAINTENANCE, MAINTENANCE_S = "data_maintenance", 55.0
 """Name of Data-Maintenance, and the limit for each of its response times."""
 MIX_MISSED = "mix-missed"
-RESPONSE_LIMIT = "response-limit-missed"
 NO_STEADY_STATE = "no-steady-state"
 GIVEN_UP = "market-gave-up"
 NO_SCORE = "no-score"
-P90 = "response_time_p90_s"
 MARKETS = "unscheduled"
 """Column of the timeline that counts the market's transactions, of which ten in eleven are results, and the
 maintenance."""
@@ -67,17 +65,12 @@ def assessed(driven: Driven, seen: Sequence[Note]) -> tuple[Mapping[str, float],
     counts = {script["name"]: int(script["transactions"]) for script in summary.get("scripts", ())}
     if elapsed_s <= 0 or not counts:
         return {}, ()
-    slowest = {
-        name: histogram.quantiles([0.90])[0]
-        for name in LIMITS_S
-        if (histogram := driven.histograms.get(f"response_time{{script={name}}}")) is not None and histogram.count
-    }
     values = {SCORE: counts.get("trade_result", 0) / elapsed_s}
     values |= _taken_back(summary)
     lag = driven.histograms.get(LAG)
     if lag is not None and lag.count:
         values[f"{LAG}_p99_s"] = lag.quantiles([0.99])[0]
-    slow = [*_slow(slowest), *_slow_maintenance(driven)]
+    slow = [*response_limits.slow(driven, LIMITS_S), *_slow_maintenance(driven)]
     if summary.get("waiting_clients") == 0:
         return values, (note(NO_SCORE), *slow, *_given_up(summary))
     return values, (*_mix(counts), *slow, *_unsteady(driven, seen), *_given_up(summary))
@@ -104,19 +97,11 @@ def _mix(counts: Mapping[str, int]) -> list[Note]:
     ]
 
 
-def _slow(slowest: Mapping[str, float]) -> list[Note]:
-    return [
-        note(RESPONSE_LIMIT, script=name, p90_s=value, limit_s=LIMITS_S[name])
-        for name, value in slowest.items()
-        if value > LIMITS_S[name]
-    ]
-
-
 def _slow_maintenance(driven: Driven) -> list[Note]:
     histogram = driven.histograms.get(f"response_time{{script={MAINTENANCE}}}")
     if histogram is None or histogram.count == 0 or histogram.max_s <= MAINTENANCE_S:
         return []
-    return [note(RESPONSE_LIMIT, script=MAINTENANCE, longest_s=histogram.max_s, limit_s=MAINTENANCE_S)]
+    return [note(response_limits.CODE, script=MAINTENANCE, longest_s=histogram.max_s, limit_s=MAINTENANCE_S)]
 
 
 def _unsteady(driven: Driven, seen: Sequence[Note]) -> list[Note]:

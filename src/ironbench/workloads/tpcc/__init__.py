@@ -1,0 +1,150 @@
+"""The `tpcc` workload, derived from TPC-C: terminals of a wholesale supplier. Design: docs/workloads/tpcc.md."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from ironbench import engines
+from ironbench.errors import FailureError, InputError, written
+from ironbench.model.driven import Driven
+from ironbench.model.note import Note
+from ironbench.model.record import Check
+from ironbench.model.session import Session
+from ironbench.model.system import Choice, Load, System
+from ironbench.workloads import response_limits
+from ironbench.workloads.base import Dataset, Option, ScriptSource, Workload
+from ironbench.workloads.tpcc import checks, figures, tables, transactions
+
+TERMINALS = 10
+"""Terminals of a warehouse with the standard's pacing."""
+
+
+class Tpcc(Workload):
+    name = "tpcc"
+    doc = "TPC-C-derived OLTP: a wholesale supplier's orders, payments and deliveries; 5 transactions over 9 tables."
+    derived = "Derived from TPC-C: not comparable with published TPC-C results."
+    needs = ("scripts", "transactions", "data")
+    scores = (figures.NOPM, "throughput")
+    script_figures = ("throughput", "failed", response_limits.P90)
+    usual_warmup_s = 10.0
+    usual_max_tries = 1000
+    options = (
+        *tables.OPTIONS,
+        Option(
+            "affinity",
+            "home",
+            "home: a client works for its own warehouse, as in the standard, or for several if there are more "
+            "warehouses than clients; random: for a random warehouse in each transaction",
+            choices=("home", "random"),
+        ),
+        Option(
+            "procedures",
+            "false",
+            "true: a transaction is one call of a stored procedure; false: the client sends its statements one by one",
+            choices=("true", "false"),
+        ),
+        Option(
+            "pacing",
+            "none",
+            "none: clients do not pause; standard: the keying and think times of the standard, which needs ten clients "
+            "for each warehouse",
+            choices=("none", "standard"),
+        ),
+    )
+
+    def usual_duration_s(self, options: Mapping[str, str]) -> float | None:
+        return 60.0
+
+    def leading(self, options: Mapping[str, str]) -> tuple[str, ...]:
+        return (figures.NOPM, "throughput", "response_time_mean_s")
+
+    def scripts(self, engine: str, choice: Choice) -> list[ScriptSource]:
+        in_server = choice.options["procedures"] == "true"
+        return [transactions.script(name, engine, in_server) for name in transactions.ISOLATION]
+
+    def rests(self, options: Mapping[str, str]) -> bool:
+        return options.get("pacing") == "standard"
+
+    def variables(self, options: Mapping[str, str]) -> dict[str, str]:
+        return dict.fromkeys(transactions.VARIABLES, "0")
+
+    def jobs(self, session: Session, options: Mapping[str, str], load: Load) -> Mapping[str, Any] | None:
+        return {
+            "kind": "tpcc",
+            "data": tables.dataset(session.engine, options).generator,
+            "home": options["affinity"] == "home",
+            "paced": options["pacing"] == "standard",
+            "hundredths": engines.get(session.engine).can("whole numbers"),
+        }
+
+    def dataset(self, engine: str, options: Mapping[str, str]) -> Dataset | None:
+        return tables.dataset(engine, options) if engines.get(engine).can("data") else None
+
+    def accepts(self, system: System, load: Load, choice: Choice) -> None:
+        super().accepts(system, load, choice)
+        if choice.options["procedures"] == "true" and not transactions.has_procedures(system.engine):
+            raise InputError(
+                written("workload.with", "procedures=true"),
+                f"{system.engine} has no stored procedures",
+                f"remove it: {written('workload.with', 'procedures=false')} runs on every engine",
+            )
+        if choice.options["pacing"] == "standard":
+            _require_terminals(load, int(choice.options["warehouses"]))
+
+    def set_up(self, session: Session, options: Mapping[str, str]) -> None:
+        if options["procedures"] == "true":
+            _create_procedures(session)
+
+    def before(self, session: Session, options: Mapping[str, str]) -> Any:
+        return checks.before(session)
+
+    def check(
+        self, session: Session, options: Mapping[str, str], before: Any, summary: Mapping[str, Any]
+    ) -> tuple[Check, ...]:
+        return checks.check(session, options, before, summary)
+
+    def measured(
+        self, session: Session, options: Mapping[str, str], before: Any, summary: Mapping[str, Any]
+    ) -> Mapping[str, float]:
+        if options["pacing"] != "standard":
+            return {}
+        per_warehouse = figures.nopm(summary) / int(options["warehouses"])
+        return {figures.EFFICIENCY: per_warehouse / figures.MOST_PER_WAREHOUSE}
+
+    def assessed(self, driven: Driven, seen: Sequence[Note]) -> tuple[Mapping[str, float], tuple[Note, ...]]:
+        return figures.assessed(driven)
+
+
+def _create_procedures(session: Session) -> None:
+    """Creates the procedures, or replaces those of an earlier version. Raises InputError if the role may not."""
+    for statement in transactions.procedures(session.engine):
+        try:
+            session.query(statement)
+        except FailureError as error:
+            raise InputError(
+                written("workload.with", "procedures=true"),
+                f"the stored procedures cannot be created: {error.cause}",
+                "let the role create procedures in this database, or remove it",
+            ) from error
+
+
+def _require_terminals(load: Load, warehouses: int) -> None:
+    """Raises InputError unless the load has exactly the standard's terminals and no pace of its own."""
+    pacing = written("workload.with", "pacing=standard")
+    for name, given in (("rate", load.rate), ("think_time", load.think_time_s), ("curve", load.curve)):
+        if given:
+            raise InputError(
+                written(f"load.{name}"),
+                f"has no effect with {pacing}, which determines when transactions start",
+                f"remove it, or remove {pacing}",
+            )
+    if load.clients != TERMINALS * warehouses:
+        raise InputError(
+            written("load.clients", str(load.clients)),
+            f"{pacing} needs {TERMINALS} clients for each warehouse",
+            f"use {written('load.clients', str(TERMINALS * warehouses))}, or remove {pacing}",
+        )
+
+
+WORKLOAD = Tpcc()

@@ -191,7 +191,8 @@ impl<T: Transport, X: Transaction> Running<'_, '_, T, X> {
             } else if now >= self.rests_at {
                 self.release(client);
             } else if self.may_begin(client) {
-                self.pause(client, now);
+                let begin = if matches!(self.pace, Pace::ByRole) { now + self.rest_ns(client) } else { now };
+                self.pause(client, begin);
             }
         }
     }
@@ -201,6 +202,14 @@ impl<T: Transport, X: Transaction> Running<'_, '_, T, X> {
         self.clients[client].state = State::Thinking;
         let begin = self.pace.admits(self.clients[client].rank, instant);
         self.timers.push(Reverse((begin, client)));
+    }
+
+    /// Returns how long a client rests after its last transaction.
+    fn rest_ns(&mut self, client: usize) -> u64 {
+        match self.pace {
+            Pace::ByRole => self.clients[client].transaction.rest_ns(),
+            _ => self.pace.think_ns(),
+        }
     }
 
     fn wake_at(&self) -> u64 {
@@ -279,7 +288,8 @@ impl<T: Transport, X: Transaction> Running<'_, '_, T, X> {
         } else if self.pace.is_open() {
             self.await_due(client);
         } else if self.may_begin(client) {
-            self.pause(client, now + self.pace.think_ns());
+            let begin = now + self.rest_ns(client);
+            self.pause(client, begin);
         }
         Step::Receive
     }
@@ -379,6 +389,11 @@ impl<T: Transport, X: Transaction> Running<'_, '_, T, X> {
                 }
             },
             Pace::Varied { .. } => self.next_of_active(client, now),
+            Pace::ByRole => {
+                let begin = now + self.rest_ns(client);
+                self.pause(client, begin);
+                None
+            }
         }
     }
 

@@ -373,6 +373,10 @@ impl Transaction for LdapScript<'_> {
         self.script.claim(now)
     }
 
+    fn rest_ns(&mut self) -> u64 {
+        self.script.rest_ns()
+    }
+
     fn wants_reconnect(&self) -> bool {
         self.lifetime.is_over()
     }

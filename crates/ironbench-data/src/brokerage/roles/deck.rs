@@ -1,6 +1,4 @@
-//! The deck that determines a customer's next transaction: cards make the mix exact, not only expected.
-
-use crate::dice::Dice;
+//! The types of transaction, and how many cards of each are in the deck that determines a customer's next one.
 
 /// The types of transaction, in the order of their names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -63,42 +61,5 @@ impl Kind {
             Self::TradeUpdate => 20,
             Self::DataMaintenance | Self::MarketFeed | Self::TradeResult => 0,
         }
-    }
-}
-
-/// A deck from which cards are drawn until none is left; then all are shuffled again.
-#[derive(Debug)]
-pub struct Deck {
-    cards: Vec<Kind>,
-    drawn: usize,
-    dice: Dice,
-}
-
-impl Deck {
-    /// Creates a deck of the available transactions. If some are missing, the others keep their proportions.
-    pub fn new(there: impl Fn(Kind) -> bool, dice: Dice) -> Self {
-        let kept = Kind::ALL.into_iter().filter(|kind| there(*kind));
-        let cards: Vec<Kind> = kept.flat_map(|kind| std::iter::repeat_n(kind, kind.cards())).collect();
-        Self { drawn: cards.len(), cards, dice }
-    }
-
-    pub fn is_empty(&self) -> bool {
-        self.cards.is_empty()
-    }
-
-    pub fn draw(&mut self) -> Kind {
-        if self.drawn == self.cards.len() {
-            self.shuffle();
-        }
-        self.drawn += 1;
-        self.cards[self.drawn - 1]
-    }
-
-    /// Shuffles the cards (Fisher–Yates): every order is equally likely.
-    fn shuffle(&mut self) {
-        for last in (1..self.cards.len()).rev() {
-            self.cards.swap(last, self.dice.below(last as u64 + 1) as usize);
-        }
-        self.drawn = 0;
     }
 }

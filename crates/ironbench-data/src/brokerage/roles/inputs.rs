@@ -1,7 +1,7 @@
 //! Draws the inputs of each transaction. Customers are drawn in proportion to activity.
 //! Everything else comes from the data model and random numbers, so no query is needed.
 
-use super::sheet::{Input, Sheet};
+use super::names::Input;
 use crate::brokerage::fixed::tax_id;
 use crate::brokerage::market::{self, DAY_MS, HIGHEST_CENTS, Kind, LOWEST_CENTS, PAST_DAYS, PAST_FIRST_DAY, Symbol};
 use crate::brokerage::population::{self, ALL_ACTIVITY, BROKERS, LOAD_UNIT, MOST_ACCOUNTS, Selection, TRADES_PER_DAY};
@@ -9,6 +9,7 @@ use crate::brokerage::shapes::{INDUSTRIES, SECTORS};
 use crate::brokerage::{Brokerage, account_id, costs, id, trade_id, words};
 use crate::dice::Dice;
 use crate::row::Phrase;
+use crate::sheet::Sheet;
 
 /// Number of trades in a lookup or update.
 const MOST_TRADES: usize = 20;
@@ -231,8 +232,8 @@ impl<'a> Inputs<'a> {
         // With few days, the first half.
         let last = (span - back).max(span / 2) as u64;
         let from = uneven(&mut self.dice, 0, last - 1, 4095, 16) as i64;
-        sheet.moment(Input::FromTime, from);
-        sheet.moment(Input::ToTime, span - 1);
+        sheet.moment(Input::FromTime, market::moment(from));
+        sheet.moment(Input::ToTime, market::moment(span - 1));
     }
 
     /// Draws distinct initial trades.
@@ -295,7 +296,7 @@ impl<'a> Inputs<'a> {
         sheet.flag(Input::Margin, margin);
         sheet.flag(Input::Lifo, lifo);
         sheet.flag(Input::RollBack, roll_back);
-        sheet.moment(Input::NowTime, times.now_ms);
+        sheet.moment(Input::NowTime, market::moment(times.now_ms));
         sheet.number(Input::TradeId, trade);
         sheet.flag(Input::Placed, !roll_back);
         (Order { trade, security, kind, quantity, limit_cents }, roll_back)

@@ -11,8 +11,8 @@
 mod deck;
 mod inputs;
 mod market;
+mod names;
 mod person;
-mod sheet;
 #[cfg(test)]
 mod tests;
 
@@ -30,13 +30,17 @@ use super::market::PERIOD_MS;
 use super::population::TRADES_PER_DAY;
 use super::{Brokerage, Purpose, trade_id};
 use crate::Generator;
+use crate::deck::Deck;
 use crate::dice::Dice;
-use deck::{Deck, Kind};
+use crate::sheet::Name;
+use deck::Kind;
 use inputs::{Activity, Times};
 use market::{Curve, Market, Numbers};
+use names::Input;
 use person::{Duty, Person, TABLES};
-pub use sheet::NAMES as VARIABLES;
-use sheet::NAMES;
+
+/// Names of the input variables.
+pub const VARIABLES: &[&str] = Input::ALL;
 
 const SECOND: u64 = 1_000_000_000;
 /// Virtual time of a transaction, for a client that does everything.
@@ -129,7 +133,7 @@ pub struct Roles {
     curve: Curve,
     /// Business time at which the trial starts. Prices start at the same position on their curve at any time.
     begins_ms: i64,
-    deck: OnceLock<Mutex<Deck>>,
+    deck: OnceLock<Mutex<Deck<Kind>>>,
     next_trade: AtomicI64,
     /// Index of the table that is maintained first.
     first_table: i64,
@@ -239,7 +243,7 @@ impl Jobs for Roles {
     }
 
     fn variables(&self) -> &'static [&'static str] {
-        NAMES
+        VARIABLES
     }
 
     fn waiting_clients(&self) -> usize {
@@ -255,7 +259,9 @@ impl Jobs for Roles {
                 return Err(Error::input(format!("script {}", Kind::TradeOrder.name()), cause));
             }
         }
-        let deck = Deck::new(there, Dice::new(self.seed, Purpose::Deck as u64, self.part.number as u64));
+        // If some transactions are missing, the others keep their proportions.
+        let kinds = Kind::ALL.into_iter().filter(|kind| there(*kind)).map(|kind| (kind, kind.cards()));
+        let deck = Deck::new(kinds, Dice::new(self.seed, Purpose::Deck as u64, self.part.number as u64));
         if deck.is_empty() {
             return Err(Error::input("scripts", "no script is a transaction of brokerage customers"));
         }

@@ -8,12 +8,13 @@ use pgbench_script::{Program, Variables};
 use super::deck::Kind;
 use super::inputs::{Inputs, Order};
 use super::market::{Due, Entry, Work};
-use super::sheet::{Input, Sheet, Slots};
+use super::names::Input;
 use super::{Roles, SECOND, scripts};
 use crate::brokerage::Purpose;
-use crate::brokerage::market::{Symbol, price_cents};
+use crate::brokerage::market::{Symbol, moment, price_cents};
 use crate::dice::Dice;
 use crate::row::Phrase;
+use crate::sheet::{Sheet, Slots};
 
 /// Queues in which clients wait.
 const MARKET: usize = LAGGING_LINE;
@@ -58,7 +59,7 @@ impl<'a> Person<'a> {
             roles,
             duty: roles.duty(client),
             scripts: scripts(program),
-            slots: Slots::of(program),
+            slots: Slots::of::<Input>(program),
             inputs: Inputs::new(&roles.brokerage, &roles.activity, dice),
             phrase: Phrase::default(),
             list: String::new(),
@@ -97,7 +98,7 @@ impl<'a> Person<'a> {
     fn answer(&mut self, due: Due, at: u64, variables: &mut Variables) -> usize {
         let Self { roles, slots, phrase, list, .. } = self;
         let sheet = &mut Sheet { slots, variables, phrase, hundredths: roles.options.hundredths };
-        sheet.moment(Input::NowTime, roles.times(at).now_ms);
+        sheet.moment(Input::NowTime, moment(roles.times(at).now_ms));
         let (kind, price_cents) = match &due.work {
             Work::Result { trade, security, .. } => {
                 let price_cents = price_cents(*security, roles.curve.ms(at));

@@ -14,9 +14,9 @@ use super::super::tests::fits;
 use super::inputs::{Inputs, Order};
 use super::market::{Entry, Work};
 use super::person::{Duty, TABLES};
-use super::sheet::{Sheet, Slots};
 use super::*;
 use crate::row::Phrase;
+use crate::sheet::{Sheet, Slots};
 
 mod market;
 
@@ -33,7 +33,7 @@ fn sources() -> Vec<ScriptSource> {
 
 fn program(names: &[&str]) -> Program {
     let source = |name: &&str| Source { name: (*name).to_owned(), text: "SELECT 1;\n".to_owned(), weight: 1 };
-    let variables: Vec<_> = NAMES.iter().map(|&name| (name.to_owned(), String::new())).collect();
+    let variables: Vec<_> = VARIABLES.iter().map(|&name| (name.to_owned(), String::new())).collect();
     Program::compile(&names.iter().map(source).collect::<Vec<_>>(), &variables).unwrap()
 }
 
@@ -88,7 +88,7 @@ fn drawn<const N: usize>(kind: Kind, count: usize, names: [&str; N]) -> Vec<[Str
     let program = full();
     let roles = Roles::new(options(""), 1, Part::whole(1), 3).unwrap();
     let mut inputs = Inputs::new(&roles.brokerage, &roles.activity, Dice::new(3, Purpose::Inputs as u64, 0));
-    let (slots, mut phrase) = (Slots::of(&program), Phrase::default());
+    let (slots, mut phrase) = (Slots::of::<Input>(&program), Phrase::default());
     let mut variables = Variables::new(&program, &[], &Automatic::default());
     let mut all = Vec::new();
     for number in 0..count {
@@ -120,7 +120,7 @@ fn counts(values: impl Iterator<Item = String>, known: &[&str]) -> Vec<u64> {
 
 #[test]
 fn a_deck_holds_every_card_once_and_each_round_another_order() {
-    let mut deck = Deck::new(|_| true, Dice::new(1, 2, 3));
+    let mut deck = Deck::new(Kind::ALL.map(|kind| (kind, kind.cards())), Dice::new(1, 2, 3));
     let mut round = || (0..890).map(|_| deck.draw()).collect::<Vec<_>>();
     let (first, second) = (round(), round());
     for kind in Kind::ALL {
@@ -133,7 +133,8 @@ fn a_deck_holds_every_card_once_and_each_round_another_order() {
         round.enumerate().filter(|(_, kind)| *kind == Kind::TradeOrder).for_each(|(at, _)| places[at / 89] += 1);
     }
     fits("places of orders in the deck", &places, &[1.0; 10]);
-    let mut few = Deck::new(|kind| matches!(kind, Kind::TradeOrder | Kind::TradeStatus), Dice::new(1, 2, 3));
+    let some = [Kind::TradeOrder, Kind::TradeStatus].map(|kind| (kind, kind.cards()));
+    let mut few = Deck::new(some, Dice::new(1, 2, 3));
     assert_eq!((0..291).filter(|_| few.draw() == Kind::TradeOrder).count(), 101);
 }
 

@@ -1,0 +1,117 @@
+//! Variables with which a transaction gets its inputs: their names, and how values are written.
+
+use std::fmt::Arguments;
+
+use pgbench_script::{Given, Program, Slot, Value, Variables};
+
+use crate::row::Phrase;
+
+/// The name of an input variable.
+pub trait Name: Copy {
+    /// Names of all variables of the workload.
+    const ALL: &'static [&'static str];
+
+    /// Index of this name in `ALL`.
+    fn place(self) -> usize;
+}
+
+/// Declares an enumeration of input variables, each with its name in scripts.
+macro_rules! names {
+    ($(#[$attribute:meta])* $type:ident: $($name:ident $text:literal)*) => {
+        $(#[$attribute])*
+        #[derive(Debug, Clone, Copy)]
+        pub enum $type { $($name),* }
+
+        impl $crate::sheet::Name for $type {
+            const ALL: &'static [&'static str] = &[$($text),*];
+
+            fn place(self) -> usize {
+                self as usize
+            }
+        }
+    };
+}
+pub(crate) use names;
+
+/// Slots of the variables, if the scripts mention them.
+pub struct Slots(Vec<Option<Slot>>);
+
+impl Slots {
+    pub fn of<N: Name>(program: &Program) -> Self {
+        Self(N::ALL.iter().map(|name| program.symbols.get(name)).collect())
+    }
+}
+
+/// The input variables of one client.
+pub struct Sheet<'a> {
+    pub slots: &'a Slots,
+    pub variables: &'a mut Variables,
+    pub phrase: &'a mut Phrase,
+    /// Whether money is in integer cents, for engines without decimals.
+    pub hundredths: bool,
+}
+
+impl Sheet<'_> {
+    /// Whether a script mentions the variable.
+    pub fn mentions(&self, name: impl Name) -> bool {
+        self.slots.0[name.place()].is_some()
+    }
+
+    pub fn number(&mut self, name: impl Name, value: i64) {
+        if let Some(slot) = self.slots.0[name.place()] {
+            self.variables.set(slot, Value::Integer(value));
+        }
+    }
+
+    pub fn flag(&mut self, name: impl Name, value: bool) {
+        self.number(name, value.into());
+    }
+
+    pub fn text(&mut self, name: impl Name, value: &str) {
+        if let Some(slot) = self.slots.0[name.place()] {
+            self.variables.set_text(slot, value.as_bytes());
+        }
+    }
+
+    pub fn words(&mut self, name: impl Name, value: Arguments<'_>) {
+        if let Some(slot) = self.slots.0[name.place()] {
+            self.variables.set_text(slot, self.phrase.of(value).as_bytes());
+        }
+    }
+
+    /// Sets an amount of money, in the representation of the tables.
+    pub fn cents(&mut self, name: impl Name, cents: i64) {
+        if self.hundredths {
+            self.number(name, cents);
+        } else {
+            self.words(name, format_args!("{}.{:02}", cents / 100, cents % 100));
+        }
+    }
+
+    /// Sets a time in milliseconds since 1970-01-01, in the format of the tables.
+    pub fn moment(&mut self, name: impl Name, millisecond: i64) {
+        if let Some(slot) = self.slots.0[name.place()] {
+            self.variables.set_text(slot, self.phrase.moment(millisecond).as_bytes());
+        }
+    }
+
+    /// Sets a day, counted from 1970-01-01.
+    pub fn date(&mut self, name: impl Name, day: i64) {
+        if let Some(slot) = self.slots.0[name.place()] {
+            self.variables.set_text(slot, self.phrase.date(day).as_bytes());
+        }
+    }
+
+    /// Reads a flag as the script left it; `otherwise` if no script mentions it.
+    pub fn is_set_or(&mut self, name: impl Name, otherwise: bool) -> bool {
+        let Some(slot) = self.slots.0[name.place()] else { return otherwise };
+        matches!(self.variables.value(slot), Ok(value) if value.is_true())
+    }
+
+    /// Reads a text as the script left it.
+    pub fn left(&self, name: impl Name) -> &str {
+        let held = self.slots.0[name.place()].and_then(|slot| self.variables.held(slot));
+        let Some(Given::Text(text)) = held else { return "" };
+        std::str::from_utf8(text).unwrap_or_default()
+    }
+}

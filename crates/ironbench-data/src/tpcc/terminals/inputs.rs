@@ -1,0 +1,223 @@
+//! Draws the inputs of each transaction (clauses 2.4.1, 2.5.1, 2.6.1, 2.7.1 and 2.8.1).
+
+use std::fmt::Write;
+
+use super::names::{Input, Of, OfLine};
+use crate::dice::Dice;
+use crate::sheet::Sheet;
+use crate::tpcc::draws::{OF_CUSTOMERS, OF_ITEMS, OF_NAMES, Text, nurand};
+use crate::tpcc::{CUSTOMERS, DISTRICTS, ITEMS, LAST_NAMES};
+
+/// Order lines, at least and at most.
+const LINES: (i64, i64) = (5, 15);
+pub(super) const MOST_LINES: usize = LINES.1 as usize;
+/// An item that does not exist: an order with it is rolled back.
+const UNKNOWN_ITEM: u64 = ITEMS + 1;
+
+/// The constants C of NURand, which all terminals of a trial share (clause 2.1.6.1).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Constants {
+    names: u64,
+    customers: u64,
+    items: u64,
+}
+
+impl Constants {
+    /// Draws the constants. The one for last names differs from `c_load`, with which the data were generated,
+    /// by 65 to 119, but neither by 96 nor by 112.
+    pub fn drawn(dice: &mut Dice, c_load: u64) -> Self {
+        let differs = |c: &u64| matches!(c.abs_diff(c_load), 65..=95 | 97..=111 | 113..=119);
+        let possible: Vec<u64> = (0..=OF_NAMES).filter(differs).collect();
+        Self {
+            names: possible[dice.below(possible.len() as u64) as usize],
+            customers: dice.below(OF_CUSTOMERS + 1),
+            items: dice.below(OF_ITEMS + 1),
+        }
+    }
+}
+
+/// The warehouses and the district that a terminal works for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Home {
+    /// The terminal's warehouses are `first`, `first + step`, … (from 0).
+    pub first: u64,
+    pub step: u64,
+    /// The district of Stock-Level (from 0); None: a random one for each transaction.
+    pub district: Option<u64>,
+}
+
+impl Home {
+    /// Every warehouse, and a random district.
+    pub const ANY: Self = Self { first: 0, step: 1, district: None };
+
+    /// Returns the home of one of `terminals` terminals.
+    /// If there are fewer terminals than warehouses, a terminal has several warehouses, which no other one has.
+    /// The standard has ten terminals for each warehouse, one for each district.
+    pub fn of(terminal: u64, terminals: u64, warehouses: u64) -> Self {
+        let district = (terminals >= warehouses * DISTRICTS).then_some(terminal / warehouses % DISTRICTS);
+        Self { first: terminal % warehouses, step: terminals.min(warehouses), district }
+    }
+}
+
+/// A line of an order.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Line {
+    supplier: u64,
+    item: u64,
+    quantity: i64,
+}
+
+/// Draws the inputs of one terminal.
+pub struct Inputs {
+    warehouses: u64,
+    constants: Constants,
+    home: Home,
+    pub dice: Dice,
+    lines: Vec<Line>,
+    list: String,
+    text: Text,
+}
+
+impl Inputs {
+    pub fn new(warehouses: u64, constants: Constants, home: Home, dice: Dice) -> Self {
+        let (lines, list) = (Vec::with_capacity(MOST_LINES), String::new());
+        Self { warehouses, constants, home, dice, lines, list, text: Text::default() }
+    }
+
+    /// Draws one of the terminal's warehouses.
+    fn warehouse(&mut self) -> u64 {
+        let Home { first, step, .. } = self.home;
+        let own = (self.warehouses - first).div_ceil(step);
+        first + step * if own > 1 { self.dice.below(own) } else { 0 } + 1
+    }
+
+    /// Draws any warehouse except this one. There must be at least two.
+    fn other_warehouse(&mut self, than: u64) -> u64 {
+        let other = self.dice.below(self.warehouses - 1) + 1;
+        other + u64::from(other >= than)
+    }
+
+    fn district(&mut self) -> i64 {
+        self.dice.between(1, DISTRICTS as i64)
+    }
+
+    fn customer(&mut self) -> i64 {
+        nurand(&mut self.dice, OF_CUSTOMERS, 1, CUSTOMERS, self.constants.customers) as i64
+    }
+
+    fn percent(&mut self) -> u64 {
+        self.dice.below(100)
+    }
+
+    /// Draws how a customer is found: in 60% of cases by last name.
+    fn customer_or_name(&mut self, sheet: &mut Sheet) {
+        let by_name = self.percent() < 60;
+        sheet.flag(Input::ByName, by_name);
+        if by_name {
+            let number = nurand(&mut self.dice, OF_NAMES, 0, LAST_NAMES - 1, self.constants.names);
+            sheet.text(Input::CLast, self.text.last_name(number));
+            sheet.number(Input::CId, 0);
+        } else {
+            sheet.text(Input::CLast, "");
+            let customer = self.customer();
+            sheet.number(Input::CId, customer);
+        }
+    }
+
+    /// Draws a New-Order. Returns whether it has an unknown item and so has to be rolled back.
+    ///
+    /// Lines are in the order of their stock, so that orders lock stock in the same order and cause no deadlocks.
+    pub fn new_order(&mut self, sheet: &mut Sheet) -> bool {
+        let warehouse = self.warehouse();
+        sheet.number(Input::WId, warehouse as i64);
+        let (district, customer) = (self.district(), self.customer());
+        sheet.number(Input::DId, district);
+        sheet.number(Input::CId, customer);
+        let rolled_back = self.percent() == 0;
+        self.lines.clear();
+        for _ in 0..self.dice.between(LINES.0, LINES.1) {
+            let item = nurand(&mut self.dice, OF_ITEMS, 1, ITEMS, self.constants.items);
+            let remote = self.warehouses > 1 && self.percent() == 0;
+            let supplier = if remote { self.other_warehouse(warehouse) } else { warehouse };
+            let quantity = self.dice.between(1, 10);
+            self.lines.push(Line { supplier, item, quantity });
+        }
+        if rolled_back {
+            self.lines.last_mut().expect("an order has lines").item = UNKNOWN_ITEM;
+        }
+        let known = self.lines.len() - usize::from(rolled_back);
+        self.lines[..known].sort_unstable();
+        sheet.flag(Input::Local, self.lines.iter().all(|line| line.supplier == warehouse));
+        self.set_lines(sheet);
+        rolled_back
+    }
+
+    fn set_lines(&mut self, sheet: &mut Sheet) {
+        let Self { lines, list, .. } = self;
+        sheet.number(Input::Lines, lines.len() as i64);
+        let new = |place: usize| lines[..place].iter().all(|line| line.item != lines[place].item);
+        sheet.number(Input::Different, (0..lines.len()).filter(|place| new(*place)).count() as i64);
+        for place in 0..MOST_LINES {
+            // Lists of a fixed length repeat the first line.
+            let Line { supplier, item, quantity } = lines.get(place).copied().unwrap_or(lines[0]);
+            sheet.number(OfLine(place, Of::Item), item as i64);
+            sheet.number(OfLine(place, Of::Supplier), supplier as i64);
+            sheet.number(OfLine(place, Of::Quantity), quantity);
+        }
+        let mut listed = |name: Input, values: fn(&Line, &mut String) -> std::fmt::Result| {
+            if !sheet.mentions(name) {
+                return;
+            }
+            list.clear();
+            for (place, line) in lines.iter().enumerate() {
+                if place > 0 {
+                    list.push(',');
+                }
+                // Writing to a String cannot fail.
+                let _ = values(line, list);
+            }
+            sheet.text(name, list);
+        };
+        listed(Input::Items, |line, list| write!(list, "{}", line.item));
+        listed(Input::Suppliers, |line, list| write!(list, "{}", line.supplier));
+        listed(Input::Quantities, |line, list| write!(list, "{}", line.quantity));
+        listed(Input::OrderLines, |Line { supplier, item, quantity }, list| {
+            write!(list, "[{item},{supplier},{quantity}]")
+        });
+    }
+
+    pub fn payment(&mut self, sheet: &mut Sheet) {
+        let (warehouse, district) = (self.warehouse(), self.district());
+        sheet.number(Input::WId, warehouse as i64);
+        sheet.number(Input::DId, district);
+        let remote = self.percent() < 15 && self.warehouses > 1;
+        let of_customer =
+            if remote { (self.other_warehouse(warehouse), self.district()) } else { (warehouse, district) };
+        sheet.number(Input::CWId, of_customer.0 as i64);
+        sheet.number(Input::CDId, of_customer.1);
+        self.customer_or_name(sheet);
+        let cents = self.dice.between(100, 500_000);
+        sheet.cents(Input::Amount, cents);
+    }
+
+    pub fn order_status(&mut self, sheet: &mut Sheet) {
+        let (warehouse, district) = (self.warehouse(), self.district());
+        sheet.number(Input::CWId, warehouse as i64);
+        sheet.number(Input::CDId, district);
+        self.customer_or_name(sheet);
+    }
+
+    /// Draws a Delivery: its warehouse and its carrier.
+    pub fn delivery(&mut self) -> (u64, i64) {
+        (self.warehouse(), self.dice.between(1, 10))
+    }
+
+    pub fn stock_level(&mut self, sheet: &mut Sheet) {
+        let warehouse = self.warehouse();
+        let district = self.home.district.map_or_else(|| self.district(), |own| own as i64 + 1);
+        let threshold = self.dice.between(10, 20);
+        sheet.number(Input::WId, warehouse as i64);
+        sheet.number(Input::DId, district);
+        sheet.number(Input::Threshold, threshold);
+    }
+}

@@ -1,0 +1,90 @@
+"""Results of the TPC-C-derived workload: New-Orders per minute, transaction mix, and response times against their
+limits."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from ironbench.report import wording
+from ironbench.report.cell import UNKNOWN, Content, Row, TableCell, centre
+from ironbench.report.charts.base import Table
+from ironbench.report.numbers import unit_of
+from ironbench.report.page import Section
+from ironbench.study.study import CellResults, Study, SubjectResults
+from ironbench.study.summarise import Summary
+from ironbench.workloads.response_limits import P90
+from ironbench.workloads.tpcc.figures import EFFICIENCY, LEAST_SHARES, LIMITS_S, NOPM, ROLLED_BACK, SHARES, TPM
+
+PLACE = 111
+_LEAD = (
+    "The score is NOPM: committed New-Orders per minute. The standard prescribes a least share for every other type of "
+    "transaction, and a limit for the 90th percentile of its response times."
+)
+_FACTS = {
+    "New-Orders per minute (NOPM)": NOPM,
+    "transactions per minute": TPM,
+    "efficiency (of 12.86 NOPM per warehouse)": EFFICIENCY,
+    "rolled-back New-Orders": ROLLED_BACK,
+    "retries per trial": "retries",
+    "failed transactions per trial": "failed",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class _System:
+    """A system of runs at its peak, or a configuration of a lab."""
+
+    name: str
+    metrics: Mapping[str, Summary]
+
+
+def sections(study: Study) -> Iterator[Section]:
+    systems = [one for one in (*map(_of_part, study.parts), *map(_of_cell, study.cells)) if one is not None]
+    if not systems:
+        return
+    head = ("", *(one.name for one in systems))
+    rows: list[Row] = [
+        (words, *(centre(one.metrics.get(metric), unit_of(metric)) for one in systems))
+        for words, metric in _FACTS.items()
+        if any(metric in one.metrics for one in systems)
+    ]
+    tables = [("", Table(head, tuple(rows), numbers=True))]
+    tables += [(one.name, _mix(one.metrics)) for one in systems]
+    title = f"TPC-C-derived workload, {wording.text(study.place)}" if study.parts else "TPC-C-derived workload"
+    yield Section("tpcc", title, _LEAD, tables=tuple(tables), at_end=True)
+
+
+def _of_part(part: SubjectResults) -> _System | None:
+    main = part.curve.main
+    return _System(part.name, main.metrics) if main and NOPM in main.metrics else None
+
+
+def _of_cell(cell: CellResults) -> _System | None:
+    return _System(cell.name, cell.metrics) if NOPM in cell.metrics else None
+
+
+def _mix(metrics: Mapping[str, Summary]) -> Table:
+    rates = {name: metrics[tag].centre for name in SHARES if (tag := f"throughput{{script={name}}}") in metrics}
+    whole = sum(rates.values())
+    rows: list[Row] = []
+    for name, rate in rates.items():
+        slowest = metrics.get(f"{P90}{{script={name}}}")
+        rows.append(
+            (
+                name,
+                TableCell(60.0 * rate, "1/min"),
+                TableCell(rate / whole if whole else 0.0, "share"),
+                TableCell(LEAST_SHARES[name], "share") if name in LEAST_SHARES else "",
+                centre(slowest, "s"),
+                TableCell(LIMITS_S[name], "s"),
+                _result(slowest, LIMITS_S[name]),
+            )
+        )
+    return Table(("transaction", "per minute", "share", "at least", "p90", "limit", "result"), tuple(rows))
+
+
+def _result(slowest: Summary | None, limit_s: float) -> Content:
+    if slowest is None:
+        return UNKNOWN
+    return "over the limit" if slowest.centre > limit_s else "pass"

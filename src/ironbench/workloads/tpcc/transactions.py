@@ -1,0 +1,67 @@
+"""The transactions: their scripts, and the isolation level of each."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from ironbench import engines
+from ironbench.workloads import sql_files
+from ironbench.workloads.base import ScriptSource
+
+FOLDER = Path(__file__).parent
+NEW_ORDER = "new-order"
+ISOLATION = {
+    NEW_ORDER: "read committed",
+    "payment": "read committed",
+    "order-status": "repeatable read",
+    "delivery": "repeatable read",
+    "stock-level": "read committed",
+}
+"""Transaction → isolation level, the most frequent transactions first.
+
+TPC-C asks for serializable transactions, except that Stock-Level may read what is committed in between (clause 3.4).
+New-Order and Payment lock each row before they read a value that they change, and their other values are constants, so
+that they are serializable at read committed. Order-Status and Delivery need a snapshot.
+"""
+CALLED = "_called"
+"""Suffix of the scripts that call a procedure."""
+VARIABLES = (
+    *("amount", "by_name", "c_d_id", "c_id", "c_last", "c_w_id", "carrier", "d_id", "different", "items", "lines"),
+    *("local", "order_lines", "quantities", "suppliers", "threshold", "w_id"),
+    *(f"{of}{line}" for line in range(1, 16) for of in "isq"),
+)
+"""Script variables that the core sets before each transaction."""
+_STOCK = "-- Every line takes its quantity from the stock: stock.sql.\n"
+_LINES = (5, 15)
+"""Lines of an order, at least and at most."""
+
+
+def has_procedures(engine: str) -> bool:
+    return bool(procedures(engine))
+
+
+def procedures(engine: str) -> tuple[str, ...]:
+    """Statements that create the procedures, each after those it calls; empty if the engine has none."""
+    return sql_files.statements(FOLDER, "procedures", engine)
+
+
+def script(name: str, engine: str, in_server: bool = False) -> ScriptSource:
+    """Returns the transaction's script in the engine's dialect, at its isolation level. `in_server`: the script calls a
+    procedure, which sets the isolation level."""
+    if in_server:
+        return ScriptSource(name, sql_files.script(FOLDER, name + CALLED, engine).text)
+    text = sql_files.script(FOLDER, name, engine).text
+    begin = engines.get(engine).traits.dialect.transaction(ISOLATION[name])
+    # The syntax for isolation levels depends on the engine.
+    return ScriptSource(name, text.replace("\nbegin;\n", f"\n{begin};\n", 1).replace(_STOCK, _stock(engine)))
+
+
+def _stock(engine: str) -> str:
+    """Returns the statements that change the stock of each line."""
+    of_line = sql_files.text(FOLDER, "stock", engine)
+    least, most = _LINES
+    parts = [
+        (f"\\if :lines >= {line}\n" if line > least else "") + of_line.replace("N", str(line))
+        for line in range(1, most + 1)
+    ]
+    return "".join(parts) + "\\endif\n" * (most - least)

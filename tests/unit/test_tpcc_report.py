@@ -1,0 +1,72 @@
+"""A report on the TPC-C-derived workload leads with NOPM and compares response times with the limits."""
+
+from __future__ import annotations
+
+from factories import Shelf, record
+
+from ironbench import workloads
+from ironbench.model.record import Record
+from ironbench.model.system import Choice
+from ironbench.report import document, formats
+from ironbench.report.cell import shown
+from ironbench.report.derived import sentences
+from ironbench.report.headline import headline
+from ironbench.report.sections import tpcc
+from ironbench.study.study import Study, studies
+from ironbench.workloads.tpcc import figures
+
+CHOICE = Choice("tpcc", workloads.get("tpcc").validated({}))
+
+
+def trial(slow: str = "", unknown: str = "", **metrics: float) -> Record:
+    rates = {f"throughput{{script={name}}}": share * 100.0 for name, share in figures.SHARES.items()}
+    known = [name for name in figures.SHARES if name != unknown]
+    slowest = {f"response_time_p90_s{{script={name}}}": 21.0 if name == slow else 0.01 for name in known}
+    scores = {figures.NOPM: 2580.0, figures.TPM: 6000.0, figures.ROLLED_BACK: 0.01, "retries": 3.0}
+    return record(throughput=100.0, metrics=rates | slowest | scores | metrics, choice=CHOICE)
+
+
+def study(of: Record) -> Study:
+    return studies([of], Shelf([of]), sentences([of]))[0]
+
+
+def tables(of: Record) -> tuple[dict[str, tuple[str, ...]], dict[str, tuple[str, ...]]]:
+    (section,) = tpcc.sections(study(of))
+    facts, mix = ({row[0]: row[1:] for row in table.texts} for _, table in section.tables)
+    return facts, mix
+
+
+def test_the_headline_leads_with_new_orders_per_minute() -> None:
+    ((_, text),) = headline(study(trial()))
+    assert text.startswith("reaches 2,580 New-Orders per minute (NOPM) and 100 transactions per second")
+
+
+def test_facts_and_mix_are_tables() -> None:
+    facts, mix = tables(trial())
+    assert facts["New-Orders per minute (NOPM)"] == ("2,580/min",)
+    assert "efficiency (of 12.86 NOPM per warehouse)" not in facts
+    assert list(mix) == list(figures.SHARES)
+    assert mix["payment"] == ("2,609/min", "43%", "43%", "10.0\u202fms", "5.00\u202fs", "pass")
+    facts, _ = tables(trial(**{figures.EFFICIENCY: 0.95}))
+    assert facts["efficiency (of 12.86 NOPM per warehouse)"] == ("95%",)
+
+
+def test_a_row_says_what_is_too_slow_or_not_known() -> None:
+    mix = tables(trial(slow="stock-level", unknown="delivery"))[1]
+    assert mix["stock-level"][-1] == "over the limit" and mix["delivery"][-1] == "not known"
+    assert mix["new-order"][-1] == "pass"
+
+
+def test_other_workloads_have_no_such_section() -> None:
+    assert list(tpcc.sections(study(record()))) == []
+
+
+def test_every_result_says_that_it_is_derived() -> None:
+    text = formats.get("text")([study(trial())]).decode()
+    assert "Derived from TPC-C: not comparable with published TPC-C results." in text
+    assert "TPC-C-derived workload" in text and "Results by script" not in text
+
+
+def test_the_card_shows_new_orders_per_minute() -> None:
+    (card,) = document.cards(study(trial()))
+    assert (shown(card.figure), card.unit) == ("2,580", "New-Orders per minute (NOPM)")
