@@ -13,6 +13,7 @@ __all__ = [
     "Kernels",
     "LdapConnection",
     "LiveDevice",
+    "Relay",
     "LoadProgress",
     "MysqlConnection",
     "Progress",

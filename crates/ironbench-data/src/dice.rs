@@ -24,14 +24,14 @@ impl Dice {
     }
 
     /// Draws 64 random bits.
-    pub fn next(&mut self) -> u64 {
+    pub fn draw(&mut self) -> u64 {
         self.state = self.state.wrapping_add(GOLDEN);
         mix(self.state)
     }
 
     /// Draws uniformly from `0..bound`. The bias of the multiplication is below `bound` / 2⁶⁴.
     pub fn below(&mut self, bound: u64) -> u64 {
-        ((u128::from(self.next()) * u128::from(bound)) >> 64) as u64
+        ((u128::from(self.draw()) * u128::from(bound)) >> 64) as u64
     }
 
     /// Draws uniformly from `low..=high`.

@@ -38,9 +38,10 @@ fn measured(relay: &RelayAddress, declared: Duration) -> std::io::Result<Duratio
     })
 }
 
-/// Opens a server of the same kind as the relay's. Returns its address, and a function that accepts a connection.
+/// Accepts a connection.
 type Accept = Box<dyn Fn() -> std::io::Result<OwnedFd> + Sync>;
 
+/// Opens a server of the same kind as the relay's. Returns its address, and a function that accepts a connection.
 fn echo_server(unix: bool) -> std::io::Result<(Endpoint, Accept)> {
     if !unix {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;

@@ -96,13 +96,13 @@ impl Ycsb {
                 Layout::Columns => {
                     for _ in 0..self.fields {
                         text.clear();
-                        write_value(self.field_length, &mut text, || dice.next());
+                        write_value(self.field_length, &mut text, || dice.draw());
                         sink.text(&text);
                     }
                 }
                 Layout::Json => {
                     text.clear();
-                    self.write_document(&mut text, || dice.next());
+                    self.write_document(&mut text, || dice.draw());
                     sink.json(&text);
                 }
             }
