@@ -102,13 +102,13 @@ def _parameter(parameter: object, field: object) -> str:
 
 
 def other_programs() -> str:
-    """The options of pgbench and sysbench with ours; the example commands are planned by tests/docs."""
+    """The options of other programs with ours; the example commands are planned by tests/docs."""
     from ironbench.cli.other_programs import programs
 
     parts = [
-        "# Options of pgbench and sysbench",
+        "# Options of pgbench, sysbench and HammerDB",
         "",
-        "If `ironbench run` is called with an option from this page, it answers with its own option:",
+        "If `ironbench run` is called with an option of pgbench or sysbench, it answers with its own option:",
         "",
         "```",
         "$ ironbench run tpcb-like -c 8 -j 2 -T 60",

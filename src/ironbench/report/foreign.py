@@ -58,12 +58,12 @@ _COUNTED = {
     "pgbench": "pgbench leaves the time for the first connections out of its throughput.",
 }
 _DERIVED = {
-    "hammerdb": "Derived from TPC-C: not comparable with published TPC results.",
-    "go-tpc": "Derived from TPC-C: not comparable with published TPC results.",
+    "hammerdb": "Derived from TPC-C: not comparable with published TPC-C results.",
+    "go-tpc": "Derived from TPC-C: not comparable with published TPC-C results.",
 }
 _METRICS = {
-    "new_orders_per_min": ("New-Orders per minute (NOPM)", "count"),
-    "transactions_per_min": ("transactions per minute", "count"),
+    "new_orders_per_min": ("", ""),
+    "transactions_per_min": ("", ""),
     "throughput": ("", ""),
     "queries_per_s": ("statements per second", "1/s"),
     "failed_fraction": ("", ""),
