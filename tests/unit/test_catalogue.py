@@ -11,7 +11,7 @@ from ironbench.errors import InputError
 
 def test_every_metric_has_a_known_unit_a_direction_and_a_sentence() -> None:
     for row in metrics().values():
-        assert row.unit in {"s", "bytes", "1/s", "bytes/s", "queries/h × SF", "1"}, row
+        assert row.unit in {"s", "bytes", "1/s", "1/min", "bytes/s", "queries/h × SF", "1"}, row
         assert row.better in {"higher", "lower", "neither"}, row
         assert row.doc.endswith("."), row
         assert row.source, row

@@ -58,7 +58,7 @@ def test_a_script_names_every_command_and_option(shell: str) -> None:
         ("ironbench run --cache = w", ["warm"]),
         ("ironbench run --engine sql", ["sqlite"]),
         ("ironbench run select-only --engine sql", ["sqlite"]),
-        ("ironbench run --engine sqlite tpc", ["tpcb-like", "tpch"]),
+        ("ironbench run --engine sqlite tpc", ["tpcb-like", "tpcc", "tpch"]),
         ("ironbench run --clients ", []),
         ("ironbench run --set a = ", []),
         ("ironbench run script ", ["FILES"]),
