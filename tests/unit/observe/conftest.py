@@ -59,7 +59,7 @@ class FakeSession:
         return self.roles
 
     def __getattr__(self, name: str) -> Any:
-        if name in ("delayed", "relay_counters"):  # only sessions with an added latency have these
+        if name in ("on_socket", "delayed", "relay_counters"):  # only sessions with an added latency have these
             raise AttributeError(name)
         raise AssertionError(f"an observer asked for {name}")
 

@@ -26,7 +26,7 @@ def test_every_metric_and_series_is_in_the_catalogue(engine: str, request: pytes
 def test_every_observer_finds_something_in_the_recording(recorded: Samples, recorded_elsewhere: Samples) -> None:
     recorded = recorded_elsewhere | recorded
     for observer in observe.observers():
-        # Recorded on real devices, before these were observed: see test_emulation.py, test_relay.py and test_ends.py, and below.
+        # Recorded before these were observed: see test_emulation.py, test_relay.py and test_ends.py, and below.
         later = {"emulation", "relay", "pg_statements", "pg_relations", "maria_statements", "maria_relations"}
         if observer.name not in later | {"pg_replication", "slapd_monitor"}:
             assert observer.parse(recorded, WINDOW_S).metrics, observer.name
