@@ -1,6 +1,6 @@
 -- Amounts are whole hundredths, rates (w_tax, d_tax, c_discount) whole ten-thousandths, because SQLite has no exact
 -- decimals. Tables with short rows are stored by their primary keys (https://sqlite.org/withoutrowid.html).
--- bytes: 80000000
+-- bytes: 85000000
 create table item (
     i_id integer primary key,
     i_im_id integer,
