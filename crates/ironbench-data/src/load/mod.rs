@@ -52,6 +52,12 @@ impl Progress {
         if self.is_stopped() { Err(stopped()) } else { Ok(()) }
     }
 
+    /// Subtracts rows and bytes that were sent but rolled back.
+    fn take_back(&self, rows: u64, bytes: u64) {
+        self.rows.fetch_sub(rows, Ordering::Relaxed);
+        self.bytes.fetch_sub(bytes, Ordering::Relaxed);
+    }
+
     fn is_stopped(&self) -> bool {
         self.stop.load(Ordering::Relaxed)
     }

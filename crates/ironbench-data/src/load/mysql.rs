@@ -5,12 +5,16 @@ use std::time::Duration;
 use ironbench_core::wire::mysql::{Connector, Session};
 use ironbench_core::{Error, Result};
 
-use super::{Progress, Queue};
+use super::{Piece, Progress, Queue};
 use crate::plan::Generator;
 use crate::row::CopyText;
 
 /// How long a piece may wait for a lock; a load without progress ends earlier if the server does not answer.
 const LOCK_WAIT_S: u32 = 3600;
+
+/// Attempts at a piece that meets locks: after an interrupted load, the server is still removing its uncommitted rows.
+const ATTEMPTS: u32 = 100;
+const PAUSE: Duration = Duration::from_millis(200);
 
 /// Takes pieces from the queue until it is empty.
 /// Every piece is a separate transaction, with its `note`, because the server keeps uncommitted rows twice.
@@ -32,30 +36,56 @@ pub(super) fn copy(
     // A server without InnoDB refuses this and does not need it.
     let _ = session.query(&format!("SET innodb_lock_wait_timeout = {LOCK_WAIT_S}"));
     while let Some(piece) = queue.take() {
-        session.query("BEGIN")?;
-        let columns = piece.table.columns.join(", ");
-        let sql =
-            format!("LOAD DATA LOCAL INFILE '' INTO TABLE {} CHARACTER SET utf8mb4 ({columns})", piece.table.name);
-        let mut copy = session.copy_in(&sql).map_err(explain)?;
-        let mut made = 0;
-        let mut sink = CopyText::new(|bytes: &[u8], rows| {
-            copy.send(bytes)?;
-            made += rows;
-            progress.add(rows, bytes.len() as u64)
-        });
-        generator.emit(piece.table.name, piece.units.clone(), &mut sink).map_err(explain)?;
-        sink.finish().map_err(explain)?;
-        let taken = copy.finish().map_err(explain)?;
+        let mut attempt = 1;
+        while let Err(error) = copy_piece(&mut session, generator, piece, note, progress) {
+            if !is_conflict(&error) || attempt == ATTEMPTS {
+                return Err(explain(error));
+            }
+            attempt += 1;
+            session.query("ROLLBACK")?;
+            std::thread::sleep(PAUSE);
+        }
+    }
+    Ok(())
+}
+
+/// Copies a piece in a transaction. After an error, the progress does not include it.
+fn copy_piece(
+    session: &mut Session,
+    generator: &Generator,
+    piece: &Piece,
+    note: &str,
+    progress: &Progress,
+) -> Result<()> {
+    session.query("BEGIN")?;
+    let columns = piece.table.columns.join(", ");
+    let sql = format!("LOAD DATA LOCAL INFILE '' INTO TABLE {} CHARACTER SET utf8mb4 ({columns})", piece.table.name);
+    let mut copy = session.copy_in(&sql)?;
+    let (mut made, mut size) = (0, 0);
+    let mut sink = CopyText::new(|bytes: &[u8], rows| {
+        copy.send(bytes)?;
+        made += rows;
+        size += bytes.len() as u64;
+        progress.add(rows, bytes.len() as u64)
+    });
+    generator.emit(piece.table.name, piece.units.clone(), &mut sink)?;
+    sink.finish()?;
+    let ended = copy.finish().and_then(|taken| {
         if taken != made {
             let cause = format!("the server accepted {taken} of {made} rows");
             return Err(Error::failure(format!("table {}", piece.table.name), cause));
         }
         if !note.is_empty() {
-            session.query(&piece.noted(note)).map_err(explain)?;
+            session.query(&piece.noted(note))?;
         }
-        session.query("COMMIT").map_err(explain)?;
-    }
-    Ok(())
+        session.query("COMMIT").map(drop)
+    });
+    ended.inspect_err(|_| progress.take_back(made, size))
+}
+
+/// Whether the server rejected a statement because of another transaction's locks. 1205: lock wait timeout; 1213: deadlock.
+fn is_conflict(error: &Error) -> bool {
+    matches!(error.number, 1205 | 1213)
 }
 
 /// Adds a hint to errors of a full disk. 1114: the table or the disk is full; 1021: the disk is full; 14:
