@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 
 import pytest
 from factories import rarely_mariadb
-from workload_trial import Target, Trial, loaded
+from user import User
+from workload_trial import Served, Target, Trial, loaded
 
+from ironbench.engines.mariadb.session import MariadbSession
 from ironbench.errors import InputError
 from ironbench.workloads.ycsb import records
 from ironbench.workloads.ycsb.operations import CORE
@@ -95,6 +98,24 @@ def test_a_trial_inserts_above_the_records_of_earlier_ones(target: Target) -> No
     loaded(target, "ycsb", own_server=False, **SMALL)  # grown data are used again
 
 
+@pytest.mark.parametrize("protocol", ["simple", pytest.param("extended", marks=pytest.mark.long)])
+@pytest.mark.parametrize("layout", ["columns", "json"])
+def test_texts_are_the_same_in_every_protocol(served: Served, layout: str, protocol: str) -> None:
+    options = {**SMALL, "layout": layout}
+    loaded(served, "ycsb", **options)
+    for mix in "adef":
+        assert Trial(served, "ycsb", mix=mix, protocol=protocol, **options).failed() == set()
+    written = {**options, "read_all_fields": "no", "write_all_fields": "yes"}
+    assert Trial(served, "ycsb", mix="f", protocol=protocol, **written).failed() == set()
+
+
+@pytest.mark.long
+def test_texts_are_the_same_in_every_protocol_of_mariadb(joined: MariadbSession) -> None:
+    loaded(joined, "ycsb", **SMALL)
+    for mix in "adef":
+        assert Trial(joined, "ycsb", mix=mix, protocol="simple", **SMALL).failed() == set()
+
+
 def by_another_tool(target: Target, count: int, columns: str, name: Callable[[int], str] = key) -> None:
     target.query(f"create table usertable (YCSB_KEY varchar(255) primary key, {columns})")
     fields = columns.count(",") + 1
@@ -135,3 +156,54 @@ def test_other_tables_are_refused(target: Target, count: int, columns: str, name
         loaded(target, "ycsb", own_server=False, **SMALL)
     assert "--with records=…" in refused.value.hint
     assert target.query("select count(*) from usertable") == [(str(count),)]
+
+
+@pytest.mark.long
+@pytest.mark.timeout(300)
+def test_workers_insert_different_keys_and_read_their_own(user: User) -> None:
+    words = ("run", "ycsb", "--engine", "postgres", "--with", "mix=d", "--with", "records=5000", "--json")
+    load = ("--clients", "4", "--workers", "2", "--duration", "3s", "--warmup", "0s")
+    told = user(*words, *load)
+    assert told.code in (0, 3), told
+    (record,) = user.records()
+    assert record["metrics"]["workers"] == 2
+    checks = {check["name"]: check for check in record["checks"]}
+    assert all(check["passed"] for check in checks.values()), checks
+    assert int(checks["records = records before + inserts"]["actual"]) > 5000
+
+
+@pytest.mark.long
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("mix", ["a", "d"])
+def test_systems_in_slices_pass_their_checks(user: User, mix: str) -> None:
+    file = user.home / "slices.toml"
+    file.write_text(SLICES.format(mix=mix))
+    told = user("lab", "run", str(file))
+    assert told.code in (0, 3), told
+    found = [json.loads(path.read_text()) for path in user.results.glob("labs/*/trials/*/record.json")]
+    sliced = [record for record in found if record["purpose"] != "observed"]
+    assert len(sliced) == 2
+    for record in sliced:
+        assert record["metrics"]["slices"] == 6
+        assert all(check["passed"] for check in record["checks"]), record["checks"]
+
+
+SLICES = """
+question = "Does work_mem matter?"
+[workload]
+name = "ycsb"
+with = {{ mix = "{mix}", records = 5000 }}
+[load]
+clients = 2
+duration = "1500ms"
+warmup = "0.2s"
+[vary.work_mem]
+small = {{ system.set.work_mem = "4MB" }}
+large = {{ system.set.work_mem = "8MB" }}
+[measure]
+repeats = 1
+quiet = "0s"
+rates = "none"
+method = "slices"
+slice = "250ms"
+"""

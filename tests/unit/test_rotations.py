@@ -377,7 +377,9 @@ def summary(commits: int, run: int) -> dict[str, Any]:
 
 
 def test_checks_of_systems_on_the_same_tables_see_the_work_of_all() -> None:
-    found = combined([summary(10, 4), summary(5, 3)])
+    missed = {"figures": {"ycsb_reads_missed": 2.0}}
+    found = combined([summary(10, 4), summary(5, 3) | missed])
+    assert found["figures"] == missed["figures"]
     assert (found["commits"], found["server_commits_uncertain"], found["clients"], found["elapsed_s"]) == (15, 2, 4, 2)
     assert [(one["name"], one["completed"], one["statements"]) for one in found["scripts"]] == [("one", 7, 3)]
 

@@ -129,6 +129,20 @@ def test_cells_of_one_running_server_take_turns_without_freezing(
     assert "the others are idle on the same server, which is not paused" in " ".join(capsys.readouterr().out.split())
 
 
+def test_systems_on_one_server_that_would_insert_the_same_keys_are_measured_by_trials(lab_file: Path) -> None:
+    def why(mix: str) -> str:
+        work = f'workload.with.mix = "{mix}"'
+        cells = (
+            f'{name} = {{ system.dsn = "{SERVER}/shop?options=-c%20work_mem%3D{size}", {work} }}'
+            for name, size in (("a", "4MB"), ("b", "8MB"))
+        )
+        return given_lab(lab_file, "ycsb", *cells).method.why_trials
+
+    assert why("a") == why("f") == ""
+    assert "would insert the same keys" in why("d")
+    assert "would insert the same keys" in why("e")
+
+
 def test_a_server_whose_machine_is_to_be_watched_is_measured_by_trials(lab_file: Path) -> None:
     cells = (
         f'{name} = {{ system.dsn = "{SERVER}/{name}", system.server = "ssh://bench@db" }}' for name in ("shop", "store")

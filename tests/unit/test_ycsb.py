@@ -48,6 +48,11 @@ def test_the_usual_distribution_is_that_of_the_core_workload() -> None:
     assert WORKLOAD.identified(choice(mix="d", distribution="uniform"), "x").options["distribution"] == "uniform"
 
 
+def test_only_inserts_make_the_data_larger() -> None:
+    stable = {mix for mix in CORE if WORKLOAD.is_stable(choice(mix=mix).options)}
+    assert stable == {"a", "b", "c", "f"} == {mix for mix in CORE if not WORKLOAD.chooses_new_keys({"mix": mix})}
+
+
 def test_only_c_reads_only() -> None:
     assert {mix for mix in CORE if not WORKLOAD.writes(choice(mix=mix).options)} == {"c"}
 

@@ -327,6 +327,11 @@ class Workload(ABC):
         """Returns `stable`, for workloads where it depends on the options."""
         return self.stable
 
+    def chooses_new_keys(self, options: Mapping[str, str]) -> bool:
+        """Whether a trial chooses at its start the keys that it will insert, so that another trial that runs on the
+        same data meanwhile would insert the same ones."""
+        return False
+
     def writes(self, options: Mapping[str, str]) -> bool:
         """Whether the workload may change data; whether a trial wrote is measured (`record.judge.wrote`)."""
         return "bare machine" not in self.needs

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -55,4 +56,8 @@ def combined(summaries: Sequence[Summary]) -> Summary:
         for name in _OF_SCRIPTS:
             known[name] += script.get(name) or 0
     found["scripts"] = list(scripts.values())
+    figures = Counter[str]()
+    for summary in summaries:
+        figures.update(summary.get("figures", {}))
+    found["figures"] = dict(figures)
     return found

@@ -161,6 +161,8 @@ def _against(setup: Setup) -> Iterator[str]:
         yield f"clients of workload {workload.name} wait between transactions, which slices do not preserve"
     if _drives_otherwise(workload, system.engine, choice.options):
         yield f"workload {workload.name} does not consist of short transactions in succession"
+    if system.dsn is not None and workload.chooses_new_keys(choice.options):
+        yield f"two systems on one server would insert the same keys of workload {workload.name}"
     if load.rate is not None or load.rate_share is not None or load.curve is not None:
         yield "the load has a rate or a curve, whose schedule does not pause"
     if load.duration_s is None:

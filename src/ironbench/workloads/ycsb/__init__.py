@@ -60,6 +60,12 @@ class Ycsb(Workload):
     def variables(self, options: Mapping[str, str]) -> dict[str, str]:
         return operations.variables(options)
 
+    def is_stable(self, options: Mapping[str, str]) -> bool:
+        return not _inserts(options)
+
+    def chooses_new_keys(self, options: Mapping[str, str]) -> bool:
+        return _inserts(options)
+
     def writes(self, options: Mapping[str, str]) -> bool:
         return options["mix"] != "c"
 
