@@ -53,6 +53,12 @@ def test_only_inserts_make_the_data_larger() -> None:
     assert stable == {"a", "b", "c", "f"} == {mix for mix in CORE if not WORKLOAD.chooses_new_keys({"mix": mix})}
 
 
+def test_options_without_effect_on_the_core_workload_do_not_describe_it() -> None:
+    told = {mix: set(WORKLOAD.telling(choice(mix=mix).options)) for mix in CORE}
+    assert {mix for mix in CORE if "max_scan" in told[mix]} == {"e"}
+    assert {mix for mix in CORE if "write_all_fields" in told[mix]} == {"a", "b", "f"}
+
+
 def test_only_c_reads_only() -> None:
     assert {mix for mix in CORE if not WORKLOAD.writes(choice(mix=mix).options)} == {"c"}
 

@@ -86,12 +86,12 @@ impl Ycsb {
 
     /// Emits the records with the numbers `units`.
     pub fn emit<S: Sink>(&self, units: std::ops::Range<u64>, sink: &mut S) -> Result<(), S::Error> {
-        let (mut text, mut dice);
+        let mut text = String::new();
         for number in units {
-            text = String::new();
+            let mut dice = Dice::new(0, FIELD, number);
+            text.clear();
             write_key(number, &mut text);
             sink.text(&text);
-            dice = Dice::new(0, FIELD, number);
             match self.layout {
                 Layout::Columns => {
                     for _ in 0..self.fields {

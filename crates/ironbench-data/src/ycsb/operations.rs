@@ -278,7 +278,7 @@ impl Role for Client<'_> {
         self.set(self.slots.key, variables, |client| client.text.push_str(&client.key));
         match kind {
             Kind::Read => self.set_field(variables),
-            Kind::Update => {
+            Kind::Update | Kind::ReadModifyWrite => {
                 self.set_field(variables);
                 self.set_changes(variables);
             }
@@ -286,10 +286,6 @@ impl Role for Client<'_> {
             Kind::Scan => {
                 self.set_field(variables);
                 number(self.slots.rows, 1 + self.random.up_to(self.operations.options.max_scan - 1), variables);
-            }
-            Kind::ReadModifyWrite => {
-                self.set_field(variables);
-                self.set_changes(variables);
             }
         }
         if let Some(found) = self.slots.found {

@@ -13,7 +13,7 @@ from ironbench.model.session import Session
 from ironbench.model.system import Choice, Load, System
 from ironbench.workloads.base import Dataset, Option, ScriptSource, Workload
 from ironbench.workloads.ycsb import checks, operations, records
-from ironbench.workloads.ycsb.operations import CORE, INSERT
+from ironbench.workloads.ycsb.operations import CORE, INSERT, READ_MODIFY_WRITE, SCAN, UPDATE
 
 USUAL = "usual"
 """Value of `distribution` that stands for the distribution of the core workload."""
@@ -53,6 +53,14 @@ class Ycsb(Workload):
             choices=("yes", "no"),
         ),
     )
+
+    def telling(self, options: Mapping[str, str]) -> Mapping[str, str]:
+        unused = {
+            name
+            for name, operations_with in (("max_scan", {SCAN}), ("write_all_fields", {UPDATE, READ_MODIFY_WRITE}))
+            if operations_with.isdisjoint(CORE[options["mix"]].operations)
+        }
+        return {name: value for name, value in options.items() if name not in unused}
 
     def scripts(self, engine: str, choice: Choice) -> list[ScriptSource]:
         return operations.scripts(engine, choice.options)
