@@ -54,9 +54,9 @@ class Served:
 
 
 def main() -> None:
-    with _postgres_served() as served:
+    with postgres_served() as served:
         _with_go_tpc(served)
-    with _mariadb_served() as served:
+    with mariadb_served() as served:
         _with_go_tpc(served)
     with tempfile.TemporaryDirectory(prefix="ironbench-bench-") as folder:
         _files_into_postgres(Path(folder))
@@ -74,12 +74,12 @@ def _with_go_tpc(served: Served) -> None:
     )
     said("  seconds of ours, smallest", min(ours))
     # The databases of the last pair still exist.
-    found = subprocess.run([*_go_tpc(served, "ours"), "check"], capture_output=True, text=True, check=False)
+    found = subprocess.run([*go_tpc(served, "ours"), "check"], capture_output=True, text=True, check=False)
     said("  our data: failed checks of go-tpc tpcc check", _failed(found), at_most(0))
-    with _session(served, "theirs") as session:
+    with opened(served, "theirs") as session:
         violated = [check.name for check in checks.after_load(session, int(WAREHOUSES)) if not check.passed]
         said("  go-tpc's data: violated conditions", len(violated), at_most(0), ", ".join(violated) or "0")
-        reused = _filled(session).reused
+        reused = filled(session).reused
         said("  go-tpc's data: refused by ironbench", int(not reused), at_most(0))
 
 
@@ -90,39 +90,39 @@ def _failed(found: subprocess.CompletedProcess[str]) -> int:
 
 
 def _by_us(served: Served) -> float:
-    _empty(served, "ours")
+    empty(served, "ours")
     begin = time.monotonic()
-    with _session(served, "ours") as session:
-        _filled(session)
+    with opened(served, "ours") as session:
+        filled(session)
         return time.monotonic() - begin
 
 
 def _by_go_tpc(served: Served) -> float:
-    _empty(served, "theirs")
+    empty(served, "theirs")
     begin = time.monotonic()
-    subprocess.run([*_go_tpc(served, "theirs"), "prepare"], check=True, capture_output=True)
+    subprocess.run([*go_tpc(served, "theirs"), "prepare"], check=True, capture_output=True)
     return time.monotonic() - begin
 
 
-def _empty(served: Served, database: str) -> None:
+def empty(served: Served, database: str) -> None:
     served.query(f"drop database if exists {database}")
     served.query(f"create database {database}")
 
 
-def _filled(session: Session) -> Loaded:
+def filled(session: Session) -> Loaded:
     silent = Printer(io.StringIO(), io.StringIO())
     return prepare.fill(session, tables.dataset(session.engine, OPTIONS), WORKERS, silent, own_server=False)
 
 
 @contextmanager
-def _session(served: Served, database: str) -> Iterator[Session]:
+def opened(served: Served, database: str) -> Iterator[Session]:
     system = System(served.engine, "bench", dsn=served.dsn.format(database=database))
     system, secrets = engines.get(served.engine).validated(system, WORKERS)
     with engines.running(system, secrets, WORKERS) as session:
         yield session
 
 
-def _go_tpc(served: Served, database: str) -> list[str]:
+def go_tpc(served: Served, database: str) -> list[str]:
     found = shutil.which("go-tpc")
     if found is None:
         raise RuntimeError("go-tpc is not on the path: go install github.com/pingcap/go-tpc/cmd/go-tpc@v1.0.12")
@@ -130,7 +130,7 @@ def _go_tpc(served: Served, database: str) -> list[str]:
 
 
 @contextmanager
-def _postgres_served() -> Iterator[Served]:
+def postgres_served() -> Iterator[Served]:
     with RawServer("shared_buffers=1GB", "max_wal_size=4GB", "maintenance_work_mem=256MB") as server:
         connection = server.connect()
         flags = ("-d", "postgres", "-H", "127.0.0.1", "-P", str(server.port), "-U", "postgres")
@@ -142,7 +142,7 @@ def _postgres_served() -> Iterator[Served]:
 
 
 @contextmanager
-def _mariadb_served() -> Iterator[Served]:
+def mariadb_served() -> Iterator[Served]:
     with tempfile.TemporaryDirectory(prefix="ironbench-bench-") as folder:
         settings = ["--innodb-buffer-pool-size=1G", "--innodb-log-file-size=1G", "--innodb-flush-log-at-trx-commit=2"]
         server = RawMysql(Path(folder), free_port(), [*settings, "--performance-schema=OFF"])

@@ -5,7 +5,9 @@ from __future__ import annotations
 
 import io
 import json
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +20,7 @@ from ironbench.model.record import Check
 from ironbench.model.session import Session
 from ironbench.model.system import Choice, Load
 from ironbench.printer import Printer
+from ironbench.trial.cluster import parts
 from ironbench.trial.drive.run import Tasks, compiled_plan
 from ironbench.trial.load import prepare
 from ironbench.workloads.tpcc import WORKLOAD, tables
@@ -48,9 +51,17 @@ class Trial:
             WORKLOAD.variables(self._options),
             jobs=WORKLOAD.jobs(session, self._options, load),
         )
-        result = _core.drive(compiled_plan(session.target(), tasks, load, ()))
+        result = self._driven(compiled_plan(session.target(), tasks, load, ()), load)
+        self.histograms = result.histograms
         self.summary: dict[str, Any] = json.loads(result.summary)
         self.completed = {script["name"]: script["completed"] for script in self.summary["scripts"]}
+
+    def _driven(self, plan: bytes, load: Load) -> _core.DriveResult:
+        if not load.workers:
+            return _core.drive(plan)
+        with ThreadPoolExecutor(load.workers) as threads:
+            found = list(threads.map(driven_at(time.time_ns() + 200_000_000), parts.cut(plan, load.workers)))
+        return _core.DriveResult.merged(found)
 
     def checks(self) -> dict[str, Check]:
         found = WORKLOAD.check(self._session, self._options, self._before, self.summary)
@@ -58,6 +69,15 @@ class Trial:
 
     def failed(self) -> dict[str, Check]:
         return {name: check for name, check in self.checks().items() if not check.passed}
+
+
+def driven_at(begin_ns: int) -> Callable[[bytes], bytes]:
+    def drive(part: bytes) -> bytes:
+        progress = _core.Progress()
+        progress.begin_at(begin_ns)
+        return _core.drive(part, progress).to_bytes()
+
+    return drive
 
 
 def load(clients: int = 4, duration_s: float | None = 3.0, **more: Any) -> Load:
@@ -75,6 +95,28 @@ def test_terminals_keep_all_conditions_and_a_violated_one_is_noticed(session: Se
     session.query("rollback")
     trial.summary["scripts"][0]["completed"] += 1
     assert "orders placed = New-Orders committed" in trial.failed()
+
+
+def test_deferred_deliveries_are_carried_out_by_other_clients(session: Session) -> None:
+    trial = Trial(session, load(), delivery="deferred")
+    assert not trial.summary["failed"], trial.summary["error_messages"]
+    assert (trial.summary["clients"], trial.summary["waiting_clients"]) == (4, 1)
+    requested, carried_out = trial.completed["delivery-request"], trial.completed["delivery"]
+    left = trial.summary["figures"]["deliveries_left"]
+    # One may be in progress at the end.
+    assert requested > 0 and requested - 1 <= carried_out + left <= requested, trial.completed
+    assert trial.histograms["delivery_lag"].count >= carried_out - 1
+    assert trial.failed() == {}
+
+
+@pytest.mark.long
+def test_parts_of_a_trial_keep_the_conditions_together(session: Session) -> None:
+    if session.engine == "sqlite":
+        pytest.skip("it works in the process that calls it")
+    trial = Trial(session, load(clients=5, workers=2), delivery="deferred")
+    assert not trial.summary["failed"], trial.summary["error_messages"]
+    assert (trial.summary["clients"], trial.summary["waiting_clients"]) == (5, 2)
+    assert all(trial.completed.values()) and trial.failed() == {}
 
 
 def test_an_unknown_item_rolls_its_order_back(session: Session) -> None:

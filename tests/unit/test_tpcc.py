@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from ironbench import _core
@@ -12,6 +14,7 @@ from ironbench.model.system import Choice, Load, System
 from ironbench.workloads.tpcc import WORKLOAD, figures, transactions
 
 ENGINES = ("postgres", "mariadb", "sqlite")
+SHARES = {"new-order": 10 / 23, "payment": 10 / 23, "order-status": 1 / 23, "delivery": 1 / 23, "stock-level": 1 / 23}
 NAMES = ("new-order", "payment", "order-status", "delivery", "stock-level")
 
 
@@ -74,7 +77,7 @@ DECKS = 1000
 
 def driven(slow: str = "", **changes: int) -> Driven:
     """A minute of whole decks."""
-    counts = {name: round(share * 23 * DECKS) for name, share in figures.SHARES.items()} | changes
+    counts = {name: round(share * 23 * DECKS) for name, share in SHARES.items()} | changes
     scripts = [
         {"name": name, "transactions": count, "rolled_back": count // 100 if name == "new-order" else 0}
         for name, count in counts.items()
@@ -111,6 +114,43 @@ def test_a_missing_share_is_noticed_and_chance_is_not() -> None:
     (warning,) = figures.assessed(driven(delivery=round(0.03 * whole)))[1]
     assert warning.code == "mix-missed" and warning.code in SUSPICIOUS
     assert warning.values["script"] == "delivery" and warning.values["specified"] == 0.04
+
+
+def test_a_deferred_delivery_has_two_limits_and_its_requests_are_its_share() -> None:
+    assert figures.assessed(driven(slow="delivery", **{"delivery-request": DECKS, "delivery": 10}))[1] == ()
+    (warning,) = figures.assessed(driven(slow="delivery-request", **{"delivery-request": DECKS}))[1]
+    assert warning.code == "response-limit-missed" and warning.values["limit_s"] == 5.0
+    few = figures.assessed(driven(**{"delivery-request": DECKS // 2}))[1]
+    assert [warning.values["script"] for warning in few] == ["delivery"]
+    histogram = _core.Histogram()
+    histogram.record(500_000_000)
+    trial = driven(**{"delivery-request": DECKS})
+    trial.summary["figures"] = {"skipped_districts": 7.0, "deliveries_left": 2.0, "delivery_queue_max": 9.0}
+    values = figures.assessed(replace(trial, histograms={**trial.histograms, "delivery_lag": histogram}))[0]
+    assert (values["skipped_districts"], values["deliveries_left"]) == (7.0, 2.0)
+    assert values["delivery_lag_p99_s"] == pytest.approx(0.5, rel=0.01)
+
+
+def test_deferred_deliveries_have_clients_of_their_own() -> None:
+    def connections(**options: str) -> list[int]:
+        return [WORKLOAD.connections(clients, choice(**options).options) for clients in (1, 10, 11)]
+
+    assert connections() == [1, 10, 11] and connections(delivery="deferred") == [2, 11, 13]
+    deferred = choice(delivery="deferred")
+    assert [script.name for script in WORKLOAD.scripts("postgres", deferred)] == [*NAMES, "delivery-request"]
+    for engine in ENGINES:
+        assert WORKLOAD.cautions(engine, deferred, "prepared") == []
+
+
+@pytest.mark.parametrize("engine", ["postgres", "mariadb"])
+def test_each_transaction_is_one_call_of_a_procedure(engine: str) -> None:
+    in_server = choice(procedures="true")
+    assert WORKLOAD.cautions(engine, in_server, "prepared") == []
+    created = "\n".join(transactions.procedures(engine))
+    for script in WORKLOAD.scripts(engine, in_server):
+        name = f"tpcc_{script.name.replace('-', '_')}("
+        assert script.text.count("tpcc_") == script.text.count(name) == 1 and f"{name}" in created
+    assert "has no stored procedures" in refused(Load(1), "sqlite", procedures="true").cause
 
 
 def test_efficiency_is_measured_only_with_pacing() -> None:

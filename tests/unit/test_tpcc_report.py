@@ -15,12 +15,13 @@ from ironbench.report.sections import tpcc
 from ironbench.study.study import Study, studies
 from ironbench.workloads.tpcc import figures
 
+SHARES = {"new-order": 10 / 23, "payment": 10 / 23, "order-status": 1 / 23, "delivery": 1 / 23, "stock-level": 1 / 23}
 CHOICE = Choice("tpcc", workloads.get("tpcc").validated({}))
 
 
 def trial(slow: str = "", unknown: str = "", **metrics: float) -> Record:
-    rates = {f"throughput{{script={name}}}": share * 100.0 for name, share in figures.SHARES.items()}
-    known = [name for name in figures.SHARES if name != unknown]
+    rates = {f"throughput{{script={name}}}": share * 100.0 for name, share in SHARES.items()}
+    known = [name for name in SHARES if name != unknown]
     slowest = {f"response_time_p90_s{{script={name}}}": 21.0 if name == slow else 0.01 for name in known}
     scores = {figures.NOPM: 2580.0, figures.TPM: 6000.0, figures.ROLLED_BACK: 0.01, "retries": 3.0}
     return record(throughput=100.0, metrics=rates | slowest | scores | metrics, choice=CHOICE)
@@ -45,7 +46,7 @@ def test_facts_and_mix_are_tables() -> None:
     facts, mix = tables(trial())
     assert facts["New-Orders per minute (NOPM)"] == ("2,580/min",)
     assert "efficiency (of 12.86 NOPM per warehouse)" not in facts
-    assert list(mix) == list(figures.SHARES)
+    assert list(mix) == list(SHARES)
     assert mix["payment"] == ("2,609/min", "43%", "43%", "10.0\u202fms", "5.00\u202fs", "pass")
     facts, _ = tables(trial(**{figures.EFFICIENCY: 0.95}))
     assert facts["efficiency (of 12.86 NOPM per warehouse)"] == ("95%",)
@@ -55,6 +56,13 @@ def test_a_row_says_what_is_too_slow_or_not_known() -> None:
     mix = tables(trial(slow="stock-level", unknown="delivery"))[1]
     assert mix["stock-level"][-1] == "over the limit" and mix["delivery"][-1] == "not known"
     assert mix["new-order"][-1] == "pass"
+
+
+def test_deferred_deliveries_have_a_row_for_their_requests() -> None:
+    metrics = {"throughput{script=delivery-request}": 100 / 23, "response_time_p90_s{script=delivery-request}": 0.001}
+    mix = tables(trial(slow="delivery", **metrics))[1]
+    assert mix["delivery"] == ("261/min", "", "", "21.0\u202fs", "80.0\u202fs", "pass")
+    assert mix["delivery-request"][1:3] == ("4.3%", "4%") and mix["delivery-request"][-2:] == ("5.00\u202fs", "pass")
 
 
 def test_other_workloads_have_no_such_section() -> None:

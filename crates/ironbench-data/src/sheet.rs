@@ -108,6 +108,15 @@ impl Sheet<'_> {
         matches!(self.variables.value(slot), Ok(value) if value.is_true())
     }
 
+    /// Reads an integer as the script left it; None if no script mentions it or it is no integer.
+    pub fn number_left(&self, name: impl Name) -> Option<i64> {
+        match self.variables.held(self.slots.0[name.place()]?)? {
+            Given::Value(Value::Integer(value)) => Some(value),
+            Given::Value(_) => None,
+            Given::Text(text) => std::str::from_utf8(text).ok()?.parse().ok(),
+        }
+    }
+
     /// Reads a text as the script left it.
     pub fn left(&self, name: impl Name) -> &str {
         let held = self.slots.0[name.place()].and_then(|slot| self.variables.held(slot));

@@ -289,7 +289,7 @@ pub fn jobs_of(plan: &Plan) -> ironbench_core::Result<Option<Box<dyn Jobs>>> {
     let jobs: Box<dyn Jobs> = match Chooser::deserialize(jobs).map_err(unreadable)? {
         Chooser::Brokerage(options) => Box::new(Roles::new(*options, plan.clients, plan.its_part(), plan.seed)?),
         Chooser::Inputs(options) => Box::new(Inputs::new(options, plan.its_part(), plan.seed)?),
-        Chooser::Tpcc(options) => Box::new(Terminals::new(options, plan.its_part(), plan.seed)?),
+        Chooser::Tpcc(options) => Box::new(Terminals::new(options, plan.clients, plan.its_part(), plan.seed)?),
         Chooser::Ycsb(options) => Box::new(ycsb::Operations::new(options, plan.its_part(), plan.seed)?),
     };
     Ok(Some(jobs))

@@ -14,7 +14,19 @@ from ironbench.report.page import Section
 from ironbench.study.study import CellResults, Study, SubjectResults
 from ironbench.study.summarise import Summary
 from ironbench.workloads.response_limits import P90
-from ironbench.workloads.tpcc.figures import EFFICIENCY, LEAST_SHARES, LIMITS_S, NOPM, ROLLED_BACK, SHARES, TPM
+from ironbench.workloads.tpcc.figures import (
+    EFFICIENCY,
+    LAG,
+    LEAST_SHARES,
+    LEFT,
+    NOPM,
+    ROLLED_BACK,
+    SKIPPED,
+    TPM,
+    limits_s,
+    of_terminals,
+)
+from ironbench.workloads.tpcc.transactions import DELIVERY, ISOLATION, REQUEST
 
 PLACE = 111
 _LEAD = (
@@ -26,6 +38,9 @@ _FACTS = {
     "transactions per minute": TPM,
     "efficiency (of 12.86 NOPM per warehouse)": EFFICIENCY,
     "rolled-back New-Orders": ROLLED_BACK,
+    "districts without an undelivered order": SKIPPED,
+    "wait of queued deliveries, 99th percentile": f"{LAG}_p99_s",
+    "queued deliveries at the end": LEFT,
     "retries per trial": "retries",
     "failed transactions per trial": "failed",
 }
@@ -65,20 +80,27 @@ def _of_cell(cell: CellResults) -> _System | None:
 
 
 def _mix(metrics: Mapping[str, Summary]) -> Table:
-    rates = {name: metrics[tag].centre for name in SHARES if (tag := f"throughput{{script={name}}}") in metrics}
-    whole = sum(rates.values())
+    rates = {
+        name: metrics[tag].centre
+        for name in (*ISOLATION, REQUEST)
+        if (tag := f"throughput{{script={name}}}") in metrics
+    }
+    terminals, limits = of_terminals(rates), limits_s(rates)
+    whole = sum(terminals.values())
     rows: list[Row] = []
     for name, rate in rates.items():
         slowest = metrics.get(f"{P90}{{script={name}}}")
+        # The share of deferred deliveries is that of their requests.
+        type_ = DELIVERY if name == REQUEST else "" if name == DELIVERY and REQUEST in rates else name
         rows.append(
             (
                 name,
                 TableCell(60.0 * rate, "1/min"),
-                TableCell(rate / whole if whole else 0.0, "share"),
-                TableCell(LEAST_SHARES[name], "share") if name in LEAST_SHARES else "",
+                TableCell(rate / whole, "share") if type_ and whole else "",
+                TableCell(LEAST_SHARES[type_], "share") if type_ in LEAST_SHARES else "",
                 centre(slowest, "s"),
-                TableCell(LIMITS_S[name], "s"),
-                _result(slowest, LIMITS_S[name]),
+                TableCell(limits[name], "s"),
+                _result(slowest, limits[name]),
             )
         )
     return Table(("transaction", "per minute", "share", "at least", "p90", "limit", "result"), tuple(rows))

@@ -12,12 +12,17 @@ from ironbench.model.note import Note
 from ironbench.model.record import Check
 from ironbench.model.session import Session
 from ironbench.model.system import Choice, Load, System
-from ironbench.workloads import response_limits
+from ironbench.workloads import response_limits, sql_files
 from ironbench.workloads.base import Dataset, Option, ScriptSource, Workload
 from ironbench.workloads.tpcc import checks, figures, tables, transactions
 
 TERMINALS = 10
 """Terminals of a warehouse with the standard's pacing."""
+
+
+def delivery_clients(clients: int) -> int:
+    """Number of clients that carry out deferred deliveries. One in 23 transactions is a Delivery."""
+    return -(-clients // 10)
 
 
 class Tpcc(Workload):
@@ -45,6 +50,13 @@ class Tpcc(Workload):
             choices=("true", "false"),
         ),
         Option(
+            "delivery",
+            "inline",
+            "inline: a terminal waits until its Delivery is committed; deferred: it only queues the Delivery, as in "
+            "the standard, and additional clients carry it out, one for every ten clients",
+            choices=("inline", "deferred"),
+        ),
+        Option(
             "pacing",
             "none",
             "none: clients do not pause; standard: the keying and think times of the standard, which needs ten clients "
@@ -61,7 +73,13 @@ class Tpcc(Workload):
 
     def scripts(self, engine: str, choice: Choice) -> list[ScriptSource]:
         in_server = choice.options["procedures"] == "true"
-        return [transactions.script(name, engine, in_server) for name in transactions.ISOLATION]
+        scripts = [transactions.script(name, engine, in_server) for name in transactions.ISOLATION]
+        if choice.options["delivery"] == "deferred":
+            scripts.append(sql_files.script(transactions.FOLDER, transactions.REQUEST, engine))
+        return scripts
+
+    def connections(self, clients: int, options: Mapping[str, str]) -> int:
+        return clients + (delivery_clients(clients) if options.get("delivery") == "deferred" else 0)
 
     def rests(self, options: Mapping[str, str]) -> bool:
         return options.get("pacing") == "standard"
@@ -75,6 +93,7 @@ class Tpcc(Workload):
             "data": tables.dataset(session.engine, options).generator,
             "home": options["affinity"] == "home",
             "paced": options["pacing"] == "standard",
+            "delivery_clients": delivery_clients(load.clients) if options["delivery"] == "deferred" else 0,
             "hundredths": engines.get(session.engine).can("whole numbers"),
         }
 

@@ -21,8 +21,11 @@ select no_o_id as o8 from new_order where no_w_id = :w_id and no_d_id = 8 order 
 select no_o_id as o9 from new_order where no_w_id = :w_id and no_d_id = 9 order by no_o_id limit 1 for update \aset
 \set o10 0
 select no_o_id as o10 from new_order where no_w_id = :w_id and no_d_id = 10 order by no_o_id limit 1 for update \aset
-\set delivered least(1, :o1 + :o2 + :o3 + :o4 + :o5 + :o6 + :o7 + :o8 + :o9 + :o10)
-\if :delivered
+\set delivered case when :o1 > 0 then 1 else 0 end + case when :o2 > 0 then 1 else 0 end + case when :o3 > 0 then 1 else 0 end + \
+    case when :o4 > 0 then 1 else 0 end + case when :o5 > 0 then 1 else 0 end + case when :o6 > 0 then 1 else 0 end + \
+    case when :o7 > 0 then 1 else 0 end + case when :o8 > 0 then 1 else 0 end + case when :o9 > 0 then 1 else 0 end + \
+    case when :o10 > 0 then 1 else 0 end
+\if :delivered > 0
 delete from new_order where no_w_id = :w_id and (no_d_id, no_o_id) in (
     (1, :o1), (2, :o2), (3, :o3), (4, :o4), (5, :o5),
     (6, :o6), (7, :o7), (8, :o8), (9, :o9), (10, :o10)

@@ -4,31 +4,42 @@ specification."""
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from typing import Any
 
 from ironbench.model.driven import Driven, scheduled
 from ironbench.model.note import Note, note
 from ironbench.workloads import response_limits
-from ironbench.workloads.tpcc.transactions import NEW_ORDER
+from ironbench.workloads.tpcc.transactions import DELIVERY, NEW_ORDER, REQUEST
 
 NOPM = "new_orders_per_min"
 TPM = "transactions_per_min"
 ROLLED_BACK = "rolled_back_share"
 EFFICIENCY = "pacing_efficiency_share"
-LEAST_SHARES = {"payment": 0.43, "order-status": 0.04, "delivery": 0.04, "stock-level": 0.04}
+SKIPPED, LEFT, LAG = "skipped_districts", "deliveries_left", "delivery_lag"
+LEAST_SHARES = {"payment": 0.43, "order-status": 0.04, DELIVERY: 0.04, "stock-level": 0.04}
 """Transaction → smallest share of all transactions. New-Orders are the rest."""
-DECK = 23
-SHARES = {NEW_ORDER: 10 / DECK, "payment": 10 / DECK, "order-status": 1 / DECK, "delivery": 1 / DECK}
-SHARES["stock-level"] = 1 / DECK
-"""Transaction → share in the deck of cards."""
-LIMITS_S = {NEW_ORDER: 5.0, "payment": 5.0, "order-status": 5.0, "delivery": 5.0, "stock-level": 20.0}
+_LIMITS_S = {NEW_ORDER: 5.0, "payment": 5.0, "order-status": 5.0, DELIVERY: 5.0, "stock-level": 20.0}
 """Transaction → limit for the 90th percentile of its response time."""
+_DEFERRED_S = {REQUEST: 5.0, DELIVERY: 80.0}
+"""The limits of a deferred Delivery: until it is queued, and from then until it is committed."""
 MOST_PER_WAREHOUSE = 12.86
 """New-Orders per minute and warehouse that are possible with the standard's keying and think times."""
 CHANCE = 3.0
 """How many standard deviations a count may be too low by chance."""
 MIX_MISSED = "mix-missed"
+
+
+def limits_s(scripts: Container[str]) -> dict[str, float]:
+    """Returns transaction → limit for the 90th percentile of its response time. `scripts`: names of the trial's
+    scripts, which show whether deliveries are deferred."""
+    return _LIMITS_S | _DEFERRED_S if REQUEST in scripts else _LIMITS_S
+
+
+def of_terminals(counts: Mapping[str, float]) -> dict[str, float]:
+    """Returns the counts, or rates, of the terminals' transactions: a deferred Delivery counts when it is queued."""
+    counted = {name: count for name, count in counts.items() if name in _LIMITS_S}
+    return counted | ({DELIVERY: counts[REQUEST]} if REQUEST in counts else {})
 
 
 def least(name: str, transactions: float) -> float:
@@ -52,12 +63,16 @@ def assessed(driven: Driven) -> tuple[Mapping[str, float], tuple[Note, ...]]:
     scripts = {script["name"]: script for script in summary["scripts"]}
     if NEW_ORDER in scripts and (orders := int(scripts[NEW_ORDER]["transactions"])):
         values[ROLLED_BACK] = int(scripts[NEW_ORDER]["rolled_back"]) / orders
-    counts = {name: int(script["transactions"]) for name, script in scripts.items()}
-    return values, (*_mix(counts), *response_limits.slow(driven, LIMITS_S))
+    values |= {name: float(count) for name, count in summary.get("figures", {}).items() if name in (SKIPPED, LEFT)}
+    lag = driven.histograms.get(LAG)
+    if lag is not None and lag.count:
+        values[f"{LAG}_p99_s"] = lag.quantiles([0.99])[0]
+    counts = of_terminals({name: int(script["transactions"]) for name, script in scripts.items()})
+    return values, (*_mix(counts), *response_limits.slow(driven, limits_s(scripts)))
 
 
-def _mix(counts: Mapping[str, int]) -> list[Note]:
-    whole = sum(counts.get(name, 0) for name in SHARES)
+def _mix(counts: Mapping[str, float]) -> list[Note]:
+    whole = sum(counts.values())
     return [
         note(MIX_MISSED, script=name, share=counts.get(name, 0) / whole, specified=share, transactions=whole)
         for name, share in LEAST_SHARES.items()

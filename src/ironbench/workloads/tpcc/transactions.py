@@ -9,12 +9,14 @@ from ironbench.workloads import sql_files
 from ironbench.workloads.base import ScriptSource
 
 FOLDER = Path(__file__).parent
-NEW_ORDER = "new-order"
+NEW_ORDER, DELIVERY = "new-order", "delivery"
+REQUEST = "delivery-request"
+"""Script of a terminal that queues a Delivery."""
 ISOLATION = {
     NEW_ORDER: "read committed",
     "payment": "read committed",
     "order-status": "repeatable read",
-    "delivery": "repeatable read",
+    DELIVERY: "repeatable read",
     "stock-level": "read committed",
 }
 """Transaction → isolation level, the most frequent transactions first.
@@ -26,8 +28,8 @@ that they are serializable at read committed. Order-Status and Delivery need a s
 CALLED = "_called"
 """Suffix of the scripts that call a procedure."""
 VARIABLES = (
-    *("amount", "by_name", "c_d_id", "c_id", "c_last", "c_w_id", "carrier", "d_id", "different", "items", "lines"),
-    *("local", "order_lines", "quantities", "suppliers", "threshold", "w_id"),
+    *("amount", "by_name", "c_d_id", "c_id", "c_last", "c_w_id", "carrier", "d_id", "delivered", "different", "items"),
+    *("lines", "local", "order_lines", "quantities", "suppliers", "threshold", "w_id"),
     *(f"{of}{line}" for line in range(1, 16) for of in "isq"),
 )
 """Script variables that the core sets before each transaction."""

@@ -1,6 +1,7 @@
 //! The terminals of a trial: each draws its transactions from its own deck of cards, with their inputs.
 //!
 //! With the standard's pacing, a terminal keys before each transaction and thinks after it.
+//! With deferred deliveries, a terminal only queues a Delivery, and additional clients carry it out.
 
 mod deck;
 mod inputs;
@@ -8,9 +9,11 @@ mod names;
 #[cfg(test)]
 mod tests;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Mutex, MutexGuard};
 
-use ironbench_core::drive::jobs::{Jobs, Next, Role};
+use ironbench_core::drive::jobs::{Jobs, LAGGING_LINE, Next, Role};
 use ironbench_core::drive::plan::Part;
 use ironbench_core::measure::clock;
 use ironbench_core::{Error, Result};
@@ -22,7 +25,7 @@ use crate::deck::Deck;
 use crate::dice::Dice;
 use crate::row::Phrase;
 use crate::sheet::{Name, Sheet, Slots};
-use crate::tpcc::Tpcc;
+use crate::tpcc::{DISTRICTS, Tpcc};
 use deck::Kind;
 use inputs::{Constants, Home, Inputs};
 use names::Input;
@@ -36,6 +39,9 @@ const LONGEST_THINK: f64 = 10.0;
 /// Time that terminals have worked before the trial, so that they do not all start at once.
 /// A cycle takes 21 s on average.
 const WORKED_S: f64 = 100.0;
+
+/// How often a client checks whether a terminal of another thread has queued a Delivery.
+const LOOK_NS: u64 = 5_000_000;
 
 /// Separates random numbers that are drawn for the same terminal.
 #[derive(Clone, Copy)]
@@ -57,9 +63,27 @@ pub struct Options {
     /// Whether terminals wait for the standard's keying and think times.
     #[serde(default)]
     pub paced: bool,
+    /// Number of clients of all parts together that carry out deferred deliveries.
+    /// 0 means that terminals carry out their own.
+    #[serde(default)]
+    pub delivery_clients: usize,
     /// Whether prices are stored as integer cents.
     #[serde(default)]
     pub hundredths: bool,
+}
+
+/// A Delivery that a terminal has queued.
+struct Queued {
+    warehouse: u64,
+    carrier: i64,
+    since: u64,
+}
+
+/// Queued deliveries of this part, and how many there were at most.
+#[derive(Default)]
+struct Queue {
+    waiting: VecDeque<Queued>,
+    longest: usize,
 }
 
 /// The terminals of one trial.
@@ -67,21 +91,34 @@ pub struct Terminals {
     tpcc: Tpcc,
     options: Options,
     constants: Constants,
+    clients: usize,
     part: Part,
     seed: u64,
+    queue: Mutex<Queue>,
+    /// Districts without an undelivered order, over all deliveries.
+    skipped: AtomicU64,
 }
 
 impl Terminals {
-    /// Creates the terminals of this part.
+    /// Creates the terminals of `clients` clients, those of this part.
     ///
     /// # Errors
     /// Input: the options are invalid.
-    pub fn new(options: Options, part: Part, seed: u64) -> Result<Self> {
+    pub fn new(options: Options, clients: usize, part: Part, seed: u64) -> Result<Self> {
         let Generator::Tpcc(tpcc) = options.data.clone() else {
             return Err(Error::input("data of the terminals", "are not data of tpcc"));
         };
         let constants = Constants::drawn(&mut Dice::new(seed, Purpose::Constants as u64, 0), tpcc.c_load);
-        Ok(Self { tpcc, options, constants, part, seed })
+        let (queue, skipped) = Default::default();
+        Ok(Self { tpcc, options, constants, clients, part, seed, queue, skipped })
+    }
+
+    fn queue(&self) -> MutexGuard<'_, Queue> {
+        self.queue.lock().expect("no thread panics while it holds the queue")
+    }
+
+    fn defers(&self) -> bool {
+        self.options.delivery_clients > 0
     }
 
     fn home(&self, terminal: u64) -> Home {
@@ -93,10 +130,16 @@ impl Terminals {
     }
 }
 
+/// Name of the script of a terminal that queues a Delivery.
+const REQUEST: &str = "delivery-request";
+
+fn script(program: &Program, name: &str) -> Option<usize> {
+    program.scripts.iter().position(|script| script.name == name && script.weight > 0)
+}
+
 /// Returns the index of each type's script.
 fn scripts(program: &Program) -> [Option<usize>; Kind::ALL.len()] {
-    let known = |kind: Kind| program.scripts.iter().position(|script| script.name == kind.name() && script.weight > 0);
-    Kind::ALL.map(known)
+    Kind::ALL.map(|kind| script(program, kind.name()))
 }
 
 impl Jobs for Terminals {
@@ -108,8 +151,11 @@ impl Jobs for Terminals {
         VARIABLES
     }
 
+    /// An even share of the clients of all parts.
+    /// At least one, because other parts do not know this part's deliveries.
     fn waiting_clients(&self) -> usize {
-        0
+        let (all, Part { number, of, .. }) = (self.options.delivery_clients, self.part);
+        if all == 0 { 0 } else { (all * (number + 1) / of - all * number / of).max(1) }
     }
 
     fn paces(&self) -> bool {
@@ -120,23 +166,36 @@ impl Jobs for Terminals {
         if scripts(program).iter().all(Option::is_none) {
             return Err(Error::input("scripts", "no script is a transaction of TPC-C"));
         }
+        if self.defers() && (script(program, REQUEST).is_none() || script(program, Kind::Delivery.name()).is_none()) {
+            return Err(Error::input("scripts", format!("deferred deliveries need {REQUEST} and delivery")));
+        }
         Ok(())
     }
 
     fn role<'a>(&'a self, program: &Program, client: usize) -> Box<dyn Role + 'a> {
-        Box::new(Terminal::new(self, program, self.part.first_client + client))
+        if client < self.clients {
+            Box::new(Terminal::new(self, program, self.part.first_client + client))
+        } else {
+            Box::new(Deliverer::new(self, program))
+        }
     }
 
     fn figures(&self) -> BTreeMap<String, f64> {
-        BTreeMap::new()
+        let mut figures = BTreeMap::from([("skipped_districts".to_owned(), self.skipped.load(Relaxed) as f64)]);
+        if self.defers() {
+            let queue = self.queue();
+            figures.insert("delivery_queue_max".to_owned(), queue.longest as f64);
+            figures.insert("deliveries_left".to_owned(), queue.waiting.len() as f64);
+        }
+        figures
     }
 }
 
 /// One terminal.
-struct Terminal {
+struct Terminal<'a> {
+    terminals: &'a Terminals,
     scripts: [Option<usize>; Kind::ALL.len()],
     slots: Slots,
-    hundredths: bool,
     deck: Deck<Kind>,
     inputs: Inputs,
     phrase: Phrase,
@@ -148,20 +207,25 @@ struct Terminal {
     last: Option<Kind>,
     /// Whether the current transaction is to be rolled back.
     rolled_back: bool,
+    /// The Delivery that the current transaction queues.
+    queues: Option<Queued>,
 }
 
-impl Terminal {
-    fn new(terminals: &Terminals, program: &Program, terminal: usize) -> Self {
-        let Terminals { tpcc, options, constants, seed, .. } = terminals;
+impl<'a> Terminal<'a> {
+    fn new(terminals: &'a Terminals, program: &Program, terminal: usize) -> Self {
+        let Terminals { tpcc, constants, seed, .. } = terminals;
         let place = terminal as u64;
         let dice = |purpose: Purpose| Dice::new(*seed, purpose as u64, place);
-        let scripts = scripts(program);
+        let mut scripts = scripts(program);
+        if terminals.defers() {
+            scripts[Kind::Delivery as usize] = script(program, REQUEST);
+        }
         // If some transactions are missing, the others keep their proportions.
         let kinds = Kind::ALL.into_iter().filter(|kind| scripts[*kind as usize].is_some());
         Self {
+            terminals,
             scripts,
             slots: Slots::of::<Input>(program),
-            hundredths: options.hundredths,
             deck: Deck::new(kinds.map(|kind| (kind, kind.cards())), dice(Purpose::Deck)),
             inputs: Inputs::new(tpcc.warehouses, *constants, terminals.home(place), dice(Purpose::Inputs)),
             phrase: Phrase::default(),
@@ -169,6 +233,7 @@ impl Terminal {
             drawn: None,
             last: None,
             rolled_back: false,
+            queues: None,
         }
     }
 
@@ -184,7 +249,7 @@ impl Terminal {
     }
 }
 
-impl Role for Terminal {
+impl Role for Terminal<'_> {
     fn line(&self) -> Option<usize> {
         None
     }
@@ -204,8 +269,8 @@ impl Role for Terminal {
 
     fn next(&mut self, now: u64, variables: &mut Variables) -> Next {
         let kind = self.drawn.take().unwrap_or_else(|| self.deck.draw());
-        let Self { slots, inputs, phrase, hundredths, .. } = self;
-        let sheet = &mut Sheet { slots, variables, phrase, hundredths: *hundredths };
+        let Self { terminals, slots, inputs, phrase, .. } = self;
+        let sheet = &mut Sheet { slots, variables, phrase, hundredths: terminals.options.hundredths };
         self.rolled_back = false;
         match kind {
             Kind::NewOrder => self.rolled_back = inputs.new_order(sheet),
@@ -213,8 +278,11 @@ impl Role for Terminal {
             Kind::OrderStatus => inputs.order_status(sheet),
             Kind::Delivery => {
                 let (warehouse, carrier) = inputs.delivery();
-                sheet.number(Input::WId, warehouse as i64);
-                sheet.number(Input::Carrier, carrier);
+                if terminals.defers() {
+                    self.queues = Some(Queued { warehouse, carrier, since: now });
+                } else {
+                    deliver(sheet, warehouse, carrier);
+                }
             }
             Kind::StockLevel => inputs.stock_level(sheet),
         }
@@ -223,7 +291,65 @@ impl Role for Terminal {
         Next::Job { script, due: now }
     }
 
-    fn ended(&mut self, _: &mut Variables, _: bool) -> bool {
+    fn ended(&mut self, variables: &mut Variables, well: bool) -> bool {
+        if let Some(queued) = self.queues.take() {
+            let mut queue = self.terminals.queue();
+            queue.waiting.push_back(queued);
+            queue.longest = queue.longest.max(queue.waiting.len());
+        } else if self.last == Some(Kind::Delivery) && well {
+            let Self { terminals, slots, phrase, .. } = self;
+            count_skipped(terminals, &Sheet { slots, variables, phrase, hundredths: false });
+        }
         self.rolled_back
+    }
+}
+
+/// A client that carries out deferred deliveries.
+struct Deliverer<'a> {
+    terminals: &'a Terminals,
+    script: usize,
+    slots: Slots,
+    phrase: Phrase,
+}
+
+impl<'a> Deliverer<'a> {
+    fn new(terminals: &'a Terminals, program: &Program) -> Self {
+        let script = script(program, Kind::Delivery.name()).expect("the scripts were checked");
+        Self { terminals, script, slots: Slots::of::<Input>(program), phrase: Phrase::default() }
+    }
+}
+
+impl Role for Deliverer<'_> {
+    fn line(&self) -> Option<usize> {
+        Some(LAGGING_LINE)
+    }
+
+    fn next(&mut self, now: u64, variables: &mut Variables) -> Next {
+        let queued = self.terminals.queue().waiting.pop_front();
+        let Some(Queued { warehouse, carrier, since }) = queued else { return Next::NotBefore(now + LOOK_NS) };
+        let Self { slots, phrase, .. } = self;
+        deliver(&mut Sheet { slots, variables, phrase, hundredths: false }, warehouse, carrier);
+        Next::Job { script: self.script, due: since }
+    }
+
+    fn ended(&mut self, variables: &mut Variables, well: bool) -> bool {
+        if well {
+            let Self { terminals, slots, phrase, .. } = self;
+            count_skipped(terminals, &Sheet { slots, variables, phrase, hundredths: false });
+        }
+        false
+    }
+}
+
+fn deliver(sheet: &mut Sheet, warehouse: u64, carrier: i64) {
+    sheet.number(Input::WId, warehouse as i64);
+    sheet.number(Input::Carrier, carrier);
+    sheet.number(Input::Delivered, 0);
+}
+
+/// Counts the districts in which a Delivery found no order.
+fn count_skipped(terminals: &Terminals, sheet: &Sheet) {
+    if let Some(delivered) = sheet.number_left(Input::Delivered) {
+        terminals.skipped.fetch_add(DISTRICTS.saturating_sub(delivered as u64), Relaxed);
     }
 }

@@ -12,6 +12,7 @@ names! {
     CId "c_id"
     CLast "c_last"
     CWId "c_w_id"
+    Delivered "delivered"
     Different "different"
     DId "d_id"
     Items "items"

@@ -16,7 +16,7 @@ fn terminals(warehouses: u64, clients: usize, seed: u64, more: &str) -> Terminal
     let options = format!(
         r#"{{"data": {{"rows": "tpcc", "warehouses": {warehouses}, "c_load": {C_LOAD}, "seed": 0}}, "home": true{more}}}"#
     );
-    Terminals::new(serde_json::from_str(&options).unwrap(), Part::whole(clients), seed).unwrap()
+    Terminals::new(serde_json::from_str(&options).unwrap(), clients, Part::whole(clients), seed).unwrap()
 }
 
 fn program(names: &[&str]) -> Program {
@@ -169,7 +169,7 @@ fn terminals_share_the_warehouses_evenly() {
     let anywhere = serde_json::from_str::<Options>(
         r#"{"data": {"rows": "tpcc", "warehouses": 4, "c_load": 1, "seed": 0}, "home": false}"#,
     );
-    let anywhere = Terminals::new(anywhere.unwrap(), Part::whole(2), 3).unwrap();
+    let anywhere = Terminals::new(anywhere.unwrap(), 2, Part::whole(2), 3).unwrap();
     fits("warehouses", &drawn(&anywhere, 1, Kind::Delivery, &["w_id"]).counts(0, 1..=4), &[1.0; 4]);
 }
 
@@ -195,7 +195,7 @@ fn parts_draw_what_one_process_draws() {
     let whole = terminals(2, 6, 4, "");
     let options = || whole.options.clone();
     let part = Part { number: 1, of: 2, first_client: 3, all_clients: 6 };
-    let second = Terminals::new(options(), part, 4).unwrap();
+    let second = Terminals::new(options(), 3, part, 4).unwrap();
     assert_eq!(drawn(&second, 1, Kind::NewOrder, &names).rows, drawn(&whole, 4, Kind::NewOrder, &names).rows);
     assert_ne!(drawn(&second, 1, Kind::NewOrder, &names).rows, drawn(&whole, 1, Kind::NewOrder, &names).rows);
 }
@@ -294,11 +294,42 @@ fn paced_terminals_of_a_trial_wait_outside_of_transactions() {
 }
 
 #[test]
+fn a_deferred_delivery_is_queued_by_a_terminal_and_carried_out_by_another_client() {
+    let names = ["delivery", "delivery-request"];
+    let program = program(&names);
+    let terminals = terminals(2, 3, 8, r#", "delivery_clients": 2"#);
+    terminals.check(&program).unwrap();
+    assert_eq!(terminals.waiting_clients(), 2);
+    let mut variables = Variables::new(&program, &[], &Automatic::default());
+    let (mut terminal, mut deliverer) = (terminals.role(&program, 1), terminals.role(&program, 3));
+    assert_eq!((terminal.line(), deliverer.line()), (None, Some(LAGGING_LINE)));
+    assert!(matches!(deliverer.next(5, &mut variables), Next::NotBefore(wake) if wake > 5));
+    for since in [10, 20] {
+        assert_eq!(terminal.next(since, &mut variables), Next::Job { script: 1, due: since });
+        assert!(!terminal.ended(&mut variables, true));
+    }
+    let slot = |name: &str| program.symbols.get(name).unwrap();
+    for (since, delivered) in [(10, "10"), (20, "7")] {
+        assert_eq!(deliverer.next(30, &mut variables), Next::Job { script: 0, due: since });
+        assert_eq!(variables.value(slot("w_id")).unwrap(), Value::Integer(2));
+        variables.set_text(slot("delivered"), delivered.as_bytes());
+        assert!(!deliverer.ended(&mut variables, true));
+    }
+    let figures = terminals.figures();
+    assert_eq!((figures["delivery_queue_max"], figures["deliveries_left"]), (2.0, 0.0));
+    assert_eq!(figures["skipped_districts"], 3.0);
+    assert!(terminals.check(&self::program(&["delivery"])).is_err());
+    let part = |number| Part { number, of: 3, first_client: number, all_clients: 3 };
+    let waiting = |number| Terminals::new(terminals.options.clone(), 1, part(number), 8).unwrap().waiting_clients();
+    assert_eq!([0, 1, 2].map(waiting), [1, 1, 1], "no part is without one");
+}
+
+#[test]
 fn scripts_and_data_of_other_workloads_are_refused() {
     let refused = terminals(1, 1, 1, "").check(&program(&["other"])).unwrap_err();
     assert!(refused.to_string().contains("no script is a transaction of TPC-C"));
     let options = r#"{"data": {"rows": "pgbench", "scale": 1}, "home": true}"#;
-    assert!(Terminals::new(serde_json::from_str(options).unwrap(), Part::whole(1), 1).is_err());
+    assert!(Terminals::new(serde_json::from_str(options).unwrap(), 1, Part::whole(1), 1).is_err());
 }
 
 #[test]

@@ -1,0 +1,2 @@
+-- A terminal queues a Delivery, which another client carries out.
+\set queued 1
