@@ -1,0 +1,81 @@
+//! What the capture contains about the text of a statement. Applications repeat texts, so the last ones are kept.
+
+use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
+use std::sync::Arc;
+
+use crate::mask::Mask;
+use crate::secrets::without_passwords;
+use crate::statement::{Control, Obstacle, Statement};
+
+/// The text of a statement, and what it does.
+#[derive(Debug)]
+pub struct Analysis {
+    /// The text without passwords, masked if literals must not be in the capture.
+    pub text: String,
+    pub template: String,
+    pub verb: String,
+    pub writes: bool,
+    pub control: Control,
+    pub obstacle: Option<Obstacle>,
+    /// The highest number of a parameter.
+    pub parameters: usize,
+    /// Numbers of the parameters that a mask leaves as they are.
+    pub unmasked: Vec<usize>,
+}
+
+impl Default for Analysis {
+    fn default() -> Self {
+        Self::of(b"", None)
+    }
+}
+
+impl Analysis {
+    pub fn of(text: &[u8], mask: Option<&Mask>) -> Self {
+        let harmless = without_passwords(text);
+        let Statement { template, verb, writes, control, obstacle, parameters } = Statement::of(text);
+        let decoded = String::from_utf8_lossy(harmless.as_deref().unwrap_or(text));
+        let obstacle = match obstacle {
+            // JSON cannot contain other encodings, so the reader has replaced such characters.
+            _ if decoded.contains(char::REPLACEMENT_CHARACTER) => Some(Obstacle::Encoding),
+            None if harmless.is_some() => Some(Obstacle::Password),
+            known => known,
+        };
+        // PostgreSQL and Parquet do not accept the zero byte in a text.
+        let decoded = if decoded.contains('\0') { decoded.replace('\0', " ") } else { decoded.into_owned() };
+        let (text, unmasked) = match mask {
+            Some(mask) => mask.statement(&decoded),
+            None => (decoded, Vec::new()),
+        };
+        Self { text, template, verb, writes, control, obstacle, parameters, unmasked }
+    }
+}
+
+const SLOTS: usize = 4096;
+/// Longest text that is kept, in bytes.
+const LONGEST: usize = 16_384;
+
+/// The analyses of the last texts.
+pub struct Analyses {
+    slots: Vec<Option<(Box<[u8]>, Arc<Analysis>)>>,
+    hashing: BuildHasherDefault<DefaultHasher>,
+}
+
+impl Analyses {
+    pub fn new() -> Self {
+        Self { slots: vec![None; SLOTS], hashing: BuildHasherDefault::default() }
+    }
+
+    pub fn of(&mut self, text: &[u8], mask: Option<&Mask>) -> Arc<Analysis> {
+        let slot = self.hashing.hash_one(text) as usize % SLOTS;
+        if let Some((known, analysis)) = &self.slots[slot]
+            && **known == *text
+        {
+            return Arc::clone(analysis);
+        }
+        let analysis = Arc::new(Analysis::of(text, mask));
+        if text.len() <= LONGEST {
+            self.slots[slot] = Some((text.into(), Arc::clone(&analysis)));
+        }
+        analysis
+    }
+}

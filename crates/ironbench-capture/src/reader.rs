@@ -1,0 +1,227 @@
+//! Reads the entries of several log files, in the order of time.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+
+use ironbench_core::{Error, Result};
+
+use crate::csv::{self, Record};
+use crate::entry::{Clock, Entry};
+use crate::input::Buffer;
+use crate::json;
+use crate::stderr::{self, Prefix};
+
+/// What to do about a file in no known format.
+pub const NEEDS_PREFIX: &str =
+    "for a log of PostgreSQL in the format stderr, add its log_line_prefix: --prefix '%m [%p] '";
+
+/// How the entries of a file are written, the format with the most facts first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Format {
+    Csv,
+    Json,
+    Stderr,
+}
+
+impl Format {
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Csv => "csvlog",
+            Self::Json => "jsonlog",
+            Self::Stderr => "stderr",
+        }
+    }
+}
+
+/// What was noticed while reading.
+#[derive(Debug, Default)]
+pub struct Damage {
+    /// Lines that are not part of an entry.
+    pub unreadable: u64,
+    /// Files whose last entry is incomplete.
+    pub truncated: u64,
+}
+
+/// The result of reading an entry.
+#[expect(clippy::large_enum_variant, reason = "it is taken apart at once")]
+pub enum Next<'a> {
+    /// An entry and its number in the session; 0 if the log does not number entries.
+    Entry(Entry<'a>, u32),
+    Unreadable,
+    End,
+}
+
+/// The entries of one file.
+pub struct Reader {
+    path: PathBuf,
+    buffer: Buffer,
+    format: Format,
+    prefix: Option<Prefix>,
+    record: Record,
+    pub clock: Clock,
+    /// Length of the entry that was returned last, to be consumed before the next one.
+    returned: usize,
+    /// The last line, with replacements for bytes that are not UTF-8.
+    repaired: Vec<u8>,
+    pub damage: Damage,
+}
+
+impl Reader {
+    /// Opens a file and recognises its format.
+    ///
+    /// # Errors
+    /// Input: the file cannot be read, or is not a log in a known format.
+    pub fn open(path: &Path, prefix: Option<&Prefix>, read: &Arc<AtomicU64>) -> Result<Self> {
+        let unreadable = |error: std::io::Error| Error::input(path.display().to_string(), error.to_string());
+        let mut buffer = Buffer::open(path, read).map_err(unreadable)?;
+        buffer.read_more().map_err(unreadable)?;
+        let mut reader = Self {
+            path: path.to_owned(),
+            buffer,
+            format: Format::Csv,
+            prefix: prefix.cloned(),
+            record: Record::default(),
+            clock: Clock::default(),
+            returned: 0,
+            repaired: Vec::new(),
+            damage: Damage::default(),
+        };
+        reader.format = reader.recognised()?;
+        Ok(reader)
+    }
+
+    /// Recognises the format by the first lines, because rotation or an editor may have cut the first entry.
+    fn recognised(&self) -> Result<Format> {
+        let bytes = self.buffer.unread();
+        for line in bytes.split_inclusive(|byte| *byte == b'\n').take(1000) {
+            let start = line.as_ptr() as usize - bytes.as_ptr() as usize;
+            let mut record = Record::default();
+            let mut clock = Clock::default();
+            if let csv::Parsed::Record(_) = record.split(&bytes[start..])
+                && record.is_entry(&bytes[start..], &mut clock)
+            {
+                return Ok(Format::Csv);
+            }
+            if json::entry(line, &mut clock).is_some() {
+                return Ok(Format::Json);
+            }
+            if let Some(prefix) = &self.prefix
+                && !matches!(prefix.length(line, true, &mut clock), stderr::Parsed::Unknown(_))
+            {
+                return Ok(Format::Stderr);
+            }
+        }
+        let cause = if self.prefix.is_some() {
+            "no line has the form of csvlog or jsonlog, or begins with the given prefix"
+        } else {
+            "no line has the form of csvlog or jsonlog"
+        };
+        Err(Error::input(self.path.display().to_string(), cause).hint(NEEDS_PREFIX))
+    }
+
+    pub fn format(&self) -> Format {
+        self.format
+    }
+
+    /// Returns the next entry.
+    ///
+    /// # Errors
+    /// Failure: the file cannot be read, for example because its compressed data are damaged.
+    pub fn next(&mut self) -> Result<Next<'_>> {
+        let Some(length) = self.advance()? else { return Ok(Next::End) };
+        self.returned = length;
+        let bytes = &self.buffer.unread()[..length];
+        let clock = &mut self.clock;
+        let found = match self.format {
+            Format::Csv => self.record.entry(bytes, clock),
+            Format::Json if std::str::from_utf8(bytes).is_err() => {
+                self.repaired = String::from_utf8_lossy(bytes).into_owned().into_bytes();
+                json::entry(&self.repaired, clock)
+            }
+            Format::Json => json::entry(bytes, clock),
+            Format::Stderr => self.prefix.as_ref().and_then(|prefix| prefix.entry(bytes, clock)),
+        };
+        self.damage.unreadable += u64::from(found.is_none());
+        Ok(found.map_or(Next::Unreadable, |(entry, number)| Next::Entry(entry, number)))
+    }
+
+    /// Moves to the next entry that can be read. Returns its length, or None at the end.
+    fn advance(&mut self) -> Result<Option<usize>> {
+        self.buffer.consume(std::mem::take(&mut self.returned));
+        loop {
+            match self.examine() {
+                Found::Entry(length) => return Ok(Some(length)),
+                Found::Other(length) => {
+                    self.damage.unreadable += u64::from(length > 1);
+                    self.buffer.consume(length);
+                }
+                Found::Incomplete => {
+                    let more = self.buffer.read_more().map_err(|error| {
+                        Error::failure(self.path.display().to_string(), format!("cannot be read: {error}"))
+                    })?;
+                    if more {
+                        continue;
+                    }
+                    let rest = self.buffer.unread();
+                    if rest.is_empty() {
+                        return Ok(None);
+                    }
+                    // A quote may be missing: continue behind the line, unless it is the last one.
+                    match memchr::memchr(b'\n', rest) {
+                        Some(end) => {
+                            self.damage.unreadable += 1;
+                            self.buffer.consume(end + 1);
+                        }
+                        None => {
+                            self.damage.truncated += 1;
+                            self.buffer.consume(rest.len());
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    /// Examines the beginning of the unread bytes.
+    fn examine(&mut self) -> Found {
+        let bytes = self.buffer.unread();
+        match self.format {
+            Format::Csv => match self.record.split(bytes) {
+                csv::Parsed::Record(length) if self.record.is_entry(bytes, &mut self.clock) => Found::Entry(length),
+                csv::Parsed::Incomplete if !bytes.is_empty() && !starts_like_csv(bytes) => skipped_line(bytes),
+                csv::Parsed::Incomplete => Found::Incomplete,
+                csv::Parsed::Record(_) | csv::Parsed::Malformed => skipped_line(bytes),
+            },
+            Format::Json => match memchr::memchr(b'\n', bytes) {
+                None => Found::Incomplete,
+                Some(end) if bytes[0] == b'{' => Found::Entry(end + 1),
+                Some(end) => Found::Other(end + 1),
+            },
+            Format::Stderr => {
+                let Some(prefix) = &self.prefix else { return Found::Incomplete };
+                match prefix.length(bytes, self.buffer.is_complete(), &mut self.clock) {
+                    stderr::Parsed::Entry(length) => Found::Entry(length),
+                    stderr::Parsed::Unknown(length) => Found::Other(length),
+                    stderr::Parsed::Incomplete => Found::Incomplete,
+                }
+            }
+        }
+    }
+}
+
+enum Found {
+    Entry(usize),
+    /// A line that is not part of an entry.
+    Other(usize),
+    Incomplete,
+}
+
+fn skipped_line(bytes: &[u8]) -> Found {
+    memchr::memchr(b'\n', bytes).map_or(Found::Incomplete, |end| Found::Other(end + 1))
+}
+
+/// Whether the bytes may be the start of a record, which begins with a year.
+fn starts_like_csv(bytes: &[u8]) -> bool {
+    bytes.iter().take(4).all(u8::is_ascii_digit)
+}

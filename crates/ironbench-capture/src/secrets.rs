@@ -1,0 +1,169 @@
+//! Removes passwords from statements and parameters, before anything else sees them.
+
+use memchr::memmem;
+
+use crate::scan::{Kind, Scan};
+
+/// What the capture contains instead of a password.
+const HIDDEN: &[u8] = b"***";
+
+/// Returns the statement without its passwords, or None if it contains none.
+/// A password follows the keyword PASSWORD, or is inside a connection string.
+pub fn without_passwords(text: &[u8]) -> Option<Vec<u8>> {
+    if !is_suspicious(text) {
+        return None;
+    }
+    let (mut kept, mut copied) = (Vec::with_capacity(text.len()), 0);
+    let mut after_password = false;
+    for token in Scan::new(text) {
+        let bytes = &text[token.at.clone()];
+        let replacement = match token.kind {
+            Kind::String if after_password => Some([b"'", HIDDEN, b"'"].concat()),
+            Kind::String | Kind::Comment => without_pairs(bytes),
+            _ => None,
+        };
+        if let Some(replacement) = replacement {
+            kept.extend_from_slice(&text[copied..token.at.start]);
+            kept.extend_from_slice(&replacement);
+            copied = token.at.end;
+        }
+        after_password =
+            token.kind == Kind::Word && is_name_of_secret(bytes) || token.kind == Kind::Comment && after_password;
+    }
+    (copied > 0).then(|| {
+        kept.extend_from_slice(&text[copied..]);
+        kept
+    })
+}
+
+/// Returns the parameter without the passwords of the connection strings in it, or None if it contains none.
+pub fn without_password(value: &[u8]) -> Option<Vec<u8>> {
+    if is_suspicious(value) { without_pairs(value) } else { None }
+}
+
+/// Quick check: other texts contain no password that this module finds.
+fn is_suspicious(text: &[u8]) -> bool {
+    let mut words = memchr::memchr2_iter(b'p', b'P', text);
+    words.any(|at| {
+        let rest = &text[at..];
+        starts_with(rest, b"passw") || starts_with(rest, b"pwd") || starts_with(rest, b"passphrase")
+    }) || memmem::find(text, b"://").is_some()
+}
+
+fn is_name_of_secret(word: &[u8]) -> bool {
+    let names: [&[u8]; 4] = [b"password", b"passwd", b"pwd", b"passphrase"];
+    names.iter().any(|name| word.eq_ignore_ascii_case(name))
+}
+
+fn starts_with(text: &[u8], word: &[u8]) -> bool {
+    text.len() >= word.len() && text[..word.len()].eq_ignore_ascii_case(word)
+}
+
+/// Hides the values of `password=…` and the passwords of `scheme://user:password@host`.
+fn without_pairs(text: &[u8]) -> Option<Vec<u8>> {
+    let mut kept = Vec::with_capacity(text.len());
+    let (mut at, mut found) = (0, false);
+    while at < text.len() {
+        let secret = secret_of_pair(text, at).or_else(|| secret_of_address(text, at));
+        if let Some((start, end)) = secret {
+            kept.extend_from_slice(&text[at..start]);
+            kept.extend_from_slice(HIDDEN);
+            (at, found) = (end, true);
+        } else {
+            kept.push(text[at]);
+            at += 1;
+        }
+    }
+    found.then_some(kept)
+}
+
+/// Returns the range of the value if a pair such as `password=value` starts at `at`.
+fn secret_of_pair(text: &[u8], at: usize) -> Option<(usize, usize)> {
+    if !matches!(text[at], b'p' | b'P') {
+        return None;
+    }
+    let rest = &text[at..];
+    let length = rest.iter().position(|byte| !byte.is_ascii_alphanumeric() && *byte != b'_')?;
+    if !is_name_of_secret(&rest[..length]) {
+        return None;
+    }
+    let skip = |from: usize| from + text[from..].iter().take_while(|byte| byte.is_ascii_whitespace()).count();
+    let equals = skip(at + length);
+    if text.get(equals) != Some(&b'=') {
+        return None;
+    }
+    let start = skip(equals + 1);
+    // Inside a string literal, the quotes of a connection string are doubled.
+    let quotes = text[start..].iter().take_while(|&&byte| byte == b'\'').count();
+    let value = &text[start + quotes..];
+    let end = if quotes == 0 {
+        value.iter().position(|byte| byte.is_ascii_whitespace() || matches!(byte, b'\'' | b'&' | b';' | b'$' | b'"'))
+    } else {
+        memmem::find(value, &text[start..start + quotes])
+    };
+    let end = end.unwrap_or(value.len());
+    (end > 0).then(|| (start + quotes, start + quotes + end))
+}
+
+/// Returns the range of the password if `://user:password@` starts at `at`.
+fn secret_of_address(text: &[u8], at: usize) -> Option<(usize, usize)> {
+    let rest = text[at..].strip_prefix(b"://")?;
+    let ends = rest.iter().position(|byte| byte.is_ascii_whitespace() || matches!(byte, b'\'' | b'"' | b','));
+    let authority = &rest[..ends.unwrap_or(rest.len())];
+    let authority = &authority[..memchr::memrchr(b'@', authority)?];
+    let colon = memchr::memchr(b':', authority)?;
+    let (start, end) = (at + 3 + colon + 1, at + 3 + authority.len());
+    (end > start).then_some((start, end))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn passwords_of_roles_and_connection_strings_are_hidden() {
+        for (text, expected) in [
+            ("ALTER ROLE a PASSWORD 'hunter2'", "ALTER ROLE a PASSWORD '***'"),
+            (
+                "create user a encrypted password /* c */ E'hun\\'ter2' valid",
+                "create user a encrypted password /* c */ '***' valid",
+            ),
+            ("alter user a password $x$hunter2$x$", "alter user a password '***'"),
+            (
+                "create user mapping for a server s options (user 'a', password 'hunter2')",
+                "create user mapping for a server s options (user 'a', password '***')",
+            ),
+            (
+                "select dblink('host=h password=hunter2 port=1', 'q')",
+                "select dblink('host=h password=*** port=1', 'q')",
+            ),
+            (
+                "select dblink('host=h password = ''hunter 2'' port=1')",
+                "select dblink('host=h password = ''***'' port=1')",
+            ),
+            (
+                "create subscription s connection 'postgresql://u:hunter2@h/d'",
+                "create subscription s connection 'postgresql://u:***@h/d'",
+            ),
+            ("do $$ begin execute 'x' using 'pwd=hunter2'; end $$", "do $$ begin execute 'x' using 'pwd=***'; end $$"),
+            ("alter role a password 'hunter2", "alter role a password '***'"),
+        ] {
+            let found = without_passwords(text.as_bytes()).expect(text);
+            assert_eq!(String::from_utf8(found).unwrap(), expected);
+        }
+    }
+
+    #[test]
+    fn other_statements_stay_as_they_are() {
+        for text in [
+            "select password from users where id = 1",
+            "select 'https://example.com/a:b'",
+            "update users set password = $1",
+            "select 'password: please'",
+        ] {
+            assert_eq!(without_passwords(text.as_bytes()), None, "{text}");
+        }
+        assert_eq!(without_password(b"plain"), None);
+        assert_eq!(without_password(b"host=h passwd=x").unwrap(), b"host=h passwd=***");
+    }
+}

@@ -1,0 +1,512 @@
+//! What a statement does: its template, its effect on the transaction, and whether a replay can run it.
+
+use crate::scan::{Kind, Scan, Token};
+
+/// Why a replay leaves out a statement.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Obstacle {
+    /// COPY: the log does not contain the rows.
+    Copy,
+    /// LISTEN and UNLISTEN: notifications arrive without a request.
+    Listen,
+    /// PREPARE TRANSACTION and the statements that end such a transaction.
+    TwoPhase,
+    /// Statements about roles, databases and other objects of the whole server.
+    ServerWide,
+    /// Functions that end or change other sessions.
+    OtherSessions,
+    /// The log lacks values of parameters.
+    NoParameters,
+    /// The statement contained a password, which the capture does not contain.
+    Password,
+    /// The statement is not valid UTF-8.
+    Encoding,
+    /// A further part of a result that an earlier statement has fetched as a whole.
+    Fetch,
+    /// The statement belongs to a transaction that began before the log.
+    Begun,
+}
+
+impl Obstacle {
+    /// The code in the capture.
+    pub fn code(self) -> &'static str {
+        match self {
+            Self::Copy => "copy",
+            Self::Listen => "listen",
+            Self::TwoPhase => "two-phase",
+            Self::ServerWide => "server-wide",
+            Self::OtherSessions => "other-sessions",
+            Self::NoParameters => "no-parameters",
+            Self::Password => "password",
+            Self::Encoding => "encoding",
+            Self::Fetch => "fetch",
+            Self::Begun => "begun-before",
+        }
+    }
+}
+
+/// How a statement changes the state of the transaction block.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Control {
+    None,
+    Begins,
+    Ends,
+    /// Ends the block and begins another one (`COMMIT AND CHAIN`).
+    Chains,
+}
+
+/// The analysis of a statement.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Statement {
+    /// The statement in lower case, with `?` in place of literals and parameters.
+    pub template: String,
+    /// The first keyword, in lower case.
+    pub verb: String,
+    /// Whether it changes data or the schema by itself; functions that it calls may also write.
+    pub writes: bool,
+    pub control: Control,
+    pub obstacle: Option<Obstacle>,
+    /// The highest number of a parameter; 0 if there is none.
+    pub parameters: usize,
+}
+
+impl Statement {
+    pub fn of(text: &[u8]) -> Self {
+        let mut read = Reading::new(text);
+        let mut tokens = Scan::new(text).filter(|token| token.kind != Kind::Comment).peekable();
+        while let Some(token) = tokens.next() {
+            let adjacent = tokens.peek().filter(|next| next.kind == Kind::Number && next.at.start == token.at.end);
+            if token.kind == Kind::Operator && adjacent.is_some() && read.is_sign(&text[token.at.clone()]) {
+                continue;
+            }
+            read.token(&token);
+        }
+        read.finish()
+    }
+}
+
+/// Keywords that a space separates from an opening parenthesis.
+const SPACED: &[&str] = &[
+    "all", "and", "any", "as", "between", "by", "case", "check", "else", "except", "exists", "filter", "from", "group",
+    "having", "in", "into", "is", "join", "key", "like", "not", "on", "or", "order", "over", "select", "set", "some",
+    "table", "then", "union", "unique", "using", "values", "when", "where", "with", "within",
+];
+/// First keywords of statements that change data or the schema.
+const WRITES: &[&str] = &[
+    "insert", "update", "delete", "merge", "truncate", "create", "alter", "drop", "copy", "vacuum", "analyze",
+    "reindex", "cluster", "refresh", "grant", "revoke", "comment", "call", "do", "import", "reassign", "security",
+];
+/// Functions that affect other sessions or the server.
+const OTHER_SESSIONS: &[&str] = &[
+    "pg_terminate_backend",
+    "pg_cancel_backend",
+    "pg_reload_conf",
+    "pg_rotate_logfile",
+    "pg_promote",
+    "pg_switch_wal",
+    "pg_create_restore_point",
+];
+/// Objects that are shared by all databases, or that contain credentials.
+const SERVER_OBJECTS: &[&str] =
+    &["database", "role", "user", "group", "tablespace", "system", "subscription", "server", "publication"];
+fn is_one_of(words: &[&str], word: &[u8]) -> bool {
+    words.iter().any(|known| known.as_bytes() == word)
+}
+
+/// Longest template, in bytes; the rest of a longer one is left out.
+const LONGEST: usize = 20_000;
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Last {
+    Start,
+    Open,
+    /// A dot or `::`, which no space follows.
+    Tight,
+    Spaced,
+    Word,
+    Operator,
+    Other,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Group {
+    /// The elements of IN or ARRAY, which collapse if they are all placeholders.
+    List,
+    /// A row of VALUES; equal rows collapse.
+    Row,
+    Other,
+}
+
+/// A word in lower case, cut to the length of the longest keyword or function that matters.
+#[derive(Clone, Copy, Default)]
+struct Word {
+    bytes: [u8; 24],
+    length: usize,
+}
+
+impl Word {
+    fn of(bytes: &[u8]) -> Self {
+        let mut word = Self { length: bytes.len().min(24), ..Self::default() };
+        for (lower, byte) in word.bytes.iter_mut().zip(bytes) {
+            *lower = byte.to_ascii_lowercase();
+        }
+        word
+    }
+
+    fn as_bytes(&self) -> &[u8] {
+        &self.bytes[..self.length]
+    }
+}
+
+struct Reading<'a> {
+    text: &'a [u8],
+    out: Vec<u8>,
+    last: Last,
+    /// Open brackets: kind, and length of the output before the bracket.
+    open: Vec<(Group, usize)>,
+    /// Whether the innermost list contains something other than placeholders and commas.
+    mixed: Vec<bool>,
+    /// The last distinct row of VALUES: its depth, and its start and end in the output.
+    row: Option<(usize, usize, usize)>,
+    /// The first words of the current statement, and how many of them are known.
+    first: [Word; 4],
+    known: usize,
+    verb: Word,
+    writes: bool,
+    control: Control,
+    obstacle: Option<Obstacle>,
+    parameters: usize,
+    /// Whether the body of an SQL-standard function has begun, whose semicolons end no statement.
+    in_body: bool,
+    last_word: Word,
+    full: bool,
+}
+
+impl<'a> Reading<'a> {
+    fn new(text: &'a [u8]) -> Self {
+        Self {
+            text,
+            out: Vec::with_capacity(text.len().min(LONGEST)),
+            last: Last::Start,
+            open: Vec::new(),
+            mixed: Vec::new(),
+            row: None,
+            first: [Word::default(); 4],
+            known: 0,
+            verb: Word::default(),
+            writes: false,
+            control: Control::None,
+            obstacle: None,
+            parameters: 0,
+            in_body: false,
+            last_word: Word::default(),
+            full: false,
+        }
+    }
+
+    /// Whether this operator, directly before a number, is the number's sign.
+    fn is_sign(&self, operator: &[u8]) -> bool {
+        let after = matches!(self.last, Last::Start | Last::Open | Last::Operator | Last::Spaced)
+            || self.last == Last::Word && is_one_of(SPACED, self.last_word.as_bytes());
+        (operator == b"-" || operator == b"+") && after
+    }
+
+    fn token(&mut self, token: &Token) {
+        let bytes = &self.text[token.at.clone()];
+        match token.kind {
+            Kind::Word => self.word(bytes),
+            Kind::Identifier => self.push(bytes, Last::Other),
+            Kind::String | Kind::Number => self.push(b"?", Last::Other),
+            Kind::Parameter => {
+                let number = std::str::from_utf8(&bytes[1..]).ok().and_then(|digits| digits.parse().ok());
+                self.parameters = self.parameters.max(number.unwrap_or(0));
+                self.push(b"?", Last::Other);
+            }
+            Kind::Operator => self.push(bytes, Last::Operator),
+            Kind::Mark => self.mark(bytes),
+            Kind::Comment => {}
+        }
+        if !matches!(token.kind, Kind::String | Kind::Number | Kind::Parameter | Kind::Mark)
+            && let Some(mixed) = self.mixed.last_mut()
+        {
+            *mixed = true;
+        }
+    }
+
+    fn word(&mut self, bytes: &[u8]) {
+        let word = Word::of(bytes);
+        let before = self.out.len();
+        self.push(bytes, Last::Word);
+        self.out[before..].make_ascii_lowercase();
+        self.last_word = word;
+        if self.known < self.first.len() {
+            self.first[self.known] = word;
+            self.known += 1;
+            self.beginning();
+        }
+        match (word.as_bytes(), self.first[0].as_bytes()) {
+            (b"insert" | b"update" | b"delete" | b"merge", b"with" | b"explain") => self.writes = true,
+            (b"stdin" | b"stdout", b"copy") => self.obstacle = Some(Obstacle::Copy),
+            (b"chain", _) if self.control == Control::Ends => self.control = Control::Chains,
+            (b"atomic", b"create") => self.in_body = true,
+            (b"end", _) if self.in_body => self.in_body = false,
+            (one, _) if one.starts_with(b"pg_") && is_one_of(OTHER_SESSIONS, one) => {
+                self.obstacle = Some(Obstacle::OtherSessions);
+            }
+            _ => {}
+        }
+    }
+
+    /// Takes account of the first words of a statement.
+    fn beginning(&mut self) {
+        let words = self.first;
+        let [first, second, third, fourth] =
+            [0, 1, 2, 3].map(|place| if place < self.known { words[place].as_bytes() } else { b"" });
+        match (self.known, first) {
+            (1, _) => {
+                if self.verb.length == 0 {
+                    self.verb = words[0];
+                }
+                self.writes |= is_one_of(WRITES, first);
+                match first {
+                    b"begin" => self.begins(),
+                    b"commit" | b"end" | b"rollback" | b"abort" => self.control = Control::Ends,
+                    b"copy" => self.obstacle = Some(Obstacle::Copy),
+                    b"listen" | b"unlisten" => self.obstacle = Some(Obstacle::Listen),
+                    b"load" | b"checkpoint" => self.obstacle = Some(Obstacle::ServerWide),
+                    _ => {}
+                }
+            }
+            (2, b"start") if second == b"transaction" => self.begins(),
+            (2, b"rollback" | b"abort") if second == b"to" => self.control = Control::None,
+            (3, b"rollback" | b"abort") if third == b"to" => self.control = Control::None,
+            (2, b"commit" | b"rollback") if second == b"prepared" => {
+                (self.control, self.obstacle) = (Control::None, Some(Obstacle::TwoPhase));
+            }
+            (2, b"prepare") if second == b"transaction" => {
+                (self.control, self.obstacle) = (Control::Ends, Some(Obstacle::TwoPhase));
+            }
+            (2, b"create" | b"alter" | b"drop" | b"reassign")
+                if second == b"owned" || is_one_of(SERVER_OBJECTS, second) =>
+            {
+                self.obstacle = Some(Obstacle::ServerWide);
+            }
+            (3, b"set" | b"reset") if (second, third) == (b"session", b"authorization") => {
+                self.obstacle = Some(Obstacle::ServerWide);
+            }
+            (4, b"set") if (third, fourth) == (b"session", b"authorization") => {
+                self.obstacle = Some(Obstacle::ServerWide);
+            }
+            _ => {}
+        }
+    }
+
+    fn begins(&mut self) {
+        self.control = if self.control == Control::Ends { Control::Chains } else { Control::Begins };
+    }
+
+    fn mark(&mut self, bytes: &[u8]) {
+        match bytes {
+            b"(" | b"[" => {
+                let group = match self.last_word.as_bytes() {
+                    b"in" | b"array" if self.last == Last::Word => Group::List,
+                    b"values" if self.last == Last::Word || self.row.is_some_and(|row| row.0 == self.open.len()) => {
+                        Group::Row
+                    }
+                    _ => Group::Other,
+                };
+                if let Some(mixed) = self.mixed.last_mut() {
+                    *mixed = true;
+                }
+                let before = self.out.len();
+                self.push(bytes, Last::Open);
+                self.open.push((group, before));
+                self.mixed.push(false);
+            }
+            b")" | b"]" => self.close(bytes),
+            b"." | b"::" => self.push(bytes, Last::Tight),
+            b";" if !self.in_body => {
+                self.push(bytes, Last::Spaced);
+                self.known = 0;
+                self.row = None;
+            }
+            _ => self.push(bytes, Last::Spaced),
+        }
+    }
+
+    fn close(&mut self, bytes: &[u8]) {
+        let group = self.open.pop();
+        let mixed = self.mixed.pop().unwrap_or(true);
+        if let Some((Group::List, before)) = group
+            && !mixed
+            && !self.full
+        {
+            let opening = self.out[before..].iter().position(|&byte| byte == b'(' || byte == b'[');
+            self.out.truncate(before + opening.unwrap_or(0) + 1);
+            self.out.extend_from_slice(b"...");
+        }
+        self.push(bytes, Last::Other);
+        if let Some((Group::Row, before)) = group {
+            self.end_row(before);
+        }
+    }
+
+    /// Drops a row of VALUES that equals the one before it.
+    fn end_row(&mut self, before: usize) {
+        let depth = self.open.len();
+        let shape = |start: usize, end: usize| self.out[start..end].trim_ascii_start();
+        if let Some((at, start, end)) = self.row
+            && at == depth
+            && shape(start, end) == shape(before, self.out.len())
+        {
+            self.out.truncate(end);
+            self.out.extend_from_slice(b", ...");
+        } else {
+            self.row = Some((depth, before, self.out.len()));
+        }
+        self.last_word = Word::of(b"values");
+    }
+
+    /// Appends a token, after a space if one belongs there.
+    fn push(&mut self, bytes: &[u8], as_last: Last) {
+        let spaced = match self.last {
+            Last::Start | Last::Open | Last::Tight => false,
+            _ => match bytes {
+                b")" | b"]" | b"," | b";" | b"." | b"::" | b"[" => false,
+                b"(" => self.last != Last::Word || is_one_of(SPACED, self.last_word.as_bytes()),
+                _ => true,
+            },
+        };
+        self.last = as_last;
+        if self.full {
+            return;
+        }
+        if spaced {
+            self.out.push(b' ');
+        }
+        self.out.extend_from_slice(bytes);
+        self.full = self.out.len() > LONGEST;
+    }
+
+    fn finish(mut self) -> Statement {
+        while matches!(self.out.last(), Some(b';' | b' ')) {
+            self.out.pop();
+        }
+        if self.full {
+            self.out.extend_from_slice(" …".as_bytes());
+        }
+        Statement {
+            template: String::from_utf8_lossy(&self.out).into_owned(),
+            verb: String::from_utf8_lossy(self.verb.as_bytes()).into_owned(),
+            writes: self.writes,
+            control: self.control,
+            obstacle: self.obstacle,
+            parameters: self.parameters,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn template(text: &str) -> String {
+        Statement::of(text.as_bytes()).template
+    }
+
+    #[test]
+    fn statements_that_differ_in_literals_and_layout_have_one_template() {
+        for (one, other) in [
+            ("SELECT name FROM item WHERE id = 5;", "select name from item\n  where id=$1"),
+            ("select f(a , -5, 'x''y')", "SELECT f(a,3.2e4,$$q$$) -- comment"),
+            ("insert into t (a,b) values (1,'a'),(2,'b'), (3, 'c')", "INSERT INTO t(a, b) VALUES (9, 'x'), (8, 'y')"),
+            ("select * from t where id in (1,2,3)", "select * from t where id in ($1)"),
+            ("select array[1,2]", "select array[1,2,3,4]"),
+            ("select a::int[]", "select a :: int []"),
+        ] {
+            assert_eq!(template(one), template(other));
+        }
+        assert_eq!(template("SELECT f(a , -5, 'x''y')"), "select f(a, ?, ?)");
+        assert_eq!(template("select 1 - 5"), "select ? - ?");
+        assert_eq!(
+            template("insert into t(a) values (1),(2),(3),(4) returning id"),
+            "insert into t(a) values (?), ... returning id"
+        );
+        assert_eq!(template("insert into t(a) values (1)"), "insert into t(a) values (?)");
+        assert_eq!(template("insert into t values (1, now()), (2, now())"), "insert into t values (?, now()), ...");
+        assert_eq!(
+            template("select \"A b\".c from x where d in (1, f(2))"),
+            "select \"A b\".c from x where d in (?, f(?))"
+        );
+        assert_eq!(template("select x from t where a in (select 1)"), "select x from t where a in (select ?)");
+    }
+
+    #[test]
+    fn a_transaction_block_begins_and_ends_by_its_statements() {
+        use Control::{Begins, Chains, Ends, None};
+        for (text, control) in [
+            ("BEGIN", Begins),
+            ("start transaction isolation level serializable", Begins),
+            ("/* a */ COMMIT;", Ends),
+            ("rollback", Ends),
+            ("ROLLBACK TO SAVEPOINT a", None),
+            ("rollback work to a", None),
+            ("commit and chain", Chains),
+            ("savepoint a", None),
+            ("begin; select 1; commit", Ends),
+            ("commit; begin", Chains),
+            ("create function f() returns int begin atomic select 1; select 2; end", None),
+            ("prepare transaction 'x'", Ends),
+        ] {
+            assert_eq!(Statement::of(text.as_bytes()).control, control, "{text}");
+        }
+    }
+
+    #[test]
+    fn statements_that_a_replay_cannot_run_are_recognised() {
+        use Obstacle::{Copy, Listen, OtherSessions, ServerWide, TwoPhase};
+        for (text, obstacle) in [
+            ("copy item (name) from stdin", Some(Copy)),
+            ("select 1; listen x", Some(Listen)),
+            ("commit prepared 'a'", Some(TwoPhase)),
+            ("alter role x password 'y'", Some(ServerWide)),
+            ("create database d", Some(ServerWide)),
+            ("create user mapping for x server s", Some(ServerWide)),
+            ("select pg_terminate_backend(5)", Some(OtherSessions)),
+            ("prepare p as select $1", None),
+            ("create table users(id int)", None),
+            ("select 'listen'", None),
+        ] {
+            assert_eq!(Statement::of(text.as_bytes()).obstacle, obstacle, "{text}");
+        }
+    }
+
+    #[test]
+    fn writes_and_parameters_are_counted() {
+        let writes = |text: &str| Statement::of(text.as_bytes()).writes;
+        assert!(writes("insert into t select 1") && writes("with x as (delete from t returning *) select * from x"));
+        assert!(!writes("select * from t for update") && !writes("begin"));
+        assert_eq!(Statement::of(b"select $2, $10, '$11'").parameters, 10);
+        assert_eq!(Statement::of(b" Select 1").verb, "select");
+    }
+
+    proptest! {
+        #[test]
+        fn no_literal_remains_in_a_template(digits in "[0-9]{5,9}", letters in "[a-z]{9,12}") {
+            let text = format!("select {digits}, '{letters}', -{digits}.{digits} from t where a in ({digits}, '{letters}')");
+            let found = template(&text);
+            prop_assert!(!found.contains(&digits) && !found.contains(&letters), "{}", found);
+        }
+
+        #[test]
+        fn any_bytes_have_a_template(bytes in proptest::collection::vec(any::<u8>(), 0..300)) {
+            Statement::of(&bytes);
+        }
+
+        #[test]
+        fn brackets_in_any_order_have_a_template(text in "(values|in|array|[(),;?1a ]|\\[|\\]){0,40}") {
+            Statement::of(text.as_bytes());
+        }
+    }
+}
