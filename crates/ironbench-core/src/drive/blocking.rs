@@ -210,6 +210,7 @@ impl<C: Library> Running<'_, '_, '_, C> {
                 }
                 Next::NotBefore(instant) if !self.sleep_until(instant.min(now + LOOK_NS)) => return None,
                 Next::NotBefore(_) => {}
+                Next::Over => return None,
             }
         }
         None

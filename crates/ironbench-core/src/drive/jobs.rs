@@ -77,4 +77,6 @@ pub enum Next {
     Job { script: usize, due: u64 },
     /// The next job becomes due at this instant or later.
     NotBefore(u64),
+    /// There will be no further jobs: the client ends.
+    Over,
 }

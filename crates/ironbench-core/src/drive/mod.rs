@@ -2,6 +2,7 @@
 //! Called once per trial, it takes a frozen plan and returns one result.
 pub mod blocking;
 mod bystander;
+pub mod capture;
 pub mod control;
 pub mod crew;
 mod edges;
@@ -29,6 +30,7 @@ mod transaction_log;
 pub mod turns;
 
 pub use bystander::Bystander;
+pub use capture::Capture;
 pub use control::Control;
 pub use kind::Kind;
 pub use outcome::Outcome;

@@ -50,6 +50,10 @@ impl<T: Transport, X: Transaction> Running<'_, '_, T, X> {
                         self.begin(client, due, now);
                     }
                     Next::NotBefore(instant) => line.ask_at = instant,
+                    Next::Over => {
+                        line.waiting.pop_front();
+                        self.end(client);
+                    }
                 }
             }
         }
@@ -89,6 +93,10 @@ impl<T: Transport, X: Transaction> Running<'_, '_, T, X> {
             }
             Next::NotBefore(instant) => {
                 self.wait_in_line(client, instant);
+                None
+            }
+            Next::Over => {
+                self.end(client);
                 None
             }
         }

@@ -140,6 +140,19 @@ pub fn bind_binary(out: &mut Vec<u8>, statement: &str, parameters: u16, write: i
     });
 }
 
+/// Like [`bind`], with parameters in the form of the message: `values` contains the length and the text of each.
+#[inline]
+pub fn bind_values(out: &mut Vec<u8>, statement: &str, parameters: u16, values: &[u8]) {
+    message(out, b'B', |out| {
+        out.push(0);
+        text(out, statement);
+        out.extend_from_slice(&0i16.to_be_bytes());
+        out.extend_from_slice(&parameters.to_be_bytes());
+        out.extend_from_slice(values);
+        out.extend_from_slice(&[0, 1, 0, 0]); // one format for all results: text, as libpq sends it
+    });
+}
+
 /// Requests the RowDescription of the unnamed portal.
 #[inline]
 pub fn describe_portal(out: &mut Vec<u8>) {
@@ -218,6 +231,7 @@ mod tests {
         execute(&mut out);
         sync(&mut out);
         flush(&mut out);
+        bind_values(&mut out, "s1", 1, b"\0\0\0\x01x");
         query(&mut out, "select 1");
         query_with(&mut out, |out| out.extend_from_slice(b"select 2"));
         close_statement(&mut out, "s1");
@@ -237,7 +251,7 @@ mod tests {
             let length = i32::from_be_bytes(rest[1..5].try_into().unwrap()) as usize;
             rest = &rest[1 + length..];
         }
-        assert_eq!(tags, b"PDESHQQCpppddcfX");
+        assert_eq!(tags, b"PDESHBQQCpppddcfX");
     }
 
     #[test]

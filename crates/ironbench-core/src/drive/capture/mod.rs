@@ -1,0 +1,173 @@
+//! Replays a capture of production work on PostgreSQL.
+//!
+//! A client replays the recorded sessions that were assigned to it, one after another, each on a new connection.
+//! Transactions stay whole, and the statements of a session keep their order. The mode determines when a transaction
+//! starts. A client that is late starts at once, and its response time counts from the scheduled start.
+
+mod replayer;
+pub mod tape;
+
+use std::ops::Range;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+use serde::{Deserialize, Serialize};
+
+use super::engines::{self, Poll};
+use super::outcome::Outcome;
+use super::plan::{Engine, Plan, Schedule, Stop};
+use super::{Control, Kind, work};
+use crate::{Error, Result};
+use pgbench_script::Place;
+use replayer::Replayer;
+use tape::{Statement, Tape, flag};
+
+/// The `work` of a drive plan that replays a capture.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Capture {
+    /// The file with the statements.
+    pub tape: PathBuf,
+    /// The part of the tape of each client. Additional clients do nothing.
+    pub clients: Vec<Range<u64>>,
+    pub kinds: Vec<KindOfTransaction>,
+    pub mode: Mode,
+    /// Factor by which the replay is faster than the recording.
+    pub speed: f64,
+}
+
+/// A kind of transaction, which is counted and timed separately.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct KindOfTransaction {
+    pub name: String,
+    /// Templates of its statements.
+    pub statements: Vec<String>,
+}
+
+/// When transactions and their statements start.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Mode {
+    /// At their recorded times.
+    Schedule,
+    /// After the recorded pauses of their session.
+    Think,
+    /// Transactions at their recorded times, their statements one directly after another.
+    Rate,
+    /// One directly after another.
+    Fast,
+}
+
+/// Counts of all clients since the start.
+#[derive(Debug, Default)]
+pub struct Figures {
+    pub statements: AtomicU64,
+    /// Rows that statements returned or changed.
+    pub rows: AtomicU64,
+    /// Statements that failed as they did when they were recorded.
+    pub failed_again: AtomicU64,
+    /// Statements that failed when they were recorded, and succeeded now.
+    pub failed_only_then: AtomicU64,
+    /// Statements that were skipped because an earlier one of their transaction failed.
+    pub skipped: AtomicU64,
+}
+
+impl Capture {
+    /// Replays the capture.
+    ///
+    /// # Errors
+    /// Input: the plan does not fit the tape, or the engine is not PostgreSQL. Failure: the server cannot be reached.
+    pub fn drive(&self, plan: &Plan, control: &Control, poll: Poll) -> Result<Outcome> {
+        let Engine::Postgres { connection, io, .. } = &plan.engine else {
+            return Err(Error::input("replay of a capture", "needs a PostgreSQL server"));
+        };
+        if self.clients.len() > plan.clients {
+            let cause = format!("{} clients cannot replay {} simultaneous sessions", plan.clients, self.clients.len());
+            return Err(Error::input("replay of a capture", cause));
+        }
+        if !(self.speed.is_finite() && self.speed > 0.0) {
+            return Err(Error::input("replay of a capture", format!("{} is not a valid speed", self.speed)));
+        }
+        let tape = Tape::open(&self.tape)
+            .map_err(|error| Error::failure(self.tape.display().to_string(), format!("cannot be read: {error}")))?;
+        let kinds = self.checked_kinds(&tape)?;
+        let due = (self.mode == Mode::Schedule || self.mode == Mode::Rate).then(|| self.due(plan, &tape));
+        // The times of transactions are in the tape.
+        let plan = Plan { schedule: Schedule::Closed { think_time_s: 0.0 }, ..plan.clone() };
+        let (figures, every) = (Figures::default(), self.expected_places());
+        let mut outcome = work(&plan, control, plan.threads, &kinds, |orders| {
+            let client = |client: usize| {
+                let part = self.clients.get(client).and_then(|range| tape.part(range.clone()));
+                Replayer::new(self, client, part.unwrap_or_default(), &every, &figures)
+            };
+            engines::postgres(orders, connection, *io, true, client, poll)
+        })?;
+        outcome.summary.due = due;
+        let counts = [
+            ("capture_statements", &figures.statements),
+            ("capture_rows", &figures.rows),
+            ("capture_failed_again", &figures.failed_again),
+            ("capture_failed_only_then", &figures.failed_only_then),
+            ("capture_skipped", &figures.skipped),
+        ];
+        outcome.summary.figures.extend(counts.map(|(name, count)| (name.to_owned(), count.load(Relaxed) as f64)));
+        Ok(outcome)
+    }
+
+    /// Returns the kinds, after checking that the tape refers to no others.
+    fn checked_kinds(&self, tape: &Tape) -> Result<Vec<Kind>> {
+        let kinds: Vec<Kind> = self.kinds.iter().map(kind).collect();
+        let places = self.expected_places().len();
+        let damaged = || Error::input(self.tape.display().to_string(), "does not fit the plan of the replay");
+        for range in &self.clients {
+            let mut rest = tape.part(range.clone()).ok_or_else(damaged)?;
+            while !rest.is_empty() {
+                let statement = Statement::read(&mut rest).ok_or_else(damaged)?;
+                let is_text = |bytes: &[u8]| std::str::from_utf8(bytes).is_ok() && !bytes.contains(&0);
+                let fits = (statement.kind as usize) < kinds.len() && (statement.place as usize) < places;
+                if !fits || !is_text(statement.name) || !is_text(statement.text) {
+                    return Err(damaged());
+                }
+            }
+        }
+        Ok(kinds)
+    }
+
+    /// Kind and text of each place, in the order in which the summary counts them.
+    fn expected_places(&self) -> Vec<(usize, &str)> {
+        let each = self.kinds.iter().enumerate();
+        each.flat_map(|(number, kind)| kind.statements.iter().map(move |text| (number, text.as_str()))).collect()
+    }
+
+    /// Counts the transactions whose scheduled start is inside the window.
+    fn due(&self, plan: &Plan, tape: &Tape) -> u64 {
+        let window_ns = match plan.stop {
+            Stop::DurationS(seconds) => seconds * 1e9,
+            Stop::Transactions(_) => f64::INFINITY,
+        };
+        let begun = |range: &Range<u64>| {
+            let mut rest = tape.part(range.clone()).unwrap_or_default();
+            let starts = std::iter::from_fn(|| Statement::read(&mut rest)).filter(|one| one.has(flag::BEGINS));
+            starts.filter(|one| one.at_ns as f64 / self.speed < window_ns).count() as u64
+        };
+        self.clients.iter().map(begun).sum()
+    }
+}
+
+fn kind(of: &KindOfTransaction) -> Kind {
+    let place = |(number, text): (usize, &String)| Place {
+        line: number as u32 + 1,
+        command: number as u32 + 1,
+        text: text.clone(),
+    };
+    Kind {
+        name: of.name.clone(),
+        weight: 1,
+        statements: of.statements.len(),
+        places: of.statements.iter().enumerate().map(place).collect(),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,400 @@
+//! A client that replays recorded sessions.
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+use super::tape::{Statement, flag};
+use super::{Capture, Figures, Mode};
+use crate::drive::jobs::Next;
+use crate::drive::transaction::{Ending, Step, Transaction};
+use crate::measure::{Tally, clock};
+use crate::wire::postgres::protocol::backend::{
+    ServerError, Standing, affected_rows, ready_for_query, server_error, tag,
+};
+use crate::wire::postgres::protocol::{Commits, Framer, Malformed, Rows, frontend, is_unasked_allowed};
+use crate::wire::transport::Mailbox;
+
+/// Maximum number of characters of a template in a message, which keeps records small.
+const MOST_SHOWN: usize = 200;
+
+/// The request to which the awaited reply belongs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Doing {
+    /// Nothing is awaited.
+    Nothing,
+    Statements,
+    /// A ROLLBACK that ends a transaction whose end was not recorded, or one that failed.
+    RollBack,
+}
+
+pub struct Replayer<'p> {
+    capture: &'p Capture,
+    client: usize,
+    /// Kind and template of each place.
+    places: &'p [(usize, &'p str)],
+    figures: &'p Figures,
+    /// The next statement, and the tape after it.
+    next: Option<Statement<'p>>,
+    rest: &'p [u8],
+    /// The start of the replay on the local monotonic clock.
+    origin: u64,
+    /// When the last transaction ended.
+    ended: u64,
+    /// Whether the open connection is the one for the next statement.
+    connected: bool,
+    inside: bool,
+    kind: usize,
+    /// Whether a statement of the current transaction failed that did not fail when it was recorded.
+    failed: bool,
+    doing: Doing,
+    /// Statements that were sent together.
+    sent: Vec<Statement<'p>>,
+    sent_at: u64,
+    framer: Framer,
+    commits: Commits,
+    standing: Standing,
+    /// Number of the sent statements that have completed.
+    completed: usize,
+    error: Option<Box<ServerError>>,
+    fatal: Option<String>,
+    /// Statements that the session has prepared: name → text.
+    prepared: HashMap<&'p [u8], &'p [u8]>,
+    /// Names of the statements whose Parse has not been acknowledged.
+    parsing: VecDeque<&'p [u8]>,
+    statements: u64,
+    rows: u64,
+    failed_again: u64,
+    failed_only_then: u64,
+    skipped: u64,
+}
+
+impl<'p> Replayer<'p> {
+    /// `tape`: the client's part. `places`: kind and template of each place.
+    pub fn new(
+        capture: &'p Capture,
+        client: usize,
+        tape: &'p [u8],
+        places: &'p [(usize, &'p str)],
+        figures: &'p Figures,
+    ) -> Self {
+        let mut replayer = Self {
+            capture,
+            client,
+            places,
+            figures,
+            next: None,
+            rest: tape,
+            origin: 0,
+            ended: 0,
+            connected: true,
+            inside: false,
+            kind: 0,
+            failed: false,
+            doing: Doing::Nothing,
+            sent: Vec::new(),
+            sent_at: 0,
+            framer: Framer::new(),
+            commits: Commits::default(),
+            standing: Standing::Idle,
+            completed: 0,
+            error: None,
+            fatal: None,
+            prepared: HashMap::new(),
+            parsing: VecDeque::new(),
+            statements: 0,
+            rows: 0,
+            failed_again: 0,
+            failed_only_then: 0,
+            skipped: 0,
+        };
+        replayer.advance();
+        replayer
+    }
+
+    fn advance(&mut self) -> Option<Statement<'p>> {
+        let next = Statement::read(&mut self.rest);
+        std::mem::replace(&mut self.next, next)
+    }
+
+    fn scaled(&self, ns: u64) -> u64 {
+        if self.capture.speed == 1.0 { ns } else { (ns as f64 / self.capture.speed) as u64 }
+    }
+
+    /// Returns when the transaction that begins with this statement is due.
+    fn due(&self, statement: &Statement) -> u64 {
+        match self.capture.mode {
+            Mode::Schedule | Mode::Rate => self.origin.saturating_add(self.scaled(statement.at_ns)),
+            Mode::Think => self.ended.saturating_add(self.scaled(statement.pause_ns)),
+            Mode::Fast => 0,
+        }
+    }
+
+    /// Continues with the next statement of the transaction, after its recorded pause.
+    fn go_on(&mut self, mailbox: &mut Mailbox, now: u64) -> Step {
+        let Some(next) = &self.next else { return Step::Broken("a transaction of the tape has no end".to_owned()) };
+        let pause = match self.capture.mode {
+            Mode::Schedule => self.due(next).saturating_sub(now),
+            Mode::Think => self.scaled(next.pause_ns),
+            Mode::Rate | Mode::Fast => 0,
+        };
+        if pause > 0 { Step::Sleep(pause) } else { self.send(mailbox, now) }
+    }
+
+    /// Sends the next statement, and those that were recorded in one pipeline with it.
+    fn send(&mut self, mailbox: &mut Mailbox, now: u64) -> Step {
+        mailbox.outbox.clear();
+        self.sent.clear();
+        while let Some(statement) = self.advance() {
+            self.encode(&statement, &mut mailbox.outbox);
+            self.sent.push(statement);
+            if !statement.has(flag::PIPELINED) {
+                break;
+            }
+        }
+        if self.sent.last().is_some_and(|last| last.has(flag::EXTENDED)) {
+            frontend::sync(&mut mailbox.outbox);
+        }
+        (self.sent_at, self.doing, self.completed) = (now, Doing::Statements, 0);
+        Step::Send
+    }
+
+    fn encode(&mut self, statement: &Statement<'p>, out: &mut Vec<u8>) {
+        if !statement.has(flag::EXTENDED) {
+            return frontend::query_with(out, |out| out.extend_from_slice(statement.text));
+        }
+        let (name, text) = (as_text(statement.name), as_text(statement.text));
+        let known = if statement.name.is_empty() { None } else { self.prepared.get(statement.name).copied() };
+        if known != Some(statement.text) {
+            if known.is_some() {
+                frontend::close_statement(out, name);
+            }
+            frontend::parse(out, name, text);
+            if !statement.name.is_empty() {
+                self.prepared.insert(statement.name, statement.text);
+            }
+            self.parsing.push_back(statement.name);
+        }
+        frontend::bind_values(out, name, statement.parameters, statement.values);
+        frontend::describe_portal(out);
+        frontend::execute(out);
+    }
+
+    /// Reads the received messages. Returns true when everything that was sent has been answered.
+    fn read(&mut self, mailbox: &mut Mailbox, tally: &mut Tally) -> Result<bool, Malformed> {
+        let received = mailbox.inbox.bytes();
+        if self.doing == Doing::Nothing && !is_unasked_allowed(received) {
+            return Err(Malformed::Unasked);
+        }
+        let (mut input, mut answered) = (received, false);
+        while let Some(message) = self.framer.next(&mut input, Rows::Skip)? {
+            match message.tag {
+                tag::READY_FOR_QUERY => {
+                    self.standing = ready_for_query(message.body)?;
+                    tally.commits += self.commits.ready(self.standing);
+                    answered = true;
+                    break;
+                }
+                tag::COMMAND_COMPLETE => {
+                    tally.commits += self.commits.completed(message.body);
+                    self.rows += affected_rows(message.body);
+                    self.completed += 1;
+                }
+                tag::EMPTY_QUERY_RESPONSE => {
+                    self.commits.completed_empty();
+                    self.completed += 1;
+                }
+                tag::PARSE_COMPLETE => drop(self.parsing.pop_front()),
+                tag::ERROR_RESPONSE => {
+                    let error = server_error(message.body);
+                    self.commits.failed();
+                    self.listen(&error);
+                    self.error.get_or_insert_with(|| Box::new(error));
+                }
+                tag::NOTICE_RESPONSE => self.listen(&server_error(message.body)),
+                tag::AUTHENTICATION | tag::BACKEND_KEY_DATA | tag::NEGOTIATE_PROTOCOL_VERSION => {
+                    return Err(Malformed::Nonsense);
+                }
+                _ => {}
+            }
+        }
+        let read = received.len() - input.len();
+        mailbox.inbox.consume(read);
+        Ok(answered)
+    }
+
+    /// Remembers an error that ends the session.
+    fn listen(&mut self, said: &ServerError) {
+        if matches!(said.severity.as_str(), "FATAL" | "PANIC") || said.sqlstate.starts_with("57P") {
+            self.fatal.get_or_insert_with(|| said.to_string());
+        }
+    }
+
+    /// Called when everything sent has been answered.
+    fn answered(&mut self, mailbox: &mut Mailbox, tally: &mut Tally) -> Step {
+        let now = clock::now();
+        let error = self.error.take();
+        while let Some(name) = self.parsing.pop_front() {
+            self.prepared.remove(name);
+        }
+        if std::mem::replace(&mut self.doing, Doing::Nothing) == Doing::RollBack {
+            let refused = error.is_some() || self.standing != Standing::Idle;
+            let cause = || "the server refused to roll back".to_owned();
+            return if refused { Step::Broken(cause()) } else { self.end(tally) };
+        }
+        // In a pipeline, the failed statement is the first that was not completed, and those after it were skipped.
+        let failed = error.is_some().then(|| self.completed.min(self.sent.len() - 1));
+        let each_ns = (now - self.sent_at) / self.sent.len() as u64;
+        for (number, statement) in self.sent.iter().enumerate() {
+            tally.lap(statement.place as usize, each_ns, failed == Some(number));
+            self.statements += 1;
+            self.failed_only_then += u64::from(statement.has(flag::FAILED) && failed != Some(number));
+            if statement.has(flag::DISCARDS) && failed.is_none() {
+                self.prepared.clear();
+            }
+        }
+        if let (Some(error), Some(number)) = (error, failed) {
+            let statement = self.sent[number];
+            if statement.has(flag::FAILED) {
+                self.failed_again += 1;
+            } else {
+                self.fail(&statement, &error, tally);
+            }
+        }
+        let over = self.sent.last().is_none_or(|last| last.has(flag::ENDS)) || self.next.is_none();
+        if over || self.failed { self.finish(mailbox, tally) } else { self.go_on(mailbox, now) }
+    }
+
+    /// Counts the failure of the transaction, and skips the rest of it.
+    #[cold]
+    fn fail(&mut self, statement: &Statement, error: &ServerError, tally: &mut Tally) {
+        let retryable = matches!(error.sqlstate.as_str(), "40001" | "40P01");
+        let template = self.places.get(statement.place as usize).map_or("", |(_, template)| template);
+        let shown: String = template.chars().take(MOST_SHOWN).collect();
+        let words = || format!("client {}: {error}; in: {shown}", self.client + 1);
+        tally.failure(self.kind, &error.sqlstate, retryable, words);
+        self.failed = true;
+        let mut last = self.sent.last().is_none_or(|last| last.has(flag::ENDS));
+        while !last && let Some(skipped) = self.advance() {
+            self.skipped += 1;
+            last = skipped.has(flag::ENDS);
+        }
+    }
+
+    /// Ends the transaction, after a rollback if the server is still inside it.
+    fn finish(&mut self, mailbox: &mut Mailbox, tally: &mut Tally) -> Step {
+        if self.standing == Standing::Idle {
+            return self.end(tally);
+        }
+        mailbox.outbox.clear();
+        frontend::query(&mut mailbox.outbox, "ROLLBACK");
+        (self.doing, self.completed) = (Doing::RollBack, 0);
+        Step::Send
+    }
+
+    fn end(&mut self, tally: &mut Tally) -> Step {
+        tally.kinds[self.kind].failed += u64::from(self.failed);
+        self.inside = false;
+        self.ended = clock::now();
+        self.connected = !self.next.is_some_and(|next| next.has(flag::OPENS));
+        Step::Ended(Ending { kind: self.kind, well: !self.failed, retries: 0 })
+    }
+}
+
+/// The tape contains only UTF-8 without zero bytes; see [`Capture::drive`].
+fn as_text(bytes: &[u8]) -> &str {
+    std::str::from_utf8(bytes).unwrap_or_default()
+}
+
+impl Drop for Replayer<'_> {
+    fn drop(&mut self) {
+        let add = |sum: &AtomicU64, count| sum.fetch_add(count, Relaxed);
+        add(&self.figures.statements, self.statements);
+        add(&self.figures.rows, self.rows);
+        add(&self.figures.failed_again, self.failed_again);
+        add(&self.figures.failed_only_then, self.failed_only_then);
+        add(&self.figures.skipped, self.skipped);
+    }
+}
+
+impl Transaction for Replayer<'_> {
+    fn start(&mut self, origin: u64) {
+        (self.origin, self.ended) = (origin, origin);
+    }
+
+    fn begin(&mut self, mailbox: &mut Mailbox, _: &mut Tally) -> Step {
+        let Some(next) = &self.next else { return Step::Broken("the tape is at its end".to_owned()) };
+        self.kind = next.kind as usize;
+        (self.inside, self.failed) = (true, false);
+        self.send(mailbox, clock::now())
+    }
+
+    fn resume(&mut self, mailbox: &mut Mailbox, _: &mut Tally) -> Step {
+        self.send(mailbox, clock::now())
+    }
+
+    fn reply(&mut self, mailbox: &mut Mailbox, tally: &mut Tally) -> Step {
+        match self.read(mailbox, tally) {
+            Ok(true) => self.answered(mailbox, tally),
+            Ok(false) => Step::Receive,
+            Err(malformed) => Step::Broken(malformed.to_string()),
+        }
+    }
+
+    /// A separate queue, because only this client can continue its recorded sessions.
+    fn line(&self) -> Option<usize> {
+        Some(self.client)
+    }
+
+    fn claim(&mut self, now: u64) -> Next {
+        let Some(next) = &self.next else { return Next::Over };
+        match self.due(next) {
+            due if due > now => Next::NotBefore(due),
+            due => {
+                let due = if self.capture.mode == Mode::Fast { now } else { due };
+                Next::Job { script: next.kind as usize, due }
+            }
+        }
+    }
+
+    fn due_until(&self, instant: u64) -> u64 {
+        if !matches!(self.capture.mode, Mode::Schedule | Mode::Rate) {
+            return u64::from(self.inside);
+        }
+        let mut rest = self.rest;
+        let later = std::iter::from_fn(|| Statement::read(&mut rest));
+        let starts = self.next.into_iter().chain(later).filter(|statement| statement.has(flag::BEGINS));
+        u64::from(self.inside) + starts.take_while(|statement| self.due(statement) < instant).count() as u64
+    }
+
+    fn wants_reconnect(&self) -> bool {
+        !self.connected
+    }
+
+    /// A server may close idle connections. Between two recorded sessions that makes no difference.
+    fn lost_waiting(&mut self) -> bool {
+        self.connected = !self.next.is_some_and(|next| next.has(flag::OPENS));
+        self.next.is_none() || !self.connected
+    }
+
+    fn reconnected(&mut self) {
+        self.connected = true;
+        self.prepared.clear();
+        self.parsing.clear();
+        (self.framer, self.commits, self.standing) = (Framer::new(), Commits::default(), Standing::Idle);
+    }
+
+    fn farewell(&mut self, mailbox: &mut Mailbox) {
+        mailbox.outbox.clear();
+        frontend::terminate(&mut mailbox.outbox);
+    }
+
+    fn last_words(&mut self, mailbox: &mut Mailbox) -> Option<String> {
+        let mut input = mailbox.inbox.bytes();
+        while let Ok(Some(message)) = self.framer.next(&mut input, Rows::Skip) {
+            if matches!(message.tag, tag::ERROR_RESPONSE | tag::NOTICE_RESPONSE) {
+                self.listen(&server_error(message.body));
+            }
+        }
+        self.fatal.take()
+    }
+}

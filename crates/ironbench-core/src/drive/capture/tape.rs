@@ -1,0 +1,183 @@
+//! The statements of a replay in a file, in the order in which each client sends them.
+//!
+//! The file is mapped into memory and read once from start to end, so that its pages come and go with the replay:
+//! the memory of a replay does not depend on its length.
+
+use std::fs::File;
+use std::io::{self, Write};
+use std::ops::Range;
+use std::path::Path;
+
+use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap, munmap};
+
+/// How a statement is sent, and where in its session and transaction it is.
+pub mod flag {
+    /// The statement is the first of a recorded session, which starts with a new connection.
+    pub const OPENS: u8 = 1;
+    /// The statement is the first of a transaction.
+    pub const BEGINS: u8 = 2;
+    /// The statement is the last of a transaction.
+    pub const ENDS: u8 = 4;
+    /// The statement uses the extended protocol. Otherwise it has no parameters.
+    pub const EXTENDED: u8 = 8;
+    /// The next statement is sent without waiting for the reply to this one.
+    pub const PIPELINED: u8 = 16;
+    /// The statement failed when it was recorded.
+    pub const FAILED: u8 = 32;
+    /// The statement drops all prepared statements of its session.
+    pub const DISCARDS: u8 = 64;
+}
+
+/// A statement.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Statement<'a> {
+    pub flags: u8,
+    /// Recorded time of the statement since the start of the capture, in ns.
+    pub at_ns: u64,
+    /// Recorded time between the end of the session's previous statement and this one, in ns.
+    pub pause_ns: u64,
+    /// Kind of the transaction.
+    pub kind: u32,
+    /// Place of the statement among those that are counted and timed separately.
+    pub place: u32,
+    /// Name of the prepared statement; empty for the unnamed one and for the simple protocol.
+    pub name: &'a [u8],
+    pub text: &'a [u8],
+    /// Number of parameters, and the parameters as a Bind message contains them: lengths and values.
+    pub parameters: u16,
+    pub values: &'a [u8],
+}
+
+const HEAD: usize = 4 + 1 + 8 + 8 + 4 + 4 + 2 + 4 + 2;
+
+impl<'a> Statement<'a> {
+    pub fn has(&self, flag: u8) -> bool {
+        self.flags & flag != 0
+    }
+
+    /// Appends the statement to a tape.
+    ///
+    /// # Errors
+    /// The statement is too long for a message of the protocol, or the file cannot be written.
+    pub fn write(&self, out: &mut impl Write) -> io::Result<()> {
+        let too_long = |_| io::Error::other("a statement is too long");
+        let length = HEAD + self.name.len() + self.text.len() + self.values.len();
+        out.write_all(&u32::try_from(length).map_err(too_long)?.to_le_bytes())?;
+        out.write_all(&[self.flags])?;
+        out.write_all(&self.at_ns.to_le_bytes())?;
+        out.write_all(&self.pause_ns.to_le_bytes())?;
+        out.write_all(&self.kind.to_le_bytes())?;
+        out.write_all(&self.place.to_le_bytes())?;
+        out.write_all(&u16::try_from(self.name.len()).map_err(too_long)?.to_le_bytes())?;
+        out.write_all(&(self.text.len() as u32).to_le_bytes())?;
+        out.write_all(&self.parameters.to_le_bytes())?;
+        out.write_all(self.name)?;
+        out.write_all(self.text)?;
+        out.write_all(self.values)
+    }
+
+    /// Splits the first statement from the bytes of a tape. None if they are damaged, or at the end.
+    #[inline]
+    pub fn read(tape: &mut &'a [u8]) -> Option<Self> {
+        let length = u32::from_le_bytes(*tape.first_chunk::<4>()?) as usize;
+        let (record, rest) = tape.split_at_checked(length)?;
+        let mut fields = record.get(4..)?;
+        let flags = take::<1>(&mut fields)?[0];
+        let at_ns = u64::from_le_bytes(take(&mut fields)?);
+        let pause_ns = u64::from_le_bytes(take(&mut fields)?);
+        let kind = u32::from_le_bytes(take(&mut fields)?);
+        let place = u32::from_le_bytes(take(&mut fields)?);
+        let name_length = usize::from(u16::from_le_bytes(take(&mut fields)?));
+        let text_length = u32::from_le_bytes(take(&mut fields)?) as usize;
+        let parameters = u16::from_le_bytes(take(&mut fields)?);
+        let (name, fields) = fields.split_at_checked(name_length)?;
+        let (text, values) = fields.split_at_checked(text_length)?;
+        *tape = rest;
+        Some(Self { flags, at_ns, pause_ns, kind, place, name, text, parameters, values })
+    }
+}
+
+#[inline]
+fn take<const N: usize>(fields: &mut &[u8]) -> Option<[u8; N]> {
+    let (field, rest) = fields.split_first_chunk::<N>()?;
+    *fields = rest;
+    Some(*field)
+}
+
+/// A tape that is mapped into memory.
+#[derive(Debug)]
+pub struct Tape {
+    start: *mut std::ffi::c_void,
+    length: usize,
+}
+
+// SAFETY: the mapping is private and never written to.
+unsafe impl Send for Tape {}
+// SAFETY: as above.
+unsafe impl Sync for Tape {}
+
+impl Tape {
+    /// Maps a file, which must not change while it is mapped.
+    ///
+    /// # Errors
+    /// The file cannot be opened or mapped.
+    pub fn open(path: &Path) -> io::Result<Self> {
+        let file = File::open(path)?;
+        let length = file.metadata()?.len() as usize;
+        if length == 0 {
+            return Ok(Self { start: std::ptr::NonNull::dangling().as_ptr(), length });
+        }
+        // SAFETY: a new mapping of our own file, which the caller keeps unchanged.
+        let start = unsafe { mmap(std::ptr::null_mut(), length, ProtFlags::READ, MapFlags::PRIVATE, &file, 0)? };
+        let tape = Self { start, length };
+        // SAFETY: the whole mapping; the advice does not change its contents.
+        unsafe { madvise(start, length, Advice::WillNeed)? };
+        Ok(tape)
+    }
+
+    /// Returns a part of the tape. None if it is outside.
+    pub fn part(&self, range: Range<u64>) -> Option<&[u8]> {
+        // SAFETY: the mapping has this length, and lives as long as the tape.
+        let whole = unsafe { std::slice::from_raw_parts(self.start.cast::<u8>(), self.length) };
+        whole.get(usize::try_from(range.start).ok()?..usize::try_from(range.end).ok()?)
+    }
+}
+
+impl Drop for Tape {
+    fn drop(&mut self) {
+        if self.length > 0 {
+            // SAFETY: it was mapped by `open`, and no part of it can be borrowed any more.
+            let _ = unsafe { munmap(self.start, self.length) };
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn a_statement_is_read_as_it_was_written(
+            flags in any::<u8>(), at_ns in any::<u64>(), kind in any::<u32>(), name in "[a-z]{0,9}", text in ".{0,50}",
+            values in proptest::collection::vec(any::<u8>(), 0..50), rest in proptest::collection::vec(any::<u8>(), 0..9),
+        ) {
+            let statement = Statement {
+                flags, at_ns, pause_ns: 7, kind, place: 3, name: name.as_bytes(), text: text.as_bytes(), parameters: 2,
+                values: &values,
+            };
+            let mut tape = Vec::new();
+            statement.write(&mut tape).unwrap();
+            tape.extend_from_slice(&rest);
+            let mut left = &tape[..];
+            prop_assert_eq!(Statement::read(&mut left), Some(statement));
+            prop_assert_eq!(left, &rest[..]);
+        }
+
+        #[test]
+        fn damaged_bytes_are_refused(bytes in proptest::collection::vec(any::<u8>(), 0..80)) {
+            Statement::read(&mut &bytes[..]);
+        }
+    }
+}

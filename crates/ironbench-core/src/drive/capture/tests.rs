@@ -1,0 +1,213 @@
+use super::*;
+use crate::drive::jobs::Next;
+use crate::drive::transaction::{Ending, Step, Transaction};
+use crate::measure::Tally;
+use crate::wire::transport::Mailbox;
+
+fn capture(mode: Mode) -> Capture {
+    let kind = KindOfTransaction { name: "a".into(), statements: vec!["select ?".into(), "update t".into()] };
+    Capture { tape: PathBuf::new(), clients: Vec::new(), kinds: vec![kind], mode, speed: 1.0 }
+}
+
+/// A tape of statements: flags, time, name and text.
+fn tape(statements: &[(u8, u64, &str, &str)]) -> Vec<u8> {
+    let mut tape = Vec::new();
+    for (flags, at_ns, name, text) in statements {
+        let (name, text) = (name.as_bytes(), text.as_bytes());
+        let statement = Statement {
+            flags: *flags,
+            at_ns: *at_ns,
+            pause_ns: 5,
+            kind: 0,
+            place: 0,
+            name,
+            text,
+            parameters: u16::from(!name.is_empty()),
+            values: if name.is_empty() { b"" } else { b"\0\0\0\x01x" },
+        };
+        statement.write(&mut tape).unwrap();
+    }
+    tape
+}
+
+fn message(tag: u8, body: &[u8]) -> Vec<u8> {
+    let length = (body.len() as u32 + 4).to_be_bytes();
+    [&[tag], &length[..], body].concat()
+}
+
+fn complete(words: &str) -> Vec<u8> {
+    message(b'C', &[words.as_bytes(), b"\0"].concat())
+}
+
+fn error(sqlstate: &str) -> Vec<u8> {
+    message(b'E', format!("SERROR\0VERROR\0C{sqlstate}\0Mno\0\0").as_bytes())
+}
+
+struct Client<'p> {
+    replayer: Replayer<'p>,
+    mailbox: Mailbox,
+    tally: Tally,
+}
+
+impl<'p> Client<'p> {
+    fn new(capture: &'p Capture, tape: &'p [u8], places: &'p [(usize, &'p str)], figures: &'p Figures) -> Self {
+        let replayer = Replayer::new(capture, 0, tape, places, figures);
+        Self { replayer, mailbox: Mailbox::default(), tally: Tally::new(1) }
+    }
+
+    fn begin(&mut self) -> Step {
+        self.replayer.begin(&mut self.mailbox, &mut self.tally)
+    }
+
+    fn reply(&mut self, messages: &[Vec<u8>]) -> Step {
+        self.mailbox.inbox.append(&messages.concat());
+        self.replayer.reply(&mut self.mailbox, &mut self.tally)
+    }
+
+    /// Tags of the messages in the outbox.
+    fn sent(&self) -> String {
+        let (mut tags, mut rest) = (String::new(), &self.mailbox.outbox[..]);
+        while let Some((tag, after)) = rest.split_first() {
+            tags.push(char::from(*tag));
+            let length = u32::from_be_bytes(after[..4].try_into().unwrap()) as usize;
+            rest = &after[length..];
+        }
+        tags
+    }
+}
+
+const WELL: Step = Step::Ended(Ending { kind: 0, well: true, retries: 0 });
+const BADLY: Step = Step::Ended(Ending { kind: 0, well: false, retries: 0 });
+const ALONE: u8 = flag::BEGINS | flag::ENDS;
+
+#[test]
+fn a_named_statement_is_prepared_once_in_each_session() {
+    let (capture, figures) = (capture(Mode::Fast), Figures::default());
+    let extended = ALONE | flag::EXTENDED;
+    let tape = tape(&[
+        (extended | flag::OPENS, 0, "s", "select $1"),
+        (extended, 0, "s", "select $1"),
+        (extended, 0, "s", "select $1 + 1"),
+        (extended | flag::OPENS, 0, "s", "select $1"),
+    ]);
+    let places = capture.expected_places();
+    let mut client = Client::new(&capture, &tape, &places, &figures);
+    let ready = || message(b'Z', b"I");
+    let done =
+        |client: &mut Client| client.reply(&[message(b'1', b""), message(b'2', b""), complete("SELECT 3"), ready()]);
+    assert_eq!((client.begin(), client.sent().as_str()), (Step::Send, "PBDES"));
+    assert_eq!(done(&mut client), WELL);
+    assert_eq!((client.begin(), client.sent().as_str()), (Step::Send, "BDES"));
+    assert_eq!(client.reply(&[message(b'2', b""), complete("SELECT 1"), ready()]), WELL);
+    assert_eq!((client.begin(), client.sent().as_str()), (Step::Send, "CPBDES"));
+    assert_eq!(done(&mut client), WELL);
+    assert!(client.replayer.wants_reconnect());
+    client.replayer.reconnected();
+    assert_eq!((client.begin(), client.sent().as_str()), (Step::Send, "PBDES"));
+    assert_eq!(done(&mut client), WELL);
+    assert_eq!(client.replayer.claim(0), Next::Over);
+    assert_eq!((client.tally.commits, client.tally.laps[0].count), (4, 4));
+    drop(client);
+    assert_eq!((figures.statements.load(Relaxed), figures.rows.load(Relaxed)), (4, 10));
+}
+
+#[test]
+fn a_statement_that_failed_only_now_ends_its_transaction_with_a_rollback() {
+    let (capture, figures) = (capture(Mode::Fast), Figures::default());
+    let tape = tape(&[
+        (flag::BEGINS, 0, "", "begin"),
+        (flag::FAILED, 0, "", "select nosuch"),
+        (0, 0, "", "select 1"),
+        (0, 0, "", "update t"),
+        (flag::ENDS, 0, "", "commit"),
+        (ALONE, 0, "", "select 2"),
+    ]);
+    let places = capture.expected_places();
+    let mut client = Client::new(&capture, &tape, &places, &figures);
+    let inside = || message(b'Z', b"T");
+    assert_eq!(client.begin(), Step::Send);
+    assert_eq!(client.reply(&[complete("BEGIN"), inside()]), Step::Send);
+    assert_eq!(client.reply(&[error("42703"), message(b'Z', b"E")]), Step::Send, "as recorded");
+    assert_eq!(client.reply(&[error("42P01"), message(b'Z', b"E")]), Step::Send);
+    assert!(client.mailbox.outbox.windows(8).any(|words| words == b"ROLLBACK"));
+    assert_eq!(client.reply(&[complete("ROLLBACK"), message(b'Z', b"I")]), BADLY);
+    assert_eq!((client.tally.kinds[0].failed, client.tally.errors["42P01"]), (1, 1));
+    assert_eq!(client.tally.errors.len(), 1);
+    assert_eq!(client.begin(), Step::Send);
+    assert_eq!(client.reply(&[complete("SELECT 1"), message(b'Z', b"I")]), WELL);
+    drop(client);
+    let counts = [&figures.failed_again, &figures.failed_only_then, &figures.skipped].map(|count| count.load(Relaxed));
+    assert_eq!(counts, [1, 0, 2]);
+}
+
+#[test]
+fn a_transaction_without_a_recorded_end_is_rolled_back() {
+    let (capture, figures) = (capture(Mode::Fast), Figures::default());
+    let tape = tape(&[(flag::BEGINS, 0, "", "begin"), (flag::ENDS, 0, "", "select 1")]);
+    let places = capture.expected_places();
+    let mut client = Client::new(&capture, &tape, &places, &figures);
+    assert_eq!(client.begin(), Step::Send);
+    assert_eq!(client.reply(&[complete("BEGIN"), message(b'Z', b"T")]), Step::Send);
+    assert_eq!(client.reply(&[complete("SELECT 1"), message(b'Z', b"T")]), Step::Send);
+    assert_eq!(client.reply(&[complete("ROLLBACK"), message(b'Z', b"I")]), WELL);
+}
+
+#[test]
+fn each_mode_has_its_own_start() {
+    let tape = tape(&[(flag::BEGINS, 100, "", "begin"), (flag::ENDS, 300, "", "commit"), (ALONE, 400, "", "select 1")]);
+    let figures = Figures::default();
+    for (mode, first) in [
+        (Mode::Schedule, Next::NotBefore(1100)),
+        (Mode::Rate, Next::NotBefore(1100)),
+        (Mode::Think, Next::NotBefore(1005)),
+        (Mode::Fast, Next::Job { script: 0, due: 1001 }),
+    ] {
+        let capture = capture(mode);
+        let places = capture.expected_places();
+        let mut client = Client::new(&capture, &tape, &places, &figures);
+        client.replayer.start(1000);
+        assert_eq!(client.replayer.claim(1001), first, "{mode:?}");
+        assert_eq!(client.begin(), Step::Send);
+        let next = client.reply(&[complete("BEGIN"), message(b'Z', b"T")]);
+        match mode {
+            // The clock is far beyond the start that the test set.
+            Mode::Schedule | Mode::Rate | Mode::Fast => assert_eq!(next, Step::Send),
+            Mode::Think => assert_eq!(next, Step::Sleep(5)),
+        }
+        let due = if matches!(mode, Mode::Schedule | Mode::Rate) { 2 } else { 1 };
+        assert_eq!(client.replayer.due_until(1401), due, "{mode:?}");
+    }
+}
+
+#[test]
+fn statements_of_a_pipeline_are_sent_together() {
+    let (capture, figures) = (capture(Mode::Fast), Figures::default());
+    let extended = flag::EXTENDED;
+    let tape = tape(&[
+        (flag::BEGINS | extended | flag::PIPELINED, 0, "a", "select $1"),
+        (flag::ENDS | extended, 0, "b", "update t set a = $1"),
+    ]);
+    let places = capture.expected_places();
+    let mut client = Client::new(&capture, &tape, &places, &figures);
+    assert_eq!((client.begin(), client.sent().as_str()), (Step::Send, "PBDEPBDES"));
+    let replies = [message(b'1', b""), message(b'2', b""), complete("SELECT 1"), error("23505"), message(b'Z', b"I")];
+    assert_eq!(client.reply(&replies), BADLY);
+    assert_eq!((client.tally.laps[0].count, client.tally.laps[0].failed), (2, 1));
+}
+
+#[test]
+fn a_tape_that_does_not_fit_its_plan_is_refused() {
+    let path = std::env::temp_dir().join(format!("ironbench-tape-{}", std::process::id()));
+    std::fs::write(&path, tape(&[(ALONE, 0, "", "select 1")])).unwrap();
+    let length = std::fs::metadata(&path).unwrap().len();
+    let mut capture = Capture { tape: path.clone(), clients: vec![0..length], ..capture(Mode::Fast) };
+    let mapped = Tape::open(&path).unwrap();
+    assert_eq!(capture.checked_kinds(&mapped).unwrap().len(), 1);
+    for clients in [vec![0..length + 1], vec![0..length - 1], vec![3..length]] {
+        capture.clients = clients;
+        assert!(capture.checked_kinds(&mapped).is_err());
+    }
+    (capture.clients, capture.kinds) = (vec![0..length], Vec::new());
+    assert!(capture.checked_kinds(&mapped).is_err());
+    std::fs::remove_file(&path).unwrap();
+}
