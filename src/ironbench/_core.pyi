@@ -412,6 +412,29 @@ class ArrowRows:
     def __new__(cls, generator: bytes, table: str, first: int, past: int, progress: LoadProgress) -> ArrowRows: ...
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object: ...
 
+@final
+class LogRows:
+    """The statements in log files as Arrow; they can be read once."""
+
+    def __new__(cls, logs: bytes) -> LogRows:
+        """Opens the files. `logs`: JSON of `Logs` in crates/ironbench-capture/src/rows.rs. Raises InputError for files
+        that cannot be read or have no known format."""
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object: ...
+    @property
+    def bytes_read(self) -> int:
+        """Bytes of the files that have been read."""
+
+    @property
+    def statements(self) -> int: ...
+    def stop(self) -> None: ...
+    def summary(self) -> bytes:
+        """What was noticed, as JSON; complete when everything has been read."""
+
+def write_tape(rows: object, path: str) -> list[tuple[int, int]]:
+    """Writes the tape of a replay from an object with `__arrow_c_stream__`, whose columns are described in
+    crates/ironbench-capture/src/tape.rs. Returns start and end of each client's part."""
+
 def hand_rows(
     generator: bytes,
     table: str,

@@ -31,8 +31,8 @@ LACKED = {"mariadb": "mariadb", "directory": "slapd"}
 """Word in a command → the engine that it needs."""
 EMULATED = ("hdd-", "ssd-")
 """How a word starts that names an emulated device, which needs privileges."""
-NEEDED = ("--cluster", "--dump", "--resume", "expected=")
-"""Options that need something even for a plan: a running cluster, a dump, an earlier run, answers."""
+NEEDED = ("--cluster", "--dump", "--resume", "expected=", "file=shop.capture")
+"""Options that need something even for a plan: a running cluster, a dump, an earlier run, answers, a capture."""
 
 
 def commands(page: Path) -> list[list[str]]:

@@ -14,6 +14,7 @@ SOURCE = ROOT / "src" / "ironbench"
 TEXTS = [path.read_text() for path in sorted(SOURCE.rglob("*.py")) if path.parent != SOURCE / "report" / "wording"]
 OF_STUDIES = (
     "balance",
+    "capture",
     "comparison",
     "cost",
     "curve",
@@ -30,7 +31,7 @@ OF_STUDIES = (
     "verdicts",
     "waterfall",
 )
-"""Modules that word notes of a study, which are in no record."""
+"""Modules that word notes of a study or a capture, which are in no record."""
 
 
 def test_every_note_of_a_record_stands_on_the_page_of_statuses() -> None:

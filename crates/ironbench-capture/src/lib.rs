@@ -15,3 +15,4 @@ mod secrets;
 mod sessions;
 mod statement;
 mod stderr;
+pub mod tape;

@@ -10,7 +10,7 @@ use ironbench_core::drive::ldap::Replay;
 use ironbench_core::drive::outcome::{Columns, Outcome};
 use ironbench_core::drive::plan::Plan;
 use ironbench_core::drive::turns::Turned;
-use ironbench_core::drive::{self as core, Bystander, Control, merge};
+use ironbench_core::drive::{self as core, Bystander, Capture, Control, merge};
 use ironbench_core::measure::clock;
 use ironbench_core::measure::seconds::Second;
 use ironbench_data::brokerage::roles::{self, Roles};
@@ -270,6 +270,7 @@ enum Work {
     Populate(Populate),
     Bystander(Bystander),
     Replay(Replay),
+    Capture(Capture),
 }
 
 /// The source of jobs that chooses scripts instead of weights or sets their inputs, by kind.
@@ -304,5 +305,6 @@ fn driven(plan: &Plan, control: &Control, poll: &mut dyn FnMut() -> bool) -> iro
         Work::Populate(populate) => populate.drive(plan, control, poll),
         Work::Bystander(bystander) => bystander.drive(plan, control, poll),
         Work::Replay(replay) => replay.drive(plan, control, poll),
+        Work::Capture(capture) => capture.drive(plan, control, poll),
     }
 }

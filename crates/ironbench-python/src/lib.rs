@@ -3,6 +3,7 @@
 use pyo3::prelude::*;
 
 mod called;
+mod capture;
 mod connection;
 mod data;
 mod device;
@@ -30,6 +31,8 @@ mod _core {
 
     #[pymodule_export]
     use crate::called::drive_called;
+    #[pymodule_export]
+    use crate::capture::{LogRows, write_tape};
     #[pymodule_export]
     use crate::connection::Connection;
     #[pymodule_export]

@@ -20,6 +20,7 @@ from ironbench.printer import Printer
 from ironbench.records import Store
 from ironbench.records.labs import begun_in
 from ironbench.study.differences import machine_facts
+from ironbench.workloads.capture import is_capture
 
 
 def show(
@@ -27,7 +28,7 @@ def show(
         str,
         typer.Argument(
             help="A record (also of a lab, or a foreign record), series, label, workload, engine, device, metric or "
-            "observer."
+            "observer, or the file of a capture."
         ),
     ],
     results: RESULTS = "ironbench-results",
@@ -45,6 +46,11 @@ _SUGGESTED = 3
 
 def shown(name: str, results: str, json: bool, everything: bool) -> int:
     """Shows the thing of that name, or the records of that id, series or label."""
+    if is_capture(name):
+        from ironbench.cli.output import written
+        from ironbench.report.capture import page
+
+        return written(page(name), "json" if json else "text", None)
     printer = Printer()
     store = Store(Path(results))
     known = _known()

@@ -43,6 +43,7 @@ ABILITIES: Mapping[str, str] = {
     "counters": "counts commits, I/O, WAL and checkpoints",
     "waits": "reports what connections wait for, by sampling",
     "plan times": "execution plans contain planning times and sizes of temp files",
+    "replay": "a capture of its statements can be replayed",
     "maintenance": "can run backups, restores, index builds and vacuums under load",
 }
 """Ability that a workload can require of an engine → description for `ironbench list` and error messages."""

@@ -113,7 +113,7 @@ class Builder:
             workload.default_protocol(engine.name),
         )
         at_highest, search = sweep.searched(sections.load)
-        load = resolve.load(at_highest, self.declared.seed, *usual, folder)
+        load = workload.suited(resolve.load(at_highest, self.declared.seed, *usual, folder), choice.options)
         worker_pool.require(load)
         system, load = resolve.with_ideal_parts(system, load, available)
         if choice.scripts and workload.name != "script":

@@ -67,7 +67,7 @@ def _missing(metric: str, setup: Setup) -> tuple[str, str]:
             "the rate of an open loop determines it",
             "use a response time, for example response_time_p99_s, or remove load.rate",
         )
-    if base == "throughput" and workload.paced:
+    if base == "throughput" and workload.is_paced(setup.choice.options):
         return "the recorded times determine it", "use a response time, for example response_time_p99_s"
     if base in _OPEN_LOOP and not rates.open_loop(setup.cell.load):
         return "only an open loop has it", "add load.rate, or use another metric"

@@ -44,7 +44,7 @@ def _described(workload_name: str, options: tuple[tuple[str, str], ...], engine_
             streams=streams,
             connections=workload.connections(clients, chosen),
             rests=workload.rests(chosen),
-            paced=workload.paced,
+            paced=workload.is_paced(chosen),
             drives=workload.drives,
             units_only=workload.counts_all(chosen),
         )

@@ -172,9 +172,6 @@ class Workload(ABC):
     """Whether the workload has no scripts and drives itself, as described in `ironbench.model.work`."""
     honours: frozenset[str] = frozenset({"duration_s"})
     """For a workload that drives itself: the fields of `Load` that it uses, besides the seed."""
-    paced: bool = False
-    """Whether each operation has a scheduled start, as in a recorded log. The throughput then follows from the
-    schedule, so it is not a peak, is not compared between systems, and does not follow the laws of closed loops."""
     own_length: bool = False
     """Whether the workload determines the length of a trial, so that a budget does not change it."""
     caution: str = "script-caution"
@@ -213,6 +210,17 @@ class Workload(ABC):
         """Options that describe the work in reports. Two choices for which this method returns the same options do the
         same work."""
         return options
+
+    def is_paced(self, options: Mapping[str, str]) -> bool:
+        """Whether each operation has a scheduled start, as in a recorded log. The throughput then follows from the
+        schedule, so it is not a peak, is not compared between systems, and does not follow the laws of closed
+        loops."""
+        return False
+
+    def suited(self, load: Load, options: Mapping[str, str]) -> Load:
+        """Returns the load with the values that the work itself determines, unless the user set them. Raises
+        InputError."""
+        return load
 
     def streams(self, options: Mapping[str, str]) -> tuple[int, str] | None:
         """Maximum number of concurrent streams and what they are called; None if the clients of the load do the

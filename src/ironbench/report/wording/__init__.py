@@ -9,6 +9,7 @@ from ironbench.model.record import Record
 from ironbench.report.wording import (
     balance,
     caches,
+    capture,
     causes,
     comparison,
     cost,
@@ -37,6 +38,7 @@ __all__ = [
     "WORDING",
     "balance",
     "caches",
+    "capture",
     "cause",
     "causes",
     "comparison",

@@ -10,7 +10,7 @@ from ironbench.report.wording.values import Number, Strings, count, names, numbe
 from ironbench.words import some
 
 
-@wording("script-caution", "log-left-out")
+@wording("script-caution", "log-left-out", "capture-left-out")
 def of_scripts(text: Strings) -> str:
     """a.sql: variable :x is not defined"""
     return names(text) or "the script may contain a mistake"
@@ -135,3 +135,12 @@ def given_up(given_up: Number) -> str:
 def no_score() -> str:
     """no score: one client ran all roles one after another, and each transaction advanced the simulated time"""
     return "no score: one client ran all roles one after another, and each transaction advanced the simulated time"
+
+
+@wording("replay-skipped")
+def skipped(statements: Number, share: Number) -> str:
+    """12 statements (1.2%) were skipped, because an earlier statement of their transaction failed"""
+    return (
+        f"{count(statements, 'statement')} ({percent(share)}) were skipped, because an earlier statement of their "
+        "transaction failed, which did not fail when it was recorded"
+    )

@@ -49,7 +49,6 @@ class AccessLog(Workload):
     needs = ("directory",)
     caution = "log-left-out"
     own_length = True
-    paced = True
     scores = ()
     usual_warmup_s = 0.0
     options = (
@@ -120,6 +119,9 @@ class AccessLog(Workload):
         """Clients bind again as the user of the DSN before changes: no other user may change a directory that ironbench
         started."""
         return options["binds"] == "password" and options["changes"] != "skip"
+
+    def is_paced(self, options: Mapping[str, str]) -> bool:
+        return True
 
     def leading(self, options: Mapping[str, str]) -> tuple[str, ...]:
         return "response_time_p99_s", "response_time_mean_s"

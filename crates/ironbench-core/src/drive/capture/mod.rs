@@ -34,6 +34,8 @@ pub struct Capture {
     pub mode: Mode,
     /// Factor by which the replay is faster than the recording.
     pub speed: f64,
+    /// Recorded transactions per second. If the plan has a rate, the replay is faster or slower by their ratio.
+    pub rate: f64,
 }
 
 /// A kind of transaction, which is counted and timed separately.
@@ -86,20 +88,24 @@ impl Capture {
             let cause = format!("{} clients cannot replay {} simultaneous sessions", plan.clients, self.clients.len());
             return Err(Error::input("replay of a capture", cause));
         }
-        if !(self.speed.is_finite() && self.speed > 0.0) {
-            return Err(Error::input("replay of a capture", format!("{} is not a valid speed", self.speed)));
+        let speed = match plan.schedule {
+            Schedule::Open { rate, .. } if self.mode == Mode::Rate => rate / self.rate,
+            _ => self.speed,
+        };
+        if !(speed.is_finite() && speed > 0.0) {
+            return Err(Error::input("replay of a capture", format!("{speed} is not a valid speed")));
         }
         let tape = Tape::open(&self.tape)
             .map_err(|error| Error::failure(self.tape.display().to_string(), format!("cannot be read: {error}")))?;
         let kinds = self.checked_kinds(&tape)?;
-        let due = (self.mode == Mode::Schedule || self.mode == Mode::Rate).then(|| self.due(plan, &tape));
+        let due = plan.schedule.is_open().then(|| self.due(plan, &tape, speed));
         // The times of transactions are in the tape.
         let plan = Plan { schedule: Schedule::Closed { think_time_s: 0.0 }, ..plan.clone() };
         let (figures, every) = (Figures::default(), self.expected_places());
         let mut outcome = work(&plan, control, plan.threads, &kinds, |orders| {
             let client = |client: usize| {
                 let part = self.clients.get(client).and_then(|range| tape.part(range.clone()));
-                Replayer::new(self, client, part.unwrap_or_default(), &every, &figures)
+                Replayer::new(client, (self.mode, speed), part.unwrap_or_default(), &every, &figures)
             };
             engines::postgres(orders, connection, *io, true, client, poll)
         })?;
@@ -141,7 +147,7 @@ impl Capture {
     }
 
     /// Counts the transactions whose scheduled start is inside the window.
-    fn due(&self, plan: &Plan, tape: &Tape) -> u64 {
+    fn due(&self, plan: &Plan, tape: &Tape, speed: f64) -> u64 {
         let window_ns = match plan.stop {
             Stop::DurationS(seconds) => seconds * 1e9,
             Stop::Transactions(_) => f64::INFINITY,
@@ -149,7 +155,7 @@ impl Capture {
         let begun = |range: &Range<u64>| {
             let mut rest = tape.part(range.clone()).unwrap_or_default();
             let starts = std::iter::from_fn(|| Statement::read(&mut rest)).filter(|one| one.has(flag::BEGINS));
-            starts.filter(|one| one.at_ns as f64 / self.speed < window_ns).count() as u64
+            starts.filter(|one| one.at_ns as f64 / speed < window_ns).count() as u64
         };
         self.clients.iter().map(begun).sum()
     }

@@ -4,7 +4,7 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use super::tape::{Statement, flag};
-use super::{Capture, Figures, Mode};
+use super::{Figures, Mode};
 use crate::drive::jobs::Next;
 use crate::drive::transaction::{Ending, Step, Transaction};
 use crate::measure::{Tally, clock};
@@ -28,8 +28,9 @@ enum Doing {
 }
 
 pub struct Replayer<'p> {
-    capture: &'p Capture,
     client: usize,
+    mode: Mode,
+    speed: f64,
     /// Kind and template of each place.
     places: &'p [(usize, &'p str)],
     figures: &'p Figures,
@@ -69,17 +70,19 @@ pub struct Replayer<'p> {
 }
 
 impl<'p> Replayer<'p> {
-    /// `tape`: the client's part. `places`: kind and template of each place.
+    /// `pace`: the mode, and the factor by which the replay is faster than the recording. `tape`: the client's part.
+    /// `places`: kind and template of each place.
     pub fn new(
-        capture: &'p Capture,
         client: usize,
+        pace: (Mode, f64),
         tape: &'p [u8],
         places: &'p [(usize, &'p str)],
         figures: &'p Figures,
     ) -> Self {
         let mut replayer = Self {
-            capture,
             client,
+            mode: pace.0,
+            speed: pace.1,
             places,
             figures,
             next: None,
@@ -117,12 +120,12 @@ impl<'p> Replayer<'p> {
     }
 
     fn scaled(&self, ns: u64) -> u64 {
-        if self.capture.speed == 1.0 { ns } else { (ns as f64 / self.capture.speed) as u64 }
+        if self.speed == 1.0 { ns } else { (ns as f64 / self.speed) as u64 }
     }
 
     /// Returns when the transaction that begins with this statement is due.
     fn due(&self, statement: &Statement) -> u64 {
-        match self.capture.mode {
+        match self.mode {
             Mode::Schedule | Mode::Rate => self.origin.saturating_add(self.scaled(statement.at_ns)),
             Mode::Think => self.ended.saturating_add(self.scaled(statement.pause_ns)),
             Mode::Fast => 0,
@@ -132,7 +135,7 @@ impl<'p> Replayer<'p> {
     /// Continues with the next statement of the transaction, after its recorded pause.
     fn go_on(&mut self, mailbox: &mut Mailbox, now: u64) -> Step {
         let Some(next) = &self.next else { return Step::Broken("a transaction of the tape has no end".to_owned()) };
-        let pause = match self.capture.mode {
+        let pause = match self.mode {
             Mode::Schedule => self.due(next).saturating_sub(now),
             Mode::Think => self.scaled(next.pause_ns),
             Mode::Rate | Mode::Fast => 0,
@@ -350,14 +353,14 @@ impl Transaction for Replayer<'_> {
         match self.due(next) {
             due if due > now => Next::NotBefore(due),
             due => {
-                let due = if self.capture.mode == Mode::Fast { now } else { due };
+                let due = if self.mode == Mode::Fast { now } else { due };
                 Next::Job { script: next.kind as usize, due }
             }
         }
     }
 
     fn due_until(&self, instant: u64) -> u64 {
-        if !matches!(self.capture.mode, Mode::Schedule | Mode::Rate) {
+        if !matches!(self.mode, Mode::Schedule | Mode::Rate) {
             return u64::from(self.inside);
         }
         let mut rest = self.rest;

@@ -55,14 +55,18 @@ impl<'a> Statement<'a> {
         self.flags & flag != 0
     }
 
+    /// Length of the statement on a tape, in bytes.
+    pub fn length(&self) -> u64 {
+        (HEAD + self.name.len() + self.text.len() + self.values.len()) as u64
+    }
+
     /// Appends the statement to a tape.
     ///
     /// # Errors
     /// The statement is too long for a message of the protocol, or the file cannot be written.
     pub fn write(&self, out: &mut impl Write) -> io::Result<()> {
         let too_long = |_| io::Error::other("a statement is too long");
-        let length = HEAD + self.name.len() + self.text.len() + self.values.len();
-        out.write_all(&u32::try_from(length).map_err(too_long)?.to_le_bytes())?;
+        out.write_all(&u32::try_from(self.length()).map_err(too_long)?.to_le_bytes())?;
         out.write_all(&[self.flags])?;
         out.write_all(&self.at_ns.to_le_bytes())?;
         out.write_all(&self.pause_ns.to_le_bytes())?;

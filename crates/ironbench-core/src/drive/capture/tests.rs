@@ -6,7 +6,7 @@ use crate::wire::transport::Mailbox;
 
 fn capture(mode: Mode) -> Capture {
     let kind = KindOfTransaction { name: "a".into(), statements: vec!["select ?".into(), "update t".into()] };
-    Capture { tape: PathBuf::new(), clients: Vec::new(), kinds: vec![kind], mode, speed: 1.0 }
+    Capture { tape: PathBuf::new(), clients: Vec::new(), kinds: vec![kind], mode, speed: 1.0, rate: 1.0 }
 }
 
 /// A tape of statements: flags, time, name and text.
@@ -51,7 +51,7 @@ struct Client<'p> {
 
 impl<'p> Client<'p> {
     fn new(capture: &'p Capture, tape: &'p [u8], places: &'p [(usize, &'p str)], figures: &'p Figures) -> Self {
-        let replayer = Replayer::new(capture, 0, tape, places, figures);
+        let replayer = Replayer::new(0, (capture.mode, capture.speed), tape, places, figures);
         Self { replayer, mailbox: Mailbox::default(), tally: Tally::new(1) }
     }
 

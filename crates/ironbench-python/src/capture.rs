@@ -1,0 +1,87 @@
+//! Captures of production work for Python: reading logs, and writing the tape of a replay.
+
+use std::path::PathBuf;
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use ironbench_capture::rows::{self, FFI_ArrowArrayStream, Logs, Progress};
+use ironbench_capture::tape::{self, RecordBatchStreamReader};
+use ironbench_core::Error;
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyCapsule};
+
+use crate::data::unreadable;
+use crate::errors::raise;
+
+const STREAM: &std::ffi::CStr = c"arrow_array_stream";
+
+/// The statements in log files, as an Arrow stream that can be read once.
+#[pyclass(module = "ironbench._core", frozen)]
+pub struct LogRows {
+    stream: Mutex<Option<FFI_ArrowArrayStream>>,
+    progress: Arc<Progress>,
+}
+
+#[pymethods]
+impl LogRows {
+    /// Opens the files. `logs`: JSON of `Logs` in crates/ironbench-capture/src/rows.rs.
+    #[new]
+    fn new(py: Python<'_>, logs: &[u8]) -> PyResult<Self> {
+        let logs: Logs = serde_json::from_slice(logs).map_err(unreadable("logs"))?;
+        let progress = Arc::<Progress>::default();
+        let shared = Arc::clone(&progress);
+        let stream = py.detach(|| rows::stream(&logs, shared)).map_err(raise)?;
+        Ok(Self { stream: Mutex::new(Some(stream)), progress })
+    }
+
+    /// Implements <https://arrow.apache.org/docs/format/CDataInterface/PyCapsuleInterface.html>.
+    #[pyo3(signature = (requested_schema = None))]
+    fn __arrow_c_stream__<'py>(
+        &self,
+        py: Python<'py>,
+        requested_schema: Option<Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, PyCapsule>> {
+        drop(requested_schema); // optional, may be ignored
+        let stream = self.stream.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let stream = stream.ok_or_else(|| PyValueError::new_err("the logs can be read only once"))?;
+        PyCapsule::new_with_value(py, stream, STREAM)
+    }
+
+    /// Bytes of the files that have been read.
+    #[getter]
+    fn bytes_read(&self) -> u64 {
+        self.progress.bytes.load(Relaxed)
+    }
+
+    #[getter]
+    fn statements(&self) -> u64 {
+        self.progress.statements.load(Relaxed)
+    }
+
+    fn stop(&self) {
+        self.progress.stop.store(true, Relaxed);
+    }
+
+    /// Returns what was noticed, as JSON of `Summary` in crates/ironbench-capture/src/rows.rs; complete at the end.
+    fn summary<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
+        let summary = self.progress.summary.lock().unwrap_or_else(PoisonError::into_inner);
+        let json = serde_json::to_vec(&*summary);
+        let json = json.map_err(|error| raise(Error::failure("capture", error.to_string())))?;
+        Ok(PyBytes::new(py, &json))
+    }
+}
+
+/// Writes the tape of a replay from an object with `__arrow_c_stream__` (columns: crates/ironbench-capture/src/tape.rs).
+/// Returns start and end of each client's part.
+#[pyfunction]
+pub fn write_tape(rows: &Bound<'_, PyAny>, path: PathBuf) -> PyResult<Vec<(u64, u64)>> {
+    let capsule = rows.call_method0("__arrow_c_stream__")?;
+    let pointer = capsule.cast::<PyCapsule>()?.pointer_checked(Some(STREAM))?.cast::<FFI_ArrowArrayStream>();
+    // SAFETY: a capsule of this name contains such a stream, which is moved out of it.
+    let stream = unsafe { RecordBatchStreamReader::from_raw(pointer.as_ptr()) };
+    let stream = stream.map_err(|error| raise(Error::failure("capture", error.to_string())))?;
+    // The GIL stays locked, because the stream may need it.
+    let parts = tape::write(stream, &path).map_err(raise)?;
+    Ok(parts.into_iter().map(|part| (part.start, part.end)).collect())
+}

@@ -1,0 +1,220 @@
+"""The `capture` workload: replays production work from a capture. Guide: docs/how/capture.md."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from ironbench.errors import InputError, written
+from ironbench.model.driven import Driven
+from ironbench.model.note import Note, note
+from ironbench.model.system import Choice, Load, System
+from ironbench.words import counted, grouped, in_percent, listed
+from ironbench.workloads.base import Option, Workload
+
+MODES = ("schedule", "think", "rate", "fast")
+_FIGURES = {
+    "capture_statements": "replayed_statements",
+    "capture_rows": "replayed_rows",
+    "capture_failed_again": "replayed_failures",
+    "capture_failed_only_then": "replayed_recoveries",
+    "capture_skipped": "replay_skipped_statements",
+}
+"""Count of the core → metric."""
+
+
+class Capture(Workload):
+    name = "capture"
+    doc = "Replays production work from a capture: its sessions, transactions and statements, with their parameters."
+    needs = ("replay",)
+    caution = "capture-left-out"
+    foreign = True
+    own_length = True
+    usual_warmup_s = 0.0
+    options = (
+        Option("file", "", "capture made by `ironbench capture`", path="file"),
+        Option("digest", "", "digest of the capture's contents; ironbench sets it"),
+        Option(
+            "mode",
+            "schedule",
+            "when statements start: at their recorded times (schedule), after the recorded pauses (think), without "
+            "pauses (fast), or transactions on the recorded schedule at the rate of --rate (rate)",
+            choices=MODES,
+        ),
+        Option(
+            "speed",
+            "1",
+            "replay speed relative to the capture; 2: twice as fast",
+            lowest=0.001,
+            highest=1000,
+            whole=False,
+        ),
+        Option(
+            "only",
+            "",
+            "replay only these transactions: FIELD:PATTERN, separated by commas; fields: user, database, application, "
+            "statement; patterns with *",
+        ),
+        Option("except", "", "do not replay these transactions; as only"),
+    )
+
+    def validated(self, options: Mapping[str, str]) -> dict[str, str]:
+        valid = super().validated(options)
+        if valid["mode"] == "fast" and float(valid["speed"]) != 1:
+            subject = written("workload.with", f"speed={valid['speed']}")
+            raise InputError(subject, "has no effect with mode=fast, which has no pauses", "remove it")
+        from ironbench.workloads.capture import selection
+
+        selection.read(valid)
+        return valid
+
+    def identified(self, choice: Choice, engine: str) -> Choice:
+        if not choice.options["file"]:
+            return choice
+        return replace(choice, options={**choice.options, "digest": _digest(choice.options["file"])})
+
+    def suited(self, load: Load, options: Mapping[str, str]) -> Load:
+        """One client replays one session at a time, so the capture determines the least number of clients."""
+        if not options["file"] or load.clients > 1:
+            return load
+        from ironbench.workloads.capture import tape
+
+        return replace(load, clients=tape.chosen(options).clients)
+
+    def accepts(self, system: System, load: Load, choice: Choice) -> None:
+        options = choice.options
+        if not options["file"]:
+            raise InputError("capture", "the capture is missing", f"add {written('workload.with', 'file=FILE')}")
+        from ironbench.workloads.capture import file, tape
+
+        facts, chosen = file.facts(options["file"]), tape.chosen(options)
+        if len(chosen.databases) > 1:
+            cause = f"contains work of several databases: {listed(chosen.databases)}"
+            hint = f"choose one: {written('workload.with', f'only=database:{chosen.databases[0]}')}"
+            raise InputError(options["file"], cause, hint)
+        if options["mode"] == "think" and not facts.has_durations:
+            cause = "needs the durations of statements, which the logs did not contain"
+            raise InputError(written("workload.with", "mode=think"), cause, "use mode=schedule or mode=fast")
+        self._refuse_unused(load, options)
+        if load.clients < chosen.clients:
+            cause = f"up to {counted(chosen.clients, 'session')} were open at the same time"
+            hint = f"use {written('load.clients', chosen.clients)}, or remove it"
+            raise InputError(written("load.clients", load.clients), cause, hint)
+
+    def _refuse_unused(self, load: Load, options: Mapping[str, str]) -> None:
+        by_rate = options["mode"] == "rate"
+        refused = {
+            written("load.rate"): (load.rate is not None or load.rate_share is not None) and not by_rate,
+            written("load.transactions"): load.transactions is not None,
+            written("load.think_time"): load.think_time_s > 0,
+            written("load.warmup", "auto" if load.warmup_auto else ""): load.warmup_s > 0 or load.warmup_auto,
+        }
+        for option, given in refused.items():
+            if given:
+                hint = f"remove it, or use {written('workload.with', 'mode=rate')}" if "rate" in option else "remove it"
+                raise InputError(option, "has no effect: the capture determines what is replayed when", hint)
+        if load.curve is not None:
+            raise InputError(
+                written(f"load.{load.curve.of}"), "cannot be a curve in the replay of a capture", "use a fixed number"
+            )
+
+    def is_paced(self, options: Mapping[str, str]) -> bool:
+        return options.get("mode") in ("schedule", "rate")
+
+    def leading(self, options: Mapping[str, str]) -> tuple[str, ...]:
+        paced = ("response_time_p99_s", "response_time_mean_s")
+        return paced if self.is_paced(options) else super().leading(options)
+
+    def usual_duration_s(self, options: Mapping[str, str]) -> float | None:
+        """For mode=schedule the length of the capture, plus a little time for the last statement."""
+        if options.get("mode") == "rate" or not options.get("file"):
+            return super().usual_duration_s(options)
+        if options["mode"] != "schedule":
+            return None
+        from ironbench.workloads.capture import tape
+
+        return math.ceil(tape.chosen(options).length_s / float(options["speed"]) * 10 + 1) / 10
+
+    def expected_s(self, engine: str, options: Mapping[str, str]) -> float | None:
+        if not options["file"]:
+            return None
+        from ironbench.workloads.capture import tape
+
+        return tape.chosen(options).length_s / float(options["speed"])
+
+    def in_parts(self, engine: str, options: Mapping[str, str]) -> bool:
+        return False
+
+    def core_work(self, engine: str, options: Mapping[str, str]) -> Mapping[str, Any]:
+        if options["digest"] and _digest(options["file"]) != options["digest"]:
+            raise InputError(
+                options["file"], "was changed since these trials were planned", "restore the file, or start again"
+            )
+        from ironbench.workloads.capture import tape
+
+        made, chosen = tape.tape(options), tape.chosen(options)
+        return {
+            "kind": "capture",
+            "tape": made.path,
+            "clients": [{"start": start, "end": end} for start, end in made.clients],
+            "kinds": [{"name": name, "statements": statements} for name, statements in made.kinds],
+            "mode": options["mode"],
+            "speed": float(options["speed"]),
+            "rate": chosen.transactions / max(chosen.length_s, 1e-6),
+        }
+
+    def cautions(self, engine: str, choice: Choice, protocol: str) -> list[str]:
+        if not choice.options["file"]:
+            return []
+        from ironbench.workloads.capture import tape
+
+        chosen = tape.chosen(choice.options)
+        if not chosen.left_out:
+            return []
+        whole = chosen.statements + chosen.left_out
+        how_many = f"{grouped(chosen.left_out)} of {counted(whole, 'statement')}"
+        share = in_percent(chosen.left_out / whole)
+        return [f"{how_many} ({share}) cannot be replayed; `ironbench show` lists the reasons"]
+
+    def writes(self, options: Mapping[str, str]) -> bool:
+        if not options["file"]:
+            return True
+        from ironbench.workloads.capture import tape
+
+        return tape.chosen(options).writes
+
+    def counts_after_cut(self, options: Mapping[str, str]) -> bool:
+        return False
+
+    def assessed(self, driven: Driven, seen: Sequence[Note]) -> tuple[Mapping[str, float], tuple[Note, ...]]:
+        figures = driven.summary.get("figures") or {}
+        metrics = {metric: float(figures[name]) for name, metric in _FIGURES.items() if name in figures}
+        skipped = metrics.get("replay_skipped_statements", 0.0)
+        sent = metrics.get("replayed_statements", 0.0) + skipped
+        notes = (note("replay-skipped", statements=skipped, share=skipped / sent),) if skipped else ()
+        return metrics, notes
+
+
+def is_capture(path: str) -> bool:
+    """Whether the file exists and begins like a Parquet file."""
+    try:
+        with Path(path).open("rb") as opened:
+            return opened.read(4) == b"PAR1"
+    except OSError:
+        return False
+
+
+def _digest(path: str) -> str:
+    """Returns a digest of the contents of a file. Raises InputError if it cannot be read."""
+    try:
+        with Path(path).open("rb") as opened:
+            return hashlib.file_digest(opened, "sha256").hexdigest()[:16]
+    except OSError as error:
+        raise InputError(path, error.strerror or str(error), "name a capture made by ironbench capture") from None
+
+
+WORKLOAD = Capture()

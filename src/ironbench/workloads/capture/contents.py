@@ -1,0 +1,220 @@
+"""What a capture contains: mix, sessions, rates over time, think times, statements, and what cannot be replayed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import duckdb
+
+from ironbench.workloads.capture import file
+from ironbench.workloads.capture.file import CaptureFacts
+
+_INTERVALS = 24
+"""Most intervals of the rates over time."""
+_WIDTHS_S = (1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 14400, 43200, 86400, 604800)
+_TOP = 20
+_FEW = 10
+
+
+@dataclass(frozen=True, slots=True)
+class StatementUse:
+    template: str
+    calls: int
+    share: float
+    total_s: float
+    mean_s: float | None
+    p99_s: float | None
+    failed: int
+    writes: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Interval:
+    start_s: float
+    """Since the start of the capture."""
+    transactions_per_s: float
+    statements_per_s: float
+    sessions: int
+    """Sessions that sent a statement."""
+    mean_s: float | None
+    """Mean duration of a statement."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pauses:
+    """Times between the end of a statement and the next statement of the same session."""
+
+    count: int
+    mean_s: float
+    p50_s: float
+    p90_s: float
+    p99_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class Sender:
+    kind: str
+    """`user`, `database` or `application`."""
+    name: str
+    statements: int
+    sessions: int
+
+
+@dataclass(frozen=True, slots=True)
+class Contents:
+    facts: CaptureFacts
+    at_once: int
+    """Most sessions that were open at the same time."""
+    mix: tuple[tuple[str, int], ...]
+    """Statements by their first keyword."""
+    reads: int
+    writes: int
+    failed: int
+    busy_s: float
+    """Total duration of all statements."""
+    peak_per_s: float
+    """Most transactions that started in one second."""
+    width_s: float
+    intervals: tuple[Interval, ...]
+    inside: Pauses | None
+    """Pauses inside transactions; None if durations are unknown or there are none."""
+    between: Pauses | None
+    """Pauses between transactions."""
+    top: tuple[StatementUse, ...]
+    templates: int
+    senders: tuple[Sender, ...]
+    left_out: tuple[tuple[str, int], ...]
+    """Reason and number of statements."""
+
+
+def contents(path: str) -> Contents:
+    """Reads a capture. Raises InputError if the file is not a capture."""
+    facts = file.facts(path)
+    with file.database() as opened:
+        opened.execute(f"CREATE VIEW capture AS SELECT *, epoch_us(at) AS at_us FROM {file.source(path)}")
+        return _contents(opened, facts)
+
+
+def _contents(opened: duckdb.DuckDBPyConnection, facts: CaptureFacts) -> Contents:
+    width_s = next((one for one in _WIDTHS_S if facts.length_s <= one * _INTERVALS), _WIDTHS_S[-1])
+    ((reads, writes, failed, busy_us, templates),) = file.asked(
+        opened,
+        "SELECT count(*) FILTER (NOT writes AND verb IN ('select', 'with', 'values', 'table', 'fetch', 'show')), "
+        "count(*) FILTER (writes), count(error), coalesce(sum(duration_us), 0), count(DISTINCT template) FROM capture",
+    )
+    ((peak,),) = file.asked(
+        opened,
+        "SELECT max(started) FROM "
+        "(SELECT count(DISTINCT transaction) AS started FROM capture GROUP BY at_us // 1000000)",
+    )
+    mix = file.asked(opened, "SELECT verb, count(*) FROM capture GROUP BY 1 ORDER BY 2 DESC, 1 LIMIT ?", [_FEW])
+    left_out = file.asked(
+        opened, "SELECT left_out, count(*) FROM capture WHERE left_out IS NOT NULL GROUP BY 1 ORDER BY 2 DESC, 1"
+    )
+    return Contents(
+        facts=facts,
+        at_once=_at_once(opened),
+        mix=tuple(mix),
+        reads=reads,
+        writes=writes,
+        failed=failed,
+        busy_s=float(busy_us) / 1e6,
+        peak_per_s=float(peak),
+        width_s=width_s,
+        intervals=tuple(_intervals(opened, facts, width_s)),
+        inside=_pauses(opened, facts, "transaction = before"),
+        between=_pauses(opened, facts, "transaction <> before"),
+        top=tuple(_top(opened, facts)),
+        templates=templates,
+        senders=tuple(_senders(opened)),
+        left_out=tuple(left_out),
+    )
+
+
+def _at_once(opened: duckdb.DuckDBPyConnection) -> int:
+    ((most,),) = file.asked(
+        opened,
+        """
+        WITH spans AS (
+            SELECT session, min(at_us) AS began, max(at_us + coalesce(duration_us, 0)) AS ended FROM capture GROUP BY 1
+        ), steps AS (
+            SELECT began AS at, 1 AS step FROM spans UNION ALL SELECT ended + 1, -1 FROM spans
+        )
+        SELECT max(open) FROM (SELECT sum(step) OVER (ORDER BY at, step) AS open FROM steps)
+        """,
+    )
+    return int(most)
+
+
+def _intervals(opened: duckdb.DuckDBPyConnection, facts: CaptureFacts, width_s: float) -> list[Interval]:
+    rows = file.asked(
+        opened,
+        f"SELECT (at_us - {facts.began_us}) // {int(width_s * 1e6)} AS number, count(DISTINCT transaction), count(*), "
+        "count(DISTINCT session), avg(duration_us) FROM capture GROUP BY 1 ORDER BY 1",
+    )
+    by_number = {int(number): rest for number, *rest in rows}
+    found = []
+    for number in range(max(by_number) + 1):
+        transactions, statements, sessions, mean_us = by_number.get(number, (0, 0, 0, None))
+        # The last interval may be shorter.
+        lasts_s = min(width_s, facts.length_s - number * width_s) if facts.length_s > number * width_s else width_s
+        mean_s = None if mean_us is None else mean_us / 1e6
+        found.append(Interval(number * width_s, transactions / lasts_s, statements / lasts_s, sessions, mean_s))
+    return found
+
+
+def _pauses(opened: duckdb.DuckDBPyConnection, facts: CaptureFacts, condition: str) -> Pauses | None:
+    if not facts.has_durations:
+        return None
+    ((count, *values),) = file.asked(
+        opened,
+        f"""
+        SELECT count(*), avg(pause), quantile_cont(pause, 0.5), quantile_cont(pause, 0.9), quantile_cont(pause, 0.99)
+        FROM (
+            SELECT transaction, lag(transaction) OVER sessions AS before,
+                greatest(0, at_us - lag(at_us + coalesce(duration_us, 0)) OVER sessions) / 1e6 AS pause
+            FROM capture WINDOW sessions AS (PARTITION BY session ORDER BY number)
+        ) WHERE before IS NOT NULL AND {condition}
+        """,
+    )
+    return Pauses(count, *values) if count else None
+
+
+def _top(opened: duckdb.DuckDBPyConnection, facts: CaptureFacts) -> list[StatementUse]:
+    """Returns the statements that took most time, or, without durations, those that ran most often."""
+    rows = file.asked(
+        opened,
+        "SELECT template, count(*), coalesce(sum(duration_us), 0), avg(duration_us), quantile_cont(duration_us, 0.99), "
+        "count(error), bool_or(writes) FROM capture GROUP BY 1 ORDER BY 3 DESC, 2 DESC, 1 LIMIT ?",
+        [_TOP],
+    )
+
+    def seconds(micros: Any) -> float | None:
+        return None if micros is None else float(micros) / 1e6
+
+    return [
+        StatementUse(
+            template=template,
+            calls=calls,
+            share=calls / facts.statements,
+            total_s=float(total_us) / 1e6,
+            mean_s=seconds(mean_us),
+            p99_s=seconds(p99_us),
+            failed=failed,
+            writes=writes,
+        )
+        for template, calls, total_us, mean_us, p99_us, failed, writes in rows
+    ]
+
+
+def _senders(opened: duckdb.DuckDBPyConnection) -> list[Sender]:
+    found = []
+    for kind in ("user", "database", "application"):
+        rows = file.asked(
+            opened,
+            f'SELECT "{kind}", count(*), count(DISTINCT session) FROM capture GROUP BY 1 ORDER BY 2 DESC, 1 LIMIT ?',
+            [_FEW],
+        )
+        found += [Sender(kind, name, statements, sessions) for name, statements, sessions in rows]
+    return found

@@ -1,0 +1,112 @@
+"""Captures: one Parquet file with a row per statement. Its metadata say where it comes from and what it lacks."""
+
+from __future__ import annotations
+
+import glob
+import tempfile
+from collections.abc import Sequence
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import msgspec
+
+from ironbench.errors import InputError
+from ironbench.model.note import Note
+
+KEY = "ironbench_capture"
+"""Key of the metadata."""
+SCHEMA = 1
+_MEMORY = "1GB"
+"""Memory limit of DuckDB; larger intermediate results go to temporary files."""
+_WAY_OUT = "make a capture: ironbench capture LOG -o FILE.capture"
+
+COLUMNS = """
+    number, session, transaction, make_timestamp(at_us) AS at, template, text, prepared, parameters, duration_us,
+    CAST(NULL AS BIGINT) AS rows, error, "user", "database", application, verb, writes, obstacle
+"""
+"""Columns of a capture, from those that the core reads from logs (crates/ironbench-capture/src/rows.rs)."""
+
+
+class CaptureFacts(msgspec.Struct, frozen=True, kw_only=True):
+    """Facts about a whole capture, from its metadata."""
+
+    schema: int
+    format: str
+    """Format of the logs."""
+    masked: bool
+    statements: int
+    transactions: int
+    sessions: int
+    began_us: int
+    """Microseconds since 1970."""
+    ended_us: int
+    with_duration: int
+    """Statements whose duration is known."""
+    databases: tuple[str, ...]
+    notes: tuple[Note, ...] = ()
+
+    @property
+    def length_s(self) -> float:
+        return (self.ended_us - self.began_us) / 1e6
+
+    @property
+    def has_durations(self) -> bool:
+        """Whether the durations of nearly all statements are known, so that pauses between them are, too."""
+        return self.with_duration >= 0.9 * self.statements
+
+
+def database() -> duckdb.DuckDBPyConnection:
+    """Opens a database in memory, which uses temporary files for what does not fit."""
+    folder = str(Path(tempfile.gettempdir()) / "ironbench-duckdb")
+    opened = duckdb.connect(config={"memory_limit": _MEMORY, "temp_directory": folder})
+    # The core reads strings and lists in their oldest form.
+    opened.execute("SET arrow_output_version = '1.0'")
+    return opened
+
+
+def facts(path: str) -> CaptureFacts:
+    """Returns the facts about a capture. Raises InputError if the file is not a capture."""
+    return _facts(path, stamp(path))
+
+
+def stamp(path: str) -> tuple[int, int]:
+    """Returns size and modification time of a file, which identify its contents. Raises InputError."""
+    try:
+        known = Path(path).stat()
+    except OSError as error:
+        raise InputError(path, error.strerror or str(error), _WAY_OUT) from None
+    return known.st_size, known.st_mtime_ns
+
+
+@lru_cache(maxsize=8)
+def _facts(path: str, stamp: tuple[int, int]) -> CaptureFacts:
+    try:
+        with database() as opened:
+            rows = opened.execute("SELECT key, value FROM parquet_kv_metadata(?)", [glob.escape(path)]).fetchall()
+    except duckdb.Error:
+        raise InputError(path, "is not a capture", _WAY_OUT) from None
+    found = {bytes(key).decode(errors="replace"): bytes(value) for key, value in rows}
+    if KEY not in found:
+        raise InputError(path, "is a Parquet file, but not a capture", _WAY_OUT)
+    try:
+        known = msgspec.json.decode(found[KEY], type=CaptureFacts)
+    except msgspec.DecodeError as error:
+        raise InputError(path, f"has damaged metadata: {error}", _WAY_OUT) from None
+    if known.schema > SCHEMA:
+        raise InputError(path, "was made by a newer version of ironbench", "update ironbench")
+    return known
+
+
+def source(path: str) -> str:
+    """Returns a capture as a table of SQL."""
+    return f"read_parquet({quoted(glob.escape(path))})"
+
+
+def quoted(text: str) -> str:
+    return "'" + text.replace("'", "''") + "'"
+
+
+def asked(opened: duckdb.DuckDBPyConnection, sql: str, values: Sequence[object] = ()) -> list[tuple[Any, ...]]:
+    return opened.execute(sql, list(values)).fetchall()

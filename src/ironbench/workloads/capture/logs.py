@@ -1,0 +1,200 @@
+"""`ironbench capture`: makes a capture from log files."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import duckdb
+import msgspec
+
+from ironbench.errors import FailureError, InputError
+from ironbench.model.note import Note, note
+from ironbench.words import grouped
+from ironbench.workloads.capture.file import COLUMNS, KEY, SCHEMA, CaptureFacts, asked, database, facts, quoted
+
+if TYPE_CHECKING:
+    from ironbench._core import LogRows
+
+Show = Callable[[float, str], None]
+
+_BREAKING = ("copy", "two-phase", "no-parameters", "cut-parameters", "password", "encoding", "begun-before")
+"""Obstacles because of which a replay leaves out the whole transaction: the rest of it could fail or do other work."""
+_SLOW_S = 0.005
+"""If no statement of many was faster, the log probably contains only slow statements."""
+_MANY = 100
+_LOOKS_PER_S = 4
+
+
+def capture(
+    logs: Sequence[str], output: str, prefix: str = "", mask: bool = False, show: Show = lambda share, text: None
+) -> CaptureFacts:
+    """Reads the logs and writes the capture. `prefix`: `log_line_prefix` of logs in the format stderr.
+
+    Raises InputError if the output exists or the logs contain no statements, FailureError if the capture cannot be
+    written.
+    """
+    target = Path(output)
+    if target.exists():
+        raise InputError(output, "exists, and captures are never overwritten", "use another name, or remove the file")
+    if not target.parent.is_dir():
+        raise InputError(output, f"the directory {target.parent} does not exist", "create it, or use another directory")
+    from ironbench import _core
+
+    files = list(_files(logs))
+    size = sum(Path(path).stat().st_size for path, _ in files)
+    request = {
+        "files": [{"path": path, "named": named} for path, named in files],
+        "prefix": prefix or None,
+        "mask": mask,
+    }
+    rows = _core.LogRows(msgspec.json.encode(request))
+    aside = target.with_name(f".{target.name}.{os.getpid()}")
+    try:
+        with database() as opened:
+            with _shown(rows, size, show):
+                _read(opened, rows)
+            made = _described(opened, msgspec.json.decode(rows.summary()), mask)
+            _write(opened, aside, made)
+        # Fails if the file has been created meanwhile, unlike a rename.
+        os.link(aside, target)
+    except FileExistsError:
+        raise InputError(output, "exists, and captures are never overwritten", "use another name") from None
+    except OSError as error:
+        raise FailureError(output, f"could not be written: {error.strerror or error}", "use another file") from error
+    finally:
+        aside.unlink(missing_ok=True)
+    return facts(output)
+
+
+def _files(logs: Sequence[str]) -> Iterator[tuple[str, bool]]:
+    """Yields the files, and whether the user named each of them rather than its directory."""
+    for log in logs:
+        path = Path(log)
+        if path.is_dir():
+            inside = sorted(one for one in path.iterdir() if one.is_file() and not one.name.startswith("."))
+            if not inside:
+                raise InputError(log, "the directory contains no files", "name log files, or their directory")
+            yield from ((str(one), False) for one in inside)
+        elif path.is_file():
+            yield log, True
+        else:
+            raise InputError(log, "does not exist, or is not a file", "name log files, or their directory")
+
+
+@contextmanager
+def _shown(rows: LogRows, size: int, show: Show) -> Iterator[None]:
+    """Shows the progress of reading; stops the reader if the block is left early."""
+    over = threading.Event()
+
+    def watch() -> None:
+        while not over.wait(1 / _LOOKS_PER_S):
+            show(min(1.0, rows.bytes_read / max(1, size)), f"{grouped(rows.statements)} statements")
+
+    watching = threading.Thread(target=watch, daemon=True)
+    watching.start()
+    try:
+        yield
+    finally:
+        rows.stop()
+        over.set()
+        watching.join()
+
+
+def _read(opened: duckdb.DuckDBPyConnection, rows: LogRows) -> None:
+    try:
+        opened.execute("CREATE TABLE read AS SELECT * FROM rows")
+    except duckdb.Error as error:
+        raise FailureError("capture", str(error).splitlines()[0]) from error
+    if not asked(opened, "SELECT count(*) FROM read")[0][0]:
+        cause = "contain no statements"
+        hint = (
+            "the server must log them in English: log_min_duration_statement = 0 (or log_statement = all), "
+            "lc_messages = C"
+        )
+        raise InputError("logs", cause, hint)
+
+
+def _described(opened: duckdb.DuckDBPyConnection, summary: Mapping[str, Any], mask: bool) -> CaptureFacts:
+    """Marks the statements that a replay leaves out, and returns the facts about the capture."""
+    cut_at = summary["cut_at"]
+    if cut_at:
+        ends = f"len(one) >= 3 AND ends_with(one, '...') AND strlen(one) - 3 = {cut_at}"
+        opened.execute(
+            f"UPDATE read SET obstacle = 'cut-parameters' WHERE obstacle IS NULL AND parameters IS NOT NULL "
+            f"AND len(list_filter(parameters, lambda one: one IS NOT NULL AND {ends})) > 0"
+        )
+    breaking = ", ".join(map(quoted, _BREAKING))
+    opened.execute(f"CREATE TABLE broken AS SELECT DISTINCT transaction FROM read WHERE obstacle IN ({breaking})")
+    ((began_us, ended_us, timed, quickest_us, reads),) = asked(
+        opened,
+        "SELECT min(at_us), max(at_us + coalesce(duration_us, 0)), count(duration_us), min(duration_us), "
+        "count(*) FILTER (verb = 'select') FROM read",
+    )
+    databases = asked(opened, 'SELECT DISTINCT "database" FROM read WHERE "database" <> \'\' ORDER BY 1')
+    obstacles = asked(
+        opened, "SELECT obstacle, count(*) FROM read WHERE obstacle IS NOT NULL GROUP BY 1 ORDER BY 2 DESC"
+    )
+    slow = timed > _MANY and quickest_us >= _SLOW_S * 1e6
+    return CaptureFacts(
+        schema=SCHEMA,
+        format=summary["format"],
+        masked=mask,
+        statements=summary["statements"],
+        transactions=summary["transactions"],
+        sessions=summary["sessions"],
+        began_us=began_us,
+        ended_us=ended_us,
+        with_duration=timed,
+        databases=tuple(name for (name,) in databases),
+        notes=tuple(_notes(summary, obstacles, timed, quickest_us / 1e6 if slow else None, reads)),
+    )
+
+
+def _notes(
+    summary: Mapping[str, Any], obstacles: Sequence[tuple[str, int]], timed: int, slow_s: float | None, reads: int
+) -> Iterator[Note]:
+    whole = summary["statements"]
+    for obstacle, count in obstacles:
+        yield note("capture-not-replayable", reason=obstacle, statements=count, share=count / whole)
+    if not timed:
+        yield note("capture-without-durations")
+    elif timed < whole:
+        yield note("capture-few-durations", share=1 - timed / whole)
+    if slow_s is not None:
+        yield note("capture-slow-only", least_s=slow_s)
+    if not reads and whole > _MANY:
+        yield note("capture-without-reads")
+    if summary["durations_alone"]:
+        yield note("capture-durations-alone", count=summary["durations_alone"])
+    if summary["cut_at"]:
+        yield note("capture-cut-parameters", length=summary["cut_at"])
+    if summary["unreadable"]:
+        yield note("capture-unreadable", lines=summary["unreadable"])
+    if summary["truncated"]:
+        yield note("capture-truncated", files=summary["truncated"])
+    if summary["jumps"]:
+        yield note("capture-clock-steps", steps=summary["jumps"])
+    if summary["repeated"]:
+        yield note("capture-repeated", entries=summary["repeated"])
+    if summary["unknown_zones"]:
+        yield note("capture-unknown-zones", zones=tuple(summary["unknown_zones"]))
+
+
+def _write(opened: duckdb.DuckDBPyConnection, path: Path, made: CaptureFacts) -> None:
+    """Writes the capture in the order of reading, which is nearly that of time."""
+    left_out = "coalesce(obstacle, CASE WHEN transaction IN (FROM broken) THEN 'transaction' END) AS left_out"
+    described = quoted(msgspec.json.encode(made).decode())
+    try:
+        opened.execute(
+            f"COPY (SELECT {COLUMNS}, {left_out} FROM read ORDER BY number) TO {quoted(str(path))} "
+            f"(FORMAT parquet, COMPRESSION zstd, KV_METADATA {{{KEY}: {described}}})"
+        )
+    except duckdb.Error as error:
+        raise FailureError(
+            str(path), f"could not be written: {str(error).splitlines()[0]}", "use another file"
+        ) from error

@@ -1,0 +1,59 @@
+"""Which statements of a capture are replayed: `only` and `except`, by user, database, application and statement."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from ironbench.errors import InputError, nearest, written
+from ironbench.workloads.capture.file import quoted
+
+FIELDS = ("user", "database", "application", "statement")
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    only: tuple[tuple[str, str], ...]
+    """Field and pattern. Patterns of one field are alternatives; all fields must match."""
+    without: tuple[tuple[str, str], ...]
+
+    @property
+    def condition(self) -> str:
+        """Returns the SQL condition for the transactions of the table `every`, of which each is chosen as a whole."""
+        conditions = [
+            f"bool_or({' OR '.join(_matches(name, pattern) for one, pattern in self.only if one == name)})"
+            for name in FIELDS
+            if any(one == name for one, _ in self.only)
+        ]
+        conditions += [f"NOT bool_or({_matches(name, pattern)})" for name, pattern in self.without]
+        return " AND ".join(conditions) or "true"
+
+
+def read(options: Mapping[str, str]) -> Selection:
+    """Reads the options. Raises InputError."""
+    return Selection(tuple(_read("only", options["only"])), tuple(_read("except", options["except"])))
+
+
+def _read(option: str, text: str) -> Sequence[tuple[str, str]]:
+    found = []
+    for part in filter(None, map(str.strip, text.split(","))):
+        field, colon, pattern = part.partition(":")
+        if not colon or not pattern:
+            example = written("workload.with", f"{option}=application:web*")
+            raise InputError(
+                written("workload.with", f"{option}={text}"),
+                f"{part!r} is not FIELD:PATTERN",
+                f"write for example {example}",
+            )
+        if field not in FIELDS:
+            raise InputError(
+                written("workload.with", f"{option}={text}"), f"unknown field {field}", nearest(field, list(FIELDS))
+            )
+        found.append((field, pattern))
+    return found
+
+
+def _matches(field: str, pattern: str) -> str:
+    if field == "statement":
+        return f"template GLOB {quoted(pattern.lower())}"
+    return f'"{field}" GLOB {quoted(pattern)}'

@@ -1,0 +1,120 @@
+"""A capture of a real server's logs, replayed on its restored data."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from own_data import dumped, shop
+from raw_server import RawServer, binary
+from user import User
+
+pytestmark = [pytest.mark.live, pytest.mark.xdist_group("capture")]
+
+BLOCK = """\\set i random(1, 1000)
+begin;
+select name, price from item where id = :i;
+insert into sale (item) values (:i) returning id \\gset
+update sale set at = now() where id = :id;
+end;
+"""
+ALONE = "\\set i random(1, 1000)\nselect count(*) from sale where item = :i;\n"
+TRANSACTIONS = 40
+"""Of each client of each script."""
+
+
+def pgbench(server: RawServer, script: Path, *words: str) -> None:
+    command = [binary("pgbench"), "-h", server.host, "-p", str(server.port), "-U", "postgres", "-n", "-f", str(script)]
+    done = subprocess.run([*command, "-t", str(TRANSACTIONS), *words, "shop"], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.fixture(scope="module")
+def logged(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """A directory with a dump and the log of what happened after it, in csvlog and jsonlog."""
+    folder = tmp_path_factory.mktemp("logged")
+    (folder / "block.sql").write_text(BLOCK)
+    (folder / "alone.sql").write_text(ALONE)
+    settings = (
+        "logging_collector=on",
+        "log_destination=csvlog,jsonlog",
+        "log_min_duration_statement=0",
+        f"log_directory={folder / 'log'}",
+    )
+    with RawServer(*settings) as server:
+        shop(server)
+        dumped(server, folder / "shop.dump")
+        pgbench(server, folder / "block.sql", "-c", "2", "-M", "prepared")
+        pgbench(server, folder / "alone.sql", "-c", "1", "-M", "simple")
+        psql = server.connect(database="shop")
+        psql.query("set application_name = 'pgbench'")
+        psql.query("select 1/nullif(count(*), 0) from sale")
+        psql.close()
+    yield folder
+
+
+@pytest.fixture
+def user(place: Path) -> User:
+    return User(place)
+
+
+def capture(user: User, logged: Path) -> None:
+    told = user("capture", str(logged / "log"), "-o", "shop.capture")
+    assert told.code == 0, told.stderr
+    assert told.stdout == "shop.capture\n"
+
+
+ONLY = ("--with", "file=shop.capture", "--with", "only=application:pgbench", "--no-observe")
+BLOCKS, SINGLE = 2 * TRANSACTIONS, TRANSACTIONS
+
+
+def test_the_mix_of_a_replay_is_that_of_the_capture(user: User, logged: Path) -> None:
+    capture(user, logged)
+    shown = user("show", "shop.capture", "--json").document
+    by_template = {one["template"]: one["calls"] for one in shown["top"]}
+    assert by_template["insert into sale(item) values (?) returning id"] == BLOCKS
+    check = f"select count(*) = {5000 + BLOCKS} from sale"
+    dump = ("--dump", str(logged / "shop.dump"), "--check", check)
+    user.measured("run", "capture", *ONLY, *dump, "--with", "mode=fast")
+    (record,) = user.records()
+    assert [one["passed"] for one in record["checks"]] == [True]
+    metrics = record["metrics"]
+    assert metrics["failed"] == metrics["errors"] == 0
+    # pgbench also counts the rows of its own tables, which fails, and its sessions begin with a setting.
+    assert metrics["transactions"] >= BLOCKS + SINGLE
+    replayed: dict[str, int] = {}
+    for one in record["statements"]:
+        replayed[one["text"]] = replayed.get(one["text"], 0) + one["count"]
+    for template, calls in by_template.items():
+        if template in replayed and ("sale" in template or "item" in template):
+            assert replayed[template] == calls, template
+    assert replayed["select name, price from item where id = ?"] == BLOCKS
+    assert metrics["replayed_statements"] == sum(replayed.values())
+    assert (
+        metrics["transactions{script=select item + insert sale + update sale}"] == BLOCKS
+        if ("transactions{script=select item + insert sale + update sale}" in metrics)
+        else True
+    )
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("--with", "mode=schedule", "--with", "speed=2"),
+        ("--with", "mode=think", "--with", "speed=20"),
+        ("--with", "mode=rate", "--rate", "400", "--duration", "1s"),
+    ],
+    ids=["schedule", "think", "rate"],
+)
+def test_every_mode_replays_the_transactions(user: User, logged: Path, words: tuple[str, ...]) -> None:
+    capture(user, logged)
+    user.measured("run", "capture", *ONLY, "--dump", str(logged / "shop.dump"), *words)
+    (record,) = user.records()
+    metrics = record["metrics"]
+    assert metrics["failed"] == 0
+    assert metrics["transactions"] > (BLOCKS + SINGLE) / 4
+    if "mode=schedule" in words:
+        assert metrics["replayed_statements"] >= 5 * BLOCKS + SINGLE
+        assert metrics["response_time_p99_s"] >= metrics["service_time_p50_s"]
