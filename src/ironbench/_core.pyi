@@ -414,7 +414,7 @@ class ArrowRows:
 
 @final
 class LogRows:
-    """The statements in log files as Arrow; they can be read once."""
+    """The statements in log files as Arrow. All streams continue at the same place, so that they are read once."""
 
     def __new__(cls, logs: bytes) -> LogRows:
         """Opens the files. `logs`: JSON of `Logs` in crates/ironbench-capture/src/rows.rs. Raises InputError for files

@@ -78,12 +78,23 @@ pub struct Logs {
     pub mask: bool,
 }
 
-/// Opens the files, orders them by the time of their first entries, and returns the statements as an Arrow C stream.
+/// The statements of logs. Readers may ask several times for a stream, for example to learn its columns first; all
+/// streams continue at the same place.
+#[derive(Clone)]
+pub struct Statements(Arc<Mutex<Rows>>);
+
+impl Statements {
+    pub fn stream(&self) -> FFI_ArrowArrayStream {
+        FFI_ArrowArrayStream::new(Box::new(self.clone()))
+    }
+}
+
+/// Opens the files, and orders them by the time of their first entries.
 /// A directory may contain the same log in several formats, or other files: the format with the most facts is read.
 ///
 /// # Errors
 /// Input: a named file cannot be read, has no known format, or another one than the rest.
-pub fn stream(logs: &Logs, progress: Arc<Progress>) -> Result<FFI_ArrowArrayStream> {
+pub fn open(logs: &Logs, progress: Arc<Progress>) -> Result<Statements> {
     let prefix = logs.prefix.as_deref().map(Prefix::read).transpose()?;
     let mut found = Vec::new();
     for file in &logs.files {
@@ -115,7 +126,7 @@ pub fn stream(logs: &Logs, progress: Arc<Progress>) -> Result<FFI_ArrowArrayStre
         progress,
         is_over: false,
     };
-    Ok(FFI_ArrowArrayStream::new(Box::new(rows)))
+    Ok(Statements(Arc::new(Mutex::new(rows))))
 }
 
 struct Examined {
@@ -224,15 +235,16 @@ impl Rows {
     }
 }
 
-impl Iterator for Rows {
+impl Iterator for Statements {
     type Item = std::result::Result<RecordBatch, ArrowError>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        self.batch().map_err(|error| ArrowError::ExternalError(error.to_string().into())).transpose()
+        let mut rows = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        rows.batch().map_err(|error| ArrowError::ExternalError(error.to_string().into())).transpose()
     }
 }
 
-impl RecordBatchReader for Rows {
+impl RecordBatchReader for Statements {
     fn schema(&self) -> SchemaRef {
         schema()
     }

@@ -2,12 +2,11 @@
 
 use std::path::PathBuf;
 use std::sync::atomic::Ordering::Relaxed;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, PoisonError};
 
-use ironbench_capture::rows::{self, FFI_ArrowArrayStream, Logs, Progress};
+use ironbench_capture::rows::{self, FFI_ArrowArrayStream, Logs, Progress, Statements};
 use ironbench_capture::tape::{self, RecordBatchStreamReader};
 use ironbench_core::Error;
-use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyCapsule};
 
@@ -16,10 +15,10 @@ use crate::errors::raise;
 
 const STREAM: &std::ffi::CStr = c"arrow_array_stream";
 
-/// The statements in log files, as an Arrow stream that can be read once.
+/// The statements in log files as Arrow. All streams continue at the same place, so that they are read once.
 #[pyclass(module = "ironbench._core", frozen)]
 pub struct LogRows {
-    stream: Mutex<Option<FFI_ArrowArrayStream>>,
+    statements: Statements,
     progress: Arc<Progress>,
 }
 
@@ -31,8 +30,8 @@ impl LogRows {
         let logs: Logs = serde_json::from_slice(logs).map_err(unreadable("logs"))?;
         let progress = Arc::<Progress>::default();
         let shared = Arc::clone(&progress);
-        let stream = py.detach(|| rows::stream(&logs, shared)).map_err(raise)?;
-        Ok(Self { stream: Mutex::new(Some(stream)), progress })
+        let statements = py.detach(|| rows::open(&logs, shared)).map_err(raise)?;
+        Ok(Self { statements, progress })
     }
 
     /// Implements <https://arrow.apache.org/docs/format/CDataInterface/PyCapsuleInterface.html>.
@@ -43,9 +42,7 @@ impl LogRows {
         requested_schema: Option<Bound<'py, PyAny>>,
     ) -> PyResult<Bound<'py, PyCapsule>> {
         drop(requested_schema); // optional, may be ignored
-        let stream = self.stream.lock().unwrap_or_else(PoisonError::into_inner).take();
-        let stream = stream.ok_or_else(|| PyValueError::new_err("the logs can be read only once"))?;
-        PyCapsule::new_with_value(py, stream, STREAM)
+        PyCapsule::new_with_value(py, self.statements.stream(), STREAM)
     }
 
     /// Bytes of the files that have been read.

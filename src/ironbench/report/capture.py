@@ -14,12 +14,14 @@ from ironbench.report.cell import ABSENT, Content, TableCell, count
 from ironbench.report.charts.base import Table
 from ironbench.report.numbers import number, quantity
 from ironbench.report.page import Answer, AnswerPoint, Page, Section, with_rows
-from ironbench.units import rate, span
+from ironbench.units import span
 from ironbench.words import counted, cut, in_percent
 from ironbench.workloads.capture.contents import Contents, Pauses, contents
 
 _WIDTH = 100
 """Characters of a statement in a table."""
+_SHORT_S = 2.0
+"""Shorter captures have no meaningful highest rate."""
 _LEFT_OUT = (
     "A transaction is replayed as a whole or not at all, except that LISTEN, statements about the whole server and "
     "fetches are skipped alone."
@@ -56,11 +58,11 @@ def page(path: str) -> Page:
 
 def _first(found: Contents) -> str:
     facts = found.facts
-    mean = facts.transactions / facts.length_s if facts.length_s > 0 else 0.0
-    return (
-        f"{counted(facts.statements, 'statement')} in {counted(facts.transactions, 'transaction')}: on average "
-        f"{rate(mean)}, at most {rate(found.peak_per_s)} in one second."
-    )
+    whole = f"{counted(facts.statements, 'statement')} in {counted(facts.transactions, 'transaction')}"
+    if facts.length_s < _SHORT_S:
+        return f"{whole}."
+    mean = quantity(facts.transactions / facts.length_s, "1/s")
+    return f"{whole}: on average {mean}, at most {quantity(found.peak_per_s, 'count')} in one second."
 
 
 def _points(found: Contents, path: str) -> Iterator[str]:

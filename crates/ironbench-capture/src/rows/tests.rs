@@ -22,7 +22,7 @@ struct Row {
 
 fn rows_of(logs: &Logs) -> (Vec<Row>, Summary) {
     let progress = Arc::new(Progress::default());
-    let reader = RecordBatchStreamReader::try_new(stream(logs, Arc::clone(&progress)).unwrap()).unwrap();
+    let reader = RecordBatchStreamReader::try_new(open(logs, Arc::clone(&progress)).unwrap().stream()).unwrap();
     let mut rows = Vec::new();
     for batch in reader {
         let batch = batch.unwrap();
@@ -222,10 +222,10 @@ fn a_mask_keeps_joins_and_no_literal() {
 fn two_formats_of_one_log_are_refused_unless_a_directory_contains_both() {
     let both = |named| {
         let files = [sample("csv"), sample("json")].map(|file| LogFile { named, ..file }).to_vec();
-        stream(&Logs { files, prefix: None, mask: false }, Arc::default())
+        open(&Logs { files, prefix: None, mask: false }, Arc::default())
     };
     assert!(both(true).err().unwrap().cause.contains("another format (jsonlog) than the rest (csvlog)"));
     assert!(both(false).is_ok());
-    let log = stream(&Logs { files: vec![sample("log")], prefix: None, mask: false }, Arc::default());
+    let log = open(&Logs { files: vec![sample("log")], prefix: None, mask: false }, Arc::default());
     assert!(log.err().unwrap().hint.contains("--prefix"));
 }

@@ -92,7 +92,7 @@ def contents(path: str) -> Contents:
     """Reads a capture. Raises InputError if the file is not a capture."""
     facts = file.facts(path)
     with file.database() as opened:
-        opened.execute(f"CREATE VIEW capture AS SELECT *, epoch_us(at) AS at_us FROM {file.source(path)}")
+        opened.execute(f"CREATE VIEW capture AS SELECT *, epoch_us(started_at) AS at_us FROM {file.source(path)}")
         return _contents(opened, facts)
 
 
@@ -139,9 +139,9 @@ def _at_once(opened: duckdb.DuckDBPyConnection) -> int:
         WITH spans AS (
             SELECT session, min(at_us) AS began, max(at_us + coalesce(duration_us, 0)) AS ended FROM capture GROUP BY 1
         ), steps AS (
-            SELECT began AS at, 1 AS step FROM spans UNION ALL SELECT ended + 1, -1 FROM spans
+            SELECT began AS moment, 1 AS step FROM spans UNION ALL SELECT ended + 1, -1 FROM spans
         )
-        SELECT max(open) FROM (SELECT sum(step) OVER (ORDER BY at, step) AS open FROM steps)
+        SELECT max(open) FROM (SELECT sum(step) OVER (ORDER BY moment, step) AS open FROM steps)
         """,
     )
     return int(most)
@@ -213,7 +213,7 @@ def _senders(opened: duckdb.DuckDBPyConnection) -> list[Sender]:
     for kind in ("user", "database", "application"):
         rows = file.asked(
             opened,
-            f'SELECT "{kind}", count(*), count(DISTINCT session) FROM capture GROUP BY 1 ORDER BY 2 DESC, 1 LIMIT ?',
+            f"SELECT {kind}_name, count(*), count(DISTINCT session) FROM capture GROUP BY 1 ORDER BY 2 DESC, 1 LIMIT ?",
             [_FEW],
         )
         found += [Sender(kind, name, statements, sessions) for name, statements, sessions in rows]

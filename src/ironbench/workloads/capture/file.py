@@ -23,8 +23,9 @@ _MEMORY = "1GB"
 _WAY_OUT = "make a capture: ironbench capture LOG -o FILE.capture"
 
 COLUMNS = """
-    number, session, transaction, make_timestamp(at_us) AS at, template, text, prepared, parameters, duration_us,
-    CAST(NULL AS BIGINT) AS rows, error, "user", "database", application, verb, writes, obstacle
+    number, session, transaction, make_timestamp(at_us) AS started_at, template, text, prepared, parameters,
+    duration_us, CAST(NULL AS BIGINT) AS row_count, error, "user" AS user_name, "database" AS database_name,
+    application AS application_name, verb, writes, obstacle
 """
 """Columns of a capture, from those that the core reads from logs (crates/ironbench-capture/src/rows.rs)."""
 

@@ -56,4 +56,4 @@ def _read(option: str, text: str) -> Sequence[tuple[str, str]]:
 def _matches(field: str, pattern: str) -> str:
     if field == "statement":
         return f"template GLOB {quoted(pattern.lower())}"
-    return f'"{field}" GLOB {quoted(pattern)}'
+    return f"{field}_name GLOB {quoted(pattern)}"

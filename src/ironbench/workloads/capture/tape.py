@@ -71,13 +71,13 @@ def _chosen(path: str, stamp: tuple[int, int], which: selection.Selection) -> Ch
         _choose(opened, path, which)
         ((statements, transactions, began, ended, writes),) = file.asked(
             opened,
-            "SELECT count(*), count(DISTINCT transaction), min(epoch_us(at)), "
-            "max(epoch_us(at) + coalesce(duration_us, 0)), coalesce(bool_or(writes), false) FROM chosen",
+            "SELECT count(*), count(DISTINCT transaction), min(epoch_us(started_at)), "
+            "max(epoch_us(started_at) + coalesce(duration_us, 0)), coalesce(bool_or(writes), false) FROM chosen",
         )
         ((whole,),) = file.asked(
             opened, f"SELECT count(*) FROM {file.source(path)} WHERE transaction IN (FROM selected)"
         )
-        databases = file.asked(opened, 'SELECT DISTINCT "database" FROM chosen WHERE "database" <> \'\' ORDER BY 1')
+        databases = file.asked(opened, "SELECT DISTINCT database_name FROM chosen WHERE database_name <> '' ORDER BY 1")
         clients = len(_assigned(opened)[0]) if statements else 0
     if not statements:
         what = "no statement matches only and except" if not whole else "none of these statements can be replayed"
@@ -110,8 +110,8 @@ def _assigned(opened: duckdb.DuckDBPyConnection) -> tuple[list[int], dict[str, A
     free, and a table of sessions with client and rank."""
     sessions = file.asked(
         opened,
-        "SELECT session, min(epoch_us(at)) AS began, max(epoch_us(at) + coalesce(duration_us, 0)) FROM chosen "
-        "GROUP BY session ORDER BY began, session",
+        "SELECT session, min(epoch_us(started_at)) AS began, "
+        "max(epoch_us(started_at) + coalesce(duration_us, 0)) FROM chosen GROUP BY session ORDER BY began, session",
     )
     free: list[tuple[int, int]] = []
     ends: list[int] = []
@@ -226,7 +226,7 @@ _STATEMENTS = """
         NOT is_block AND prepared IS NOT NULL AND chosen.number <> of_transactions.last AS pipelined,
         error IS NOT NULL AS failed,
         verb IN ('discard', 'deallocate') AS discards,
-        epoch_us(at) - (SELECT min(epoch_us(at)) FROM chosen) AS at_us,
+        epoch_us(started_at) - (SELECT min(epoch_us(started_at)) FROM chosen) AS at_us,
         duration_us,
         places.kind,
         places.place,
