@@ -268,7 +268,7 @@ fn schema() -> SchemaRef {
         text("user"),
         text("database"),
         text("application"),
-        text("verb"),
+        text("command"),
         Field::new("writes", DataType::Boolean, false),
         text("obstacle"),
     ]))

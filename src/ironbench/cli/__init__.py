@@ -20,8 +20,7 @@ from ironbench.streams import unwritten
 VERBS = {
     "run": "Drive WORKLOAD against a database and record every trial.",
     "lab": "Plan, run and resume experiments declared in a lab file.",
-    "capture": "Capture production work from the logs of PostgreSQL. The file can be shown, and replayed by `run "
-    "capture`.",
+    "capture": "Capture production work from a server's logs. The file can be shown, and replayed with `run capture`.",
     "tune": "Find which of many settings matter. Screens them in few runs, then compares those that matter.",
     "device": "Show and mount emulated devices, and replay I/O traces.",
     "record": "Export records to a file, and import them elsewhere.",

@@ -17,7 +17,7 @@ def capture(
         list[str] | None,
         typer.Argument(
             metavar="LOG...",
-            help="Log files of PostgreSQL (csvlog, jsonlog or stderr; also compressed with gzip or zstd), or their "
+            help="Log files of the server (csvlog, jsonlog or stderr; also compressed with gzip or zstd), or their "
             "directory.",
         ),
     ] = None,

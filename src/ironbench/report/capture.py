@@ -23,8 +23,8 @@ _WIDTH = 100
 _SHORT_S = 2.0
 """Shorter captures have no meaningful highest rate."""
 _LEFT_OUT = (
-    "A transaction is replayed as a whole or not at all, except that LISTEN, statements about the whole server and "
-    "fetches are skipped alone."
+    "A transaction is replayed as a whole or not at all. Only LISTEN, statements about the whole server and fetches "
+    "are skipped without the rest of their transaction."
 )
 
 
@@ -144,7 +144,7 @@ def _pauses(found: Contents) -> Table:
         ("between transactions", found.between),
         ("inside transactions", found.inside),
     )
-    rows = [
+    rows: list[tuple[Content, ...]] = [
         (name, count(one.count), *(TableCell(value, "s") for value in (one.mean_s, one.p50_s, one.p90_s, one.p99_s)))
         for name, one in named
         if one is not None

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -130,14 +129,8 @@ class Capture(Workload):
         return paced if self.is_paced(options) else super().leading(options)
 
     def usual_duration_s(self, options: Mapping[str, str]) -> float | None:
-        """For mode=schedule the length of the capture, plus a little time for the last statement."""
-        if options.get("mode") == "rate" or not options.get("file"):
-            return super().usual_duration_s(options)
-        if options["mode"] != "schedule":
-            return None
-        from ironbench.workloads.capture import tape
-
-        return math.ceil(tape.chosen(options).length_s / float(options["speed"]) * 10 + 1) / 10
+        """Returns None except for mode=rate: a replay ends with its last transaction."""
+        return super().usual_duration_s(options) if options.get("mode") == "rate" else None
 
     def expected_s(self, engine: str, options: Mapping[str, str]) -> float | None:
         if not options["file"]:

@@ -100,7 +100,7 @@ def _contents(opened: duckdb.DuckDBPyConnection, facts: CaptureFacts) -> Content
     width_s = next((one for one in _WIDTHS_S if facts.length_s <= one * _INTERVALS), _WIDTHS_S[-1])
     ((reads, writes, failed, busy_us, templates),) = file.asked(
         opened,
-        "SELECT count(*) FILTER (NOT writes AND verb IN ('select', 'with', 'values', 'table', 'fetch', 'show')), "
+        "SELECT count(*) FILTER (NOT writes AND command IN ('select', 'with', 'values', 'table', 'fetch', 'show')), "
         "count(*) FILTER (writes), count(error), coalesce(sum(duration_us), 0), count(DISTINCT template) FROM capture",
     )
     ((peak,),) = file.asked(
@@ -108,7 +108,7 @@ def _contents(opened: duckdb.DuckDBPyConnection, facts: CaptureFacts) -> Content
         "SELECT max(started) FROM "
         "(SELECT count(DISTINCT transaction) AS started FROM capture GROUP BY at_us // 1000000)",
     )
-    mix = file.asked(opened, "SELECT verb, count(*) FROM capture GROUP BY 1 ORDER BY 2 DESC, 1 LIMIT ?", [_FEW])
+    mix = file.asked(opened, "SELECT command, count(*) FROM capture GROUP BY 1 ORDER BY 2 DESC, 1 LIMIT ?", [_FEW])
     left_out = file.asked(
         opened, "SELECT left_out, count(*) FROM capture WHERE left_out IS NOT NULL GROUP BY 1 ORDER BY 2 DESC, 1"
     )

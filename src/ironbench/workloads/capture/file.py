@@ -25,7 +25,7 @@ _WAY_OUT = "make a capture: ironbench capture LOG -o FILE.capture"
 COLUMNS = """
     number, session, transaction, make_timestamp(at_us) AS started_at, template, text, prepared, parameters,
     duration_us, CAST(NULL AS BIGINT) AS row_count, error, "user" AS user_name, "database" AS database_name,
-    application AS application_name, verb, writes, obstacle
+    application AS application_name, command, writes, obstacle
 """
 """Columns of a capture, from those that the core reads from logs (crates/ironbench-capture/src/rows.rs)."""
 
@@ -60,7 +60,7 @@ class CaptureFacts(msgspec.Struct, frozen=True, kw_only=True):
 
 def database() -> duckdb.DuckDBPyConnection:
     """Opens a database in memory, which uses temporary files for what does not fit."""
-    folder = str(Path(tempfile.gettempdir()) / "ironbench-duckdb")
+    folder = str(Path(tempfile.gettempdir()) / "ironbench-capture")
     opened = duckdb.connect(config={"memory_limit": _MEMORY, "temp_directory": folder})
     # The core reads strings and lists in their oldest form.
     opened.execute("SET arrow_output_version = '1.0'")

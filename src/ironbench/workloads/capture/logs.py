@@ -133,7 +133,7 @@ def _described(opened: duckdb.DuckDBPyConnection, summary: Mapping[str, Any], ma
     ((began_us, ended_us, timed, quickest_us, reads),) = asked(
         opened,
         "SELECT min(at_us), max(at_us + coalesce(duration_us, 0)), count(duration_us), min(duration_us), "
-        "count(*) FILTER (verb = 'select') FROM read",
+        "count(*) FILTER (command = 'select') FROM read",
     )
     databases = asked(opened, 'SELECT DISTINCT "database" FROM read WHERE "database" <> \'\' ORDER BY 1')
     obstacles = asked(

@@ -80,7 +80,11 @@ def _chosen(path: str, stamp: tuple[int, int], which: selection.Selection) -> Ch
         databases = file.asked(opened, "SELECT DISTINCT database_name FROM chosen WHERE database_name <> '' ORDER BY 1")
         clients = len(_assigned(opened)[0]) if statements else 0
     if not statements:
-        what = "no statement matches only and except" if not whole else "none of these statements can be replayed"
+        what = (
+            "no statement matches `only` and `except`"
+            if not whole
+            else "contains no matching statement that can be replayed"
+        )
         raise InputError(path, what, f"see what it contains: ironbench show {path}")
     return Chosen(
         statements=statements,
@@ -156,7 +160,7 @@ def _count_kinds(opened: duckdb.DuckDBPyConnection) -> tuple[tuple[str, tuple[st
     statement of a kind. Returns names and statements of the kinds."""
     opened.execute(
         "CREATE TABLE of_transactions AS SELECT transaction, hash(list(template ORDER BY number)) AS shape, "
-        "bool_or(verb IN ('begin', 'start')) AS is_block, min(number) AS first, max(number) AS last FROM chosen "
+        "bool_or(command IN ('begin', 'start')) AS is_block, min(number) AS first, max(number) AS last FROM chosen "
         "GROUP BY 1"
     )
     shapes = file.asked(
@@ -211,10 +215,10 @@ def _named(kinds: Sequence[Sequence[str]]) -> list[str]:
 
 
 def label(template: str) -> str:
-    """Returns the verb of a statement and its first table: `insert sale`."""
-    verb = template.split(" ", 1)[0].strip("();") or "?"
+    """Returns the first keyword of a statement and its first table: `insert sale`."""
+    command = template.split(" ", 1)[0].strip("();") or "?"
     table = _TABLE.search(template)
-    return f"{verb} {table[1].strip(chr(34))}" if table else verb
+    return f"{command} {table[1].strip(chr(34))}" if table else command
 
 
 _STATEMENTS = """
@@ -225,7 +229,7 @@ _STATEMENTS = """
         chosen.number = of_transactions.last AS ends,
         NOT is_block AND prepared IS NOT NULL AND chosen.number <> of_transactions.last AS pipelined,
         error IS NOT NULL AS failed,
-        verb IN ('discard', 'deallocate') AS discards,
+        command IN ('discard', 'deallocate') AS discards,
         epoch_us(started_at) - (SELECT min(epoch_us(started_at)) FROM chosen) AS at_us,
         duration_us,
         places.kind,
