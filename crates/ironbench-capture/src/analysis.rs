@@ -54,9 +54,12 @@ const SLOTS: usize = 4096;
 /// Longest text that is kept, in bytes.
 const LONGEST: usize = 16_384;
 
+/// A text, as logged, and its analysis.
+type Slot = Option<(Box<[u8]>, Arc<Analysis>)>;
+
 /// The analyses of the last texts.
 pub struct Analyses {
-    slots: Vec<Option<(Box<[u8]>, Arc<Analysis>)>>,
+    slots: Vec<Slot>,
     hashing: BuildHasherDefault<DefaultHasher>,
 }
 
