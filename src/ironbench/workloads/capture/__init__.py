@@ -124,6 +124,9 @@ class Capture(Workload):
     def is_paced(self, options: Mapping[str, str]) -> bool:
         return options.get("mode") in ("schedule", "rate")
 
+    def rests(self, options: Mapping[str, str]) -> bool:
+        return options.get("mode") == "think"
+
     def leading(self, options: Mapping[str, str]) -> tuple[str, ...]:
         paced = ("response_time_p99_s", "response_time_mean_s")
         return paced if self.is_paced(options) else super().leading(options)

@@ -1,0 +1,29 @@
+"""The commands of the page about captures work as written, one after another."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import shutil
+from pathlib import Path
+
+import launch
+
+ROOT = Path(__file__).parents[2]
+PAGE = ROOT / "docs" / "how" / "capture.md"
+LOGS = ROOT / "tests" / "data" / "pglog"
+DIRECTORY = "/var/lib/postgresql/18/main/log"
+"""The directory of logs on the page."""
+
+
+def test_the_page_captures_shows_and_plans_replays(tmp_path: Path) -> None:
+    lines = re.findall(r"^ironbench (.*)$", PAGE.read_text(), re.MULTILINE)
+    assert [line.split()[0] for line in lines] == ["capture", "show", "run", "run", "run"]
+    shutil.copy(ROOT / "tests" / "data" / "dumps" / "clean.pg.sql", tmp_path / "shop.dump")
+    for line in lines:
+        words = shlex.split(line.replace(DIRECTORY, str(LOGS)), comments=True)
+        done = launch.run([*words, *(("--plan",) if words[0] == "run" else ())], cwd=tmp_path)
+        assert done.returncode == 0, f"{line}:\n{done.stderr}"
+        if words[0] == "show":
+            assert "What cannot be replayed" in done.stdout
+    assert (tmp_path / "shop.capture").exists()
