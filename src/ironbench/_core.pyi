@@ -14,6 +14,7 @@ __all__ = [
     "LdapConnection",
     "LiveDevice",
     "LoadProgress",
+    "LogRows",
     "MysqlConnection",
     "Progress",
     "Relay",
@@ -48,6 +49,7 @@ __all__ = [
     "wide_sums",
     "write_hlog",
     "write_rows",
+    "write_tape",
 ]
 
 VERSION: str

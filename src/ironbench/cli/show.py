@@ -48,9 +48,9 @@ def shown(name: str, results: str, json: bool, everything: bool) -> int:
     """Shows the thing of that name, or the records of that id, series or label."""
     if is_capture(name):
         from ironbench.cli.output import written
-        from ironbench.report.capture import page
+        from ironbench.report.capture import page as capture_page
 
-        return written(page(name), "json" if json else "text", None)
+        return written(capture_page(name), "json" if json else "text", None)
     printer = Printer()
     store = Store(Path(results))
     known = _known()

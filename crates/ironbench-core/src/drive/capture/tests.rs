@@ -1,3 +1,4 @@
+#![allow(clippy::single_range_in_vec_init)] // a client with one range of transactions
 use super::*;
 use crate::drive::jobs::Next;
 use crate::drive::transaction::{Ending, Step, Transaction};
