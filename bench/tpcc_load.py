@@ -72,7 +72,7 @@ def _with_go_tpc(served: Served) -> None:
         ratio(ours, theirs),
         at_most(0.3, "upper end ≤ 0.3"),
     )
-    said("  seconds of ours, smallest", min(ours))
+    said("  seconds of ironbench, smallest", min(ours))
     # The databases of the last pair still exist.
     found = subprocess.run([*go_tpc(served, "ours"), "check"], capture_output=True, text=True, check=False)
     said("  our data: failed checks of go-tpc tpcc check", _failed(found), at_most(0))
@@ -186,7 +186,7 @@ def _said_files(what: str, ours: list[Took], files: list[Took]) -> None:
     """Compares the copying of rows, because ready files have no keys to make."""
     said(what, ratio([one.elapsed_s for one in ours], [one.elapsed_s for one in files]), at_most(1.1, "≤ 1.1"))
     said("  core-seconds, ours / theirs, servers included", ratio([o.cpu_s for o in ours], [f.cpu_s for f in files]))
-    said("  seconds of ours, smallest", min(one.elapsed_s for one in ours))
+    said("  seconds of ironbench, smallest", min(one.elapsed_s for one in ours))
 
 
 if __name__ == "__main__":

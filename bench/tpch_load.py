@@ -111,7 +111,7 @@ def _on_postgres(folder: Path) -> None:
         at_most(1.3, "upper end ≤ 1.3"),
     )
     said("  core-seconds, ours / psql's, servers included", ratio([o.cpu_s for o in ours], [p.cpu_s for p in psql]))
-    said("  core-seconds of ours, smallest", min(one.cpu_s for one in ours))
+    said("  core-seconds of ironbench, smallest", min(one.cpu_s for one in ours))
 
 
 def _on_duckdb(folder: Path) -> None:

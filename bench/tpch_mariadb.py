@@ -42,7 +42,7 @@ def main() -> None:
         at_most(1.3, "upper end ≤ 1.3"),
     )
     said("  core-seconds, ours / theirs, servers included", ratio([o.cpu_s for o in ours], [r.cpu_s for r in ready]))
-    said("  seconds of ours, smallest", min(one.elapsed_s for one in ours))
+    said("  seconds of ironbench, smallest", min(one.elapsed_s for one in ours))
 
 
 def by_us(session: MariadbSession, dataset: Dataset) -> Took:

@@ -27,9 +27,9 @@ class OtherOption:
     ours: str = ""
     """Words for `ironbench run`, with `{}` for the value; a workload if they do not begin with `-`. Empty: none."""
     remark: str = ""
-    """What the reference page adds; if `ours` is empty, also the hint."""
+    """A remark on the reference page; if `ours` is empty, it is also the hint."""
     values: Mapping[str, str] = field(default_factory=dict)
-    """Its values → ours, if they differ."""
+    """Maps values of the other program to ironbench's, if they differ."""
 
     def words(self, value: str) -> str:
         """Returns our words for this value of the option."""

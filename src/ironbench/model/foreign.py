@@ -51,7 +51,7 @@ class ForeignRecord:
     clients: Count | None = None
     """Number of clients, threads or virtual users; None: not said."""
     facts: Annotated[dict[Name, Label], Meta(max_length=40)] = field(default_factory=dict)
-    """What else the output says about the work: name → value."""
+    """Other facts about the work in the output: name → value."""
     metrics: Figures = field(default_factory=dict)
     parts: Annotated[tuple[ForeignPart, ...], Meta(max_length=MOST_PARTS)] = ()
     seconds: Annotated[dict[Name, Column], Meta(max_length=10)] = field(default_factory=dict)

@@ -69,7 +69,7 @@ class Configuration:
 
 
 NOTHING_ELSE = Configuration("")
-"""What two configurations have in common, if a lab varies nothing else."""
+"""The common part of two configurations, if a lab varies nothing else."""
 
 VALUE, RATE = "value", "rate"
 """Kinds of claims about one configuration."""
