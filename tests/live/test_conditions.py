@@ -21,7 +21,7 @@ from ironbench.printer import Printer
 from ironbench.trial import load, observe
 from ironbench.trial.drive import before, caches, checkpoints
 from ironbench.trial.drive.before import Chill
-from ironbench.trial.drive.trial import DriveOptions, drive
+from ironbench.trial.drive.drive_trial import DriveOptions, drive
 from ironbench.trial.load import tables
 
 pytestmark = [pytest.mark.live, pytest.mark.usefixtures("own_register")]

@@ -22,7 +22,7 @@ from ironbench.records.labs import LabDirectory
 from ironbench.report import wording
 from ironbench.study.labstudy import lab_study
 from ironbench.trial.drive import before
-from ironbench.trial.drive.trial import trial_seed
+from ironbench.trial.drive.drive_trial import trial_seed
 from ironbench.trial.load import restore
 
 pytestmark = pytest.mark.live

@@ -28,7 +28,7 @@ from ironbench.model.system import Cell, Choice, Layout, Load, System, Trial
 from ironbench.printer import Printer
 from ironbench.records import judge
 from ironbench.trial import load
-from ironbench.trial.drive.trial import drive
+from ironbench.trial.drive.drive_trial import drive
 from ironbench.trial.load import tables
 
 pytestmark = [pytest.mark.live, pytest.mark.usefixtures("own_register")]

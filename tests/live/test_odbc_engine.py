@@ -197,7 +197,7 @@ def test_scripts_for_mariadb_are_cut_by_its_own_rules_for_strings(
 
 
 def test_combined_commands_run_with_every_driver_and_are_rolled_back(dsn: str) -> None:
-    from ironbench.engines.odbc import databases, driver, trial
+    from ironbench.engines.odbc import databases, driver, trial_child
     from ironbench.engines.odbc.dsn import parse
 
     address, secrets = parse(dsn)
@@ -211,7 +211,7 @@ def test_combined_commands_run_with_every_driver_and_are_rolled_back(dsn: str) -
         ("select 5 as a; select 6 as b", "gset", True),
         ("select 5 as a; select 6 as b", "aset", True),
     ]
-    client = trial.OdbcClient(connection, commands, databases.of(driver.identification(connection)["product"]))
+    client = trial_child.OdbcClient(connection, commands, databases.of(driver.identification(connection)["product"]))
     begin, fail, count, end, last, each = client.steps
     for _ in range(2):
         assert begin((1,)) is True
@@ -230,13 +230,13 @@ def test_combined_commands_run_with_every_driver_and_are_rolled_back(dsn: str) -
 def test_a_transaction_of_combined_commands_is_one_of_odbcs_calls_where_there_is_no_statement_for_it(file: str) -> None:
     from dataclasses import replace
 
-    from ironbench.engines.odbc import databases, driver, trial
+    from ironbench.engines.odbc import databases, driver, trial_child
     from ironbench.engines.odbc.dsn import parse
 
     connection = driver.connect(parse(file)[0].whole(Secrets()), 15)
     connection.cursor().execute("create table called (n integer)")
     kind = replace(databases.of("SQLite"), calls=True, splits=False)
-    client = trial.OdbcClient(connection, [("begin; insert into called values (?)", "", True)], kind)
+    client = trial_child.OdbcClient(connection, [("begin; insert into called values (?)", "", True)], kind)
     assert client.steps[0]((1,)) is True and not connection.autocommit
     client.rollback()
     assert connection.autocommit and connection.cursor().execute("select count(*) from called").fetchval() == 0
@@ -307,7 +307,7 @@ def test_transactions_by_calls_keep_what_was_committed_alone(file: str) -> None:
     import pyodbc
 
     from ironbench.engines.odbc.databases import KINDS
-    from ironbench.engines.odbc.trial import OdbcClient
+    from ironbench.engines.odbc.trial_child import OdbcClient
 
     [kind] = [one for one in KINDS if one.title == "SQLite"]
     connection = pyodbc.connect(file.removeprefix("odbc:"), autocommit=True)

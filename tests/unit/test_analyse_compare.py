@@ -13,8 +13,8 @@ from ironbench.model.note import NoteRange, note, text_note
 from ironbench.model.record import SLICES, Record, Status
 from ironbench.model.system import Choice, Load
 from ironbench.report import wording
-from ironbench.report.comparison import NO_VERDICT
-from ironbench.report.comparison import page as comparison
+from ironbench.report.compare_page import NO_VERDICT
+from ironbench.report.compare_page import page as comparison
 from ironbench.study.comparability import unlike
 from ironbench.study.compare import ComparedMetric, compare, ratio
 from ironbench.study.subjects import Subject

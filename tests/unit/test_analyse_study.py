@@ -13,7 +13,7 @@ from ironbench.model.note import note, text_note
 from ironbench.model.record import Budget, Record, Status
 from ironbench.model.redact import HIDDEN, redacted
 from ironbench.model.system import Choice, Load, System
-from ironbench.report import comparison, trial, wording
+from ironbench.report import compare_page, trial_text, wording
 from ironbench.report.document import peaks
 from ironbench.report.headline import headline
 from ironbench.report.reproduce import run_command
@@ -212,9 +212,9 @@ def test_a_single_number_of_clients_has_no_peak() -> None:
     (study,) = studies(trials)
     assert study.place == note("measured-at", at="clients", clients=8, or_rate=False)
     assert peaks(study).head[1] == "clients"
-    text = unfolded(comparison.page(compare(Subject("a", (trials[0],)), Subject("b", (trials[1],)))))
+    text = unfolded(compare_page.page(compare(Subject("a", (trials[0],)), Subject("b", (trials[1],)))))
     assert " with 8 clients: 1,000/s vs. 1,000/s" in text and "peak" not in text
-    assert "sweep" not in trial.one(trials[0], {}, {})
+    assert "sweep" not in trial_text.one(trials[0], {}, {})
 
 
 def test_cpu_budgets_are_averaged_and_absent_ones_left_out() -> None:

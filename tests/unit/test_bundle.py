@@ -24,7 +24,7 @@ from ironbench.model.lab import Confirmation, Stage
 from ironbench.model.record import SCHEMA
 from ironbench.model.redact import redacted, redacted_toml
 from ironbench.model.search import ChosenLoad, MeasuredLoad
-from ironbench.plan import same_load
+from ironbench.plan import fixed_rates
 from ironbench.records import Evidence, Store
 from ironbench.records.bundle import Reader
 from ironbench.records.export import export
@@ -87,7 +87,7 @@ CELLS = ("log=disk", "log=memory")
 def begun(directory: Path, source: str = "", rates: Sequence[str] = ()) -> LabDirectory:
     """A lab with its records and a declared stage."""
     plan = replace(lab({"log": ("disk", "memory")}, blocks=6), source=source)
-    plan = same_load.extended(plan, rates, "lab.toml, measure.rates")
+    plan = fixed_rates.extended(plan, rates, "lab.toml, measure.rates")
     found = LabDirectory(directory)
     machine = found.store.keep_shared("machines", MACHINE)
     found.begin(FrozenPlan(plan, machine, {}, {}))

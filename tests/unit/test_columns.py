@@ -2,7 +2,7 @@
 
 import pytest
 
-from ironbench.report.plain import Column, fitted
+from ironbench.report.text_layout import Column, fitted
 
 IDS = ("20261121T044050-1141-clients1-s0", "20261121T044050-1141-clients16-s0")
 TABLE = (

@@ -5,7 +5,7 @@ from __future__ import annotations
 from ironbench import _core
 from ironbench.errors import FailureError
 from ironbench.host.stall import Stall
-from ironbench.trial.drive.trial import _stop_stalled
+from ironbench.trial.drive.drive_trial import _stop_stalled
 
 
 def fails() -> None:

@@ -12,7 +12,7 @@ from ironbench.catalogue import prices
 from ironbench.model.note import Note
 from ironbench.model.record import CAN_LOSE_DATA, EMULATED, Record
 from ironbench.model.system import Device, Layout
-from ironbench.report import comparison
+from ironbench.report import compare_page
 from ironbench.report.document import report
 from ironbench.study.archive import EMPTY
 from ironbench.study.compare import compare
@@ -65,7 +65,7 @@ def test_nothing_is_called_emulated_that_was_measured() -> None:
 
 def test_compare_names_the_emulated_side() -> None:
     a, b = subjects([*of("disk", False, 1000.0), *of("gp3", True, 4000.0)])
-    text = unfolded(comparison.page(compare(a, b)))
+    text = unfolded(compare_page.page(compare(a, b)))
     head = text.partition("No verdict")[0]
     assert "A: disk; B: gp3 (emulated)" in head
     assert "B (emulated) is 4.00x as fast as A" in head

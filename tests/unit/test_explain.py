@@ -23,12 +23,12 @@ from ironbench.records import Evidence, Store
 from ironbench.records.labs import FrozenPlan, LabDirectory
 from ironbench.records.selection import both
 from ironbench.report import cell, formats
-from ironbench.report.comparison import compare_named
-from ironbench.report.explain import answer
-from ironbench.report.explain import page as page_of
+from ironbench.report.compare_page import compare_named
+from ironbench.report.explain_page import answer
+from ironbench.report.explain_page import page as page_of
 from ironbench.report.facts import values
 from ironbench.report.sections import sections
-from ironbench.report.walk import section, walk
+from ironbench.report.breakdown import breakdown_table, section
 from ironbench.study.archive import EMPTY
 from ironbench.study.differences import Difference, telling
 from ironbench.study.explain import Explanation, explain
@@ -67,12 +67,12 @@ def explained(records: list[Record], in_blocks: bool = True) -> Explanation:
 
 
 def test_the_walk_goes_from_throughput_down_to_the_configuration() -> None:
-    assert list(dict.fromkeys(row[0] for row in walk(explained(measured())).texts)) == LEVELS
+    assert list(dict.fromkeys(row[0] for row in breakdown_table(explained(measured())).texts)) == LEVELS
 
 
 def test_a_change_has_the_same_sign_and_size_as_text_and_as_a_number() -> None:
     found = explained(measured())
-    (change,) = (row[4] for row in walk(found).rows if row[0] == "throughput")
+    (change,) = (row[4] for row in breakdown_table(found).rows if row[0] == "throughput")
     assert cell.typed(change) == {"value": found.throughput[0].ratio - 1, "unit": "1"}
     assert cell.shown(change) == f"+{round(100 * (found.throughput[0].ratio - 1))}%"
 
@@ -114,7 +114,7 @@ def test_blocks_pair_only_where_both_are_cells_of_one_lab() -> None:
 def test_a_single_trial_has_no_interval() -> None:
     found = explained(measured(1))
     assert not found.throughput[0].known
-    assert all("no CI" in row for row in walk(found).texts if row[0] in ("throughput", "script"))
+    assert all("no CI" in row for row in breakdown_table(found).texts if row[0] in ("throughput", "script"))
 
 
 def test_where_nothing_below_the_response_time_was_measured_there_is_no_section() -> None:

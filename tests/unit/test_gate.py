@@ -21,7 +21,7 @@ from ironbench.cli.gate import CLOSED, gate, require_comparisons, whole
 from ironbench.cli.lab import _gated, _policy, measured
 from ironbench.errors import InputError
 from ironbench.lab import declare, schedule
-from ironbench.lab.gate import Policy, adds_blocks
+from ironbench.lab.gate_rounds import Policy, adds_blocks
 from ironbench.model.finding import Conclusion
 from ironbench.model.inside import ServerStatement, StatementPlan
 from ironbench.model.lab import VALUE, Claim, Configuration, Method, Stage
@@ -79,7 +79,7 @@ def test_a_slower_change_closes_it_with_exit_code_4(made: Made, capsys: pytest.C
 @pytest.mark.parametrize("kind", ["text", "md", "xml"])
 def test_a_slowdown_has_one_size_everywhere(kind: str) -> None:
     """The change of the metric itself, as in the findings of the same lab: 20% less throughput, not 25% more time."""
-    from ironbench.report.gate import written
+    from ironbench.report.gate_page import written
 
     plan = lab({"version": ("16", "18")}, blocks=12)
     study = studied(plan, trials(plan, {CELLS[0]: 1000.0, CELLS[1]: 800.0}, 1e-6))
@@ -387,7 +387,7 @@ def _expecting(text: str, low: float | None, high: float | None, undecided: str 
 
 
 def test_a_refuted_expectation_closes_the_gate_and_stands_in_every_document() -> None:
-    from ironbench.report.gate import written
+    from ironbench.report.gate_page import written
 
     found = _expecting("version=18: at least 2000/s", 2000.0, None)
     assert found.verdict is GateVerdict.NOT_SLOWER and found.closed
@@ -400,7 +400,7 @@ def test_a_refuted_expectation_closes_the_gate_and_stands_in_every_document() ->
 
 
 def test_an_expectation_of_flagged_trials_says_so_in_every_document() -> None:
-    from ironbench.report.gate import written
+    from ironbench.report.gate_page import written
 
     claim = Claim("version=18: at least 2000/s", VALUE, "throughput", (CELLS[1],), 2000.0, None)
     plan = lab({"version": ("16", "18")}, blocks=12, claims=[claim])
@@ -422,7 +422,7 @@ def test_an_expectation_of_flagged_trials_says_so_in_every_document() -> None:
 
 
 def test_a_confirmed_expectation_passes_and_an_undecided_one_as_the_policy_says() -> None:
-    from ironbench.report.gate import written
+    from ironbench.report.gate_page import written
 
     assert not _expecting("version=18: at least 900/s", 900.0, None).closed
     assert _expecting("version=18: at least 1000/s", 1000.0, None).closed
@@ -431,7 +431,7 @@ def test_a_confirmed_expectation_passes_and_an_undecided_one_as_the_policy_says(
 
 
 def test_a_slower_change_names_the_statement_that_grew_and_the_plan_that_changed() -> None:
-    from ironbench.report.gate import written
+    from ironbench.report.gate_page import written
 
     plan = lab({"version": ("16", "18")}, blocks=12)
     study = studied(plan, trials(plan, {CELLS[0]: 1000.0, CELLS[1]: 800.0}, 0.01))
@@ -461,7 +461,7 @@ def test_what_cannot_tell_and_passes_is_skipped_in_junit(made: Made, tmp_path: P
 
 
 def test_a_users_own_words_are_no_markup(tmp_path: Path) -> None:
-    from ironbench.report.gate import written
+    from ironbench.report.gate_page import written
 
     plan = lab({"version": ("16", "a|b<script>")}, blocks=6, question="<img src=x> & `rm` [x](y)\x1b[1m")
     study = studied(plan, trials(plan, {setup.cell.name: 1000.0 for setup in plan.setups}))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import duckdb
 import pytest
 
-from ironbench.engines.duckdb.trial import DuckdbClient
+from ironbench.engines.duckdb.trial_child import DuckdbClient
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from ironbench.lab import schedule
 from ironbench.model.finding import Conclusion
 from ironbench.model.lab import Claim, Method, Stage
 from ironbench.model.record import Record
-from ironbench.plan import blocks, same_load
+from ironbench.plan import blocks, fixed_rates
 from ironbench.records.labs import FrozenPlan, LabDirectory
 from ironbench.report import formats
 from ironbench.stats.multiplicity import levels
@@ -70,7 +70,7 @@ def test_a_lab_of_one_round_has_no_earlier_ones() -> None:
 
 @pytest.mark.parametrize("order", ["random", "fixed"])
 def test_an_added_round_has_the_rated_cells_and_the_order_of_the_first(order: str, tmp_path: Path) -> None:
-    plan = same_load.extended(lab(LOG, blocks=6), "auto", "rates")
+    plan = fixed_rates.extended(lab(LOG, blocks=6), "auto", "rates")
     assert plan.rated
     method = replace(plan.method, order=order)
     sides = [[setup.cell for setup in setups] for setups in (plan.setups, plan.rated)]

@@ -11,7 +11,7 @@ from ironbench.lab.schedule import decided
 from ironbench.model.finding import Conclusion
 from ironbench.model.lab import Claim, Lab, Stage
 from ironbench.model.record import Record
-from ironbench.plan import blocks, same_load
+from ironbench.plan import blocks, fixed_rates
 from ironbench.study.claims import ClaimVerdict, judged
 from ironbench.study.findings import findings
 
@@ -24,7 +24,7 @@ def lab(*claims: Claim) -> Lab:
     """Two interim analyses, after 6 and 12 blocks; fixed-rate configurations in the first 6."""
     plain = labfactory.lab({"log": ("disk", "memory")}, blocks=12, claims=claims)
     stages = (Stage(1, 6), Stage(2, 6))
-    found = same_load.extended(replace(plain, method=replace(plain.method, stages=stages)), ["70%"], "measure.rates")
+    found = fixed_rates.extended(replace(plain, method=replace(plain.method, stages=stages)), ["70%"], "measure.rates")
     own, rated = ([setup.cell for setup in setups] for setups in (found.setups, found.rated))
     return replace(found, trials=blocks.trials(own, stages, 1, "random", rated, 6))
 

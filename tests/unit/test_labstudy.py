@@ -19,7 +19,7 @@ from ironbench.model.system import Choice
 from ironbench.records.work import work_name, work_names
 from ironbench.report import document, formats, wording
 from ironbench.report.answer import answer, comparison
-from ironbench.report.findings import effect_table
+from ironbench.report.finding_tables import effect_table
 from ironbench.report.numbers import between
 from ironbench.report.sections import sections
 from ironbench.report.sections.differences import between_cells

@@ -11,7 +11,7 @@ from ironbench.model.record import LATENCY_LATE, RELAY_SATURATED
 from ironbench.model.system import System
 from ironbench.plan import run_file
 from ironbench.records import judge
-from ironbench.trial.drive import trial
+from ironbench.trial.drive import drive_trial
 
 
 def planned(workload: str = "select-only", **options: object) -> System:
@@ -59,7 +59,7 @@ def test_the_relay_runs_beside_pinned_servers_and_clients(
     server: tuple[int, ...] | None, client: tuple[int, ...] | None, cpus: tuple[int, ...]
 ) -> None:
     system = System("postgres", "a", server_cpus=server, client_cpus=client)
-    assert trial._relay_cpus(system, range(4)) == cpus
+    assert drive_trial._relay_cpus(system, range(4)) == cpus
 
 
 @pytest.mark.parametrize(

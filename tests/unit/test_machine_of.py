@@ -19,7 +19,7 @@ from ironbench.printer import Printer
 from ironbench.records import Store
 from ironbench.records.index import short
 from ironbench.records.labs import FrozenPlan, LabDirectory
-from ironbench.report import formats, trial
+from ironbench.report import formats, trial_text
 from ironbench.study.comparability import unlike
 from ironbench.study.cost import StoredTrials, costs
 from ironbench.study.differences import facts
@@ -127,7 +127,7 @@ def test_show_prints_the_machine_of_the_server(tmp_path: Path) -> None:
     key = store.keep_shared("machines", SERVER)
     one = there(key)
     store.keep(one, evidence())
-    text = trial.one(one, machine_facts(one, store), {})
+    text = trial_text.one(one, machine_facts(one, store), {})
     assert "server's processor" in text and "client's processor" not in text
 
 

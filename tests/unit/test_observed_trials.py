@@ -19,7 +19,7 @@ from ironbench.model.purpose import Purpose
 from ironbench.model.record import Record, Statement, Status
 from ironbench.plan.blocks import OBSERVED_S, observed_trials
 from ironbench.records.labs import FrozenPlan, LabDirectory
-from ironbench.report.walk import walk
+from ironbench.report.breakdown import breakdown_table
 from ironbench.study.gate import gate as judged
 from ironbench.study.labstudy import lab_study
 from ironbench.study.shares import ShareStep, Waterfall
@@ -145,7 +145,7 @@ def test_what_one_observed_trial_shows_has_no_interval() -> None:
     (found,) = study.explanations
     steps = (ShareStep(0.009, 0.009, 0.009, "run queue"),)
     seen = replace(found, waterfall=Waterfall(OLD, NEW, 0.001, 0.01, steps, "error of sampling alone"))
-    rows = {row[0]: row[-1] for row in walk(seen).texts}
+    rows = {row[0]: row[-1] for row in breakdown_table(seen).texts}
     assert (rows["command"], rows["wait class"]) == ("no CI", "no CI")
     assert " to " in rows["throughput"]
 
@@ -164,7 +164,7 @@ def test_statement_times_of_the_slices_come_before_those_of_observed_trials() ->
 
 
 def test_every_document_of_a_gate_says_why_and_that_no_verdict_uses_it() -> None:
-    from ironbench.report.gate import written
+    from ironbench.report.gate_page import written
 
     study = explained(by_slices())
     found = judged(study, study.effects, 0.05, "fail")

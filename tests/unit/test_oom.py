@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from ironbench.host.limits import OutOfMemoryKills
+from ironbench.host.cgroup_limits import OutOfMemoryKills
 from ironbench.host.tree import Tree
 
 

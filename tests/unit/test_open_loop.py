@@ -20,7 +20,7 @@ from ironbench.model.system import Cell, Load, System
 from ironbench.plan.sweep import plan
 from ironbench.records import Evidence, Store
 from ironbench.records.index import short
-from ironbench.report import document, trial
+from ironbench.report import document, trial_text
 from ironbench.report.headline import headline
 from ironbench.report.sections.curves import rates
 from ironbench.report.sections.latency import latency
@@ -216,12 +216,12 @@ def test_response_times_of_a_rate_that_was_not_kept_stand_in_no_table_or_list() 
     late, kept = opened("late", 5000, 2900, 4.0, kept=False), opened("asked", 500, 495, 4.0)
     for trials, shown in ((late, False), (kept, True)):
         assert (short(trials[0]).response_time_p99_s is not None) is shown
-        assert ("4.00\u202fs" in trial.several(trials, None)) is shown
-        assert (trial.NOT_KEPT in trial.several(trials, None)) is not shown
+        assert ("4.00\u202fs" in trial_text.several(trials, None)) is shown
+        assert (trial_text.NOT_KEPT in trial_text.several(trials, None)) is not shown
         assert bool(latency(studies(trials, Shelf(trials))[0])) is shown
     sides = [Subject("a", tuple(late)), Subject("b", tuple(late))]
     assert compared(*sides).cells[0].row("response_time_p99_s") is None
-    assert "4.00" in trial.one(late[0], {}, {})
+    assert "4.00" in trial_text.one(late[0], {}, {})
 
 
 def test_a_system_without_a_line_is_in_no_legend_and_the_chart_says_why() -> None:

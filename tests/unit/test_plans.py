@@ -6,7 +6,7 @@ from dataclasses import replace
 from factories import DISK, MEMORY, Shelf, record
 
 from ironbench.model.note import note
-from ironbench.report import findings
+from ironbench.report import finding_tables
 from ironbench.study.queries import against, difference, plans, queries
 
 
@@ -65,9 +65,9 @@ def test_a_query_that_is_surely_slower_where_the_others_gain_is_named_with_its_p
     found = against(queries(groups), groups, shelf)
     assert [(one.subject, one.ratio.query, one.slower) for one in found] == [("memory", "q13", True)]
     assert found[0].plan == note("plans-differ", more=(("Nested Loop", 1),), less=(("Hash Join (Right)", 1),))
-    (said,) = findings.against_trend_sentences(found)
+    (said,) = finding_tables.against_trend_sentences(found)
     assert said.startswith("Against the trend, memory is slower than disk in q13 (21% longer")
-    ((_, table),) = findings.against_trend_tables(found)
+    ((_, table),) = finding_tables.against_trend_tables(found)
     assert table.texts[0][0] == "q13, memory vs. disk"
     level = [("disk", disk), ("again", disk)]
     assert against(queries(level), level, shelf) == ()

@@ -18,11 +18,11 @@ from ironbench.errors import FailureError, InputError
 from ironbench.model.note import text_note
 from ironbench.model.record import Check, Record, Status
 from ironbench.printer import Printer
-from ironbench.report import formats, markup, plain, theme
+from ironbench.report import formats, markup, text_layout, theme
 from ironbench.report.answer import answer
 from ironbench.report.as_json import run_document
 from ironbench.report.charts.base import Table
-from ironbench.report.comparison import page as comparison
+from ironbench.report.compare_page import page as comparison
 from ironbench.report.document import cautions
 from ironbench.report.ending import run_summary
 from ironbench.report.formats.md import escaped
@@ -274,7 +274,7 @@ def test_a_run_ends_with_its_curve_and_cautions() -> None:
 
 
 def test_columns_line_up_for_wide_characters() -> None:
-    first, _, *rows = plain.table(Table(("名前", "n"), (("a", "1"), ("日本", "22")))).splitlines()
+    first, _, *rows = text_layout.table(Table(("名前", "n"), (("a", "1"), ("日本", "22")))).splitlines()
     assert len(first) + 2 == len(rows[0]) == len(rows[1]) + 2
 
 

@@ -21,7 +21,7 @@ from ironbench.lab.slices.rotations import Rotations, chosen, is_disturbed, slow
 from ironbench.lab.slices.shared import SharedChecks, combined
 from ironbench.lab.slices.side import SliceSide, TurnDriver
 from ironbench.lab.slices.slice_plan import EARLY_S, LATE_S, LENGTHS_S
-from ironbench.model.limits import BUSY
+from ironbench.model.judging_limits import BUSY
 from ironbench.model.record import SUSPICIOUS
 from ironbench.model.system import Load
 from ironbench.stats.slices import StartTransactions

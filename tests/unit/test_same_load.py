@@ -18,7 +18,7 @@ from ironbench.lab import declare as files
 from ironbench.model.lab import Claim, Lab, Stage
 from ironbench.model.note import Note, note
 from ironbench.model.record import Record
-from ironbench.plan import same_load
+from ironbench.plan import fixed_rates
 from ironbench.report.document import report as report_of
 from ironbench.report.formats import text as lab_text
 from ironbench.report.numbers import quantity
@@ -141,7 +141,7 @@ def test_a_budget_gives_them_half_at_most_and_says_when_it_has_no_room(
 ) -> None:
     roomy = plan(tmp_path, SPEED, budget_s=900)
     assert roomy.lab.estimate_s <= 900
-    assert roomy.costs.rated_blocks >= same_load.LEAST_BLOCKS
+    assert roomy.costs.rated_blocks >= fixed_rates.LEAST_BLOCKS
     assert roomy.costs.rated_s(0.0) <= 450
     assert roomy.lab.method.blocks >= 6
 
@@ -195,7 +195,7 @@ def test_a_budget_buys_the_blocks_that_a_claim_about_a_rate_needs_and_says_what_
     few = plan(tmp_path, text, needed_s - 60)
     assert few.costs.rated_blocks < 6 and few.lab.method.budget_for_rates_s == needed_s
     without_claim = plan(tmp_path, SPEED, needed_s).costs
-    assert without_claim.rated_blocks >= same_load.USEFUL_BLOCKS
+    assert without_claim.rated_blocks >= fixed_rates.USEFUL_BLOCKS
 
 
 def test_the_report_says_that_the_budget_left_a_claim_open_and_what_budget_would_not(lab: Lab) -> None:
@@ -211,7 +211,7 @@ def test_the_report_says_that_the_budget_left_a_claim_open_and_what_budget_would
         "The budget of 15 min was too short for the configurations at a fixed rate, whose verdict needs 6 blocks; 3 "
         "blocks ran: use a budget of about 22 min, or run `ironbench lab resume log --more 6`."
     ) in said(study)
-    none = same_load.without(replace(budgeted, trials=tuple(t for t in lab.trials if t.cell.name not in late)))
+    none = fixed_rates.without(replace(budgeted, trials=tuple(t for t in lab.trials if t.cell.name not in late)))
     records = records_of(none)
     assert "The budget of 15 min was too short for the configurations at a fixed rate" in said(studied(none, records))
     records = records_of(budgeted)
@@ -222,7 +222,7 @@ def test_the_report_says_that_the_budget_left_a_claim_open_and_what_budget_would
 
 
 def with_rated_cells(lab: Lab) -> Lab:
-    lab = same_load.extended(lab, "auto", "measure.rates")
+    lab = fixed_rates.extended(lab, "auto", "measure.rates")
     cells = [setup.cell for setup in lab.rated]
     first = [replace(lab.trials[0], cell=cell, block=block, purpose="lab") for block in range(6) for cell in cells]
     known = tuple(
@@ -254,7 +254,7 @@ def test_they_are_no_part_of_the_family_that_is_corrected_for(lab: Lab) -> None:
     records = records_of(lab)
     assert declared(lab) == (("log=memory", "log=disk", "throughput"),)
     found = findings(records, lab, 1)
-    plain = findings(records, same_load.without(lab), 1)
+    plain = findings(records, fixed_rates.without(lab), 1)
     assert [one for one in found if one.decides] == [one for one in plain if one.decides]
     at_rates = [one for one in found if "rate=" in one.cell]
     assert {(one.cell, one.metric) for one in at_rates} >= {("log=memory rate=70%", "response_time_p99_s")}
@@ -290,9 +290,9 @@ def test_a_claim_gives_the_rate_that_it_names_a_verdict_and_no_other(lab: Lab) -
     turned = replace(claim, cells=tuple(reversed(cells)), low=1.5, high=None)
     (about,) = studied(replace(lab, claims=(turned,)), records).claimed
     assert about.contrast.name == "log=memory over log=disk, at rate=70%"
-    gone = lab_study(same_load.without(lab), [r for r in records if "rate=" not in r.cell.name], Shelf(records))
+    gone = lab_study(fixed_rates.without(lab), [r for r in records if "rate=" not in r.cell.name], Shelf(records))
     assert gone.claims[0].verdict is ClaimVerdict.UNDECIDED
-    assert declared(same_load.without(lab)) == (("log=memory", "log=disk", "throughput"),)
+    assert declared(fixed_rates.without(lab)) == (("log=memory", "log=disk", "throughput"),)
 
 
 def test_a_chart_for_each_percentile_shows_every_block_of_every_cell(lab: Lab) -> None:

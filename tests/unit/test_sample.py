@@ -18,7 +18,7 @@ from ironbench.model.search import Limit, Search
 from ironbench.model.system import Choice, Load, System
 from ironbench.records import Store
 from ironbench.records.index import short
-from ironbench.report import formats, trial
+from ironbench.report import formats, trial_text
 from ironbench.report.as_json import run_fields
 from ironbench.report.document import peaks
 from ironbench.report.ending import search_summary
@@ -66,13 +66,13 @@ def test_a_percentile_of_few_transactions_is_left_out_and_a_note_says_so() -> No
 
 
 def test_what_show_tells_of_a_trial_keeps_to_the_same_rule() -> None:
-    text = trial.one(some(400), {}, {})
+    text = trial_text.one(some(400), {}, {})
     row = {line.split()[0]: line.split()[-1] for line in text.splitlines() if line.split()}
     known = {name.strip(): value for name, value in row.items()}
     assert known["response_time_p999_s"] == "–"
     assert known["response_time_p99_s"] != "–"
     assert "99.9% needs 2,995" in text
-    assert "not shown: 99% needs 299." in trial.several([some(12, id="a"), some(12, id="b")], None)
+    assert "not shown: 99% needs 299." in trial_text.several([some(12, id="a"), some(12, id="b")], None)
 
 
 def test_lateness_and_ios_of_devices_keep_to_the_same_rule() -> None:
@@ -80,7 +80,7 @@ def test_lateness_and_ios_of_devices_keep_to_the_same_rule() -> None:
     few, many = (some(count, metrics={"lateness_p99_s": 1.0, **reads}) for count in (298, 299))
     assert not sampled(few, "lateness_p99_s") and sampled(many, "lateness_p99_s")
     assert not sampled(many, "device_read_latency_p99_s{role=data}")
-    assert "too few I/Os in a trial are not shown: 99% needs 299" in trial.one(many, {}, {})
+    assert "too few I/Os in a trial are not shown: 99% needs 299" in trial_text.one(many, {}, {})
     busy = record(metrics=reads | {"device_reads_per_s{role=data}": 1e6})
     assert sampled(busy, "device_read_latency_p99_s{role=data}")
 

@@ -17,7 +17,7 @@ from ironbench.model.inside import ServerStatement as Counted
 from ironbench.model.inside import ServerStatistics, StatementPlan
 from ironbench.model.record import Statement
 from ironbench.report import formats
-from ironbench.report.gate import written
+from ironbench.report.gate_page import written
 from ironbench.study.commands import CommandKey, aligned, keyed, with_replacements
 from ironbench.study.gate import gate
 from ironbench.study.inside import ServerUse, TrialTotals

@@ -12,7 +12,7 @@ from labfactory import lab, trials
 from ironbench.model.record import Record, Statement
 from ironbench.records import attached, measures
 from ironbench.report import formats
-from ironbench.report.walk import walk
+from ironbench.report.breakdown import breakdown_table
 from ironbench.study.explain import explain
 from ironbench.study.labstudy import lab_study
 from ironbench.study.study import Study, studies
@@ -92,7 +92,7 @@ def test_the_walk_has_both_means_of_a_command_and_shows_where_its_text_is_cut() 
         long = replace(commands(means[one.block])[1], text=f"{ORDER} and {'x' * 80}")
         sides[one.cell.name].append(replace(one, statements=(long,)))
     explained = explain(*((plan.configuration(name), own) for name, own in sides.items()), Shelf(), in_blocks=True)
-    (row,) = [row for row in walk(explained).texts if row[0] == "command"]
+    (row,) = [row for row in breakdown_table(explained).texts if row[0] == "command"]
     assert row[1].startswith(ORDER) and row[1].endswith("…") and len(row[1]) == 60
     assert [value.replace(THIN, " ") for value in row[2:4]] == ["2.50 ms", "25.0 ms"]
 

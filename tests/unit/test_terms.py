@@ -9,7 +9,7 @@ from labfactory import lab
 
 from ironbench.model.lab import BASELINE, CHANGES, Configuration, Factor, Lab, named
 from ironbench.model.note import note, text_note
-from ironbench.plan import labfile, same_load
+from ironbench.plan import labfile, fixed_rates
 from ironbench.report import wording
 from ironbench.report.as_json import plain_value
 from ironbench.report.wording.terms import comparison, configuration, label, opening, value
@@ -94,7 +94,7 @@ def test_a_lab_of_an_earlier_version_does_not_say_what_its_values_are() -> None:
 
 
 def test_a_fixed_rate_is_a_value_of_its_configuration() -> None:
-    rated = same_load.extended(plan(), ["70%"], "lab.toml, measure.rates")
+    rated = fixed_rates.extended(plan(), ["70%"], "lab.toml, measure.rates")
     assert configuration(rated.configuration("log=memory rate=70%")) == "WAL in memory, 70% of peak throughput"
 
 

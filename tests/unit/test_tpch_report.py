@@ -13,7 +13,7 @@ from ironbench.report import cell as cells
 from ironbench.report import lead as lead_report
 from ironbench.report import presentation
 from ironbench.report.charts.effects import effects
-from ironbench.report.comparison import page as comparison
+from ironbench.report.compare_page import page as comparison
 from ironbench.report.sections.cpu_and_waits import of_parts
 from ironbench.study.compare import compare
 from ironbench.study.lead import leads

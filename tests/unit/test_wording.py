@@ -17,10 +17,10 @@ from ironbench.cli.verdict import SUSPECT, code_of_run, suspect_words
 from ironbench.model.lab import Claim
 from ironbench.model.note import note, text_note
 from ironbench.model.record import Status
-from ironbench.report import trial, wording
+from ironbench.report import trial_text, wording
 from ironbench.report.cell import Missing
 from ironbench.report.document import report as report_of
-from ironbench.report.findings import metric_tables
+from ironbench.report.finding_tables import metric_tables
 from ironbench.report.formats import text as lab_text
 from ironbench.report.sections.differences import ratio_of
 from ironbench.study.balance import SizingRatio
@@ -102,7 +102,7 @@ def test_causes_that_differ_in_their_numbers_are_one_cause() -> None:
 def test_a_closed_loop_has_no_intervals_of_arrival_and_an_open_one_no_think_time() -> None:
     closed = record()
     rated = replace(closed, cell=replace(closed.cell, load=replace(closed.cell.load, rate=500.0)))
-    told = [trial.one(one, {}, {}, False) for one in (closed, rated)]
+    told = [trial_text.one(one, {}, {}, False) for one in (closed, rated)]
     assert ["arrivals" in text for text in told] == [False, True]
     assert ["think_time_s" in text for text in told] == [True, False]
 

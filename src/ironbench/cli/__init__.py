@@ -142,7 +142,7 @@ def main() -> None:
     """Runs the program. Exit codes: 0 success, 1 failure, 2 wrong input, 3 finished but flagged, 4 an expectation
     refuted or a gate failed, 130 interrupted."""
     from ironbench.cli.mistakes import refuse_empty, refuse_repeated, refuse_unprintable
-    from ironbench.cli.plain import without_pydantic
+    from ironbench.cli.option_values import without_pydantic
 
     streams.prepare()
     # `-@2` is standard input with a weight, as for pgbench; the parser would take it for an option.

@@ -23,7 +23,7 @@ from ironbench.fields.sections import CAPACITY
 from ironbench.printer import Printer
 from ironbench.report.cell import TableCell
 from ironbench.report.numbers import quantity, times
-from ironbench.report.plain import Column, fitted
+from ironbench.report.text_layout import Column, fitted
 from ironbench.words import counted, in_percent
 
 if TYPE_CHECKING:

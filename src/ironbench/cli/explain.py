@@ -24,8 +24,8 @@ def explain(
 ) -> int:
     from ironbench.cli.output import destination, written
     from ironbench.records.selection import both
-    from ironbench.report.comparison import compare_named
-    from ironbench.report.explain import page as page_of
+    from ironbench.report.compare_page import compare_named
+    from ironbench.report.explain_page import page as page_of
 
     chosen, place = destination(output, format)
     return written(page_of(compare_named(*both(a, b, results), different_work), everything), chosen, place)

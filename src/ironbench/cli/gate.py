@@ -105,13 +105,13 @@ def require_comparisons(name: str, lab: Lab) -> None:
 def shown(gate: Gate, targets: Sequence[Path], json: bool) -> int:
     """Writes every document; returns the exit code."""
     from ironbench.cli.output import write
-    from ironbench.report import gate as documents
+    from ironbench.report import gate_page
 
     printer = Printer()
     for path in targets:
-        write(path, documents.written(gate, documents.FORMATS[path.suffix[1:]]))
+        write(path, gate_page.written(gate, gate_page.FORMATS[path.suffix[1:]]))
         printer.say(f"written: {path}")
-    printer.data(documents.written(gate, "json" if json else "text").decode())
+    printer.data(gate_page.written(gate, "json" if json else "text").decode())
     if gate.closed:
         refused = [one for one in gate.claims if gate.refuses(one)]
         stopped = any(gate.stops(one) for one in gate.comparisons)

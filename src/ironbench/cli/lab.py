@@ -26,7 +26,7 @@ from ironbench.ranges import Range
 from ironbench.words import counted, in_percent
 
 if TYPE_CHECKING:
-    from ironbench.lab.gate import Policy
+    from ironbench.lab.gate_rounds import Policy
     from ironbench.model.lab import Lab
     from ironbench.model.record import Record
     from ironbench.records.labs import LabDirectory
@@ -116,7 +116,7 @@ def measured(
     from ironbench.cli.gate import require_comparisons
     from ironbench.cli.gate import whole as judged
     from ironbench.lab import declare, freeze, loop, upkeep
-    from ironbench.lab import gate as gates
+    from ironbench.lab import gate_rounds
     from ironbench.model.lab import SCREEN
     from ironbench.records import labs
 
@@ -133,7 +133,7 @@ def measured(
         directory.begin(replace(freeze.freeze(lab, secrets, directory.store), gate=policy is not None))
         begun = time.monotonic()
         records = loop.conduct(secrets, directory, printer, traces=traces)
-        if policy and gates.adds_blocks(
+        if policy and gate_rounds.adds_blocks(
             policy, directory, records, time.monotonic() - begun, partial(judged, directory, policy.undecided), printer
         ):
             records = loop.conduct(secrets, directory, printer, traces=traces)
@@ -319,7 +319,7 @@ def _policy(gate: bool, undecided: str) -> Policy | None:
     if not more and undecided not in ("", "fail", "pass"):
         raise InputError(f"--undecided {undecided}", "is not a valid policy", "use fail, pass, or for example more:30m")
     more_s = range_of("measure.budget").read("--undecided more", time_) if more else 0.0
-    from ironbench.lab.gate import Policy  # imported after the checks, because it takes half a second
+    from ironbench.lab.gate_rounds import Policy  # imported after the checks, because it takes half a second
 
     return Policy("pass" if undecided == "pass" else "fail", more_s)
 

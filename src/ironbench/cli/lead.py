@@ -36,7 +36,7 @@ def lead(
     json: JSON = False,
     format: FORMAT = "",
 ) -> int:
-    from ironbench.report.comparison import usable
+    from ironbench.report.compare_page import usable
     from ironbench.report.lead import page
     from ironbench.study.archive import Archives
     from ironbench.study.lead import leads

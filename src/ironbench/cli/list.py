@@ -187,7 +187,7 @@ def kinds(results: str) -> dict[str, Callable[[], Rows]]:
 
 
 def _table(rows: Rows, printer: Printer) -> None:
-    from ironbench.report.plain import Column, fitted
+    from ironbench.report.text_layout import Column, fitted
 
     names = [name for name in rows[0] if name == _TAGS or not isinstance(rows[0][name], dict)]
     names = [name for name in names if name not in (_TAGS, _LAB) or any(row[name] for row in rows)]

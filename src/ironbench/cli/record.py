@@ -17,7 +17,7 @@ from ironbench.records.importer import take_in
 from ironbench.records.labs import LabDirectory
 from ironbench.records.labs import results as usual_results
 from ironbench.records.selection import directories, select
-from ironbench.report.plain import clean
+from ironbench.report.text_layout import clean
 from ironbench.words import counted, grouped
 
 app = group("record")

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from ironbench.cli.verdict import REFUTED, SUSPECT, claims_words
-from ironbench.report import plain, wording
+from ironbench.report import text_layout, wording
 from ironbench.report.as_json import plain_value
 from ironbench.report.charts.base import Table
 from ironbench.study.claims import ClaimVerdict, requirement
@@ -40,7 +40,7 @@ def text(judgements: Judgements) -> str:
     rows = tuple(
         (one.claim.text, name, one.verdict.value, "; ".join(wording.texts(one.reasons))) for name, one in judgements
     )
-    return f"{head}\n{plain.facts(Table((), (('requirement', 'configuration', 'outcome', 'reason'), *rows)))}"
+    return f"{head}\n{text_layout.facts(Table((), (('requirement', 'configuration', 'outcome', 'reason'), *rows)))}"
 
 
 def fields(judgements: Judgements) -> list[dict[str, Any]]:

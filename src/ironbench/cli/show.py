@@ -80,12 +80,12 @@ def shown(name: str, results: str, json: bool, everything: bool) -> int:
 
 
 def _page(found: Sequence[Record], store: Store, printer: Printer, everything: bool) -> str:
-    from ironbench.report import trial
+    from ironbench.report import trial_text
 
     if len(found) > 1:
-        return trial.several(found, printer.width())
+        return trial_text.several(found, printer.width())
     one = found[0]
-    return trial.one(one, machine_facts(one, store), store.engine(one.engine), everything)
+    return trial_text.one(one, machine_facts(one, store), store.engine(one.engine), everything)
 
 
 def _known() -> dict[str, tuple[str, dict[str, Any]]]:

@@ -19,7 +19,7 @@ from pathlib import Path
 from ironbench import units
 from ironbench.errors import InputError, written
 from ironbench.host import copies, data_dirs, processes, space
-from ironbench.host.limits import memory_available
+from ironbench.host.cgroup_limits import memory_available
 from ironbench.host.tree import Tree
 from ironbench.model.system import System
 

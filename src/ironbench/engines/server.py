@@ -16,7 +16,7 @@ from ironbench.engines.identity import Identity
 from ironbench.errors import FailureError
 from ironbench.host import control_groups, copies, processes, register
 from ironbench.host.freezer import Freezer
-from ironbench.host.guard import GuardOrder, ServerGuard
+from ironbench.host.server_guard import GuardOrder, ServerGuard
 from ironbench.host.processes import ProcessId
 
 _SOCKET_PATH_MOST = 107

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from ironbench import units
 from ironbench.errors import FailureError, InputError, written
-from ironbench.host.limits import own_group_at, own_groups
+from ironbench.host.cgroup_limits import own_group_at, own_groups
 from ironbench.host.mounts import all_mounts
 from ironbench.host.tree import Tree
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import msgspec
 
 from ironbench.host.blocks import read_blocks
-from ironbench.host.limits import read_limits
+from ironbench.host.cgroup_limits import read_limits
 from ironbench.host.mounts import lasting_mounts
 from ironbench.host.tree import Tree
 from ironbench.model.machine import Cache, Cpu, Machine

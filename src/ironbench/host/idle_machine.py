@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from ironbench import units
 from ironbench.host.tree import Tree
-from ironbench.model.limits import BUSY
+from ironbench.model.judging_limits import BUSY
 from ironbench.model.note import Note, note
 
 DEVICE_BYTES_PER_S = 5e6

@@ -20,7 +20,7 @@ from ironbench.lab.slices import slice_plan
 from ironbench.model.lab import SCREEN, Claim, Factor, Lab, Method, Stage, named
 from ironbench.model.secrets import Secrets
 from ironbench.model.system import Setup
-from ironbench.plan import blocks, claims, commands, design, labfile, same_load, screen, sweep, tags
+from ironbench.plan import blocks, claims, commands, design, labfile, fixed_rates, screen, sweep, tags
 from ironbench.plan.design import DeclaredCell
 from ironbench.plan.labfile import DeclaredLab
 from ironbench.records.described import losses
@@ -133,7 +133,7 @@ def _planned(declared: DeclaredLab, budget_s: float | None, machines_needed: boo
         _require_every_run(declared, setups, builder.ways_out)
         draft = replace(draft, file=str(Path(declared.file).absolute()))
     else:
-        draft = same_load.extended(draft, declared.measure.rates, f"{declared.file}, measure.rates", _paced)
+        draft = fixed_rates.extended(draft, declared.measure.rates, f"{declared.file}, measure.rates", _paced)
     claims.refuse_unrated(expected, draft, declared.file)
     metric_checks.refuse_impossible(expected, declared.measure.metric, possible(draft.all_setups), declared.file)
     contents = {setup.cell.name: size.content(setup, declared.measure.restore) for setup in possible(setups)}

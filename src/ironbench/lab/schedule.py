@@ -21,7 +21,7 @@ from ironbench.model.search import Search
 from ironbench.model.system import Cell, Trial
 from ironbench.model.trial_notes import NO_NOTES, TrialNotes
 from ironbench.plan import blocks as planned
-from ironbench.plan import commands, rates, same_load, screen
+from ironbench.plan import commands, rates, fixed_rates, screen
 from ironbench.plan.sweep import cell_at
 from ironbench.printer import Printer
 from ironbench.records import Store, progress
@@ -275,7 +275,7 @@ def add_round(directory: LabDirectory, blocks: int) -> None:
     compared = {name for pair in lab.comparisons for name in pair}
     setups = [one for one in lab.setups if lab.design != SCREEN or one.cell.name in compared]
     cells, rated = ([one.cell for one in of if not one.skipped] for of in (setups, lab.rated))
-    method, at_rates = lab.method, same_load.in_blocks(blocks)
+    method, at_rates = lab.method, fixed_rates.in_blocks(blocks)
     directory.declare(
         stage,
         planned.trials(

@@ -20,7 +20,7 @@ from ironbench.model.lab import Lab, Stage
 from ironbench.model.record import SLICES, TRIALS
 from ironbench.model.secrets import Secrets
 from ironbench.model.system import Setup
-from ironbench.plan import blocks, budget, commands, same_load
+from ironbench.plan import blocks, budget, commands, fixed_rates
 from ironbench.plan.budget import LabTimes, PairVariation
 from ironbench.plan.labfile import DeclaredLab
 from ironbench.plan.sweep import CONFIRMATIONS
@@ -139,7 +139,7 @@ def sized(
     known = noise.known(labs.results())
     spread = of_machine(draft.setups, draft.method.metric, known, content_key(fingerprint()), method)
     count = comparisons(draft)
-    sized, rated_blocks = draft, same_load.in_blocks(draft.method.blocks)
+    sized, rated_blocks = draft, fixed_rates.in_blocks(draft.method.blocks)
     if budget_s is not None:
         sized, rated_blocks = _within(draft, declared, contents, budget_s, detector(count), spread)
     sized = slice_plan.fitted(sized)
@@ -188,7 +188,7 @@ def _within(
             "use load.duration instead, or measure.repeats without a budget",
         )
     own_times = keep_lengths(able)
-    cells = estimate.cells(slice_plan.placed(draft), contents, own_times, draft.rated, same_load.MOST_BLOCKS)
+    cells = estimate.cells(slice_plan.placed(draft), contents, own_times, draft.rated, fixed_rates.MOST_BLOCKS)
     costs = slice_plan.costing(draft, cells)
     if costs.observed_s > MOST_OBSERVED * budget_s:
         draft, costs = replace(draft, method=replace(draft.method, observed=False)), replace(costs, observed_s=0.0)
@@ -208,7 +208,7 @@ def _within(
             setups=tuple(of_length(setup, size.trial_s) for setup in draft.setups),
             rated=tuple(of_length(setup, size.trial_s) for setup in draft.rated),
         )
-    return (sized if size.rated_blocks else same_load.without(sized)), size.rated_blocks
+    return (sized if size.rated_blocks else fixed_rates.without(sized)), size.rated_blocks
 
 
 def keep_lengths(setups: Sequence[Setup]) -> bool:

@@ -22,7 +22,7 @@ from dataclasses import dataclass, replace
 from ironbench import units
 from ironbench.errors import InputError
 from ironbench.model.lab import Stage
-from ironbench.plan import blocks, same_load
+from ironbench.plan import blocks, fixed_rates
 from ironbench.words import counted
 
 LENGTHS_S = (5.0, 7.5, 10.0, 15.0, 20.0, 30.0, 45.0, 60.0, 90.0, 120.0)
@@ -168,7 +168,7 @@ def sized(
 
 def _worth(size: Size, rated_wanted: int) -> tuple[bool, float, float, float]:
     """Returns a sort key; the best size has the smallest key."""
-    useful = -min(size.rated_blocks, same_load.USEFUL_BLOCKS)
+    useful = -min(size.rated_blocks, fixed_rates.USEFUL_BLOCKS)
     return size.rated_blocks < rated_wanted, useful, size.detectable, -size.trial_s
 
 
@@ -176,7 +176,7 @@ def for_rated_s(cells: LabTimes, lengths: Sequence[float], count: int) -> float:
     """Returns the smallest budget, in whole minutes, for `count` blocks of fixed-rate configurations and six of the
     others."""
     shortest, these = min(lengths), replace(cells, rated_blocks=count)
-    of_rated = these.rated_s(shortest) / same_load.SHARE_OF_BUDGET
+    of_rated = these.rated_s(shortest) / fixed_rates.SHARE_OF_BUDGET
     return 60.0 * math.ceil(max(of_rated, these.lab_s(shortest, blocks.FIRST)) / 60)
 
 
@@ -184,8 +184,8 @@ def _choices(cells: LabTimes, plain: LabTimes, trial_s: float, budget_s: float) 
     """Yields the configurations with as many fixed-rate blocks as their part of the budget allows, and without any."""
     if cells.rated_around_s:
         peaks = replace(cells, rated_blocks=0).rated_s(trial_s)
-        held = int((budget_s * same_load.SHARE_OF_BUDGET - peaks) / cells.rated_block_s(trial_s))
-        if held >= same_load.LEAST_BLOCKS:
+        held = int((budget_s * fixed_rates.SHARE_OF_BUDGET - peaks) / cells.rated_block_s(trial_s))
+        if held >= fixed_rates.LEAST_BLOCKS:
             yield replace(cells, rated_blocks=min(held, cells.rated_blocks))
     yield plain
 

@@ -9,7 +9,7 @@ from functools import partial
 from ironbench import catalogue
 from ironbench.errors import InputError, collected, nearest
 from ironbench.model.lab import RATE_FACTOR, VALUE, Claim, Lab
-from ironbench.plan import design, rates, requirements, same_load
+from ironbench.plan import design, rates, requirements, fixed_rates
 from ironbench.plan.design import DeclaredCell
 from ironbench.plan.labfile import DeclaredLab
 
@@ -196,7 +196,7 @@ def _cell(text: str, where: str, declared: DeclaredLab, cells: Sequence[Declared
         return named(text, where, declared, cells)
     share = rates.read(where, match[1])[1]
     assert share is not None
-    return same_load.name_at(named(text.strip()[: match.start()], where, declared, cells), share)
+    return fixed_rates.name_at(named(text.strip()[: match.start()], where, declared, cells), share)
 
 
 def named(text: str, where: str, declared: DeclaredLab, cells: Sequence[DeclaredCell]) -> str:

@@ -12,7 +12,7 @@ from ironbench.engines.durability import losses
 from ironbench.errors import IronbenchError
 from ironbench.host.child_connection import CANCELLED
 from ironbench.model.driven import Driven, driving_cpu_s
-from ironbench.model.limits import BUSY, CLIENT_SATURATED, LATENCY_LATE_SHARE, OUR_SHARE
+from ironbench.model.judging_limits import BUSY, CLIENT_SATURATED, LATENCY_LATE_SHARE, OUR_SHARE
 from ironbench.model.note import Note, note
 from ironbench.model.observation import Observation
 from ironbench.model.record import (

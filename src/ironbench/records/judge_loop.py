@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ironbench.model.driven import Driven, scheduled
-from ironbench.model.limits import CUT_OFF, OWN_DELAY, RATE_KEPT, REARMED
+from ironbench.model.judging_limits import CUT_OFF, OWN_DELAY, RATE_KEPT, REARMED
 from ironbench.model.note import Note, note
 from ironbench.model.record import (
     CLIENTS_CUT_OFF,

@@ -25,7 +25,7 @@ from ironbench.report.cell import (
 )
 from ironbench.report.charts.base import Table
 from ironbench.report.charts.effects import LOOKS
-from ironbench.report.findings import interval_cell, ratio_cell, resolved
+from ironbench.report.finding_tables import interval_cell, ratio_cell, resolved
 from ironbench.report.headline import NAMED, of_score
 from ironbench.report.numbers import confidence, failed_note, moment, quantity, unit_of
 from ironbench.report.page import Card, Command, Page, Section

@@ -10,7 +10,7 @@ from ironbench.model.record import Record, Status
 from ironbench.model.sample import IN_TABLES, lacking, late, least_duration_s, too_few
 from ironbench.model.search import Search
 from ironbench.printer import Printer
-from ironbench.report import plain, wording
+from ironbench.report import text_layout, wording
 from ironbench.report.cell import ABSENT, EMPTY, Missing, Row, TableCell, count, with_range
 from ironbench.report.charts.base import Table
 from ironbench.report.derived import sentences
@@ -38,10 +38,10 @@ def summary(study: Study, printer: Printer) -> None:
     """Prints the answer, its figures, and the caveats to read before using it."""
     content = report(study)
     ended = [] if study.lab else [_statuses(study)]
-    blocks = [plain.clean(content.title), *ended, content.derived, plain.answer(content.answer)]
-    blocks += [block for part in content.sections if part.at_end for block in plain.section(part, brief=True)]
+    blocks = [text_layout.clean(content.title), *ended, content.derived, text_layout.answer(content.answer)]
+    blocks += [block for part in content.sections if part.at_end for block in text_layout.section(part, brief=True)]
     blocks += [] if study.lab else [_sample_caution(study)]
-    blocks.append(plain.bullets(CAUTIONS, content.cautions))
+    blocks.append(text_layout.bullets(CAUTIONS, content.cautions))
     printer.data("\n\n".join(block for block in blocks if block))
 
 
@@ -80,7 +80,7 @@ def search_summary(search: Search, records: Sequence[Record], archive: Archive) 
         rows.append((TableCell(rate, "rate"), count(len(usable), ", ".join(notes)), *tried))
     limits = [f"limit: {one.metric} at most {quantity(one.most, unit_of(one.metric))}" for one in search.limits]
     known = wording.texts((*left_out(records), *trial_warnings(records)))
-    table = plain.table(Table(("target rate", "usable trials", *names), tuple(rows)))
+    table = text_layout.table(Table(("target rate", "usable trials", *names), tuple(rows)))
     usable = [record for record in records if record.status.comparable]
     if few := lacking(usable, list(names)):
         known.append(wording.text(note("percentiles-of-too-few", units=counted_in(records)[1], needs=few)))

@@ -12,7 +12,7 @@ from ironbench.report.charts import base
 from ironbench.report.charts.base import Chart, Depth, Key, Table
 from ironbench.report.derived import sentences as derived_sentences
 from ironbench.report.facts import fact, fact_name
-from ironbench.report.findings import NO_INTERVAL, ratio_bounds
+from ironbench.report.finding_tables import NO_INTERVAL, ratio_bounds
 from ironbench.report.numbers import confidence, moment, scale, unit_of
 from ironbench.report.page import Answer, Page, Section
 from ironbench.report.wording.ratios import change as sized

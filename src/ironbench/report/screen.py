@@ -8,7 +8,7 @@ from ironbench.model.finding import Conclusion
 from ironbench.report import wording
 from ironbench.report.cell import TableCell
 from ironbench.report.charts.base import Table
-from ironbench.report.findings import ratio
+from ironbench.report.finding_tables import ratio
 from ironbench.report.numbers import confidence, percent, percent_change, quantity
 from ironbench.report.page import AnswerPoint
 from ironbench.report.wording.ratios import at_least, metric_words

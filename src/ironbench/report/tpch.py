@@ -13,7 +13,7 @@ from ironbench.report.cell import ABSENT, EMPTY, Content, Row, TableCell, centre
 from ironbench.report.cell import spread as spread_of
 from ironbench.report.charts.base import Table
 from ironbench.report.charts.queries import by_query
-from ironbench.report.findings import against_trend_tables
+from ironbench.report.finding_tables import against_trend_tables
 from ironbench.report.numbers import unit_of
 from ironbench.report.page import Section
 from ironbench.study.study import Study, SubjectResults

@@ -45,7 +45,7 @@ from ironbench.serve import (
 )
 from ironbench.serve.answers import Answers
 from ironbench.serve.auth import AccessPolicy
-from ironbench.serve.guard import Application, RequestGuard, TooLargeError
+from ironbench.serve.middleware import Application, RequestGuard, TooLargeError
 from ironbench.serve.lab_page import Events
 from ironbench.serve.machine_now import MachineMeter
 from ironbench.serve.page import page, prepare, problem, static

@@ -23,9 +23,9 @@ _OFFERED = 200
 
 def compared(results: Results, picks: Sequence[str], different_work: bool) -> HTMLResponse:
     """Shows the comparison of two picks (see `named`); without picks, a form to name two. InputError."""
-    from ironbench.report.comparison import compare_named
-    from ironbench.report.comparison import page as comparison
-    from ironbench.report.explain import page as page_of
+    from ironbench.report.compare_page import compare_named
+    from ironbench.report.compare_page import page as comparison
+    from ironbench.report.explain_page import page as page_of
 
     if not picks:
         return page("compare.html", "Compare", at="/compare", report=None, offered=_offered(results), picks=("", ""))

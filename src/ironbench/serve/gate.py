@@ -31,7 +31,7 @@ def judged(study: Study, margin: float | None = None, undecided: str = "fail") -
 
 def summary(study: Study) -> dict[str, Any] | None:
     """Returns the result of the gate for the page of a lab; None if the lab has no comparison."""
-    from ironbench.report.gate import sentence
+    from ironbench.report.gate_page import sentence
 
     found = judged(study)
     if found is None:
@@ -41,7 +41,7 @@ def summary(study: Study) -> dict[str, Any] | None:
 
 def shown(results: Results, lab: str, margin: str, undecided: str) -> HTMLResponse:
     """The page of a gate. InputError."""
-    from ironbench.report.gate import page as page_of
+    from ironbench.report.gate_page import page as page_of
 
     found = _asked(results, lab, margin, undecided)
     return report_page(
@@ -62,7 +62,7 @@ def shown(results: Results, lab: str, margin: str, undecided: str) -> HTMLRespon
 
 def document(results: Results, lab: str, kind: str, margin: str, undecided: str) -> Response:
     """The document that `ironbench gate -o` writes, by its file suffix. InputError."""
-    from ironbench.report.gate import FORMATS, written
+    from ironbench.report.gate_page import FORMATS, written
 
     if kind not in _KINDS:
         raise InputError(f"gate.{kind}", "is not a gate document", f"use {', '.join(_KINDS)}")

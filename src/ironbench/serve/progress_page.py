@@ -129,7 +129,7 @@ def _needs(study: Any, stage: int) -> Table | None:
     has started."""
     from ironbench.report.cell import count
     from ironbench.report.charts.base import Table
-    from ironbench.report.findings import interval_cell, ratio_cell, verdict
+    from ironbench.report.finding_tables import interval_cell, ratio_cell, verdict
 
     of_look = [trial.block for trial in study.lab.trials if trial.stage <= stage]
     # Only an interim analysis decides: until then, further blocks may still change a verdict.

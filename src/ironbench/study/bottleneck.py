@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from statistics import fmean
 
 from ironbench.catalogue import base_name, part_of
-from ironbench.model.limits import BUSY
+from ironbench.model.judging_limits import BUSY
 from ironbench.model.note import Note, note
 from ironbench.model.observer import (
     CLIENT,

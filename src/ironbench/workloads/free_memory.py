@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ironbench.errors import InputError
-from ironbench.host.limits import memory_available
+from ironbench.host.cgroup_limits import memory_available
 from ironbench.host.tree import Tree
 
 SPARE_BYTES = 256 << 20

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from ironbench.engines.base import SessionDefaults
-from ironbench.engines.duckdb import process, settings, trial
+from ironbench.engines.duckdb import process, settings, trial_child
 from ironbench.engines.duckdb.process import DuckdbConnection, DuckdbProcess, OpenRequest, package_folder
 from ironbench.errors import FailureError
 from ironbench.host import control_groups, copies, register
@@ -62,7 +62,7 @@ class DuckdbSession(SessionDefaults):
             "kind": "duckdb",
             "path": str(self._folder / FILE),
             "settings": self._settings,
-            "driver": {"module": trial.__name__, "packages": packages},
+            "driver": {"module": trial_child.__name__, "packages": packages},
             "loader": {"module": process.__name__, "packages": packages},
         }
 

@@ -9,8 +9,8 @@ from typing import Any, TypeVar
 from ironbench import engines
 from ironbench.engines.administration import no_checkpoint
 from ironbench.engines.base import SessionDefaults
-from ironbench.engines.limits import Limited
-from ironbench.engines.odbc import databases, driver, load, trial
+from ironbench.engines.statement_timeouts import Limited
+from ironbench.engines.odbc import databases, driver, load, trial_child
 from ironbench.engines.odbc.dialects import with_from
 from ironbench.engines.odbc.dsn import OdbcAddress
 from ironbench.engines.odbc.process import OdbcLine, package_folder
@@ -66,7 +66,7 @@ class OdbcSession(Limited, SessionDefaults):
             "address": self._whole,
             "product": self.driver_info["product"],
             "core": {"mysql": self.kind.backslashes, "sql_mode": self._sql_mode},
-            "driver": {"module": trial.__name__, "packages": packages},
+            "driver": {"module": trial_child.__name__, "packages": packages},
             "loader": {"module": load.__name__, "packages": packages},
         }
 

@@ -6,7 +6,7 @@ from ironbench import units
 from ironbench.host.doctor import probe
 from ironbench.host.fingerprint import boost, mitigations
 from ironbench.host.host_view import HostView
-from ironbench.host.limits import read_limits
+from ironbench.host.cgroup_limits import read_limits
 from ironbench.model.diagnosis import CheckResult, note, ok, warning
 from ironbench.words import counted
 

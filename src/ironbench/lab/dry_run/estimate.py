@@ -13,7 +13,7 @@ from ironbench.model.own_data import OwnData
 from ironbench.model.plan import Plan
 from ironbench.model.system import Setup, System
 from ironbench.plan import blocks, commands
-from ironbench.report import plain
+from ironbench.report import text_layout
 from ironbench.report.numbers import quantity
 from ironbench.stats.multiplicity import LEAST_BLOCKS
 from ironbench.trial.load import estimate, own, snapshot
@@ -106,7 +106,7 @@ def own_data(setups: Sequence[Setup]) -> Iterator[str]:
         servers = list(dict.fromkeys(f"{engine} {version}" for engine, version in versions if version))
         kept = [snapshot.known_bytes(one, data) for one in systems]
         known = max(filter(None, kept)) if all(kept) else None
-        yield plain.clean(f"data {data.words}: {own.expected(data, servers, known)}")
+        yield text_layout.clean(f"data {data.words}: {own.expected(data, servers, known)}")
     if any(system.dsn is not None for _, systems in found.values() for system in systems):
         yield "a dry run does not connect to the server: privileges, sizes and stored copies are checked at the start"
 

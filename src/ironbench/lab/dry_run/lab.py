@@ -19,7 +19,7 @@ from ironbench.model.system import Load, Setup, Trial
 from ironbench.plan import commands
 from ironbench.plan.budget import ASSUMED
 from ironbench.printer import Printer
-from ironbench.report import plain
+from ironbench.report import text_layout
 from ironbench.report.charts.base import Table
 from ironbench.report.numbers import quantity, unit_of
 from ironbench.trial.load import estimate
@@ -81,7 +81,7 @@ def document(planned: Planned) -> dict[str, Any]:
 
 def _pages(planned: Planned) -> Iterator[str]:
     lab = planned.lab
-    yield plain.clean(lab.question)
+    yield text_layout.clean(lab.question)
     yield _cells(lab)
     yield _order(lab)
     if lab.every_command:
@@ -91,7 +91,7 @@ def _pages(planned: Planned) -> Iterator[str]:
     if lab.rated:
         yield "At the same load\n" + "\n".join(f"  {line}" for line in _rated(planned))
     if lab.claims:
-        yield "Expected\n" + "\n".join(f"  - {plain.clean(claim.text)!r}: {_meaning(claim)}" for claim in lab.claims)
+        yield "Expected\n" + "\n".join(f"  - {text_layout.clean(claim.text)!r}: {_meaning(claim)}" for claim in lab.claims)
     yield "Estimate\n" + "\n".join(f"  {line}" for line in (*cost(planned), resolved(planned), *_why_slices(planned)))
     if known := notes(planned):
         yield "Before you run it\n" + "\n".join(f"  - {note}" for note in known)
@@ -101,16 +101,16 @@ def _controlled(lab: Lab) -> Iterator[str]:
     setups = lab.possible
     for line in dict.fromkeys(line for setup in setups for line in controlled(setup)):
         cells = [setup.cell.name for setup in setups if line in controlled(setup)]
-        yield plain.clean(f"  {line}" + ("" if len(cells) == len(setups) else f"  ({listed(cells)})"))
+        yield text_layout.clean(f"  {line}" + ("" if len(cells) == len(setups) else f"  ({listed(cells)})"))
 
 
 def _meaning(claim: Any) -> str:
     if claim.kind == "order":
         among = f" is better ({better(claim.metric)}) than ".join(claim.cells)
-        return plain.clean(f"by {claim.metric}, {among}")
+        return text_layout.clean(f"by {claim.metric}, {among}")
     if claim.kind == VALUE:
-        return plain.clean(f"{claim.metric} of {claim.cells[0]}")
-    return plain.clean(f"ratio of {claim.metric}: {claim.cells[0]} over {claim.cells[1]}")
+        return text_layout.clean(f"{claim.metric} of {claim.cells[0]}")
+    return text_layout.clean(f"ratio of {claim.metric}: {claim.cells[0]} over {claim.cells[1]}")
 
 
 def _rated(planned: Planned) -> Iterator[str]:
@@ -143,7 +143,7 @@ def _cells(lab: Lab) -> str:
         note = f"skipped: {setup.skipped}" if setup.skipped else ""
         rows.append((str(numbers[name]), name, against, _load(setup), note))
     what = f"{counted(len(lab.setups), 'configuration')}, design {lab.design}"
-    return f"{what}\n" + plain.facts(Table(rows[0], tuple(rows)))
+    return f"{what}\n" + text_layout.facts(Table(rows[0], tuple(rows)))
 
 
 def _load(setup: Setup) -> str:
@@ -197,7 +197,7 @@ def _order(lab: Lab) -> str:
     rest = f"\n  and {counted(more, 'block')} more (--json shows all)" if more > 0 else ""
     rest += "\n  1@50 is configuration 1 at 50% of the baseline's peak" if lab.rated else ""
     rest += "".join(f"\n  {line}" for line in _method(lab))
-    return f"{counted(len(by_block), 'block')}, {how}\n" + plain.facts(Table(rows[0], tuple(rows))) + rest
+    return f"{counted(len(by_block), 'block')}, {how}\n" + text_layout.facts(Table(rows[0], tuple(rows))) + rest
 
 
 def _method(lab: Lab) -> Iterator[str]:
@@ -206,7 +206,7 @@ def _method(lab: Lab) -> Iterator[str]:
     if method.slice_s is None and not method.why_trials:
         yield "method: trials, one after another (measure.method)"
     if method.why_trials:
-        yield f"method: trials, one after another; slices are not possible: {plain.clean(method.why_trials)}"
+        yield f"method: trials, one after another; slices are not possible: {text_layout.clean(method.why_trials)}"
     elif method.slice_s is not None:
         count = slice_plan.rotations(lab.possible[0].cell.load, method.slice_s)
         still = (

@@ -12,7 +12,7 @@ from ironbench.lab.slices import slice_plan
 from ironbench.model.commands import Commands, asked
 from ironbench.model.lab import Lab
 from ironbench.model.system import Setup
-from ironbench.report import plain
+from ironbench.report import text_layout
 from ironbench.report.charts.base import Table
 from ironbench.stats.multiplicity import LEAST_BLOCKS
 from ironbench.trial.drive import checkpoints
@@ -22,9 +22,9 @@ from ironbench.words import counted, listed
 def notes(planned: Planned) -> list[str]:
     """Lists what to know before running the lab."""
     lab = planned.lab
-    cautions = map(plain.clean, [*declare.script_warnings(lab), *declare.in_use(lab.setups)])
+    cautions = map(text_layout.clean, [*declare.script_warnings(lab), *declare.in_use(lab.setups)])
     return [
-        *map(plain.clean, planned.doubts),
+        *map(text_layout.clean, planned.doubts),
         *cautions,
         *_notes(lab),
         *_room(planned),
@@ -43,14 +43,14 @@ def _room(planned: Planned) -> Iterator[str]:
     if places:
         free = space.free_bytes(places[0])
         if lab.estimate_bytes > free:
-            yield plain.clean(
+            yield text_layout.clean(
                 f"not enough space in {places[0]}: {units.stored(free)} are free, and this lab needs about "
                 f"{units.stored(lab.estimate_bytes)} minus what is already stored; free some space, or use a smaller "
                 "scale or another layout.data"
             )
     contents = {setup.cell.name: size.content(setup, lab.method.restore) for setup in able}
     if note := slice_plan.evicting(lab, contents):
-        yield plain.clean(note)
+        yield text_layout.clean(note)
     yield from _cached(able, {name: one.bytes for name, one in contents.items()})
 
 
@@ -76,7 +76,7 @@ def commands_of(every: Sequence[Commands], folder: str) -> Iterator[str]:
         return
     each = ("prepare", "cleanup")
     rows = tuple((one.of, when, getattr(one, when)) for one in every for when in each if getattr(one, when))
-    yield from plain.facts(Table(("", "", ""), rows)).split("\n")
+    yield from text_layout.facts(Table(("", "", ""), rows)).split("\n")
     run = [one for one in every if not all(map(asked, one.both))]
     limits = listed(list(dict.fromkeys(units.span(one.limit_s) for one in run)))
     yield (f"  in {folder}, time limit {limits}; " if run else "  ") + "a trial fails if its prepare command fails"
@@ -112,7 +112,7 @@ def _undecidable(planned: Planned) -> Iterator[str]:
                 if needed_s is not None
                 else ""
             )
-            yield plain.clean(
+            yield text_layout.clean(
                 f"{claim.text}: will stay undecided, {'the budget is too small' if planned.crowded_out else why}{more}"
             )
 
@@ -127,19 +127,19 @@ def _notes(lab: Lab) -> Iterator[str]:
     able = lab.possible
     for latency_s in dict.fromkeys(one.system.latency_s for one in able if one.system.latency_s):
         delayed = [one for one in able if one.system.latency_s == latency_s]
-        yield plain.clean(f"{_which(delayed, lab)}: {latency_text(latency_s)}")
+        yield text_layout.clean(f"{_which(delayed, lab)}: {latency_text(latency_s)}")
     if note := checkpoints.interval_note(able, lab.method.crash):
-        yield plain.clean(note)
+        yield text_layout.clean(note)
     shorter = [setup for setup in able if _short_of_two_checkpoints(checkpoints.settled(setup, lab.method.crash))]
     if shorter:
-        yield plain.clean(
+        yield text_layout.clean(
             f"{_which(shorter, lab)}: {checkpoints.writing(shorter)} and are too short for two checkpoints, so WAL "
             "and data writes do not reach a steady state; use longer trials or a shorter load.checkpoint"
         )
     for claim in lab.claims:
         gone = [setup.cell.name for setup in lab.setups if setup.skipped and setup.cell.name in claim.cells]
         if gone:
-            yield plain.clean(f"{claim.text}: will stay undecided, {gone[0]} is skipped")
+            yield text_layout.clean(f"{claim.text}: will stay undecided, {gone[0]} is skipped")
 
 
 def _which(setups: list[Setup], lab: Lab) -> str:

@@ -17,7 +17,7 @@ from ironbench.model.record import Record, Status
 from ironbench.model.system import Setup
 from ironbench.printer import Printer
 from ironbench.records.described import losses
-from ironbench.report import plain, wording
+from ironbench.report import text_layout, wording
 from ironbench.report.numbers import quantity
 from ironbench.stats.multiplicity import LEAST_BLOCKS
 from ironbench.trial.drive import checkpoints
@@ -60,7 +60,7 @@ def show(plan: Plan, before: Sequence[Record], over: bool, drawn: bool, json: bo
     if resolution is not None:
         lines.append(_resolved_by_run(resolution, blocks))
     if over:
-        Printer().data("\n".join(map(plain.clean, lines)))
+        Printer().data("\n".join(map(text_layout.clean, lines)))
         return
     if data_bytes and not own_lines:
         lines.append(f"data of about {quantity(data_bytes, 'bytes')}, loaded first unless already present")
@@ -80,7 +80,7 @@ def show(plan: Plan, before: Sequence[Record], over: bool, drawn: bool, json: bo
     protocol = engines.get(plan.system.engine).protocol(load.protocol)
     cautions = [*workload.cautions(plan.system.engine, plan.choice, protocol), *wording.texts(losses(plan.system))]
     cautions += declare.in_use(setups[:1])
-    Printer().data("\n".join(map(plain.clean, [*lines, *(f"warning: {one}" for one in cautions)])))
+    Printer().data("\n".join(map(text_layout.clean, [*lines, *(f"warning: {one}" for one in cautions)])))
 
 
 def _counting(before: Sequence[Record]) -> list[Record]:

@@ -12,7 +12,7 @@ from ironbench.lab.dry_run.notes import commands_of, notes
 from ironbench.lab.size import Planned
 from ironbench.model.lab import Lab
 from ironbench.plan import screen
-from ironbench.report import plain
+from ironbench.report import text_layout
 from ironbench.report.charts.base import Table
 from ironbench.report.numbers import quantity
 from ironbench.words import THIN, counted, in_percent
@@ -23,7 +23,7 @@ _SHOWN_BLOCKS = 3
 def pages(planned: Planned) -> Iterator[str]:
     """Yields the sections of a lab's plan that apply to a screen."""
     lab = planned.lab
-    yield plain.clean(lab.question)
+    yield text_layout.clean(lab.question)
     yield _factors(lab)
     yield _runs(lab)
     yield _order(lab)
@@ -55,7 +55,7 @@ def _factors(lab: Lab) -> str:
     for one in lab.factors:
         rest = [", ".join(one.levels[1:-1])] if between else []
         rows.append((one.name, one.levels[0], one.levels[-1], *rest))
-    return f"{counted(len(lab.factors), 'factor')}\n" + plain.facts(Table(rows[0], tuple(rows)))
+    return f"{counted(len(lab.factors), 'factor')}\n" + text_layout.facts(Table(rows[0], tuple(rows)))
 
 
 def _runs(lab: Lab) -> str:
@@ -68,7 +68,7 @@ def _runs(lab: Lab) -> str:
         f"{counted(len(lab.setups), 'run')}: Plackett-Burman design with foldover (resolution IV)\n"
         "  '·' = the baseline value of a factor, '+' = its other value; columns have the numbers of the factors above"
     )
-    return f"{text}\n" + plain.facts(Table(rows[0], tuple(rows)))
+    return f"{text}\n" + text_layout.facts(Table(rows[0], tuple(rows)))
 
 
 def _order(lab: Lab) -> str:
@@ -79,9 +79,9 @@ def _order(lab: Lab) -> str:
     more = len(by_block) - len(rows)
     rest = f"\n  and {counted(more, 'block')} more (--json shows all)" if more > 0 else ""
     if lab.method.why_trials:
-        rest += f"\n  method: trials, one after another; slices are not possible: {plain.clean(lab.method.why_trials)}"
+        rest += f"\n  method: trials, one after another; slices are not possible: {text_layout.clean(lab.method.why_trials)}"
     how = f"each run next to its mirror image, otherwise in random order (seed {lab.method.seed})"
-    return f"{counted(len(by_block), 'block')}, {how}\n" + plain.facts(Table(rows[0], tuple(rows))) + rest
+    return f"{counted(len(by_block), 'block')}, {how}\n" + text_layout.facts(Table(rows[0], tuple(rows))) + rest
 
 
 def _cost(planned: Planned) -> Iterator[str]:

@@ -14,7 +14,7 @@ from random import Random
 from ironbench import units
 from ironbench.lab.slices.side import SliceSide
 from ironbench.lab.slices.slice_plan import EARLY_S, LEAST_TURNS, LENGTHS_S, PILOT_TURNS, START_UP_S
-from ironbench.model.limits import BUSY
+from ironbench.model.judging_limits import BUSY
 from ironbench.model.note import Note, note
 from ironbench.stats.slices import FEW, StartTransactions
 from ironbench.trial.observe import disturbance

@@ -33,7 +33,7 @@ from ironbench.printer import Printer
 from ironbench.stats import slices as of_slices
 from ironbench.stats.slices import StartTransactions
 from ironbench.trial.drive import checkpoints
-from ironbench.trial.drive.trial import DriveOptions, drive, unpacked
+from ironbench.trial.drive.drive_trial import DriveOptions, drive, unpacked
 from ironbench.trial.load import Loaded
 
 if TYPE_CHECKING:

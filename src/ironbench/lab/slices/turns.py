@@ -32,7 +32,7 @@ from ironbench.lab.slices.side import DriveEndedError, SliceSide
 from ironbench.lab.slices.slice_plan import START_UP_S
 from ironbench.lab.slices.system_devices import SystemDevices
 from ironbench.lab.slices.turn import OneSystemError, attribute_errors_to
-from ironbench.lab.trial import FreshEngineBench, failed, most_clients
+from ironbench.lab.benches import FreshEngineBench, failed, most_clients
 from ironbench.model.lab import Lab
 from ironbench.model.note import Note, note
 from ironbench.model.plan import Plan, record_id

@@ -11,8 +11,8 @@ from ironbench.catalogue import better
 from ironbench.model.finding import Conclusion
 from ironbench.report.charts import base, rows
 from ironbench.report.charts.base import Chart, Key, Table
-from ironbench.report.findings import effect_table
-from ironbench.report.findings import ratio as ratio_words
+from ironbench.report.finding_tables import effect_table
+from ironbench.report.finding_tables import ratio as ratio_words
 from ironbench.report.numbers import percent, percent_change
 from ironbench.report.wording import terms
 from ironbench.report.wording.ratios import has_interval, metric_words

@@ -9,7 +9,7 @@ from ironbench.model.finding import Finding
 from ironbench.report.cell import count
 from ironbench.report.charts import base
 from ironbench.report.charts.base import Chart, Table
-from ironbench.report.findings import interval_cell, ratio_cell
+from ironbench.report.finding_tables import interval_cell, ratio_cell
 from ironbench.report.numbers import percent
 from ironbench.report.wording.ratios import has_interval, metric_words
 

@@ -13,7 +13,7 @@ from ironbench.report.cell import ABSENT, CONFIDENCE, Content, Missing, TableCel
 from ironbench.report.charts import base
 from ironbench.report.charts.base import Chart, Table
 from ironbench.report.charts.speed_up import speed_up
-from ironbench.report.findings import NO_INTERVAL
+from ironbench.report.finding_tables import NO_INTERVAL
 from ironbench.report.numbers import number, times
 from ironbench.study.queries import Queries, QueryRatio, QuerySubject
 

@@ -14,7 +14,7 @@ from ironbench.report.cell import Content, TableCell, shown, typed
 from ironbench.report.charts.base import Table
 from ironbench.report.numbers import unit_of
 from ironbench.report.page import Answer, Page, Section
-from ironbench.report.plain import clean
+from ironbench.report.text_layout import clean
 
 _NUMBERS = ("value", "unit", "low", "high", "confidence", "t_s")
 _NONE = ("",) * len(_NUMBERS)

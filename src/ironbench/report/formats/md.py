@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from ironbench.report import plain
+from ironbench.report import text_layout
 from ironbench.report.charts.base import Depth, Table
 from ironbench.report.page import Answer, AnswerPoint, Command, Page, Section
 from ironbench.words import THIN, counted
@@ -22,7 +22,7 @@ def render(pages: Sequence[Page], contents: Section | None = None) -> bytes:
 
 def escaped(text: str) -> str:
     """Escapes text so that Markdown shows it as written, in tables too; addresses do not become links."""
-    return _SPECIAL.sub(r"\\\1", plain.clean(text)).replace("://", ":\u200b//")
+    return _SPECIAL.sub(r"\\\1", text_layout.clean(text)).replace("://", ":\u200b//")
 
 
 def _page(page: Page) -> str:
@@ -57,7 +57,7 @@ def section(part: Section) -> list[str]:
 
 def _command(one: Command) -> list[str]:
     if not one.source:
-        return [f"```sh\n{plain.clean(one.line)}\n```"]
+        return [f"```sh\n{text_layout.clean(one.line)}\n```"]
     return [f"Save this as {escaped(one.file)}.toml and run `ironbench lab run` on it.", fenced(one.source, "toml")]
 
 
@@ -86,7 +86,7 @@ def fenced(text: str, language: str) -> str:
     fence = "```"
     while fence in text:
         fence += "`"
-    return f"{fence}{language}\n{plain.clean_lines(text).strip()}\n{fence}"
+    return f"{fence}{language}\n{text_layout.clean_lines(text).strip()}\n{fence}"
 
 
 def bullets(rows: Sequence[str]) -> str:

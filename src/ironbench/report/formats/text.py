@@ -5,16 +5,16 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Sequence
 
-from ironbench.report import plain
+from ironbench.report import text_layout
 from ironbench.report.page import Command, Page, Section
-from ironbench.report.plain import bullets
+from ironbench.report.text_layout import bullets
 
 CAUTIONS = "Before you use these numbers"
 
 
 def render(pages: Sequence[Page], contents: Section | None = None) -> bytes:
     blocks = (
-        [f"{contents.title}: {contents.lead}", *(plain.table(one) for _, one in contents.tables)] if contents else []
+        [f"{contents.title}: {contents.lead}", *(text_layout.table(one) for _, one in contents.tables)] if contents else []
     )
     return ("\n\n".join([*blocks, *map(page, pages)]) + "\n").encode()
 
@@ -22,9 +22,9 @@ def render(pages: Sequence[Page], contents: Section | None = None) -> bytes:
 def page(content: Page, width: int | None = None) -> str:
     """Formats one page. `width`: of the terminal; the least important columns of a table that is too wide are
     left out."""
-    heading = "\n".join(map(plain.clean, filter(None, (content.title, content.lead, ", ".join(content.kicker)))))
-    blocks = [heading, content.derived, plain.answer(content.answer), bullets(CAUTIONS, content.cautions)]
-    blocks += [block for part in content.shown for block in plain.section(part, width=width)]
+    heading = "\n".join(map(text_layout.clean, filter(None, (content.title, content.lead, ", ".join(content.kicker)))))
+    blocks = [heading, content.derived, text_layout.answer(content.answer), bullets(CAUTIONS, content.cautions)]
+    blocks += [block for part in content.shown for block in text_layout.section(part, width=width)]
     blocks += [_commands(content.commands), bullets("Notes", content.notes)]
     return "\n\n".join(block for block in blocks if block)
 
@@ -33,6 +33,6 @@ def _commands(commands: Sequence[Command]) -> str:
     if not commands:
         return ""
     if commands[0].source:
-        source = textwrap.indent(plain.clean_lines(commands[0].source).strip(), "  ")
-        return f"How to reproduce: {plain.clean(commands[0].line)}, which is\n{source}"
-    return "\n".join(["How to reproduce", *(f"  {plain.clean(one.line)}" for one in commands)])
+        source = textwrap.indent(text_layout.clean_lines(commands[0].source).strip(), "  ")
+        return f"How to reproduce: {text_layout.clean(commands[0].line)}, which is\n{source}"
+    return "\n".join(["How to reproduce", *(f"  {text_layout.clean(one.line)}" for one in commands)])

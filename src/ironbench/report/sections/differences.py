@@ -9,7 +9,7 @@ from ironbench.report import wording
 from ironbench.report.cell import ABSENT, Content, Missing, TableCell
 from ironbench.report.charts.base import Table
 from ironbench.report.facts import difference_rows, fact, fact_name
-from ironbench.report.findings import metric_tables
+from ironbench.report.finding_tables import metric_tables
 from ironbench.report.numbers import NOT_KNOWN
 from ironbench.report.page import Section, by_value, with_rows
 from ironbench.report.wording.terms import label

@@ -9,7 +9,7 @@ from ironbench.report import presentation, wording
 from ironbench.report.charts.base import Depth, Table
 from ironbench.report.charts.effects import effects
 from ironbench.report.charts.grouped import level_bars
-from ironbench.report.findings import claimed_table, effect_table
+from ironbench.report.finding_tables import claimed_table, effect_table
 from ironbench.report.page import Section, with_rows
 from ironbench.study.claims import JudgedClaim
 from ironbench.study.study import Study

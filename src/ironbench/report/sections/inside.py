@@ -13,7 +13,7 @@ from ironbench.report.charts.base import Chart, Table
 from ironbench.report.charts.rows import RowBar, keys, stacked
 from ironbench.report.numbers import scale
 from ironbench.report.page import EVERYWHERE, Section, by_value, with_rows
-from ironbench.report.walk import OBSERVED
+from ironbench.report.breakdown import OBSERVED
 from ironbench.report.wording.terms import label
 from ironbench.study.inside import ServerUse
 from ironbench.study.queries import difference

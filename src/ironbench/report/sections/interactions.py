@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from ironbench.model.finding import LEAST_BLOCKS_SHOWN
 from ironbench.report.cell import ABSENT, TableCell, count
 from ironbench.report.charts.base import Table
-from ironbench.report.findings import ratio_bounds
+from ironbench.report.finding_tables import ratio_bounds
 from ironbench.report.page import Section, with_rows
 from ironbench.report.wording.terms import value
 from ironbench.study.study import Study

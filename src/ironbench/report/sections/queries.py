@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from ironbench.report.charts.grouped import level_queries
 from ironbench.report.charts.queries import by_query
-from ironbench.report.findings import against_trend_tables
+from ironbench.report.finding_tables import against_trend_tables
 from ironbench.report.page import Section
 from ironbench.study.study import Study
 

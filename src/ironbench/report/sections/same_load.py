@@ -11,7 +11,7 @@ from ironbench.report import theme
 from ironbench.report.cell import EMPTY, Missing, Row, TableCell, centre, count, with_range
 from ironbench.report.charts import base
 from ironbench.report.charts.base import Chart, Depth, Key, Table, joined, places, whiskered
-from ironbench.report.findings import interval_cell, ratio_cell
+from ironbench.report.finding_tables import interval_cell, ratio_cell
 from ironbench.report.numbers import quantity, scale
 from ironbench.report.page import Section
 from ironbench.report.wording import terms

@@ -10,7 +10,7 @@ from typing import Any
 from ironbench.report.charts import base, rows
 from ironbench.report.charts.base import Chart, Depth, Key, Table
 from ironbench.report.charts.effects import axis_of, ticks
-from ironbench.report.findings import ratio
+from ironbench.report.finding_tables import ratio
 from ironbench.report.numbers import percent_change
 from ironbench.report.page import Section, with_rows
 from ironbench.report.screen import EFFECT, NO_EFFECT, lead, screened_table

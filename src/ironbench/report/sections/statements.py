@@ -7,10 +7,10 @@ from collections.abc import Iterator, Sequence
 from ironbench.report import wording
 from ironbench.report.cell import ABSENT, Missing, TableCell, count
 from ironbench.report.charts.base import Table
-from ironbench.report.findings import ratio_bounds
+from ironbench.report.finding_tables import ratio_bounds
 from ironbench.report.numbers import percent_change
 from ironbench.report.page import Section
-from ironbench.report.walk import OBSERVED
+from ironbench.report.breakdown import OBSERVED
 from ironbench.report.wording.terms import label
 from ironbench.study.queries import QueryRatio
 from ironbench.study.statements import StatementTimings, TimedCommand, sure

@@ -8,6 +8,7 @@ from ironbench.model.note import Note
 from ironbench.model.record import Record
 from ironbench.report.wording import (
     balance,
+    bottleneck,
     caches,
     capture,
     causes,
@@ -18,7 +19,6 @@ from ironbench.report.wording import (
     findings,
     footnotes,
     history,
-    limits,
     load,
     machine,
     scalability,
@@ -37,6 +37,7 @@ from ironbench.report.wording.registry import WORDING, text
 __all__ = [
     "WORDING",
     "balance",
+    "bottleneck",
     "caches",
     "capture",
     "cause",
@@ -49,7 +50,6 @@ __all__ = [
     "findings",
     "footnotes",
     "history",
-    "limits",
     "load",
     "machine",
     "scalability",

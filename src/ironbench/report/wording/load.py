@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ironbench import units
-from ironbench.model.limits import CLIENT_SATURATED, CUT_OFF, OWN_DELAY, RATE_KEPT
+from ironbench.model.judging_limits import CLIENT_SATURATED, CUT_OFF, OWN_DELAY, RATE_KEPT
 from ironbench.model.note import NoteRange
 from ironbench.model.record import (
     CLIENTS_CUT_OFF,

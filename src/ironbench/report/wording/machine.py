@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ironbench import units
-from ironbench.model.limits import BUSY, OUR_SHARE
+from ironbench.model.judging_limits import BUSY, OUR_SHARE
 from ironbench.report.wording.registry import wording
 from ironbench.report.wording.values import (
     Number,

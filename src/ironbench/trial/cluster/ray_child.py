@@ -14,17 +14,19 @@ import contextlib
 import ctypes
 import os
 import queue
+import select
 import signal
 import threading
 import time
 from collections.abc import Callable, Iterator, Set
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 from ironbench import units
 from ironbench.errors import FailureError
+from ironbench.host import processes
 from ironbench.host.child import Channel, answer
-from ironbench.trial.cluster import clocks, guard, loading
+from ironbench.trial.cluster import clocks, loading
 from ironbench.trial.cluster.clocks import ClockReading, Offset
 from ironbench.trial.cluster.ray_workers import CLUSTER_S, LOST_S, RayWorkers, first_line
 from ironbench.trial.cluster.worker import BOOT
@@ -48,11 +50,38 @@ def main(parent: Channel) -> None:
     driver = os.fork()
     if driver:
         parent.close()
-        guard.wait(owner, driver)
+        _end_with(owner, driver)
     prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
     child = _RayChild(parent)
     threading.Thread(target=child.listen, daemon=True).start()
     child.serve()
+
+
+def _end_with(owner: int, driver: int) -> NoReturn:
+    """Waits until one of the two processes ends, ends all child processes, and exits with the driver's status."""
+    ended = os.pidfd_open(driver)
+    either = select.poll()
+    either.register(owner, select.POLLIN)
+    either.register(ended, select.POLLIN)
+    either.poll()
+    status = os.waitpid(driver, os.WNOHANG)[1]
+    _end_all()
+    os._exit(abs(os.waitstatus_to_exitcode(status)))
+
+
+def _end_all() -> None:
+    """Ends every process below this one."""
+    deadline, none = time.monotonic() + 5.0, 0
+    # When a process ends, its children become children of this process; a scan may miss them in that moment.
+    while none < 3 and time.monotonic() < deadline:
+        left = processes.below(os.getpid())
+        for one in left:
+            one.signal(signal.SIGKILL)
+        with contextlib.suppress(ChildProcessError):
+            while os.waitpid(-1, os.WNOHANG)[0]:
+                pass
+        none = 0 if left else none + 1
+        time.sleep(0.02)
 
 
 class _LostError(Exception):

@@ -18,7 +18,7 @@ from ironbench.engines.library import LibraryEngine
 from ironbench.errors import FailureError, InputError, written
 from ironbench.host import copies
 from ironbench.host.fingerprint import virtualisation
-from ironbench.host.limits import memory_available
+from ironbench.host.cgroup_limits import memory_available
 from ironbench.host.tree import Tree
 from ironbench.model.note import note
 from ironbench.model.session import Session

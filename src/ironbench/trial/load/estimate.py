@@ -114,7 +114,7 @@ def cells(
             _around_s(setup, contents[setup.cell.name].bytes) - once.get(setup.cell.name, 0.0) for setup in setups
         ),
         once_s=sum(load_s + _costs(setups[0]).start_stop_s for load_s in loads.values()),
-        # Trials before the first block cannot leave their data to the next one (`ironbench.lab.trial`).
+        # Trials before the first block cannot leave their data to the next one (`ironbench.lab.benches`).
         copies_s=sum(copies.values())
         + peak_trials * once.get(setups[0].cell.name, 0.0)
         + search_trials * sum(once.get(setup.cell.name, 0.0) for setup in setups),

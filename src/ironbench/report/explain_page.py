@@ -11,13 +11,13 @@ from ironbench.report.answer import comparison
 from ironbench.report.as_json import plain_value
 from ironbench.report.cell import shown
 from ironbench.report.charts.base import Table
-from ironbench.report.comparison import NO_VERDICT, UNDECLARED, NamedComparison
+from ironbench.report.compare_page import NO_VERDICT, UNDECLARED, NamedComparison
 from ironbench.report.derived import sentences
 from ironbench.report.facts import difference_rows, fact_name, values
 from ironbench.report.numbers import signed
 from ironbench.report.page import Answer, AnswerPoint, Page, Section, with_rows
 from ironbench.report.sections import sections as every_section
-from ironbench.report.walk import FEW, WIDTH, measure_name, measure_table, scripts, section, within
+from ironbench.report.breakdown import FEW, WIDTH, measure_name, measure_table, scripts, section, within
 from ironbench.report.wording.ratios import change, duration, metric_words, than
 from ironbench.study.differences import is_address, telling
 from ironbench.study.explain import Explanation

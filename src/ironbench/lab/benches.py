@@ -35,7 +35,7 @@ from ironbench.trial import observe
 from ironbench.trial.cluster.worker_pool import WorkerPool
 from ironbench.trial.drive.live import LiveFile
 from ironbench.trial.drive.power import NOTHING_AT_STAKE, PowerCut
-from ironbench.trial.drive.trial import DriveOptions, drive
+from ironbench.trial.drive.drive_trial import DriveOptions, drive
 from ironbench.trial.load import Loaded, own, restore
 from ironbench.trial.load.databases import TrialDatabases
 from ironbench.trial.load.source import DataSource

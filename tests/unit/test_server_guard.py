@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from ironbench.host import guard, processes, register
+from ironbench.host import server_guard, processes, register
 
 SERVER = """
 import signal, sys, time
@@ -34,7 +34,7 @@ def test_a_last_checkpoint_that_finds_no_room_is_not_waited_for_whatever_was_log
     while log.stat().st_size == log_bytes:
         pass
     try:
-        guard._end(server, 3600.0, log)
+        server_guard._end(server, 3600.0, log)
         assert server.returncode == -3  # SIGQUIT: the server recovers at its next start
     finally:
         server.kill()
@@ -47,8 +47,8 @@ def test_how_a_server_ended_is_known_though_its_guard_tells_it_later(
     monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
     entry = register.new("test", "/nowhere")
     command = (sys.executable, "-c", "import time; time.sleep(600)")
-    order = guard.GuardOrder(str(register.path_of(entry)), command, dict(os.environ), str(tmp_path / "server.log"))
-    kept = guard.ServerGuard(order)
+    order = server_guard.GuardOrder(str(register.path_of(entry)), command, dict(os.environ), str(tmp_path / "server.log"))
+    kept = server_guard.ServerGuard(order)
     try:
         os.kill(kept.child.pid, signal.SIGSTOP)
         os.kill(kept.pid or 0, signal.SIGKILL)

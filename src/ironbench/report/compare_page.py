@@ -21,7 +21,7 @@ from ironbench.report.cell import ABSENT, Content, Row, TableCell, centre, sprea
 from ironbench.report.charts.base import Table
 from ironbench.report.derived import sentences
 from ironbench.report.facts import difference_rows
-from ironbench.report.findings import effect_table, metric_tables
+from ironbench.report.finding_tables import effect_table, metric_tables
 from ironbench.report.numbers import measured, unit_of
 from ironbench.report.page import Answer, AnswerPoint, Page, Section, with_rows
 from ironbench.report.wording.comparison import loop

@@ -10,13 +10,13 @@ from ironbench.model.purpose import Purpose
 from ironbench.model.record import Check, Record
 from ironbench.model.sample import IN_TABLES, late, sampled, too_few
 from ironbench.records.work import work_name
-from ironbench.report import plain, wording
+from ironbench.report import text_layout, wording
 from ironbench.report.cell import ABSENT, Missing, TableCell, count
 from ironbench.report.charts.base import Table
 from ironbench.report.derived import sentences
 from ironbench.report.facts import configuration
 from ironbench.report.numbers import moment, quantity, unit_of
-from ironbench.report.plain import Column, fitted
+from ironbench.report.text_layout import Column, fitted
 from ironbench.study.comparability import left_out, trial_warnings
 from ironbench.study.differences import chosen_settings, facts_of, flattened, load_facts
 from ironbench.study.subjects import counted_in
@@ -32,10 +32,10 @@ _MAIN = ("throughput", "response_time_mean_s", "response_time_p50_s", "response_
 def several(records: Sequence[Record], width: int | None) -> str:
     """Formats a row per trial, caveats, and where to find more. `width`: of the terminal."""
     first = records[0]
-    blocks = [f"{plain.clean(first.system.label)}: {plain.clean(work_name(first.choice))}"]
+    blocks = [f"{text_layout.clean(first.system.label)}: {text_layout.clean(work_name(first.choice))}"]
     blocks += list(sentences(records).values())
     blocks.append(
-        plain.bullets("Before you use these numbers", wording.texts((*left_out(records), *trial_warnings(records))))
+        text_layout.bullets("Before you use these numbers", wording.texts((*left_out(records), *trial_warnings(records))))
     )
     names = [name for name in _MAIN if any(name in record.metrics for record in records)]
     columns = [
@@ -78,14 +78,14 @@ def one(record: Record, machine: Mapping[str, str], engine: Mapping[str, Any], e
     # Options of the other kind of loop had no effect.
     facts.pop("load.arrivals" if record.cell.load.rate is None else "load.think_time_s", None)
     blocks = [
-        "\n".join(map(plain.clean, head)),
+        "\n".join(map(text_layout.clean, head)),
         *sentences([record]).values(),
-        plain.bullets("Before you use these numbers", warnings),
-        plain.bullets("Checks", [_check(check) for check in record.checks]),
+        text_layout.bullets("Before you use these numbers", warnings),
+        text_layout.bullets("Checks", [_check(check) for check in record.checks]),
         _metrics(record),
         " ".join(wording.sentences(too_few([record], counted_in([record])[1]))),
         _facts("Before the trial", wording.conditions(record)),
-        *(f"{name}\n{plain.facts(table)}" for name, table in configuration(facts)),
+        *(f"{name}\n{text_layout.facts(table)}" for name, table in configuration(facts)),
     ]
     if rest:
         blocks.append(f"{counted(rest, 'setting')} at their default left out: ironbench show {record.id} --all")
@@ -105,7 +105,7 @@ def _metrics(record: Record) -> str:
     order = {name: place for place, name in enumerate(metrics())}
     names = sorted(record.metrics, key=lambda name: (order.get(base_name(name), len(order)), name))
     rows = tuple((name + _arrow(name), _value(record, name)) for name in names)
-    return f"Metrics (↑ higher is better, ↓ lower is better)\n{plain.facts(Table((), rows))}" if rows else ""
+    return f"Metrics (↑ higher is better, ↓ lower is better)\n{text_layout.facts(Table((), rows))}" if rows else ""
 
 
 def _value(record: Record, name: str) -> TableCell | Missing:
@@ -127,4 +127,4 @@ def _check(check: Check) -> str:
 
 def _facts(title: str, facts: Mapping[str, str]) -> str:
     rows = tuple((name, value) for name, value in facts.items())
-    return f"{title}\n{plain.facts(Table((), rows))}" if rows else ""
+    return f"{title}\n{text_layout.facts(Table((), rows))}" if rows else ""

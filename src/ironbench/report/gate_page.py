@@ -13,10 +13,10 @@ from ironbench.report.as_json import plain_value
 from ironbench.report.cell import count
 from ironbench.report.charts.base import Depth, Table
 from ironbench.report.charts.effects import effects as effect_charts
-from ironbench.report.findings import interval_cell, ratio_cell
+from ironbench.report.finding_tables import interval_cell, ratio_cell
 from ironbench.report.numbers import quantity
 from ironbench.report.page import Answer, AnswerPoint, Page, Section, with_rows
-from ironbench.report.walk import OBSERVED
+from ironbench.report.breakdown import OBSERVED
 from ironbench.report.wording.ratios import change, confidence_interval, metric_words
 from ironbench.study.claims import ClaimVerdict, JudgedClaim
 from ironbench.study.gate import Gate, GatedComparison, GateVerdict

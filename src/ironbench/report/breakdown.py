@@ -11,7 +11,7 @@ from ironbench.report.cell import CONFIDENCE, EMPTY, Missing, Row, TableCell
 from ironbench.report.charts import waterfall
 from ironbench.report.charts.base import Table
 from ironbench.report.facts import fact_name, values
-from ironbench.report.findings import NO_INTERVAL, ratio_bounds
+from ironbench.report.finding_tables import NO_INTERVAL, ratio_bounds
 from ironbench.report.numbers import unit_of
 from ironbench.report.page import Section, with_rows
 from ironbench.report.waits import wait_class
@@ -44,7 +44,7 @@ def section(one: Explanation, id: str = ID, title: str = TITLE, *, chart: bool =
     if not one.goes_down:
         return Section(id, title)
     charts = (waterfall.chart(one.waterfall, f"{id}-waterfall"),) if chart and one.waterfall else ()
-    return Section(id, title, lead(one), charts, with_rows(walk(one)))
+    return Section(id, title, lead(one), charts, with_rows(breakdown_table(one)))
 
 
 def lead(*several: Explanation) -> str:
@@ -52,7 +52,7 @@ def lead(*several: Explanation) -> str:
     return f"{LEAD} {OBSERVED}" if any(one.observed for one in several) else LEAD
 
 
-def walk(one: Explanation) -> Table:
+def breakdown_table(one: Explanation) -> Table:
     """Returns a row for each thing that differs, level by level."""
     return Table(_HEAD, tuple(_rows(one)), words=True)
 

@@ -21,7 +21,7 @@ from ironbench.engines.existing_server import checked_answers
 from ironbench.errors import EngineDiedError, FailureError, IronbenchError, shortened
 from ironbench.host import processes, scratch
 from ironbench.host.job import ChildPlacement
-from ironbench.host.limits import OutOfMemoryKills
+from ironbench.host.cgroup_limits import OutOfMemoryKills
 from ironbench.host.stall import Stall
 from ironbench.model.driven import CpuUse, Driven
 from ironbench.model.inside import NOTHING, NotShown, ServerStatistics
