@@ -14,6 +14,7 @@ SOURCE = ROOT / "src" / "ironbench"
 TEXTS = [path.read_text() for path in sorted(SOURCE.rglob("*.py")) if path.parent != SOURCE / "report" / "wording"]
 OF_STUDIES = (
     "balance",
+    "bottleneck",
     "capture",
     "comparison",
     "cost",
@@ -22,7 +23,6 @@ OF_STUDIES = (
     "footnotes",
     "history",
     "lead",
-    "limits",
     "plans",
     "scalability",
     "search",
