@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import inspect
+import math
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -15,14 +16,22 @@ from factories import record
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ironbench.model.finding import Conclusion, Finding, Noise
 from ironbench.model.lab import NOTHING_ELSE, Configuration, Factor
 from ironbench.model.note import Note, NoteRange, merged, note, text_note
+from ironbench.model.observer import CONCURRENCY
 from ironbench.model.record import SUSPICIOUS, Status
 from ironbench.records import Evidence, Store
 from ironbench.report import wording
 from ironbench.report.as_json import plain_value
+from ironbench.report.wording import gate_answer, run_answer, screening, zero_latency
 from ironbench.report.wording.registry import WORDING
+from ironbench.study.bottleneck import Gain, LimitingResource, TimeSpent
+from ironbench.study.ceiling import Ceiling, Verdict
 from ironbench.study.comparability import causes, merged_notes, trial_warnings
+from ironbench.study.differences import Difference
+from ironbench.study.slower import NewStatement, OtherPlanSteps, RepeatedStatement, SlowerStatement
+from ironbench.study.summarise import Summary
 
 NUMBERS = (
     0.0,
@@ -49,6 +58,24 @@ GAPS = ((), ((1.0, 2.0),), ((1.0, 2.0), (3.0, 4.5)))
 WAL = Configuration("log=disk", ((Factor("log", ("disk",), (("layout.log",),)), "disk"),), emulated=True)
 OWN = Configuration("small, at night")
 INNER = note("samples-dropped", samples=40)
+FINDING = Finding(
+    1.26, 1.18, 1.35, "throughput", "fast", "slow", tuple((block, 1.26) for block in range(6)), 0.95,
+    Conclusion.FASTER, 0.02, 0.064, 0.001, note("paired"),
+)  # fmt: skip
+UNDECIDED = replace(
+    FINDING, ratio=0.98, low=0.9, high=1.07, conclusion=Conclusion.CANNOT_TELL, advice=note("least-blocks", least=6)
+)
+CEILINGS = (
+    *(Ceiling(("log",), 1.26, 1.18, 1.35, one, None, FINDING, ("log",), {"log": 0.06}) for one in Verdict),
+    Ceiling(
+        ("log", "temp", "data"), 3.1, 2.8, 3.4, Verdict.HELD, True, FINDING, ("log", "temp"), {"log": 0.1, "temp": 0.3},
+        0.0, besides=tuple(Difference("engine", f"knob_{at}", ("on", "off")) for at in range(5)),
+        predicted=Gain(1.2, 1.5),
+    ),
+    Ceiling(("client",), 0.98, 0.9, 1.07, Verdict.OPEN, None, UNDECIDED, (), {}, 12.0, 0.003, added_bytes=1 << 30),
+)  # fmt: skip
+SUMMARIES = (Summary(1, 940.0, 940.0, 940.0, 940.0, 0.0), Summary(3, 0.012, 0.012, 0.011, 0.013, 0.001))
+GAINS = (None, Gain(1.2, 1.2), Gain(1.2, 1.5), Gain(2.5, 4.0), Gain(3.0, math.inf))
 OF_A_STUDY: dict[str, tuple[Any, ...]] = {
     "int": (0, 1, 36),
     "int | None": (None, 0, 3),
@@ -73,8 +100,40 @@ OF_A_STUDY: dict[str, tuple[Any, ...]] = {
     "Bounds": ((31.2, 30.0, 33.0), (-0.02, -0.03, -0.01), (1e9, 2.5, None), (4.0, 1.0, 1e7)),
     "Bounds | None": (None, (31.2, 30.0, 33.0), (1e9, 2.5, None)),
     "tuple[Configuration, int, int] | None": (None, (WAL, 2, 6)),
+    "tuple[int, int] | None": (None, (8, 64)),
+    "tuple[float, float] | None": (None, (1.0, 1.0), (1.18, 1.35), (0.9, 1.07)),
+    "Summary": SUMMARIES,
+    "Finding": (FINDING, UNDECIDED, replace(FINDING, ratios=())),
+    "Noise | None": (None, Noise("m", "tpcb-like", "throughput", 6, 0.01, 0.02, "2026-11-21T01:00:00")),
+    "Cause": (
+        SlowerStatement("select 1", 0.003, 0.009, "server", "select 2"),
+        RepeatedStatement("select 1", 1.0, 12.0, 0.001, "server"),
+        NewStatement("select 1", 1.0, 0.001, "server"),
+        OtherPlanSteps("select 1", ("Seq Scan on a",), ("Index Scan on a",)),
+        OtherPlanSteps("select 1", (), ("Index Scan on a",)),
+    ),
+    "Ceiling": CEILINGS,
+    "Sequence[Ceiling]": ((), CEILINGS),
+    "TimeSpent": tuple(
+        TimeSpent("slow", 6, 0.008, (), LimitingResource(resource, 0.68, gain, note("limit", resource="wal", share=0.68)), {}, {})
+        for resource in ("wal", CONCURRENCY)
+        for gain in GAINS
+    ),
 }
 """Types of the values of notes about a whole study, which are never merged."""
+
+
+ANSWERS = (gate_answer, run_answer, screening, zero_latency)
+"""Modules of words for answers, whose functions have no code."""
+FUNCTIONS: dict[str, Callable[..., str]] = {
+    **WORDING,
+    **{
+        f"{module.__name__.rpartition('.')[2]}.{name}": function
+        for module in ANSWERS
+        for name, function in inspect.getmembers(module, inspect.isfunction)
+        if function.__module__ == module.__name__ and not name.startswith("_")
+    },
+}
 
 
 def values_of(code: str, parameter: inspect.Parameter) -> tuple[Any, ...]:
@@ -86,6 +145,8 @@ def values_of(code: str, parameter: inspect.Parameter) -> tuple[Any, ...]:
         return AT_RISK if code == "can-lose-data" else PAIRS
     if code == "can-lose-data":
         return AT_RISK
+    if parameter.name == "metric" and kind == "str":
+        return ("throughput", "response_time_p99_s")
     if kind in OF_A_STUDY:
         return OF_A_STUDY[kind]
     if "Strings" in kind:
@@ -94,8 +155,8 @@ def values_of(code: str, parameter: inspect.Parameter) -> tuple[Any, ...]:
 
 
 def made(code: str) -> Iterator[str]:
-    """Yields the wording of a code, with each parameter taking all its values, in step with the others."""
-    function = WORDING[code]
+    """Yields the words of a code or an answer, with each parameter taking all its values, in step with the others."""
+    function = FUNCTIONS[code]
     parameters = inspect.signature(function).parameters
     known = {name: values_of(code, parameter) for name, parameter in parameters.items()}
     for step in range(max((len(values) for values in known.values()), default=1)):
@@ -105,16 +166,22 @@ def made(code: str) -> Iterator[str]:
         )
 
 
-@pytest.mark.parametrize("code", WORDING)
-def test_every_code_has_words_for_typical_and_extreme_values(code: str) -> None:
+@pytest.mark.parametrize("code", FUNCTIONS)
+def test_every_code_and_answer_has_words_for_typical_and_extreme_values(code: str) -> None:
     for text in made(code):
-        assert text and text == text.strip()
+        assert text or "empty" in (FUNCTIONS[code].__doc__ or "")
+        assert text == text.strip()
         assert not re.search(r"None|\bnan\b|\binf\b|  |Range\(|Note\(|\(\)", text), text
 
 
 @pytest.mark.parametrize("code", WORDING)
 def test_every_wording_function_has_an_example(code: str) -> None:
     assert (WORDING[code].__doc__ or "").strip()
+
+
+@pytest.mark.parametrize("name", FUNCTIONS.keys() - WORDING.keys())
+def test_every_answer_has_an_example(name: str) -> None:
+    assert re.search(r"`[^`]+ [^`]+`", FUNCTIONS[name].__doc__ or "")
 
 
 def test_every_code_that_flags_a_trial_has_words() -> None:

@@ -9,7 +9,7 @@ from functools import partial
 
 from ironbench.model.finding import Conclusion
 from ironbench.report import screen, wording
-from ironbench.report.bottleneck import ceiling_sentence, limit_sentence, unexplained
+from ironbench.report.wording.zero_latency import ceiling_sentence, limit_sentence, unexplained
 from ironbench.report.finding_tables import against_trend_sentences
 from ironbench.report.headline import headline
 from ironbench.report.page import Answer, AnswerPoint

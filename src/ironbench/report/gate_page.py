@@ -10,21 +10,19 @@ from xml.etree import ElementTree
 
 from ironbench.report import formats, wording
 from ironbench.report.as_json import plain_value
+from ironbench.report.breakdown import OBSERVED
 from ironbench.report.cell import count
 from ironbench.report.charts.base import Depth, Table
 from ironbench.report.charts.effects import effects as effect_charts
 from ironbench.report.finding_tables import interval_cell, ratio_cell
-from ironbench.report.numbers import quantity
 from ironbench.report.page import Answer, AnswerPoint, Page, Section, with_rows
-from ironbench.report.breakdown import OBSERVED
-from ironbench.report.wording.ratios import change, confidence_interval, metric_words
+from ironbench.report.wording import gate_answer
+from ironbench.report.wording.ratios import metric_words
 from ironbench.study.claims import ClaimVerdict, JudgedClaim
 from ironbench.study.gate import Gate, GatedComparison, GateVerdict
 from ironbench.study.slower import Cause, NewStatement, OtherPlanSteps, RepeatedStatement, SlowerStatement, causes
-from ironbench.words import clean, clean_document, counted, in_percent, listed
+from ironbench.words import clean, clean_document
 
-_STEPS = 3
-"""Most steps of a plan that are named."""
 _KINDS: dict[type[Cause], str] = {
     SlowerStatement: "slower statement",
     RepeatedStatement: "repeated statement",
@@ -55,7 +53,7 @@ def junit(gate: Gate) -> bytes:
         if one in stopped:
             attributes = {"type": one.verdict.value, "message": clean(_reason(one))}
             ElementTree.SubElement(case, "failure", attributes).text = clean(
-                ". ".join([_figures(one), *_why(gate, one)])
+                ". ".join([gate_answer.size(one.effect.finding), *_why(gate, one)])
             )
         elif one in open_yet:
             ElementTree.SubElement(
@@ -63,7 +61,7 @@ def junit(gate: Gate) -> bytes:
             )
         reasons = _why(gate, one) if one in open_yet else []
         ElementTree.SubElement(case, "system-out").text = clean(
-            "\n".join([f"{_figures(one)}. {_reason(one)}", *reasons])
+            "\n".join([f"{gate_answer.size(one.effect.finding)}. {_reason(one)}", *reasons])
         )
     for claim in gate.claims:
         case = ElementTree.SubElement(
@@ -89,7 +87,7 @@ def page(gate: Gate) -> Page:
     expected = [(one.claim.text, one.verdict.value, _because(one)) for one in gate.claims]
     return Page(
         title=gate.question,
-        lead=f"{counted(len(gate.comparisons), 'comparison')}; allowed slowdown: {in_percent(gate.margin)}.",
+        lead=gate_answer.scope(len(gate.comparisons), gate.margin),
         answer=Answer(
             AnswerPoint(sentence(gate)), tuple(AnswerPoint(_reason(one), f"{_name(one)}:") for one in gate.comparisons)
         ),
@@ -97,7 +95,7 @@ def page(gate: Gate) -> Page:
             Section("gate", "Comparisons", charts=charts, tables=(("", _table(gate)),)),
             Section("changes", "What changed", sentences=observed, tables=_words(("comparison", "change"), changes)),
             Section("claims", "Expectations", tables=_words(("expectation", "outcome", "why"), expected)),
-            Section("noise", "Run-to-run variation", sentences=(_noise(gate),)),
+            Section("noise", "Run-to-run variation", sentences=(gate_answer.noise(gate.study.noise),)),
         ),
         cautions=tuple(_cautions(gate)),
         derived=gate.study.derived,
@@ -145,22 +143,13 @@ def sentence(gate: Gate) -> str:
     """States the decision."""
     refused = [one for one in gate.claims if gate.refuses(one)]
     if refused and not any(gate.stops(one) for one in gate.comparisons):
-        refuted = sum(one.verdict is ClaimVerdict.REFUTED for one in refused)
-        what = f"{counted(refuted, 'expectation')} refuted" if refuted else "an expectation is undecided"
-        return f"FAIL: {what}."
-    allowed = in_percent(gate.margin)
+        return gate_answer.claims_not_met(sum(one.verdict is ClaimVerdict.REFUTED for one in refused))
     if gate.verdict is GateVerdict.SLOWER:
         slower = sum(one.verdict is GateVerdict.SLOWER for one in gate.comparisons)
-        number = f" in {slower} of {len(gate.comparisons)} comparisons" if len(gate.comparisons) > 1 else ""
-        return f"FAIL: slower by more than the margin of {allowed}{number}."
+        return gate_answer.slower(gate.margin, slower, len(gate.comparisons))
     if gate.verdict is GateVerdict.NOT_SLOWER:
-        return f"PASS: no comparison is slower by more than the margin of {allowed}."
-    outcome = "fails" if gate.closed else "passes"
-    policy = f"--undecided {'fail' if gate.closed else 'pass'}"
-    return (
-        f"INCONCLUSIVE: a slowdown by more than the margin of {allowed} is neither shown nor ruled out; {policy}: the "
-        f"gate {outcome}."
-    )
+        return gate_answer.not_slower(gate.margin)
+    return gate_answer.inconclusive(gate.margin, gate.closed)
 
 
 def _table(gate: Gate) -> Table:
@@ -196,7 +185,7 @@ def _changes(gate: Gate, one: GatedComparison) -> list[str]:
 
 
 def _why(gate: Gate, one: GatedComparison) -> list[str]:
-    return [_cause(cause) for cause in _known(gate, one)]
+    return list(map(gate_answer.cause, _known(gate, one)))
 
 
 def _known(gate: Gate, one: GatedComparison) -> list[Cause]:
@@ -207,38 +196,9 @@ def _known(gate: Gate, one: GatedComparison) -> list[Cause]:
     return [cause for cause in found if slower or not isinstance(cause, SlowerStatement)]
 
 
-def _cause(cause: Cause) -> str:
-    if isinstance(cause, SlowerStatement):
-        before, after = quantity(cause.before_s, "s"), quantity(cause.after_s, "s")
-        grown = in_percent(cause.after_s / cause.before_s - 1)
-        replaced = f", which replaces {cause.replaced}" if cause.replaced else ""
-        return f"largest increase: a statement takes {after} instead of {before} (+{grown}): {cause.text}{replaced}"
-    if isinstance(cause, RepeatedStatement):
-        often = f"{quantity(cause.after, '1')} times per transaction instead of {quantity(cause.before, '1')}"
-        return f"largest increase: a statement runs {often}, {quantity(cause.after_s, 's')} each: {cause.text}"
-    if isinstance(cause, NewStatement):
-        return f"new statement, not run by the baseline, takes {quantity(cause.after_s, 's')}: {cause.text}"
-    more, less = (listed(steps[:_STEPS]) for steps in (cause.more, cause.less))
-    steps = f"{more} instead of {less}" if more and less else more or f"no longer {less}"
-    return f"query plan changed, {steps}: {cause.statement}"
-
-
 def _causes(gate: Gate, one: GatedComparison) -> list[dict[str, Any]]:
     found = _known(gate, one)
     return [{"cause": _KINDS[type(cause)], **clean_document(plain_value(cause))} for cause in found]
-
-
-def _figures(one: GatedComparison) -> str:
-    finding = one.effect.finding
-    size = change(finding.ratio, finding.metric)
-    return f"{size} ({confidence_interval(finding)}, {counted(finding.blocks, 'paired repeat')})"
-
-
-def _noise(gate: Gate) -> str:
-    noise = gate.study.noise
-    if noise is None:
-        return "The run-to-run variation of this machine is unknown: measure it with `ironbench lab noise`."
-    return f"Run-to-run variation of this machine: two runs differ by up to {in_percent(noise.floor)} ({noise.source})."
 
 
 def _cautions(gate: Gate) -> list[str]:

@@ -1,4 +1,4 @@
-"""A screen of many factors, in words and as a table."""
+"""A screen of many factors: its table, and what its answer says."""
 
 from __future__ import annotations
 
@@ -8,27 +8,18 @@ from ironbench.model.finding import Conclusion
 from ironbench.report import wording
 from ironbench.report.cell import TableCell
 from ironbench.report.charts.base import Table
-from ironbench.report.finding_tables import ratio
-from ironbench.report.numbers import confidence, percent, percent_change, quantity
+from ironbench.report.numbers import confidence
 from ironbench.report.page import AnswerPoint
-from ironbench.report.wording.ratios import at_least, metric_words
+from ironbench.report.wording import screening
 from ironbench.study.screen import Screen, ScreenedFactor
 from ironbench.study.study import Effect, Study
-from ironbench.words import counted, listed
 
 EFFECT, NO_EFFECT = "effect detected", "no effect detected"
 
 
-def levels(one: ScreenedFactor) -> str:
-    """Writes both levels: `128MB → 2GB`."""
-    return f"{one.first} → {one.last}"
-
-
 def verdict(one: ScreenedFactor) -> str:
     """Returns what the screen shows for one factor; this is not a verdict of the lab."""
-    if not one.matters:
-        return NO_EFFECT
-    return f"{EFFECT}, better at {one.better}" + (", which risks data loss" if one.losses else "")
+    return screening.better_at(EFFECT, one.better, bool(one.losses)) if one.matters else NO_EFFECT
 
 
 def screened_table(screen: Screen) -> Table:
@@ -37,7 +28,7 @@ def screened_table(screen: Screen) -> Table:
     rows = tuple(
         (
             one.name,
-            levels(one),
+            screening.levels(one.first, one.last),
             TableCell(one.ratio, "ratio"),
             TableCell(None, "ratio", one.low, one.high, one.confidence, note=confidence(one.confidence)),
             verdict(one),
@@ -52,31 +43,24 @@ def screened_table(screen: Screen) -> Table:
 def points(study: Study, screen: Screen, compared: Sequence[AnswerPoint]) -> list[AnswerPoint]:
     """Returns the answer of a screen and of its confirmation. `compared`: points about the comparisons."""
     if not screen.complete:
-        over = f"{screen.trials} of {counted(screen.trials + screen.missing, 'trial')}"
-        return [AnswerPoint(f"The screen is incomplete ({over} measured) and has no result yet.")]
+        return [AnswerPoint(screening.incomplete(screen.trials, screen.missing))]
     if not screen.factors:
-        return [AnswerPoint("The screen has no result: too few of its pairs have two usable trials.")]
+        return [AnswerPoint(screening.no_result())]
     if not screen.matter:
-        rest = [AnswerPoint(text) for text in (_none(screen), _support([], study))]
-        return [*rest, *_interaction(screen)]
+        none = screening.no_effect(screen.metric, len(screen.factors), _detectable(screen.factors))
+        return [AnswerPoint(none), AnswerPoint(_supported([], study)), *_interaction(screen)]
     points = [*compared]
     if study.complete and any(effect.finding.blocks for effect in study.effects):
-        points.append(AnswerPoint(_support(_faster(study, screen), study)))
-    points += [AnswerPoint(text) for text in _not_confirmed(study, screen)]
-    points += [AnswerPoint(text) for text in _others(screen)]
+        points.append(AnswerPoint(_supported(_faster(study, screen), study)))
+    if study.complete:
+        points += [AnswerPoint(text) for text in _not_confirmed(study, screen)]
+    if rest := [one for one in screen.factors if not one.matters]:
+        points.append(AnswerPoint(screening.no_effect_of([one.name for one in rest], _detectable(rest))))
     return [*points, *_interaction(screen)]
 
 
-def _none(screen: Screen) -> str:
-    count = counted(len(screen.factors), "factor")
-    return (
-        f"No effect on {metric_words(screen.metric)} was detected for any of the {count}. An effect of "
-        f"{_seen(screen.factors)} would have been detected with 90% power."
-    )
-
-
-def _seen(factors: Sequence[ScreenedFactor]) -> str:
-    return at_least(max(one.detectable for one in factors))
+def _detectable(factors: Sequence[ScreenedFactor]) -> float:
+    return max(one.detectable for one in factors)
 
 
 def _faster(study: Study, screen: Screen) -> list[str]:
@@ -87,89 +71,26 @@ def _faster(study: Study, screen: Screen) -> list[str]:
     return [one.finding.cell for one in study.ended(Conclusion.FASTER) if one.finding.cell in alone]
 
 
-def _support(cells: Sequence[str], study: Study) -> str:
-    """States the recommendation, and no more: levels that were not measured may be better still."""
-    if not cells:
-        return "These trials support no change to the baseline."
-    what = "one change" if len(cells) == 1 else f"{len(cells)} changes"
-    lost = wording.texts(one for effect in study.effects if effect.finding.cell in cells for one in effect.losses)
-    risk = "".join(f" {text}." for text in lost)
-    return f"These trials support {what} to {study.baseline}: {listed(cells)}.{risk}"
+def _supported(cells: Sequence[str], study: Study) -> str:
+    losses = [one for effect in study.effects if effect.finding.cell in cells for one in effect.losses]
+    return screening.supported(cells, study.baseline, wording.texts(losses))
 
 
 def _not_confirmed(study: Study, screen: Screen) -> Iterator[str]:
     """Yields effects of the screen that fresh blocks did not confirm against the baseline."""
-    by_cell = {effect.finding.cell: effect for effect in study.effects}
+    by_cell: dict[str, Effect] = {effect.finding.cell: effect for effect in study.effects}
     for one in screen.matter:
-        effect = by_cell.get(f"{one.name}={one.last}")
-        if study.complete and effect is not None and effect.finding.conclusion is _opposite(one):
-            yield (
-                f"The results for {one.name} contradict each other: {one.better} was better in the screen, across all "
-                "settings of the other factors, and the later blocks against the baseline show the opposite. The "
-                f"effect of {one.name} depends on other settings, or one of the two results is chance; these trials "
-                "support neither value."
+        if (effect := by_cell.get(f"{one.name}={one.last}")) is None:
+            continue
+        if effect.finding.conclusion is (Conclusion.SLOWER if one.changes else Conclusion.FASTER):
+            yield screening.contradicted(one.name, one.better)
+        elif effect.finding.conclusion in (Conclusion.CANNOT_TELL, Conclusion.EQUIVALENT):
+            yield screening.not_confirmed(
+                one.name, one.first, one.last, screen.metric, one.ratio, one.low, one.high
             )
-        elif study.complete and effect is not None and _open(effect):
-            yield (
-                f"In the screen, across all settings of the other factors, {one.name}={one.last} instead of "
-                f"{one.first} changed {metric_words(screen.metric)} by {percent_change(one.ratio)} "
-                f"({percent_change(one.low)} to {percent_change(one.high)}); the comparison with the baseline does not "
-                "confirm this."
-            )
-
-
-def _opposite(one: ScreenedFactor) -> Conclusion:
-    """Returns the conclusion of fresh blocks that would contradict the screen."""
-    return Conclusion.SLOWER if one.changes else Conclusion.FASTER
-
-
-def _open(effect: Effect) -> bool:
-    return effect.finding.conclusion in (Conclusion.CANNOT_TELL, Conclusion.EQUIVALENT)
-
-
-def _others(screen: Screen) -> Iterator[str]:
-    rest = [one for one in screen.factors if not one.matters]
-    if rest:
-        yield (
-            f"No effect was detected for {listed([one.name for one in rest])}. An effect of {_seen(rest)} would have "
-            "been detected with 90% power."
-        )
 
 
 def _interaction(screen: Screen) -> Iterator[AnswerPoint]:
-    if screen.interaction is not None:
-        found = screen.interaction
-        pairs = [f"{pair} {ratio(factor)}" for pair, factor in zip(found.pairs, found.factors, strict=True)][:_NAMED]
-        more = len(found.pairs) - len(pairs)
-        which = " or ".join(pairs) + (f" or {counted(more, 'other pair')}" if more > 0 else "")
-        yield AnswerPoint(
-            f"Two factors interact (p {_p(found.p)}). The effect of both changes together, divided by the product of "
-            f"their separate effects, is one of: {which}.",
-            doubt='A screen cannot distinguish these pairs; a lab with design = "full" for one pair can.',
-        )
-
-
-_NAMED = 4
-
-
-def _p(p: float) -> str:
-    return quantity(p, "p")
-
-
-def lead(screen: Screen) -> str:
-    """Explains how the screen was made, and how to read its figures."""
-    noise = ""
-    if screen.spread is not None:
-        noise = (
-            f" The error is estimated from the variation between blocks, SD {percent(screen.spread)} "
-            f"({screen.freedom} degrees of freedom); no effect is assumed to be zero."
-        )
-    return (
-        f"{counted(screen.runs, 'run')} of a fractional factorial design of {len(screen.factors)} factors (Plackett "
-        f"and Burman, folded over: resolution IV) in {counted(screen.blocks, 'block')}. Each run was measured next to "
-        "its mirror image, which has every factor at its other value. The effect of a factor is the ratio of its last "
-        "value to its first, across all settings of the other factors; interactions of two factors do not bias it. "
-        f"Confidence intervals are corrected for the number of factors (Holm).{noise}\n\n"
-        "The screen only selects what the later blocks compare, because the largest of many noisy effects look larger "
-        "than they are. Values between the two of a factor were not screened."
-    )
+    if (found := screen.interaction) is not None:
+        pairs = list(zip(found.pairs, found.factors, strict=True))
+        yield AnswerPoint(screening.interaction(found.p, pairs), doubt=screening.interaction_caveat())

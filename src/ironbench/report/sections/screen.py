@@ -13,8 +13,9 @@ from ironbench.report.charts.effects import axis_of, ticks
 from ironbench.report.finding_tables import ratio
 from ironbench.report.numbers import percent_change
 from ironbench.report.page import Section, with_rows
-from ironbench.report.screen import EFFECT, NO_EFFECT, lead, screened_table
+from ironbench.report.screen import EFFECT, NO_EFFECT, screened_table
 from ironbench.report.wording.ratios import metric_words
+from ironbench.report.wording.screening import method
 from ironbench.study.screen import Screen, ScreenedFactor
 from ironbench.study.study import Study
 
@@ -27,9 +28,8 @@ def sections(study: Study) -> Iterator[Section]:
         return
     # The table has the same figures as the chart.
     charts = tuple(replace(chart, depth=Depth.PAGE) for chart in screened(screen))
-    yield Section(
-        "screen", "Screening of factors", lead(screen), charts, with_rows(screened_table(screen)), at_end=True
-    )
+    how = method(screen.runs, len(screen.factors), screen.blocks, screen.spread, screen.freedom)
+    yield Section("screen", "Screening of factors", how, charts, with_rows(screened_table(screen)), at_end=True)
 
 
 _LOOKS = {EFFECT: ("s2", "triangle-up"), NO_EFFECT: ("muted", "circle")}

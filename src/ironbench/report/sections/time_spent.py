@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from ironbench.model.observer import PARTS
-from ironbench.report.bottleneck import ceiling_sentence, limit_sentence, unexplained
+from ironbench.report.wording.zero_latency import ceiling_sentence, limit_sentence, unexplained
 from ironbench.report.cell import CONFIDENCE, EMPTY, Missing, TableCell, shown
 from ironbench.report.charts import waterfall
 from ironbench.report.charts.base import Chart, Table

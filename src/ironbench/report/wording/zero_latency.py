@@ -1,4 +1,7 @@
-"""Sentences about a configuration's bottleneck, and about the gain measured with a zero-latency device."""
+"""Words for a configuration's bottleneck, and for the gain measured with a zero-latency device.
+
+The package does not load this module: trials need only the words for notes.
+"""
 
 from __future__ import annotations
 
@@ -8,11 +11,13 @@ from collections.abc import Sequence
 from ironbench import units
 from ironbench.model.finding import LEAST_BLOCKS_SHOWN
 from ironbench.model.lab import NOTHING_ELSE, Configuration
+from ironbench.model.note import Note
 from ironbench.model.observer import CONCURRENCY
-from ironbench.report import wording
 from ironbench.report.facts import fact
 from ironbench.report.numbers import confidence, number
 from ironbench.report.wording.ratios import change, change_bounds
+from ironbench.report.wording.registry import text
+from ironbench.report.wording.terms import configuration
 from ironbench.study.bottleneck import RESOURCES, Gain, TimeSpent
 from ironbench.study.ceiling import SPENT, Ceiling, Verdict, measured_limit
 from ironbench.words import counted, in_percent, listed, roughly
@@ -40,10 +45,10 @@ def names(parts: Sequence[str]) -> str:
 
 
 def limit_sentence(spent: TimeSpent, measured: Sequence[Ceiling] = ()) -> str:
-    """Names a configuration's bottleneck and the gain without it: measured if a trial had that part free, else
-    estimated."""
+    """Names a configuration's bottleneck and the gain without it: `The bottleneck is WAL. Measured with zero-latency
+    WAL: 26% higher (95% CI 18% to 35%, 6 paired repeats).` The gain is an estimate if no trial had that part free."""
     limit = spent.limit
-    (why,) = wording.sentences([limit.note])
+    why = _sentence(limit.note)
     if decisive := measured_limit(spent, measured):
         return f"The bottleneck is {names(decisive.seen)}. Measured with {free(decisive)}: {_interval(decisive)}."
     of_it = [one for one in measured if one.finding.baseline == spent.cell and _only_of(one, limit.resource)]
@@ -73,14 +78,15 @@ def _range(gain: Gain) -> str:
 
 
 def ceiling_sentence(one: Ceiling, where: Configuration = NOTHING_ELSE) -> str:
-    """States the gain with its interval, other settings that changed, what follows, and whether a disk can speed up
-    reads.
+    """States the gain, other settings that changed, what follows, and whether a disk can speed up reads: `With
+    zero-latency WAL, throughput is 26% higher (95% CI 18% to 35%, 6 paired repeats). No real device can gain more. WAL
+    is a bottleneck.`
 
     `where`: the values of other factors at which it was measured.
     """
     if one.verdict is Verdict.NOT_MEASURED:
         return f"The cost of {names(one.parts)} was not measured."
-    at = f" at {wording.terms.configuration(where)}" if where.values else ""
+    at = f" at {configuration(where)}" if where.values else ""
     most = "" if one.low <= 1 or "client" in one.parts else " No real device can gain more."
     sentences = [
         f"With {free(one)}{at}, throughput is {_interval(one)}.{most}",
@@ -92,7 +98,8 @@ def ceiling_sentence(one: Ceiling, where: Configuration = NOTHING_ELSE) -> str:
 
 
 def unexplained(one: Ceiling) -> str:
-    """Says that a measured gain exceeds what the wait classes explain; empty if not, or if unknown."""
+    """Says that a measured gain exceeds what the wait classes explain; empty if not, or if unknown: `The gain is larger
+    than the wait classes explain (WAL 6%), so part of it has another cause.`"""
     if (
         one.predicted is None
         or one.verdict not in (Verdict.SMALL, Verdict.DISTURBED, Verdict.HELD)
@@ -110,7 +117,7 @@ def _interval(one: Ceiling) -> str:
         known = f"{confidence(one.finding.confidence)} CI {change_bounds(one.low, one.high, one.speedup)}"
     doubt = f"{known}, {counted(one.finding.blocks, 'paired repeat')}"
     if one.finding.changed and not one.finding.barred:
-        doubt += f"; {wording.text(one.finding.changed)}"
+        doubt += f"; {text(one.finding.changed)}"
     return f"{change(one.speedup, '')} ({doubt})"
 
 
@@ -130,8 +137,8 @@ def _settings(one: Ceiling) -> str:
 def _verdict(one: Ceiling) -> str:
     every, finding = names(one.parts), one.finding
     if one.verdict is Verdict.OPEN:
-        need = f" To decide: {wording.text(finding.advice)}." if finding.advice else ""
-        why = f": {wording.text(finding.barred)}" if finding.changed and finding.barred else ""
+        need = f" To decide: {text(finding.advice)}." if finding.advice else ""
+        why = f": {text(finding.barred)}" if finding.changed and finding.barred else ""
         return f"Whether {every} {_is(one.parts)} a bottleneck is inconclusive{why}.{need}"
     if one.verdict is Verdict.UNAFFECTED:
         return f"{_upper(every)} {_is(one.parts)} not the bottleneck."
@@ -180,5 +187,9 @@ def _costs(parts: Sequence[str]) -> str:
     return "costs" if _is(parts) == "is" else "cost"
 
 
-def _upper(text: str) -> str:
-    return f"{text[:1].upper()}{text[1:]}"
+def _sentence(note: Note) -> str:
+    return f"{_upper(text(note)).rstrip('.')}."
+
+
+def _upper(words: str) -> str:
+    return f"{words[:1].upper()}{words[1:]}"

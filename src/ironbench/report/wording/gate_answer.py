@@ -1,0 +1,78 @@
+"""Words for the result of a gate: the decision, and what changed in the comparisons that are slower.
+
+The package does not load this module: trials need only the words for notes.
+"""
+
+from __future__ import annotations
+
+from ironbench.model.finding import Finding, Noise
+from ironbench.report.numbers import quantity
+from ironbench.report.wording.ratios import change, confidence_interval
+from ironbench.study.slower import Cause, NewStatement, RepeatedStatement, SlowerStatement
+from ironbench.words import counted, in_percent, listed
+
+_STEPS = 3
+"""Most steps of a plan that are named."""
+
+
+def scope(comparisons: int, margin: float) -> str:
+    """`3 comparisons; allowed slowdown: 2%.`"""
+    return f"{counted(comparisons, 'comparison')}; allowed slowdown: {in_percent(margin)}."
+
+
+def claims_not_met(refuted: int) -> str:
+    """`FAIL: 2 expectations refuted.`"""
+    what = f"{counted(refuted, 'expectation')} refuted" if refuted else "an expectation is undecided"
+    return f"FAIL: {what}."
+
+
+def slower(margin: float, slower: int, comparisons: int) -> str:
+    """`FAIL: slower by more than the margin of 2% in 1 of 3 comparisons.`"""
+    number = f" in {slower} of {comparisons} comparisons" if comparisons > 1 else ""
+    return f"FAIL: slower by more than the margin of {in_percent(margin)}{number}."
+
+
+def not_slower(margin: float) -> str:
+    """`PASS: no comparison is slower by more than the margin of 2%.`"""
+    return f"PASS: no comparison is slower by more than the margin of {in_percent(margin)}."
+
+
+def inconclusive(margin: float, fails: bool) -> str:
+    """`INCONCLUSIVE: a slowdown by more than the margin of 2% is neither shown nor ruled out; --undecided fail: the gate
+    fails.`"""
+    policy = f"--undecided {'fail' if fails else 'pass'}: the gate {'fails' if fails else 'passes'}"
+    return (
+        f"INCONCLUSIVE: a slowdown by more than the margin of {in_percent(margin)} is neither shown nor ruled out; "
+        f"{policy}."
+    )
+
+
+def size(finding: Finding) -> str:
+    """Writes the size of a change: `3.1% slower (95% CI 2.2% to 4.0%, 12 paired repeats)`."""
+    known = f"{confidence_interval(finding)}, {counted(finding.blocks, 'paired repeat')}"
+    return f"{change(finding.ratio, finding.metric)} ({known})"
+
+
+def cause(one: Cause) -> str:
+    """Names a likely cause of a slowdown: `largest increase: a statement takes 9.0 ms instead of 3.0 ms (+200%): select
+    …`"""
+    if isinstance(one, SlowerStatement):
+        before, after = quantity(one.before_s, "s"), quantity(one.after_s, "s")
+        grown = in_percent(one.after_s / one.before_s - 1)
+        replaced = f", which replaces {one.replaced}" if one.replaced else ""
+        return f"largest increase: a statement takes {after} instead of {before} (+{grown}): {one.text}{replaced}"
+    if isinstance(one, RepeatedStatement):
+        often = f"{quantity(one.after, '1')} times per transaction instead of {quantity(one.before, '1')}"
+        return f"largest increase: a statement runs {often}, {quantity(one.after_s, 's')} each: {one.text}"
+    if isinstance(one, NewStatement):
+        return f"new statement, not run by the baseline, takes {quantity(one.after_s, 's')}: {one.text}"
+    more, less = (listed(steps[:_STEPS]) for steps in (one.more, one.less))
+    steps = f"{more} instead of {less}" if more and less else more or f"no longer {less}"
+    return f"query plan changed, {steps}: {one.statement}"
+
+
+def noise(known: Noise | None) -> str:
+    """`Run-to-run variation of this machine: two runs differ by up to 1.8% (…).`"""
+    if known is None:
+        return "The run-to-run variation of this machine is unknown: measure it with `ironbench lab noise`."
+    return f"Run-to-run variation of this machine: two runs differ by up to {in_percent(known.floor)} ({known.source})."

@@ -1,0 +1,143 @@
+"""Words for the answer at the top of a run's report: what each system sustained or reached, compared with the first.
+
+Each function returns the sentence after a system's name. The package does not load this module: trials need only the
+words for notes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ironbench.model.note import Note
+from ironbench.report.numbers import measured, number, quantity, span, unit_of
+from ironbench.report.wording.curve import tally
+from ironbench.report.wording.ratios import change, change_bounds, metric_words, than
+from ironbench.report.wording.registry import text
+from ironbench.study.summarise import Summary
+from ironbench.study.subjects import failed_percent
+from ironbench.units import all_digits, rate
+from ironbench.words import counted, in_percent, listed
+
+
+def nothing_usable() -> str:
+    """`No trial is usable.`"""
+    return "No trial is usable."
+
+
+def rates_sustained(sustained: Sequence[float], rates: int) -> str:
+    """`sustained 3 of 5 target rates, up to 500/s.`"""
+    highest = f", up to {rate(max(sustained))}" if sustained else ""
+    return f"sustained {len(sustained)} of {rates} target rates{highest}."
+
+
+def search_result(result: Note | None, target: float, kept: int, trials: int) -> str:
+    """`has this search result: highest rate 500/s; 3 confirmations sustained 500/s.`"""
+    confirmations = counted(trials, "confirmation")
+    outcome = f"{confirmations} sustained" if kept == trials else f"but {kept} of {confirmations} sustained"
+    found = f"{text(result)}; " if result else ""
+    return f"has this search result: {found}{outcome} {rate(target)}."
+
+
+def target_rate(
+    target: float,
+    units: str,
+    clients: int,
+    kept: int,
+    trials: int,
+    confirmed: bool,
+    on_curve: bool,
+    finished: float | None,
+    p99_s: float | None,
+) -> str:
+    """`sustains 500 transactions per second with 16 clients (3 trials); p99 response time 12 ms.`
+
+    `kept`: of the trials. `finished`: fraction of the scheduled transactions that completed.
+    """
+    asked = number(target) if on_curve else all_digits(target)
+    asked = f"{asked} {units} per second{' on average over the curve' if on_curve else ''}"
+    asked += f" with {counted(clients, 'client')}"
+    of_trials = tally(trials, confirmed)
+    if kept == trials:
+        return f"sustains {asked} ({of_trials}){_p99(p99_s)}."
+    part = "" if finished is None else f"; {quantity(finished, 'share')} finished"
+    if kept:
+        return f"sustains {asked} in only {kept} of {of_trials}{part}."
+    return f"does not sustain {asked} ({of_trials}){part}."
+
+
+def _p99(seconds: float | None) -> str:
+    return "" if seconds is None else f"; p99 response time {quantity(seconds, 's')}"
+
+
+def leading_ratio(
+    metric: str, ratio: float, first: str, value: Summary, of_first: Summary, passes: bool, interleaved: bool
+) -> str:
+    """For work whose result is not a throughput: `has 26% higher random-read IOPS than ssd: 12,600/s vs. 10,000/s; the
+    ranges of the trials do not overlap.`"""
+    unit = unit_of(metric)
+    values = f"{measured(value, unit)} vs. {measured(of_first, unit)}"
+    ranges = f"the ranges of the {'passes' if passes else 'trials'} do not overlap"
+    end = "." if interleaved else ", but the two runs were not interleaved: no verdict."
+    return f"has {change(ratio, '')} {metric_words(metric)} {than(ratio)} {first}: {values}; {ranges}{end}"
+
+
+def peak(
+    throughput: Summary,
+    units: str,
+    clients: int,
+    basis: Note,
+    *,
+    single_maximum: bool = False,
+    on_curve: bool = False,
+    recorded_pace: bool = False,
+    score: str = "",
+    plateau: tuple[int, int] | None = None,
+    limits: Sequence[str] = (),
+    limited: Sequence[tuple[str, float]] = (),
+    exceeded: bool = False,
+    lost: float | None = None,
+    p99_s: float | None = None,
+    failed: float | None = None,
+) -> str:
+    """`peaks at 940 transactions per second with 8 clients (range 920/s to 950/s, 3 confirmation trials); p99 response
+    time 12 ms.`
+
+    `single_maximum`: more than one number of clients was measured, and only this one is the maximum. `plateau`: fewest
+    and most clients between which no difference was shown. `limits`: of the search that found the peak, with the
+    `limited` metrics at the peak, and whether one of them is `exceeded`. `lost`: by how much the confirmation trials
+    fell short of the sweep.
+    """
+    spread = f"range {span(throughput, '1/s')}, " if throughput.n > 1 else "n=1: no range, "
+    reached, with_clients = f"{number(throughput.centre)} {units} per second", counted(clients, "client")
+    if on_curve:
+        reached, with_clients = f"{reached} on average over the curve", f"at most {with_clients}"
+    verb = "peaks at" if single_maximum else "reaches"
+    if limits:
+        verb = f"within {', '.join(limits)} reaches"
+    if limits and exceeded:
+        verb = f"exceeds the limit {', '.join(limits)} in the confirmation trials; it reaches"
+    if recorded_pace:
+        verb = "at the recorded pace runs"
+    first = f"{score} and " if score else ""
+    rest = "" if plateau is None else f"; no difference shown between {plateau[0]} and {plateau[1]} clients"
+    rest += f"; {listed([f'{name} {quantity(value, unit_of(name))}' for name, value in limited])}" if limited else ""
+    rest += "" if lost is None else f"; {in_percent(lost)} less than in the sweep"
+    rest += _p99(p99_s)
+    rest += f"; {failed_percent(failed)} of the {units} failed" if failed else ""
+    return f"{verb} {first}{reached} with {with_clients} ({spread}{text(basis)}){rest}."
+
+
+def score(metric: str, value: Summary) -> str:
+    """Writes the score of work that is scored by one kind of transaction: `12.6 new orders (range 12.4/min to
+    12.8/min)`."""
+    spread = f" (range {span(value, unit_of(metric))})" if value.n > 1 else ""
+    return f"{number(value.centre)} {metric_words(metric)}{spread}"
+
+
+def ratio_to_first(ratio: float, first: str, extremes: tuple[float, float] | None, overlap: bool) -> str:
+    """`is 26% faster than old (extremes of the repeats: 18% to 35%; ranges do not overlap).`"""
+    words = f"does not differ from {first}" if ratio == 1 else f"is {change(ratio)} {than(ratio)} {first}"
+    if extremes is None or extremes[0] == extremes[1]:
+        return f"{words} (one trial each, so the variation is unknown)."
+    ranges = "overlap" if overlap else "do not overlap"
+    return f"{words} (extremes of the repeats: {change_bounds(*extremes, ratio)}; ranges {ranges})."

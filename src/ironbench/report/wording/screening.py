@@ -1,0 +1,123 @@
+"""Words for a screen of many factors: what it detected, what later blocks confirmed, and how it was made.
+
+The package does not load this module: trials need only the words for notes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ironbench.report.numbers import percent, percent_change, quantity
+from ironbench.report.wording.ratios import at_least, metric_words
+from ironbench.words import counted, listed
+
+_PAIRS = 4
+"""Most pairs of factors that are named."""
+
+
+def levels(first: str, last: str) -> str:
+    """Writes both values of a factor: `128MB → 2GB`."""
+    return f"{first} → {last}"
+
+
+def better_at(result: str, level: str, risky: bool) -> str:
+    """Names the better value of a factor with an effect: `effect detected, better at off, which risks data loss`."""
+    return f"{result}, better at {level}" + (", which risks data loss" if risky else "")
+
+
+def incomplete(trials: int, missing: int) -> str:
+    """`The screen is incomplete (4 of 24 trials measured) and has no result yet.`"""
+    return f"The screen is incomplete ({trials} of {counted(trials + missing, 'trial')} measured) and has no result yet."
+
+
+def no_result() -> str:
+    """`The screen has no result: too few of its pairs have two usable trials.`"""
+    return "The screen has no result: too few of its pairs have two usable trials."
+
+
+def no_effect(metric: str, factors: int, detectable: float) -> str:
+    """`No effect on throughput was detected for any of the 7 factors. An effect of 6.4% or more would have been
+    detected with 90% power.`"""
+    return (
+        f"No effect on {metric_words(metric)} was detected for any of the {counted(factors, 'factor')}. "
+        f"{_would_be_detected(detectable)}"
+    )
+
+
+def no_effect_of(factors: Sequence[str], detectable: float) -> str:
+    """`No effect was detected for jit and work_mem. An effect of 6.4% or more would have been detected with 90%
+    power.`"""
+    return f"No effect was detected for {listed(factors)}. {_would_be_detected(detectable)}"
+
+
+def _would_be_detected(detectable: float) -> str:
+    return f"An effect of {at_least(detectable)} would have been detected with 90% power."
+
+
+def supported(changes: Sequence[str], baseline: str, losses: Sequence[str]) -> str:
+    """Recommends the changes that were measured, with the data that they can lose: `These trials support one change to
+    the baseline: wal_compression=lz4.` Values that were not measured may be better still."""
+    if not changes:
+        return "These trials support no change to the baseline."
+    what = "one change" if len(changes) == 1 else f"{len(changes)} changes"
+    return f"These trials support {what} to {baseline}: {listed(changes)}.{''.join(f' {text}.' for text in losses)}"
+
+
+def contradicted(factor: str, better: str) -> str:
+    """`The results for jit contradict each other: off was better in the screen, across all settings of the other
+    factors, and the later blocks against the baseline show the opposite. …`"""
+    return (
+        f"The results for {factor} contradict each other: {better} was better in the screen, across all settings of "
+        "the other factors, and the later blocks against the baseline show the opposite. The effect of "
+        f"{factor} depends on other settings, or one of the two results is chance; these trials support neither value."
+    )
+
+
+def not_confirmed(factor: str, first: str, last: str, metric: str, ratio: float, low: float, high: float) -> str:
+    """`In the screen, across all settings of the other factors, jit=off instead of on changed throughput by +8.1%
+    (+3.2% to +13%); the comparison with the baseline does not confirm this.`"""
+    return (
+        f"In the screen, across all settings of the other factors, {factor}={last} instead of {first} changed "
+        f"{metric_words(metric)} by {percent_change(ratio)} ({percent_change(low)} to {percent_change(high)}); the "
+        "comparison with the baseline does not confirm this."
+    )
+
+
+def interaction(p: float, pairs: Sequence[tuple[str, float]]) -> str:
+    """`Two factors interact (p 0.003). The effect of both changes together, divided by the product of their separate
+    effects, is one of: jit and work_mem 1.12x or 3 other pairs.`"""
+    known = [f"{pair} {quantity(factor, 'ratio')}" for pair, factor in pairs[:_PAIRS]]
+    more = len(pairs) - len(known)
+    which = " or ".join(known) + (f" or {counted(more, 'other pair')}" if more > 0 else "")
+    return (
+        f"Two factors interact (p {quantity(p, 'p')}). The effect of both changes together, divided by the product of "
+        f"their separate effects, is one of: {which}."
+    )
+
+
+def interaction_caveat() -> str:
+    """`A screen cannot distinguish these pairs; a lab with design = "full" for one pair can.`"""
+    return 'A screen cannot distinguish these pairs; a lab with design = "full" for one pair can.'
+
+
+def method(runs: int, factors: int, blocks: int, spread: float | None, freedom: int) -> str:
+    """Explains how the screen was made, and how to read its figures: `16 runs of a fractional factorial design of 7
+    factors (Plackett and Burman, folded over: resolution IV) in 2 blocks. …`
+
+    `spread`: SD between blocks, with `freedom` degrees of freedom; None if unknown.
+    """
+    noise = ""
+    if spread is not None:
+        noise = (
+            f" The error is estimated from the variation between blocks, SD {percent(spread)} "
+            f"({freedom} degrees of freedom); no effect is assumed to be zero."
+        )
+    return (
+        f"{counted(runs, 'run')} of a fractional factorial design of {factors} factors (Plackett "
+        f"and Burman, folded over: resolution IV) in {counted(blocks, 'block')}. Each run was measured next to "
+        "its mirror image, which has every factor at its other value. The effect of a factor is the ratio of its last "
+        "value to its first, across all settings of the other factors; interactions of two factors do not bias it. "
+        f"Confidence intervals are corrected for the number of factors (Holm).{noise}\n\n"
+        "The screen only selects what the later blocks compare, because the largest of many noisy effects look larger "
+        "than they are. Values between the two of a factor were not screened."
+    )
