@@ -47,7 +47,7 @@ pub struct Names {
     pub application: Vec<u8>,
 }
 
-/// Counts of what was read.
+/// Numbers of entries, statements and the like in the server logs read so far.
 #[derive(Debug, Default)]
 pub struct Counts {
     pub entries: u64,

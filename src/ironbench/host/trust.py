@@ -43,8 +43,11 @@ def is_reading_only() -> bool:
 
 
 def may_run(directory: Path | None) -> bool:
-    """Whether programs in a directory that a file names may run now; if not, `run_program` refuses them from now on.
-    None: programs that no file names."""
+    """Whether programs in a directory may run now. If not, adds the directory to those whose programs `run_program`
+    refuses.
+
+    `directory`: named by a lab file; None for programs that no file names.
+    """
     withheld = _withheld.get()
     if withheld is None:
         return True

@@ -343,10 +343,8 @@ def _one_currency(rows: Sequence[SystemCost]) -> None:
 
 
 def _of_one_work(records: Mapping[str, Sequence[Record]], target: Target) -> tuple[str, Mapping[str, Sequence[Record]]]:
-    """Returns the name of the work and its records. If some trials were driven hard enough, only their work counts.
-
-    InputError: several works remain.
-    """
+    """Returns the name of the work and its records. If some trials were driven at the target rate or
+    above, trials of other work are ignored. Raises InputError if several kinds of work remain."""
     everything = [record for group in records.values() for record in group]
     counting = [record for record in everything if record.status.comparable and may_count(record, target)] or everything
     works = {work(record): work_name(record.choice) for record in counting}

@@ -396,7 +396,8 @@ def _results(
     subject: Subject, own: ThroughputCurve, first: ThroughputCurve | None, events: Sequence[str], archive: Archive
 ) -> SubjectResults:
     at_peak = own.main.trials if own.main else ()
-    # Time shares do not choose a peak, so trials of the sweep are as valid as fresh ones.
+    # Shares of time do not decide which number of clients is the peak, so trials of the sweep are as valid as
+    # confirmation trials.
     bars = [(clients, [one for one in subject.usable if one.cell.load.clients == clients]) for clients in own.clients]
     open_loop = subject.records[0].cell.load.rate is not None
     reference = (at_peak or subject.records)[0]

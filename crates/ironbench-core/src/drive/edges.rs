@@ -27,7 +27,8 @@ pub(super) struct Edges {
 }
 
 impl Edges {
-    /// Registers the calling thread, which cannot read its CPU clock on time.
+    /// Registers the calling thread, so that another thread reads its CPU clock at the edges of the window.
+    /// The calling thread may be busy then.
     pub fn watch(&self, thread: usize) {
         let mut state = self.state();
         let clocks = &mut state.clocks;

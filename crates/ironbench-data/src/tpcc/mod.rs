@@ -88,7 +88,8 @@ impl Tpcc {
         ]
     }
 
-    /// Emits the rows of the units: districts for orders and what belongs to them, rows for the other tables.
+    /// Emits the rows of a range of units. For orders, order lines and new orders, a unit is a district with all its rows;
+    /// for the other tables, a unit is one row.
     pub fn emit<S: Sink>(&self, table: &str, units: Range<u64>, sink: &mut S) -> Result<(), S::Error> {
         let mut text = draws::Text::default();
         for unit in units {

@@ -2,7 +2,7 @@
 //!
 //! A sleeping thread wakes some microseconds late, because of timers and idle states of the processor.
 //! The longer the sleep, the later it wakes. A spinning thread is on time.
-//! So the thread sets its wake-up early by twice its recent wake-up latency, and spins until the answer must leave.
+//! So the thread sets its wake-up early by twice its recent wake-up latency, and spins until the answer must be sent.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -22,7 +22,7 @@ const LONGEST_SPIN_NS: u64 = 100_000;
 const SHORT_SPIN_NS: u64 = 20_000;
 /// From this queue depth on, no client waits for a single answer.
 /// So there is no spinning, and the CPU is left to the clients.
-/// Answers that are less than `TOGETHER_NS` apart leave together, some slightly early, others slightly late.
+/// Answers that are less than `TOGETHER_NS` apart are sent together, some slightly early, others slightly late.
 const MANY: usize = 8;
 const TOGETHER_NS: u64 = 16_000;
 /// Maximum number of answers taken at a time, which limits the wait of answers that become due meanwhile.
@@ -35,7 +35,7 @@ const KEPT_FROM_IT_NS: u64 = 5_000;
 /// CPU time spent waiting, in nanoseconds.
 static WATCHED_NS: AtomicU64 = AtomicU64::new(0);
 
-/// Returns the CPU time so far that was spent spinning until an answer could leave, or on behalf of a driver.
+/// Returns the CPU time spent so far on spinning until an answer could be sent, or on behalf of a driver.
 pub fn watched_ns() -> u64 {
     WATCHED_NS.load(Relaxed)
 }
@@ -98,7 +98,7 @@ struct State<T> {
 struct Waiting<T> {
     heap: BinaryHeap<Reverse<Held<T>>>,
     number: u64,
-    /// Time at which an item last arrived or left.
+    /// Time at which an item last arrived or was sent.
     active: u64,
 }
 
@@ -116,7 +116,7 @@ impl<T> Waiting<T> {
         self.happened(now);
     }
 
-    /// Records that an item arrived or left.
+    /// Records that an item arrived or was sent.
     fn happened(&mut self, now: u64) {
         self.active = self.active.max(now);
     }
@@ -125,13 +125,13 @@ impl<T> Waiting<T> {
         self.heap.len() >= MANY
     }
 
-    /// Returns when the first item must leave, which is before its due time if nothing has happened for long.
-    /// `NEVER` without items.
+    /// Returns when the first item must be sent. After an idle period this is earlier than its due time, because the
+    /// receiver then wakes up late. `NEVER` without items.
     fn earliest(&self, ahead: impl Fn(u64) -> u64) -> u64 {
         self.heap.peek().map_or(NEVER, |Reverse(first)| first.due.saturating_sub(self.ahead(first.due, ahead)))
     }
 
-    /// Removes the first item if it must leave now. Also returns how long that is before its due time.
+    /// Removes and returns the first item if it must be sent now, with how long that is before its due time.
     fn pop(&mut self, now: u64, ahead: impl Fn(u64) -> u64) -> Option<(T, u64)> {
         let first = &self.heap.peek()?.0;
         let ahead = self.ahead(first.due, ahead);

@@ -164,7 +164,7 @@ impl Exchange {
         self.pace.set(mode, self.clock.now());
     }
 
-    /// Returns how early an answer must leave to arrive on time, given the time for which nothing happened.
+    /// Returns how early an answer must be sent to arrive on time, after the device has been idle for `idle_ns`.
     pub fn ahead(&self, idle_ns: u64) -> u64 {
         self.pace.overhead().waking.after(idle_ns)
     }

@@ -33,7 +33,7 @@ class PostgresSession(ServerSession[PostgresAddress, "Connection"]):
 
     def __init__(self, address: PostgresAddress, secrets: Secrets, own: OwnedServer | None = None) -> None:
         self._committed = 0
-        """Commits over connections that are now closed."""
+        """Number of transactions committed by connections that have since been closed."""
         super().__init__(dsn.reached(address, lambda one: _connected(one.connection(secrets))), secrets, own)
 
     def connect(self, as_client: bool = False) -> Connection:

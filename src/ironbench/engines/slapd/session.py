@@ -121,7 +121,8 @@ class SlapdSession(ServerSession[DirectoryAddress, DirectoryLine]):
                 if not error.number:  # the connection was lost
                     raise
                 refused = EntryRefusedError(error.subject, error.cause, error.hint)
-                refused.change, _, refused.dn = error.subject.partition(" ")  # as the core's `copy_in` names the record
+                # The subject of an error of the core's `copy_in` is the kind of change and the entry's DN.
+                refused.change, _, refused.dn = error.subject.partition(" ")
                 raise refused from error
 
     def _fill_offline(self, own: OwnedServer, fill: Callable[[Iterable[bytes]], None], pieces: Iterable[bytes]) -> None:

@@ -114,7 +114,7 @@ def _part(result: Result, procedure: str, figures: dict[str, str]) -> None:
 
 
 def _texts(document: Any) -> Iterator[str]:
-    """Yields the texts of a JSON document in order; a text of several lines as lines."""
+    """Yields the lines of all strings in a JSON document, in order."""
     waiting = [document]
     while waiting:
         one = waiting.pop()

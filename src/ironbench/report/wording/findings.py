@@ -313,7 +313,7 @@ def trials_disturbed(
     least: tuple[Configuration, int, int] | None = None,
 ) -> str:
     """other programs or virtual machines used CPU time during 13 of 36 compared trials"""
-    # Trials that were left out, and those at a share of a peak, are not counted.
+    # Trials that were left out, and those at a percentage of the peak, are not counted.
     which = f"{trials} of {of} compared trials"
     if trials == of:
         which = f"all {of} compared trials" if of > 1 else "the only compared trial"

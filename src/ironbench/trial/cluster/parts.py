@@ -71,7 +71,7 @@ def cut(plan: bytes, workers: int) -> list[bytes]:
         part = {
             **whole,
             "clients": share,
-            # Equal for all parts: the parts of a schedule are identified by the numbers of their threads.
+            # The same number in all parts, because a thread's number identifies its part of the schedule.
             "threads": min(whole["threads"], *shares),
             "schedule": schedule,
             "observers": [],

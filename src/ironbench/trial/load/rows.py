@@ -224,7 +224,7 @@ def _copied(
     plan: dict[str, Any] = {"generator": dataset.generator, "connections": connections, "silence_s": SILENCE_S}
     if pieces:
         plan |= {"done": pieces.rows(), "note": pieces.note}
-    plan["engine"] = session.target()  # last, because a library releases its file then
+    plan["engine"] = session.target()  # last: an embedded engine then closes its database file, for the loader to open
     begin = time.perf_counter()
     stall = Stall(session.require_answer, SILENCE_S, WAITING_S) if isinstance(session, RemoteSession) else None
     copied = 0

@@ -4,8 +4,9 @@ Waits of backends are sampled. The kernel counts CPU time and run-queue time of 
 Linux: Documentation/scheduler/sched-stats.rst), and these counts take precedence over samples: a backend that was woken
 shows its old wait event until it gets a core, and one that starts to wait first runs in the kernel.
 
-The counts are the times of the classes CPU and run queue. If backends had no wait event for longer than both, the rest
-is `other`. If for a shorter time, the excess is subtracted from all waits in proportion to their time.
+The kernel's counts become the times of the wait classes CPU and run queue. If backends had no wait event for longer
+than the sum of both, the remaining time is `other`. If for a shorter time, the excess is subtracted from all waits in
+proportion to their time.
 """
 
 from __future__ import annotations

@@ -20,7 +20,7 @@ FOLDER = Path(__file__).parent
 VERSION = 1
 """Version of the data, increased whenever the same options would produce other rows or another schema."""
 MOST_TABLES = 1000
-"""Also a limit of the generator of rows."""
+"""Maximum number of tables; the row generator in `ironbench-data` has the same limit."""
 OPTIONS = (
     Option("tables", "1", "number of tables", lowest=1, highest=MOST_TABLES),
     Option(

@@ -311,7 +311,7 @@ impl<'p> Reply<'p> {
         self.store(body, variables)
     }
 
-    /// Stores the kept row when the whole command has been answered.
+    /// Stores the last row in variables, once the server has answered all statements of the command without an error.
     #[cold]
     fn release(&self, variables: &mut Variables) -> Result<(), Malformed> {
         if self.error.is_none() && self.last_rows == 1 { self.store(&self.held, variables) } else { Ok(()) }

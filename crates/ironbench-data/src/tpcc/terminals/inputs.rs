@@ -23,8 +23,8 @@ pub struct Constants {
 }
 
 impl Constants {
-    /// Draws the constants. The one for last names differs from `c_load`, with which the data were generated,
-    /// by 65 to 119, but neither by 96 nor by 112.
+    /// Draws the constants. The constant for last names differs by 65 to 119, except 96 and 112, from `c_load`, with
+    /// which the data were generated.
     pub fn drawn(dice: &mut Dice, c_load: u64) -> Self {
         let differs = |c: &u64| matches!(c.abs_diff(c_load), 65..=95 | 97..=111 | 113..=119);
         let possible: Vec<u64> = (0..=OF_NAMES).filter(differs).collect();

@@ -177,7 +177,8 @@ impl Device for Flash {
             Op::Read => self.read(now, offset, length),
             Op::Write => self.write(now, offset, length),
             Op::Flush if self.protected || !self.cached => now.max(self.latest) + self.flush_latency,
-            // The latency on an idle device includes programming a small write; a fuller buffer takes longer.
+            // `flush_latency` was measured on an idle device and includes programming one small write. Flushing a fuller
+            // buffer takes longer.
             Op::Flush => {
                 let written_back = self.units.written_back(self.quick_room);
                 self.flush.pass(now.max(self.latest), self.flush_latency).max(written_back)
