@@ -17,7 +17,7 @@ from ironbench.model.note import text_note
 from ironbench.model.record import Record, Status
 from ironbench.model.system import Load
 from ironbench.report import formats
-from ironbench.report.comparison import page as comparison
+from ironbench.report.compare_page import page as comparison
 from ironbench.study.compare import compare
 from ironbench.study.study import studies
 from ironbench.study.subjects import Subject

@@ -24,8 +24,7 @@ from ironbench.model.note import note, text_note
 from ironbench.model.record import SLICES, Record, Status
 from ironbench.model.system import Choice, Load, System
 from ironbench.records import Store
-from ironbench.report import comparison, formats
-from ironbench.report import gate as gate_report
+from ironbench.report import compare_page, formats, gate_page
 from ironbench.report.as_json import run_document
 from ironbench.report.derived import sentences
 from ironbench.study.compare import compare
@@ -106,7 +105,7 @@ def compared() -> bytes:
     disk = [one for one in records if one.system == DISK]
     memory = [replace(one, software={"ironbench": "0.2"}) for one in records if one.system == MEMORY]
     found = compare(Subject("log on disk", tuple(disk)), Subject("log in memory", tuple(memory)))
-    return without_tables(formats.of_page("json")(comparison.page(found)))
+    return without_tables(formats.of_page("json")(compare_page.page(found)))
 
 
 def run_as_json() -> bytes:
@@ -166,7 +165,7 @@ def losses() -> bytes:
 def gated() -> bytes:
     plan = lab({"version": ("16", "18")}, blocks=12, question="Is the new version slower?")
     study = studied(plan, trials(plan, {"version=16": 1000.0, "version=18": 930.0}, spread=0.01))
-    return without_tables(gate_report.written(gate(study, study.effects, 0.05, "pass"), "json"))
+    return without_tables(gate_page.written(gate(study, study.effects, 0.05, "pass"), "json"))
 
 
 def queries() -> bytes:

@@ -1,4 +1,5 @@
-"""The command line. A command is a line in `VERBS` and the module of its name. The other modules are shared."""
+"""The command line. A command is a line in `VERBS` and the module of its name. The other modules of this package are
+used by several commands."""
 
 from __future__ import annotations
 

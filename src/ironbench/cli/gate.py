@@ -123,7 +123,7 @@ def shown(gate: Gate, targets: Sequence[Path], json: bool) -> int:
 def _target(output: str) -> Path:
     from ironbench.cli.output import target
 
-    # The suffixes of `report.gate.FORMATS`, repeated so that a refusal need not import it.
+    # The suffixes of `report.gate_page.FORMATS`, repeated so that a refusal need not import it.
     if Path(output).suffix not in (".xml", ".md", ".json", ".svg", ".txt"):
         raise InputError(
             f"-o {output}", "the file name has no known suffix", "use the suffix .xml, .md, .json, .svg or .txt"

@@ -51,7 +51,7 @@ UNPRIVILEGED_READER = "user nobody, allowed into directories of root"
 
 @functools.cache
 def choose(program: str, title: str, forbidden: frozenset[str] = frozenset()) -> Identity:
-    """Returns the first identity with which `program` runs. Raises FailureError if there is none.
+    """Returns the first identity with which `program` runs. Raises FailureError if `program` runs with none of them.
 
     `title`: name of the server in messages. `forbidden`: mechanisms to skip, for tests.
     """

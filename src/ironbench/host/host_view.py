@@ -64,7 +64,7 @@ class DirectoryView:
 
 @dataclass(frozen=True, slots=True)
 class OwnProcesses:
-    """The ironbench that runs the checks."""
+    """The ironbench processes that run the checks."""
 
     build_profile: str | None
     """Build profile of ironbench's core, such as `release`."""
@@ -74,7 +74,8 @@ class OwnProcesses:
 
 @dataclass(frozen=True, slots=True)
 class HostView:
-    """Everything that checks may examine. Tests create one from a copied tree and simulated tests."""
+    """The state of the machine that the doctor's checks examine. Tests create one from a copied tree of files and
+    simulated capability tests."""
 
     tree: Tree
     places: tuple[DirectoryView, ...]
@@ -96,7 +97,8 @@ class HostView:
         return tuple(by_name.values())
 
     def ticks(self, kind: str) -> float:
-        """Share of all cores' time that was of one kind while the machine was watched."""
+        """Returns the share of all cores' time that the kernel counted as one kind, such as `idle`, while the machine was
+        watched."""
         total = sum(self.after.cpu.values()) - sum(self.before.cpu.values())
         return (self.after.cpu.get(kind, 0) - self.before.cpu.get(kind, 0)) / total if total > 0 else 0.0
 

@@ -241,8 +241,8 @@ def _difference(x: Values, weights: Values, low: int, place: int, high: int) -> 
 
 
 def _farthest(x: Values, variances: Values) -> tuple[Values, Places, Places]:
-    """For each row: the largest difference between two adjacent intervals, the first starting at the beginning, in
-    standard errors; and the indices at which the intervals meet and end."""
+    """Finds, for each row, the two adjacent intervals that differ most, of those that start with the row's first value.
+    Returns their differences in standard errors, and the indices at which the two intervals meet and end."""
     weights = 1 / variances
     sums = np.concatenate([np.zeros((len(x), 1)), np.cumsum(weights, axis=1)], axis=1)
     totals = np.concatenate([np.zeros((len(x), 1)), np.cumsum(weights * x, axis=1)], axis=1)

@@ -57,11 +57,11 @@ class GrowthCourse:
     simultaneous."""
 
     first: GrowthStep | None
-    """From the fewest clients to `enough`; None if they are equal."""
+    """Change of throughput from the fewest clients to `enough`; None if both are the same number."""
     enough: int
     """Smallest number of clients that is significantly better than the fewest, and that no larger number beats."""
     beyond: GrowthStep | None
-    """From `enough` to the most clients measured; None if they are equal."""
+    """Change of throughput from `enough` to the most clients measured; None if both are the same number."""
 
 
 @dataclass(frozen=True, slots=True)

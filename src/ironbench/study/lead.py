@@ -85,7 +85,7 @@ class Leads:
     differences: tuple[Difference, ...]
     """Differences in machines, engines, settings, layouts, versions and load, over the common works."""
     cautions: tuple[Note, ...]
-    """Flagged trials among those of a peak."""
+    """Notes about flagged trials at the peaks."""
     derived: tuple[str, ...]
     """Statements that must accompany results of these workloads."""
     apart: tuple[Note, ...]

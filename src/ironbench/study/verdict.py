@@ -29,7 +29,8 @@ from ironbench.stats.steadiness import LEAST, Change, change
 from ironbench.study.looks import InterimAnalysis, at
 
 MOST_ADVISED = 100
-"""Maximum number of blocks to recommend. If more are needed, the machine or the trials should change first."""
+"""Maximum number of blocks to recommend. A comparison that needs more is better decided by a quieter machine or longer
+trials."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -263,7 +264,7 @@ def drift_warnings(
     blocks = [block for block, _, _ in pairs]
     notes = []
     shift = change(levels)
-    # If the ratio changed, so did the mean of both sides, because of one of them.
+    # If the ratio changed, one side changed, and with it the mean of both; that is not a change of both sides.
     if shift and _worth(shift) and ratio_change(pairs) is None:
         block = None if shift.kind == "drift" else blocks[shift.place] + 1
         notes.append(note("both-changed", metric=metric, change=math.expm1(shift.after - shift.before), block=block))

@@ -33,7 +33,7 @@ pub(super) struct Thought {
     pub waits: u64,
 }
 
-/// The machine's counts, divided into pieces of time.
+/// CPU time used on the whole machine and number of runnable threads, for each piece of time of equal length.
 #[derive(Debug)]
 pub(super) struct Counts {
     start: u64,

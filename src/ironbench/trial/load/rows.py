@@ -113,7 +113,8 @@ def loaded(
             resume |= copied.get("resumed", False)
             for directory in set(session.directories().values()) if session.within() else ():
                 copies.sync(Path(directory))
-                copies.evict(Path(directory))  # this process wrote the files, and its memory is not limited
+                # The server's memory limit does not count pages that this process wrote to the page cache.
+                copies.evict(Path(directory))
         with _Timed(phases, "keys"):
             show(0.9, "keys")
             _in_parallel(session, pieces.missing("keys", dataset.keys) if pieces else dataset.keys, connections)

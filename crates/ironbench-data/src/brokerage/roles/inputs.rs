@@ -266,7 +266,7 @@ impl<'a> Inputs<'a> {
         let security = account.securities.at(self.dice.below(account.securities.count));
         let kind = Kind::of(self.dice.below(100));
         let quantity = 100 << self.dice.below(4);
-        // Together a tenth of all orders, as 40% of accounts let others trade.
+        // A quarter of the orders of accounts that let others trade. 40% of accounts do, so it is a tenth of all orders.
         let executor = account.trusted[0].filter(|_| self.dice.below(4) == 0);
         let market_cents = market::price_cents(security, times.curve_ms);
         let drawn_cents = self.dice.between(LOWEST_CENTS, HIGHEST_CENTS);
