@@ -11,7 +11,7 @@ from raw_server import binary
 from workload_trial import Served, Target, Trial, loaded, without_references
 
 from ironbench import workloads
-from ironbench.trial.load.restore import without_garbage
+from ironbench.trial.load.restore import without_dead_tuples
 from ironbench.workloads import igen_oltp
 from ironbench.workloads.igen_oltp.layout import MOST_ORDERS
 
@@ -188,10 +188,10 @@ def test_garbage_of_one_trial_does_not_burden_the_next(served: Served) -> None:
     for table in dataset.tables:
         served.query(f"alter table {table} set (autovacuum_enabled = false)")
     fresh = sizes()
-    assert without_garbage(served, dataset) == {"garbage": "below 2%"}
+    assert without_dead_tuples(served, dataset) == {"garbage": "below 2%"}
     for _ in range(8):
         assert not Trial(served, "igen-oltp", transactions=250, clients=8, weight="heavy").failed()
-        assert without_garbage(served, dataset)["garbage"].startswith(
+        assert without_dead_tuples(served, dataset)["garbage"].startswith(
             "vacuumed igen_customer, igen_order, igen_order_line"
         )
     grown = sizes()

@@ -84,7 +84,7 @@ def test_a_turn_on_a_server_of_another_user_ends_well_and_its_record_says_what_w
     session: Any = SimpleNamespace(directories=lambda: {"data": str(data)})
     unused: Any = None
     side = SliceSide(plan, unused, session, unused, unused, "")
-    assert side._pay() >= 0.0
+    assert side._write_back() >= 0.0
     (warning,) = not_written_back(side)
     assert warning.code == "not-written-back" and warning.values == {"directories": (str(data),)}
     side.unreached.clear()

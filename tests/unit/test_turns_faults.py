@@ -164,7 +164,7 @@ def test_a_checkpoint_that_still_runs_after_the_last_turn_is_part_of_what_a_syst
     one = side()
     waited_for: Any = SimpleNamespace(is_alive=lambda: running, join=lambda: time.sleep(0.2 if running else 0.0))
     one._checkpoint = waited_for
-    one.pay_off()
+    one.finish_writes()
     assert (one.debt_s >= 0.2) == running
     assert (one.debt_s == 0.0) != running
 

@@ -110,7 +110,7 @@ class SharedEngineBench:
         plan, session = self.plan, self.session
         dataset = workloads.get(plan.choice.workload).dataset(session.engine, plan.choice.options)
         settled = restore.untouched(session, plan.system, due.trial.cell.load, plan.choice, self.printer)
-        settled |= restore.without_garbage(session, dataset) if dataset else {}
+        settled |= restore.without_dead_tuples(session, dataset) if dataset else {}
         due = replace(due, notes=self.upkeep.taken(due.notes.merge(settled)))
         return [
             measure(

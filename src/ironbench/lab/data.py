@@ -105,7 +105,7 @@ class LabData:
         dataset = workloads.get(setup.choice.workload).dataset(session.engine, setup.choice.options)
         if dataset is None or not self._begun[place_of(setup)].reused:
             return restored
-        return restored.merge(restore.without_garbage(session, dataset))
+        return restored.merge(restore.without_dead_tuples(session, dataset))
 
     def kept(self, setup: Setup, block: int) -> None:
         """Records that a trial ended normally, so that other configurations may start from its data if the lab allows

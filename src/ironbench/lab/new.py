@@ -486,7 +486,7 @@ class LabTemplate:
     fields: tuple[str, ...]
     """Names of the fields of `NewLab` that have an effect."""
     required: tuple[str, ...] = ()
-    """Those of them without which the file cannot be written."""
+    """Names of the fields that the user must give."""
 
 
 _ANY = ("dsn", "engine", "dump", "script")

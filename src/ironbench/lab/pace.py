@@ -15,8 +15,8 @@ from ironbench.model.system import Trial
 from ironbench.plan import blocks
 from ironbench.records import progress
 
-_BORNE = 1.1
-"""Tolerated multiple of the budget, because plans are not more precise."""
+_TOLERATED = 1.1
+"""A lab may exceed its budget by this factor, because estimates of time are no more precise."""
 
 
 class Pace:
@@ -109,7 +109,7 @@ class Allowance:
         budget."""
         if self._budget_s is None:
             return math.inf
-        return max(0.0, _BORNE * self._budget_s - (self._now() - self._began_s) - planned_s)
+        return max(0.0, _TOLERATED * self._budget_s - (self._now() - self._began_s) - planned_s)
 
     def holds(self, trials: int) -> bool:
         if self._budget_s is None or not self.passed:
@@ -118,7 +118,7 @@ class Allowance:
             return False
         spent_s = self._now() - self._began_s
         needed_s = trials * (self._now() - self._ready_s) / self.passed
-        if spent_s + needed_s <= _BORNE * self._budget_s:
+        if spent_s + needed_s <= _TOLERATED * self._budget_s:
             return True
         self.reason = (
             f"the lab ends at this interim analysis, after {units.span(spent_s)}, because of its budget of "

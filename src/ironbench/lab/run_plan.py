@@ -107,8 +107,8 @@ def resumed(asked: RunFile, store: Store) -> tuple[Plan, Secrets]:
 
     @cache
     def like(server: str) -> set[str]:
-        """Keys of matching index rows. `server`: the machine that did the work, known only from records for a running
-        server."""
+        """Returns the keys (`index.alike`) of index rows for this work and these loads on this machine. `server`: machine
+        of the database server, which only records contain if ironbench did not start the server."""
         return {index.alike(plan.system, plan.choice, load, (server, machine)) for load in loads}
 
     rows: dict[str, list[Listed]] = {}
@@ -136,7 +136,7 @@ def resumed(asked: RunFile, store: Store) -> tuple[Plan, Secrets]:
 
 
 def _alike(plan: Plan, record: Record) -> bool:
-    """Whether a record of like work and load comes from the plan's command: same options, search and power cut."""
+    """Whether a record of the same work and load comes from the plan's command: same options, search and power cut."""
     searched = (record.search_range, record.limits) == (plan.search_range, plan.limits)
     return searched and record.crash == plan.crash and record.choice.options == plan.choice.options
 

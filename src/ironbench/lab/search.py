@@ -124,8 +124,8 @@ def _table(search: Search, tried: Sequence[Record]) -> tuple[MeasuredLoad, ...]:
 
 
 def _too_few(found: SearchResult, tried: Sequence[Record]) -> tuple[str, tuple[tuple[float, int], ...]] | None:
-    """Returns what is counted, and percentiles with too few counts although the result depends on their limit; or
-    None."""
+    """Returns the unit of work (such as transactions), and the limited percentiles for which the trials at the result
+    have too few of them; None if they have enough."""
     at = [record for record in tried if _point(found.search, record) in (found.point, found.ended_at)]
     comparable = [record for record in at if record.status.comparable]
     missing = lacking(comparable, [one.metric for one in found.search.limits])

@@ -359,7 +359,8 @@ def _declared(path: str) -> SystemsFile:
 def _against(
     store: Store, selection: Sequence[str], declared: SystemsFile | None, target: targets.Target
 ) -> list[Record]:
-    """Those that may count, and of each load of each system one or two that say what else was measured."""
+    """Reads the selected records that may decide whether a system meets the target. Of the other records, reads one or two
+    for each load of each system, so that the notes can name what else was measured."""
     labels = _labels(declared)
     telling: dict[tuple[str, bool], str] = {}
 
@@ -374,7 +375,7 @@ def _against(
 
 
 def _rows(store: Store, selection: Sequence[str], declared: SystemsFile | None) -> list[Listed]:
-    """Of the records that were named, or that the systems file names."""
+    """Returns the index rows of the records that the user or the systems file named."""
     labels = _labels(declared)
     return [row for row in store.rows(selection) if selection or row.label in labels]
 

@@ -211,8 +211,8 @@ def ceiling(
     """Judges one finding.
 
     `parts`: parts that are idealised in the finding's configuration and not in its baseline. `added_bytes`: bytes by
-    which a limit on all memory was raised. What the parts leave unused caches data, so a gain may come from that
-    memory. Without a gain, the parts are still known to cost nothing.
+    which a limit on all memory was raised. The server can cache data in the unused part of that memory, which may
+    explain a gain. Without a gain, the parts are known to cost nothing.
     """
     known = baseline or Baseline()
     spent = known.spent

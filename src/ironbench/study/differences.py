@@ -20,7 +20,7 @@ UNKNOWN = "unknown"
 UNKNOWN_MACHINE = "machine.fingerprint"
 """The only machine fact of a running server whose machine was not watched."""
 # Facts that differ from run to run and do not describe the system. PostgreSQL's file paths follow from the layout,
-# which is a fact of its own.
+# which is compared separately.
 _PATHS = ("config_file", "data_directory", "hba_file", "ident_file")
 _INCIDENTAL = frozenset(_PATHS) | frozenset(
     {"pid", "started_at", "start_time", "port", "uptime_s", "boot_id", "taken_at", "postmaster_pid"}

@@ -11,7 +11,7 @@ from ironbench.study.subjects import entering
 
 
 def gaps(record: ForeignRecord) -> tuple[str, ...]:
-    """Returns what a record of ours would contain and this record does not, in order of importance."""
+    """Returns what a record of ironbench contains and this foreign record does not, in order of importance."""
     figures = [record.metrics, *(part.metrics for part in record.parts)]
     times = {name for one in figures for name in one if name.startswith("response_time")}
     missing = {

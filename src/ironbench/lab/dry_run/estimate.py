@@ -130,7 +130,7 @@ def _each(lab: Lab, own_s: Sequence[float | None], around_s: float) -> str:
 
 
 def resolved(planned: Planned) -> str:
-    """Words such as `minimum detectable effect in 15 min: 7 %; 3 % needs 2 h 10 min (…)`."""
+    """Words such as `minimum detectable effect in 15 min: 7%; 3% needs 2 h 10 min (…)`."""
     lab, resolution = planned.lab, planned.resolution
     time_s = needed_s(planned)
     needs = "takes more than 500 blocks" if time_s is None else f"needs {units.span(time_s)}"

@@ -196,7 +196,7 @@ class SliceSide:
         """Waits for its clients, writes back its dirty data and freezes it. DriveEndedError, FailureError,
         KeyboardInterrupt."""
         turned = self._rested()
-        paid_s = self._pay()
+        paid_s = self._write_back()
         self.rest()
         if slice_s > 0:
             self.slices.append(Slice(self._turn_at_s, slice_s, *turned, paid_s))
@@ -231,7 +231,7 @@ class SliceSide:
             self.wake()
             early, early_s = self._tried(START_UP_S, EARLY_S)
             late, late_s = self._tried(AT_WORK_S, LATE_S)
-            self._pay()
+            self._write_back()
             self.rest()
         return StartTransactions(early, late, early_s, late_s)
 
@@ -283,7 +283,7 @@ class SliceSide:
     def _writes(self) -> bool:
         return workloads.get(self.plan.choice.workload).writes(self.plan.choice.options)
 
-    def _pay(self) -> float:
+    def _write_back(self) -> float:
         """Writes dirty data back now; the kernel would do it later, in another system's turn. Returns the seconds
         taken."""
         if not self._writes:
@@ -322,7 +322,7 @@ class SliceSide:
         except IronbenchError:
             return  # if the server died, its clients notice
 
-    def pay_off(self) -> None:
+    def finish_writes(self) -> None:
         """Finishes and times remaining writes after its last turn, while the others are frozen. FailureError."""
         self.wake()
         self.storage.end()
@@ -332,7 +332,7 @@ class SliceSide:
             self._checkpoint.join()
         if checkpoints.made(self.setup.system, self.plan.choice) and self.setup.system.dsn is None:
             self.session.query(engines.get(self.session.engine).traits.dialect.checkpoint())
-            self._pay()
+            self._write_back()
             owed = True
         if owed:
             self.debt_s = time.perf_counter() - began

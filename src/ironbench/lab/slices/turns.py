@@ -151,7 +151,7 @@ class InterleavedBench:
             rotations.measure(count, slice_s, kept)
         for side in sides:
             with attribute_errors_to(side.cell):
-                side.pay_off()
+                side.finish_writes()
             doubts = (*rotations.warnings(), *started, *written_between(side), *not_written_back(side))
             doubts = (*doubts, *fewer_checkpoints(side))
             side.prepared = side.prepared.merge({"slices": _in_words(side, rotations)}, doubts)

@@ -153,13 +153,13 @@ def _copied_once(setups: Sequence[Setup], contents: Mapping[str, Content]) -> di
             contents[one.origin].key == contents[first.origin].key and one.system.layout == first.system.layout
             for one in there
         )
-        if same and all(_too_dear(one, contents[one.origin]) for one in there):
+        if same and all(_takes_too_long(one, contents[one.origin]) for one in there):
             copy_s = contents[first.origin].bytes / COPY_BYTES_PER_S
             seconds |= {one.cell.name: copy_s for one in there}
     return seconds
 
 
-def _too_dear(setup: Setup, content: Content) -> bool:
+def _takes_too_long(setup: Setup, content: Content) -> bool:
     """Whether copying the data before every trial would take too long."""
     load, lasts = setup.cell.load, not setup.system.layout.devices  # an emulated device exists only for one trial
     length_s = content.work_s if load.duration_s is None else load.duration_s

@@ -18,7 +18,7 @@ from ironbench.trial.load.source import DataSource
 from ironbench.trial.load.tables import present
 from ironbench.workloads import Dataset
 
-MOST_GARBAGE = 0.02
+MOST_DEAD = 0.02
 """Ratio of dead tuples to live tuples above which a table is vacuumed. A trial would not notice fewer dead tuples, and
 reading a large database for fewer would be a waste. Below 2% of the pages PostgreSQL's vacuum skips the indexes
 (BYPASS_THRESHOLD_PAGES in vacuumlazy.c)."""
@@ -133,10 +133,10 @@ def _loaded_anew(setup: Setup, source: DataSource) -> None:
             _anew(session, dataset, Printer(), own_server=False)
 
 
-def without_garbage(session: Session, dataset: Dataset) -> Mapping[str, str]:
+def without_dead_tuples(session: Session, dataset: Dataset) -> Mapping[str, str]:
     """Removes dead tuples that earlier trials left behind; returns what was done, as conditions of the next trial.
 
     The next trial then finds the data at its original size.
     """
     administration = engines.get(session.engine).administration
-    return administration.vacuum_dead_rows(session, dataset.tables, MOST_GARBAGE)
+    return administration.vacuum_dead_rows(session, dataset.tables, MOST_DEAD)
