@@ -21,7 +21,7 @@ class OtherOption:
     """An option of another program."""
 
     names: tuple[str, ...]
-    """As on the command line, without a value."""
+    """Spellings of the option on the command line, without a value."""
     value: str = ""
     """Placeholder of its value; empty for a switch."""
     ours: str = ""

@@ -136,7 +136,7 @@ def checkpoint(session: Session, dialect: Dialect) -> bool:
 
 
 class Insight:
-    """An engine's own view of a trial: plans and statistics. The defaults report nothing."""
+    """Query plans and server statistics of a trial, as the engine reports them. The defaults report nothing."""
 
     def begin(self, session: Session, commands: Sequence[ScriptCommand], own: bool) -> ServerStatistics:
         """Called before the trial. Returns the plans of its commands, without executing them, and which information
@@ -256,7 +256,7 @@ class Administration:
         return ServerLocation(unseen="this engine cannot locate its processes")
 
     insight: Insight = Insight()
-    """Collects the engine's own view of a trial."""
+    """Collects query plans and server statistics for a trial."""
 
     @property
     def examination(self) -> Examination | None:

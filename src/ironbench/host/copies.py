@@ -29,7 +29,7 @@ _WRITE = 2
 """SYNC_FILE_RANGE_WRITE of sync_file_range(2): starts writeback of dirty pages without waiting for it."""
 
 Skip = Callable[[str], bool]
-"""Called with a path relative to the root of the tree; True skips it and everything below."""
+"""Function of a path relative to the root of the tree; returns True to skip the path and everything below it."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -72,7 +72,7 @@ def check(path: str, role: str) -> str:
     if not there.is_dir():
         raise InputError(subject, f"{there} is not a directory", "name another directory")
     try:  # permissions are not enough: root may write everywhere except where the file system forbids it
-        tempfile.TemporaryFile(dir=there).close()  # without a name, if the file system supports that
+        tempfile.TemporaryFile(dir=there).close()  # an unnamed file (O_TMPFILE), if the file system supports that
     except OSError as error:
         cause = f"{there} is not writable ({error.strerror})"
         raise InputError(subject, cause, "choose another directory, or change the permissions") from None

@@ -56,7 +56,7 @@ def alone() -> int | None:
 
 @contextmanager
 def _opened(name: str) -> Iterator[int]:
-    """Opens a lock file. Raises OSError or IronbenchError if it cannot be created."""
+    """Opens a lock file. Raises OSError or IronbenchError if the file cannot be created."""
     path = data_dirs.cache() / name
     path.parent.mkdir(parents=True, exist_ok=True)
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)

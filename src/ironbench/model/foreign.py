@@ -45,9 +45,9 @@ class ForeignRecord:
     imported_at: Label
     """UTC, ISO 8601."""
     started_at: Label = ""
-    """As the output says it, without a time zone; empty: not said."""
+    """Start in the form of the program's output, without a time zone; empty if the output does not contain it."""
     elapsed_s: Annotated[float, Meta(gt=0, le=1e10)] | None = None
-    """Measured time; None: not said."""
+    """Measured time in seconds; None if the output does not contain it."""
     clients: Count | None = None
     """Number of clients, threads or virtual users; None: not said."""
     facts: Annotated[dict[Name, Label], Meta(max_length=40)] = field(default_factory=dict)

@@ -55,7 +55,7 @@ class Configuration:
     """The name of a configuration, or of what several configurations have in common, and what it is made of."""
 
     name: str
-    """As in records, commands and JSON documents: `log=memory clients=8`."""
+    """Name in records, commands and JSON documents: `log=memory clients=8`."""
     values: tuple[tuple[Factor, str], ...] = ()
     """Factors with their values, if the name is made of these. Empty for a name that is only known as text, such as one
     from the lab file."""

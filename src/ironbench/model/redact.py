@@ -1,8 +1,8 @@
 """Removes passwords from all output, including passwords in settings and connection strings.
 
 Every function takes time proportional to the length of its text, for any text: servers, scripts and imported files are
-not trusted. No pattern may therefore search for its end from many starting points. If a pattern would, the text is
-first split into words, lines or entries.
+not trusted. No pattern may therefore search for its end from many starting points. A text with many possible starting
+points is first split into words, lines or entries.
 """
 
 from __future__ import annotations

@@ -65,7 +65,7 @@ class Listed(msgspec.Struct, frozen=True, gc=False):
     """Target rate of an open loop."""
     clients: int
     alike: str
-    """Equal for all trials of one system with the same work and shape of load on the same machine."""
+    """Key that is equal for all trials of one system with the same work and shape of load on the same machine."""
     engine: str = ""
     machine: str = ""
     """Content key of the fingerprint of the machine that did the work; empty if unknown."""

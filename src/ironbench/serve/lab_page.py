@@ -151,7 +151,7 @@ class _LabRead:
     """The `state` event; None: the lab has ended."""
     process: ProcessId | None
     asked_s: float
-    """When the lock of the lab was checked."""
+    """Time at which the lab's lock was last checked."""
 
 
 async def _sleep(least_s: float) -> None:

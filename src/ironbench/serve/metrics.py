@@ -26,7 +26,7 @@ class MetricFamily:
     """A metric with its samples."""
 
     name: str
-    """With the unit as its last part."""
+    """Name of the metric, whose last part is the unit."""
     type: str
     help: str
     unit: str = ""

@@ -86,10 +86,10 @@ class Gain:
     """Estimated throughput without a part of the time, as a multiple of the measured throughput (not a bound)."""
 
     low: float
-    """From the lower end of the part's share, assuming that all other time stays the same."""
+    """Estimate from the lower end of the part's share, assuming that all other time stays the same."""
     high: float
-    """From the upper end of the part's share and of the waits that it may cause. Infinite if nothing else takes time.
-    """
+    """Estimate from the upper end of the part's share and of the waits that it may cause. Infinite if nothing else takes
+    time."""
 
 
 @dataclass(frozen=True, slots=True)

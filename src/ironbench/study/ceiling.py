@@ -105,7 +105,7 @@ class Ceiling:
     added_bytes: int = 0
     """Bytes by which a memory limit was raised for files now in memory. The engine can also cache data there."""
     predicted: Gain | None = None
-    """Estimated from the time share of the parts that took time; None if unknown."""
+    """Gain expected from the share of time of the parts that took time in the baseline; None if unknown."""
     taken: float = 0.0
     """`LimitingResource.taken` of the baseline."""
 

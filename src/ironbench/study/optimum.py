@@ -75,7 +75,7 @@ class SearchResult:
     tried: tuple[int, ...] = ()
     """Measured points in ascending order."""
     surely: bool = True
-    """Without a result: whether the lowest point exceeds a limit significantly."""
+    """For a search without a result: whether the lowest point exceeds a limit significantly."""
     doubt: tuple[str, tuple[tuple[float, int], ...]] | None = None
     """The counted unit, and the percentiles with too few counts, if a limit's value at `point` or `ended_at` is
     unreliable."""

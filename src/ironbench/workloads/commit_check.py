@@ -51,7 +51,7 @@ class Commits:
     maintained: int = 0
     rest_s: float = 60.0
     at_s: float = field(default_factory=time.monotonic, compare=False)
-    """When it was read."""
+    """Time at which the server's counter was read."""
 
     @staticmethod
     def read(session: Session) -> Commits:

@@ -24,7 +24,7 @@ from ironbench.workloads.probe_client import CALM, PROBE, ProbeClient
 from ironbench.workloads.wide_table import GB, ROW, TABLE, WideTable
 
 USUAL_BYTES_PER_S = 100e6
-"""Measured on a small virtual machine; right within an order of magnitude."""
+"""Typical rate, measured on a small virtual machine and accurate to an order of magnitude."""
 
 
 @dataclass(frozen=True, slots=True)

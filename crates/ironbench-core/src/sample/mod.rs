@@ -212,7 +212,7 @@ impl Sampler {
     pub fn mark(&self) {
         self.marked.store(true, Ordering::Relaxed);
         for worker in self.workers.iter().filter(|worker| !worker.requests) {
-            // A worker that has ended has left its note.
+            // Sending fails if the worker has ended; `stop` then collects the note in which the worker explains why.
             let _ = worker.commands.send(Command::Mark);
         }
     }

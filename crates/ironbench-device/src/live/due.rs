@@ -212,10 +212,9 @@ impl<T> Shared<T> {
 }
 
 impl<T: Send + 'static> Due<T> {
-    /// Starts the thread.
-    /// The thread calls `answer` for each item in the order of due times (equal ones in order of arrival).
-    /// The second argument is the time by which `ahead` made the call earlier.
-    /// `ahead` gets the time for which nothing will have happened by then.
+    /// Starts the thread, which calls `answer` for each item in order of due time (equal ones in order of arrival).
+    /// `ahead` maps the length of the idle period before an item, in nanoseconds, to how long before its due time the
+    /// item is sent. The second argument of `answer` is that time.
     pub fn start(
         clock: Clock,
         ahead: impl Fn(u64) -> u64 + Send + 'static,

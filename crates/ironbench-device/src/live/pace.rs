@@ -37,7 +37,7 @@ pub struct Plan {
     pub modelled: bool,
     /// Whether the I/O went through the model at all.
     pub asked: bool,
-    /// Host CPU time that the device uses meanwhile.
+    /// CPU time that the modelled device's driver takes on the host for this I/O, in nanoseconds.
     pub host_cpu_ns: u64,
     /// Assumed I/O path overhead in nanoseconds.
     pub way_ns: u64,

@@ -41,7 +41,7 @@ class Content:
     """The data that a configuration starts from."""
 
     key: str
-    """Equal for configurations with the same data; empty: no data is loaded."""
+    """Key that is equal for configurations with the same data; empty: no data is loaded."""
     bytes: int
     work_s: float | None = None
     """Approximate measured time of a trial without a duration, which ends with its work."""

@@ -20,7 +20,7 @@ from ironbench.workloads.wide_table import GB, ROW, TABLE, WideTable
 LEAST_BYTES_PER_S = 5e6
 """Assumed rate of a slow disk that commits row by row, for the estimate of the duration."""
 USUAL_BYTES_PER_S = {"rows": 20e6, "batch": 50e6, "copy": 80e6}
-"""Measured on a small virtual machine; right within an order of magnitude."""
+"""Typical rate, measured on a small virtual machine and accurate to an order of magnitude."""
 
 
 class Populate(Workload):

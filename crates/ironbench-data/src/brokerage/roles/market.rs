@@ -125,7 +125,7 @@ pub struct Market {
     longest: usize,
     given_up: usize,
     trades: Numbers,
-    /// Orders of other processes found by a Market-Feed of this one.
+    /// Number of orders placed by other processes and found by a Market-Feed of this process.
     of_others: usize,
 }
 
