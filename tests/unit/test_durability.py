@@ -14,7 +14,7 @@ from ironbench.model.note import Note
 from ironbench.model.record import CAN_LOSE_DATA, SUSPICIOUS, Record
 from ironbench.records import described, judge
 from ironbench.report import wording
-from ironbench.report.wording.durability import EVENTS, LOSSES
+from ironbench.report.wording.storage import EVENTS, LOSSES
 from ironbench.study import screen as screening
 
 SAFE = {

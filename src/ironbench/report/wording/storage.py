@@ -1,10 +1,57 @@
-"""Words for emulated devices, power cuts, checkpoints and I/O."""
+"""Words for storage: cached and emulated data, settings that can lose data, power cuts, checkpoints and I/O."""
 
 from __future__ import annotations
 
-from ironbench.model.record import EMULATED
+from collections.abc import Sequence
+
+from ironbench.model.record import CAN_LOSE_DATA, EMULATED
 from ironbench.report.wording.registry import wording
-from ironbench.report.wording.values import Number, Strings, count, names, percent, span, strings
+from ironbench.report.wording.values import Number, Strings, count, names, percent, size, span, strings
+from ironbench.words import listed
+
+EVENTS = {
+    "crash": "a crash",
+    "crash-in-transaction": "a crash inside a transaction",
+    "server-crash": "a server crash",
+    "os-crash": "an operating system crash",
+    "os-crash-or-power-failure": "an operating system crash or power failure",
+    "power-failure": "a power failure",
+}
+LOSSES = {
+    "binary-log": "may lose the end of the binary log",
+    "database": "may corrupt the database",
+    "last-changes": "may lose the last changes",
+    "last-commits": "may lose the last commits",
+    "torn-pages": "may leave torn pages that recovery cannot repair",
+    "whole-database": "may corrupt the whole database",
+}
+
+
+@wording("data-as-found")
+def data_as_found() -> str:
+    """data not restored between trials: it existed before this run, so each trial starts with what the last one left"""
+    return (
+        "data not restored between trials: it existed before this run, so each trial starts with what the last one left"
+    )
+
+
+@wording("cache-not-cold")
+def cache_not_cold() -> str:
+    """declared cold, but no data was read from a device: the files were cached in memory, or no data was needed"""
+    return "declared cold, but no data was read from a device: the files were cached in memory, or no data was needed"
+
+
+@wording("cache-not-warm")
+def cache_not_warm(declared: Strings, read_bytes: Number) -> str:
+    """declared warm, but 1.5 GB was read from devices"""
+    return f"declared {names(declared) or 'warm'}, but {size(read_bytes)} was read from devices"
+
+
+@wording("cache-not-steady")
+def cache_not_steady(rehearsals: Number) -> str:
+    """declared hot, but the cache hit rate was not steady after 15 warm-up passes"""
+    passes = count(rehearsals, "warm-up pass", "warm-up passes")
+    return f"declared hot, but the cache hit rate was not steady after {passes}"
 
 
 @wording(EMULATED)
@@ -56,3 +103,17 @@ def short_of_two_checkpoints(checkpoints: Number, elapsed_s: Number) -> str:
         f"{count(checkpoints, 'checkpoint')} in {span(elapsed_s)}, fewer than two: WAL and data writes have not "
         "reached a steady state"
     )
+
+
+@wording(CAN_LOSE_DATA)
+def can_lose_data(settings: Sequence[Sequence[str]]) -> str:
+    """fsync=off can lose data (a power failure may corrupt the whole database)
+
+    `settings`: name, value, event and loss of each; in older records the last two are one clause.
+    """
+    clauses = ((name, value, " ".join(map(_word, why))) for name, value, *why in settings)
+    return listed([f"{name}={value} can lose data ({why})" for name, value, why in clauses]) or "data can be lost"
+
+
+def _word(code: str) -> str:
+    return EVENTS.get(code) or LOSSES.get(code, code)
