@@ -23,12 +23,12 @@ from ironbench.records import Evidence, Store
 from ironbench.records.labs import FrozenPlan, LabDirectory
 from ironbench.records.selection import both
 from ironbench.report import cell, formats
+from ironbench.report.breakdown import breakdown_table, section
 from ironbench.report.compare_page import compare_named
 from ironbench.report.explain_page import answer
 from ironbench.report.explain_page import page as page_of
 from ironbench.report.facts import values
 from ironbench.report.sections import sections
-from ironbench.report.breakdown import breakdown_table, section
 from ironbench.study.archive import EMPTY
 from ironbench.study.differences import Difference, telling
 from ironbench.study.explain import Explanation, explain

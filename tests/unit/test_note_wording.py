@@ -115,7 +115,15 @@ OF_A_STUDY: dict[str, tuple[Any, ...]] = {
     "Ceiling": CEILINGS,
     "Sequence[Ceiling]": ((), CEILINGS),
     "TimeSpent": tuple(
-        TimeSpent("slow", 6, 0.008, (), LimitingResource(resource, 0.68, gain, note("limit", resource="wal", share=0.68)), {}, {})
+        TimeSpent(
+            "slow",
+            6,
+            0.008,
+            (),
+            LimitingResource(resource, 0.68, gain, note("limit", resource="wal", share=0.68)),
+            {},
+            {},
+        )
         for resource in ("wal", CONCURRENCY)
         for gain in GAINS
     ),

@@ -10,8 +10,8 @@ from factories import DISK, Shelf, record
 
 from ironbench.errors import InputError
 from ironbench.lab import declare
-from ironbench.lab.run_plan import planned
 from ironbench.lab.benches import most_clients
+from ironbench.lab.run_plan import planned
 from ironbench.model.note import note
 from ironbench.model.system import Load, connections
 from ironbench.plan import run_file

@@ -13,8 +13,8 @@ from ironbench.errors import InputError
 from ironbench.fields.run import RunFile
 from ironbench.host import space
 from ironbench.lab import declare
-from ironbench.lab.run_plan import planned
 from ironbench.lab.benches import most_connections
+from ironbench.lab.run_plan import planned
 from ironbench.plan import run_file
 from ironbench.records import Store
 

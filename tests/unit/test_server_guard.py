@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from ironbench.host import server_guard, processes, register
+from ironbench.host import processes, register, server_guard
 
 SERVER = """
 import signal, sys, time
@@ -47,7 +47,9 @@ def test_how_a_server_ended_is_known_though_its_guard_tells_it_later(
     monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
     entry = register.new("test", "/nowhere")
     command = (sys.executable, "-c", "import time; time.sleep(600)")
-    order = server_guard.GuardOrder(str(register.path_of(entry)), command, dict(os.environ), str(tmp_path / "server.log"))
+    order = server_guard.GuardOrder(
+        str(register.path_of(entry)), command, dict(os.environ), str(tmp_path / "server.log")
+    )
     kept = server_guard.ServerGuard(order)
     try:
         os.kill(kept.child.pid, signal.SIGSTOP)

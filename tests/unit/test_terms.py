@@ -9,7 +9,7 @@ from labfactory import lab
 
 from ironbench.model.lab import BASELINE, CHANGES, Configuration, Factor, Lab, named
 from ironbench.model.note import note, text_note
-from ironbench.plan import labfile, fixed_rates
+from ironbench.plan import fixed_rates, labfile
 from ironbench.report import wording
 from ironbench.report.as_json import plain_value
 from ironbench.report.wording.terms import comparison, configuration, label, opening, value

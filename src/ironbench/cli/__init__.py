@@ -142,11 +142,11 @@ def _unread() -> int:
 
 
 def _read_without_pydantic(command: Any) -> None:
-    """Lets the options of a command and its subcommands read their values without pydantic, whose import and schemas took
-    90 ms of every command.
+    """Lets the options of a command and its subcommands read their values without pydantic, whose import and schemas
+    took 90 ms of every command.
 
-    ironbench's options are text, switches, or read by a parser such as `mistakes.whole`. Any other kind of option is left
-    to typer, and so are all options if a later version of typer has other internals.
+    ironbench's options are text, switches, or read by a parser such as `mistakes.whole`. Any other kind of option is
+    left to typer, and so are all options if a later version of typer has other internals.
     """
     try:
         from typer._coercion import RuntimeParam

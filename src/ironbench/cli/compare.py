@@ -26,8 +26,8 @@ def compare(
 ) -> int:
     from ironbench.cli.output import destination, written
     from ironbench.records.selection import both
-    from ironbench.report.compare_page import compare_named, page
     from ironbench.report.breakdown import section
+    from ironbench.report.compare_page import compare_named, page
 
     chosen, place = destination(output, format, json)
     if foreign.any_named((a, b), results):

@@ -115,8 +115,7 @@ def measured(
     `tag`: KEY=VALUE texts."""
     from ironbench.cli.gate import require_comparisons
     from ironbench.cli.gate import whole as judged
-    from ironbench.lab import declare, freeze, loop, upkeep
-    from ironbench.lab import gate_rounds
+    from ironbench.lab import declare, freeze, gate_rounds, loop, upkeep
     from ironbench.model.lab import SCREEN
     from ironbench.records import labs
 

@@ -16,8 +16,8 @@ from ironbench.engines.identity import Identity
 from ironbench.errors import FailureError
 from ironbench.host import control_groups, copies, processes, register
 from ironbench.host.freezer import Freezer
-from ironbench.host.server_guard import GuardOrder, ServerGuard
 from ironbench.host.processes import ProcessId
+from ironbench.host.server_guard import GuardOrder, ServerGuard
 
 _SOCKET_PATH_MOST = 107
 """Maximum length of sun_path (unix(7)) without its terminator."""

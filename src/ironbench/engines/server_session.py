@@ -13,8 +13,8 @@ from typing import Any, ClassVar, Generic, Protocol, TypeVar
 from ironbench import units
 from ironbench.engines.administration import DENIED
 from ironbench.engines.existing_server import checked_answers
-from ironbench.engines.statement_timeouts import Limited
 from ironbench.engines.server import READY_PATIENCE_S, RunningServer, own_processes
+from ironbench.engines.statement_timeouts import Limited
 from ironbench.errors import FailureError, IronbenchError, written
 from ironbench.host.freezer import Freezer
 from ironbench.host.processes import ProcessId

@@ -97,8 +97,8 @@ class HostView:
         return tuple(by_name.values())
 
     def ticks(self, kind: str) -> float:
-        """Returns the share of all cores' time that the kernel counted as one kind, such as `idle`, while the machine was
-        watched."""
+        """Returns the share of all cores' time that the kernel counted as one kind, such as `idle`, while the machine
+        was watched."""
         total = sum(self.after.cpu.values()) - sum(self.before.cpu.values())
         return (self.after.cpu.get(kind, 0) - self.before.cpu.get(kind, 0)) / total if total > 0 else 0.0
 

@@ -33,9 +33,9 @@ from ironbench.records.judge import STOPPED_ON_ERROR
 from ironbench.report import wording
 from ironbench.trial import observe
 from ironbench.trial.cluster.worker_pool import WorkerPool
+from ironbench.trial.drive.drive_trial import DriveOptions, drive
 from ironbench.trial.drive.live import LiveFile
 from ironbench.trial.drive.power import NOTHING_AT_STAKE, PowerCut
-from ironbench.trial.drive.drive_trial import DriveOptions, drive
 from ironbench.trial.load import Loaded, own, restore
 from ironbench.trial.load.databases import TrialDatabases
 from ironbench.trial.load.source import DataSource

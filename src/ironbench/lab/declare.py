@@ -20,7 +20,7 @@ from ironbench.lab.slices import slice_plan
 from ironbench.model.lab import SCREEN, Claim, Factor, Lab, Method, Stage, named
 from ironbench.model.secrets import Secrets
 from ironbench.model.system import Setup
-from ironbench.plan import blocks, claims, commands, design, labfile, fixed_rates, screen, sweep, tags
+from ironbench.plan import blocks, claims, commands, design, fixed_rates, labfile, screen, sweep, tags
 from ironbench.plan.design import DeclaredCell
 from ironbench.plan.labfile import DeclaredLab
 from ironbench.records.described import losses

@@ -12,10 +12,10 @@ from typing import Protocol
 from ironbench import devices, engines, workloads
 from ironbench.host import data_dirs, measurement_locks
 from ironbench.lab import confirm, freeze, server_control, server_watch, upkeep
+from ironbench.lab.benches import FreshEngineBench, RestoredDataBench, SharedEngineBench, most_connections
 from ironbench.lab.data import LabData
 from ironbench.lab.schedule import BestLoad, Blocks, NextTrial, Schedule, Sweep
 from ironbench.lab.slices.turns import InterleavedBench
-from ironbench.lab.benches import FreshEngineBench, RestoredDataBench, SharedEngineBench, most_connections
 from ironbench.model.plan import Plan
 from ironbench.model.record import Record, Status
 from ironbench.model.secrets import Secrets

@@ -107,8 +107,8 @@ def resumed(asked: RunFile, store: Store) -> tuple[Plan, Secrets]:
 
     @cache
     def like(server: str) -> set[str]:
-        """Returns the keys (`index.alike`) of index rows for this work and these loads on this machine. `server`: machine
-        of the database server, which only records contain if ironbench did not start the server."""
+        """Returns the keys (`index.alike`) of index rows for this work and these loads on this machine. `server`:
+        machine of the database server, which only records contain if ironbench did not start the server."""
         return {index.alike(plan.system, plan.choice, load, (server, machine)) for load in loads}
 
     rows: dict[str, list[Listed]] = {}

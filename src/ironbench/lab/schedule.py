@@ -21,7 +21,7 @@ from ironbench.model.search import Search
 from ironbench.model.system import Cell, Trial
 from ironbench.model.trial_notes import NO_NOTES, TrialNotes
 from ironbench.plan import blocks as planned
-from ironbench.plan import commands, rates, fixed_rates, screen
+from ironbench.plan import commands, fixed_rates, rates, screen
 from ironbench.plan.sweep import cell_at
 from ironbench.printer import Printer
 from ironbench.records import Store, progress

@@ -9,7 +9,7 @@ from functools import partial
 from ironbench import catalogue
 from ironbench.errors import InputError, collected, nearest
 from ironbench.model.lab import RATE_FACTOR, VALUE, Claim, Lab
-from ironbench.plan import design, rates, requirements, fixed_rates
+from ironbench.plan import design, fixed_rates, rates, requirements
 from ironbench.plan.design import DeclaredCell
 from ironbench.plan.labfile import DeclaredLab
 

@@ -9,11 +9,11 @@ from functools import partial
 
 from ironbench.model.finding import Conclusion
 from ironbench.report import screen, wording
-from ironbench.report.wording.zero_latency import ceiling_sentence, limit_sentence, unexplained
 from ironbench.report.finding_tables import against_trend_sentences
 from ironbench.report.headline import headline
 from ironbench.report.page import Answer, AnswerPoint
 from ironbench.report.wording import lab_answer
+from ironbench.report.wording.zero_latency import ceiling_sentence, limit_sentence, unexplained
 from ironbench.study.study import Effect, Study
 from ironbench.study.subjects import failed_share
 

@@ -359,8 +359,8 @@ def _declared(path: str) -> SystemsFile:
 def _against(
     store: Store, selection: Sequence[str], declared: SystemsFile | None, target: targets.Target
 ) -> list[Record]:
-    """Reads the selected records that may decide whether a system meets the target. Of the other records, reads one or two
-    for each load of each system, so that the notes can name what else was measured."""
+    """Reads the selected records that may decide whether a system meets the target. Of the other records, reads one or
+    two for each load of each system, so that the notes can name what else was measured."""
     labels = _labels(declared)
     telling: dict[tuple[str, bool], str] = {}
 

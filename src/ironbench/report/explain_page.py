@@ -9,6 +9,7 @@ from ironbench.records.labs import LabDirectory
 from ironbench.report import wording
 from ironbench.report.answer import comparison
 from ironbench.report.as_json import plain_value
+from ironbench.report.breakdown import FEW, WIDTH, measure_name, measure_table, scripts, section, within
 from ironbench.report.cell import shown
 from ironbench.report.charts.base import Table
 from ironbench.report.compare_page import NO_VERDICT, UNDECLARED, NamedComparison
@@ -17,7 +18,6 @@ from ironbench.report.facts import difference_rows, fact_name, values
 from ironbench.report.numbers import signed
 from ironbench.report.page import Answer, AnswerPoint, Page, Section, with_rows
 from ironbench.report.sections import sections as every_section
-from ironbench.report.breakdown import FEW, WIDTH, measure_name, measure_table, scripts, section, within
 from ironbench.report.wording.ratios import change, duration, metric_words, than
 from ironbench.study.differences import is_address, telling
 from ironbench.study.explain import Explanation

@@ -85,9 +85,7 @@ def _not_confirmed(study: Study, screen: Screen) -> Iterator[str]:
         if effect.finding.conclusion is (Conclusion.SLOWER if one.changes else Conclusion.FASTER):
             yield screening.contradicted(one.name, one.better)
         elif effect.finding.conclusion in (Conclusion.CANNOT_TELL, Conclusion.EQUIVALENT):
-            yield screening.not_confirmed(
-                one.name, one.first, one.last, screen.metric, one.ratio, one.low, one.high
-            )
+            yield screening.not_confirmed(one.name, one.first, one.last, screen.metric, one.ratio, one.low, one.high)
 
 
 def _interaction(screen: Screen) -> Iterator[AnswerPoint]:

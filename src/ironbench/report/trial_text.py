@@ -35,7 +35,9 @@ def several(records: Sequence[Record], width: int | None) -> str:
     blocks = [f"{text_layout.clean(first.system.label)}: {text_layout.clean(work_name(first.choice))}"]
     blocks += list(sentences(records).values())
     blocks.append(
-        text_layout.bullets("Before you use these numbers", wording.texts((*left_out(records), *trial_warnings(records))))
+        text_layout.bullets(
+            "Before you use these numbers", wording.texts((*left_out(records), *trial_warnings(records)))
+        )
     )
     names = [name for name in _MAIN if any(name in record.metrics for record in records)]
     columns = [

@@ -45,9 +45,9 @@ from ironbench.serve import (
 )
 from ironbench.serve.answers import Answers
 from ironbench.serve.auth import AccessPolicy
-from ironbench.serve.middleware import Application, RequestGuard, TooLargeError
 from ironbench.serve.lab_page import Events
 from ironbench.serve.machine_now import MachineMeter
+from ironbench.serve.middleware import Application, RequestGuard, TooLargeError
 from ironbench.serve.page import page, prepare, problem, static
 from ironbench.serve.progress_page import ProgressCache
 from ironbench.serve.queue import Queue

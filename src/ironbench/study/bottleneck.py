@@ -88,8 +88,8 @@ class Gain:
     low: float
     """Estimate from the lower end of the part's share, assuming that all other time stays the same."""
     high: float
-    """Estimate from the upper end of the part's share and of the waits that it may cause. Infinite if nothing else takes
-    time."""
+    """Estimate from the upper end of the part's share and of the waits that it may cause. Infinite if nothing else
+    takes time."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -77,8 +77,8 @@ class Growth:
     fit: Fit | None
     """Fit of the Universal Scalability Law; None with too few numbers of clients or for an open loop."""
     last_step: GrowthStep | None = None
-    """Change of throughput from the second-largest to the largest number of clients; None if no block has both, or for an
-    open loop."""
+    """Change of throughput from the second-largest to the largest number of clients; None if no block has both, or for
+    an open loop."""
     course: GrowthCourse | None = None
     """Summary of the steps; None without a fit, or if two numbers of clients have fewer common blocks than a verdict
     needs."""

@@ -8,8 +8,8 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from ironbench.host.fingerprint import content_key, fingerprint
 from ironbench.host.cgroup_limits import memory_left
+from ironbench.host.fingerprint import content_key, fingerprint
 from ironbench.host.mounts import all_mounts, device_number, mount_of
 from ironbench.host.tree import Tree
 from ironbench.model.machine import Cache, Limits

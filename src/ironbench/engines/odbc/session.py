@@ -9,11 +9,11 @@ from typing import Any, TypeVar
 from ironbench import engines
 from ironbench.engines.administration import no_checkpoint
 from ironbench.engines.base import SessionDefaults
-from ironbench.engines.statement_timeouts import Limited
 from ironbench.engines.odbc import databases, driver, load, trial_child
 from ironbench.engines.odbc.dialects import with_from
 from ironbench.engines.odbc.dsn import OdbcAddress
 from ironbench.engines.odbc.process import OdbcLine, package_folder
+from ironbench.engines.statement_timeouts import Limited
 from ironbench.errors import FailureError, IronbenchError, written
 from ironbench.model.secrets import Secrets
 from ironbench.model.session import Row

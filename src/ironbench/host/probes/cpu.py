@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from ironbench import units
+from ironbench.host.cgroup_limits import read_limits
 from ironbench.host.doctor import probe
 from ironbench.host.fingerprint import boost, mitigations
 from ironbench.host.host_view import HostView
-from ironbench.host.cgroup_limits import read_limits
 from ironbench.model.diagnosis import CheckResult, note, ok, warning
 from ironbench.words import counted
 

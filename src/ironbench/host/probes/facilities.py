@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from ironbench.host.cgroup_limits import own_group_at, own_groups
 from ironbench.host.doctor import probe
 from ironbench.host.host_view import HostView
-from ironbench.host.cgroup_limits import own_group_at, own_groups
 from ironbench.host.mounts import all_mounts
 from ironbench.model.diagnosis import CheckResult, note, ok
 

@@ -91,7 +91,9 @@ def _pages(planned: Planned) -> Iterator[str]:
     if lab.rated:
         yield "At the same load\n" + "\n".join(f"  {line}" for line in _rated(planned))
     if lab.claims:
-        yield "Expected\n" + "\n".join(f"  - {text_layout.clean(claim.text)!r}: {_meaning(claim)}" for claim in lab.claims)
+        yield "Expected\n" + "\n".join(
+            f"  - {text_layout.clean(claim.text)!r}: {_meaning(claim)}" for claim in lab.claims
+        )
     yield "Estimate\n" + "\n".join(f"  {line}" for line in (*cost(planned), resolved(planned), *_why_slices(planned)))
     if known := notes(planned):
         yield "Before you run it\n" + "\n".join(f"  - {note}" for note in known)

@@ -79,7 +79,8 @@ def _order(lab: Lab) -> str:
     more = len(by_block) - len(rows)
     rest = f"\n  and {counted(more, 'block')} more (--json shows all)" if more > 0 else ""
     if lab.method.why_trials:
-        rest += f"\n  method: trials, one after another; slices are not possible: {text_layout.clean(lab.method.why_trials)}"
+        why = text_layout.clean(lab.method.why_trials)
+        rest += f"\n  method: trials, one after another; slices are not possible: {why}"
     how = f"each run next to its mirror image, otherwise in random order (seed {lab.method.seed})"
     return f"{counted(len(by_block), 'block')}, {how}\n" + text_layout.facts(Table(rows[0], tuple(rows))) + rest
 

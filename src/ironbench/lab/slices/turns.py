@@ -23,6 +23,7 @@ import msgspec
 from ironbench import devices, engines, units, workloads
 from ironbench.errors import IronbenchError, UnwrittenError
 from ironbench.host import idle_machine
+from ironbench.lab.benches import FreshEngineBench, failed, most_clients
 from ironbench.lab.data import place_of
 from ironbench.lab.schedule import NextTrial
 from ironbench.lab.slices import slice_plan
@@ -32,7 +33,6 @@ from ironbench.lab.slices.side import DriveEndedError, SliceSide
 from ironbench.lab.slices.slice_plan import START_UP_S
 from ironbench.lab.slices.system_devices import SystemDevices
 from ironbench.lab.slices.turn import OneSystemError, attribute_errors_to
-from ironbench.lab.benches import FreshEngineBench, failed, most_clients
 from ironbench.model.lab import Lab
 from ironbench.model.note import Note, note
 from ironbench.model.plan import Plan, record_id

@@ -14,7 +14,9 @@ CAUTIONS = "Before you use these numbers"
 
 def render(pages: Sequence[Page], contents: Section | None = None) -> bytes:
     blocks = (
-        [f"{contents.title}: {contents.lead}", *(text_layout.table(one) for _, one in contents.tables)] if contents else []
+        [f"{contents.title}: {contents.lead}", *(text_layout.table(one) for _, one in contents.tables)]
+        if contents
+        else []
     )
     return ("\n\n".join([*blocks, *map(page, pages)]) + "\n").encode()
 

@@ -8,12 +8,12 @@ from collections.abc import Iterator, Sequence
 from ironbench.model.inside import IndexUse, ServerStatement, StatementPlan
 from ironbench.model.inside import TableUse as Used
 from ironbench.report import wording
+from ironbench.report.breakdown import OBSERVED
 from ironbench.report.cell import ABSENT, EMPTY, Content, Missing, Row, TableCell, count, shown
 from ironbench.report.charts.base import Chart, Table
 from ironbench.report.charts.rows import RowBar, keys, stacked
 from ironbench.report.numbers import scale
 from ironbench.report.page import EVERYWHERE, Section, by_value, with_rows
-from ironbench.report.breakdown import OBSERVED
 from ironbench.report.wording.terms import label
 from ironbench.study.inside import ServerUse
 from ironbench.study.queries import difference

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from ironbench.report import wording
+from ironbench.report.breakdown import OBSERVED
 from ironbench.report.cell import ABSENT, Missing, TableCell, count
 from ironbench.report.charts.base import Table
 from ironbench.report.finding_tables import ratio_bounds
 from ironbench.report.numbers import percent_change
 from ironbench.report.page import Section
-from ironbench.report.breakdown import OBSERVED
 from ironbench.report.wording.terms import label
 from ironbench.study.queries import QueryRatio
 from ironbench.study.statements import StatementTimings, TimedCommand, sure

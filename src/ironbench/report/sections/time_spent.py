@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from ironbench.model.observer import PARTS
-from ironbench.report.wording.zero_latency import ceiling_sentence, limit_sentence, unexplained
 from ironbench.report.cell import CONFIDENCE, EMPTY, Missing, TableCell, shown
 from ironbench.report.charts import waterfall
 from ironbench.report.charts.base import Chart, Table
@@ -15,6 +14,7 @@ from ironbench.report.numbers import quantity, scale
 from ironbench.report.page import Section, with_rows
 from ironbench.report.waits import wait_class
 from ironbench.report.wording.terms import label
+from ironbench.report.wording.zero_latency import ceiling_sentence, limit_sentence, unexplained
 
 if TYPE_CHECKING:
     from ironbench.study.study import Study

@@ -38,8 +38,8 @@ def not_slower(margin: float) -> str:
 
 
 def inconclusive(margin: float, fails: bool) -> str:
-    """`INCONCLUSIVE: a slowdown by more than the margin of 2% is neither shown nor ruled out; --undecided fail: the gate
-    fails.`"""
+    """`INCONCLUSIVE: a slowdown by more than the margin of 2% is neither shown nor ruled out; --undecided fail: the
+    gate fails.`"""
     policy = f"--undecided {'fail' if fails else 'pass'}: the gate {'fails' if fails else 'passes'}"
     return (
         f"INCONCLUSIVE: a slowdown by more than the margin of {in_percent(margin)} is neither shown nor ruled out; "

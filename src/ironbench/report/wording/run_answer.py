@@ -13,8 +13,8 @@ from ironbench.report.numbers import measured, number, quantity, span, unit_of
 from ironbench.report.wording.curve import tally
 from ironbench.report.wording.ratios import change, change_bounds, metric_words, than
 from ironbench.report.wording.registry import text
-from ironbench.study.summarise import Summary
 from ironbench.study.subjects import failed_percent
+from ironbench.study.summarise import Summary
 from ironbench.units import all_digits, rate
 from ironbench.words import counted, in_percent, listed
 

@@ -27,7 +27,9 @@ def better_at(result: str, level: str, risky: bool) -> str:
 
 def incomplete(trials: int, missing: int) -> str:
     """`The screen is incomplete (4 of 24 trials measured) and has no result yet.`"""
-    return f"The screen is incomplete ({trials} of {counted(trials + missing, 'trial')} measured) and has no result yet."
+    return (
+        f"The screen is incomplete ({trials} of {counted(trials + missing, 'trial')} measured) and has no result yet."
+    )
 
 
 def no_result() -> str:

@@ -17,8 +17,8 @@ from ironbench.engines.administration import DENIED
 from ironbench.engines.library import LibraryEngine
 from ironbench.errors import FailureError, InputError, written
 from ironbench.host import copies
-from ironbench.host.fingerprint import virtualisation
 from ironbench.host.cgroup_limits import memory_available
+from ironbench.host.fingerprint import virtualisation
 from ironbench.host.tree import Tree
 from ironbench.model.note import note
 from ironbench.model.session import Session

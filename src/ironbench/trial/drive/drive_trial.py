@@ -20,8 +20,8 @@ from ironbench.engines.administration import Insight
 from ironbench.engines.existing_server import checked_answers
 from ironbench.errors import EngineDiedError, FailureError, IronbenchError, shortened
 from ironbench.host import processes, scratch
-from ironbench.host.job import ChildPlacement
 from ironbench.host.cgroup_limits import OutOfMemoryKills
+from ironbench.host.job import ChildPlacement
 from ironbench.host.stall import Stall
 from ironbench.model.driven import CpuUse, Driven
 from ironbench.model.inside import NOTHING, NotShown, ServerStatistics

@@ -55,7 +55,7 @@ def check(
     found.append(checked("rows inserted = events" if inserted else "rows added", *_between(inserted, most, added)))
     if options["test"] == tables.DELETES:
         deleted = then.all - _all(session, options)
-        # An event may choose a row that an earlier event deleted, so events may delete fewer rows than there are events.
+        # An event may choose a row that an earlier event deleted, so there may be fewer deleted rows than events.
         least = min(1, then.all, done)
         found.append(checked("rows deleted, at most one per event", *_between(least, done + unsure, deleted)))
     if each := increments(options):
