@@ -6,11 +6,9 @@ from __future__ import annotations
 import os
 import re
 import sys
-import types
-import typing
 from collections.abc import Callable, Iterable
 from importlib import import_module
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -141,45 +139,11 @@ def _unread() -> int:
     raise AssertionError("only a loaded command is invoked")
 
 
-def _read_without_pydantic(command: Any) -> None:
-    """Lets the options of a command and its subcommands read their values without pydantic, whose import and schemas
-    took 90 ms of every command.
-
-    ironbench's options are text, switches, or read by a parser such as `mistakes.whole`. Any other kind of option is
-    left to typer, and so are all options if a later version of typer has other internals.
-    """
-    try:
-        from typer._coercion import RuntimeParam
-    except ImportError:
-        return
-
-    class Plain(RuntimeParam):
-        def _coerce_value(self, value: Any, param: Any, ctx: Any) -> Any:
-            read = self.parameter_info.parser or (lambda text: text)
-            return [read(one) for one in value] if isinstance(value, list | tuple) else read(value)
-
-    for below in getattr(command, "commands", {}).values():
-        _read_without_pydantic(below)
-    for param in (*command.params, command.get_help_option(typer.Context(command))):
-        described = getattr(param, "type_descriptor", None)
-        if described is not None and (described.parameter_info.parser or _is_text(described.annotation)):
-            param._runtime_param = Plain(described.parameter_info, described.annotation)
-        if param.param_type_name == "argument":
-            param.display_type = lambda _: ""  # `<list[str]>` means nothing to users; the help text describes the value
-
-
-def _is_text(annotation: Any) -> bool:
-    """Whether a type is `str`, `list[str]` or `bool`, or one of these or None."""
-    if isinstance(annotation, types.UnionType) or typing.get_origin(annotation) is typing.Union:
-        kinds = [one for one in typing.get_args(annotation) if one is not types.NoneType]
-        return len(kinds) == 1 and _is_text(kinds[0])
-    return annotation in (str, bool, list[str])
-
-
 def main() -> None:
     """Runs the program. Exit codes: 0 success, 1 failure, 2 wrong input, 3 finished but flagged, 4 an expectation
     refuted or a gate failed, 130 interrupted."""
     from ironbench.cli.mistakes import refuse_empty, refuse_repeated, refuse_unprintable
+    from ironbench.cli.option_values import without_pydantic
 
     streams.prepare()
     # `-@2` is standard input with a weight, as for pgbench; the parser would take it for an option.
@@ -196,7 +160,7 @@ def main() -> None:
         refuse_repeated(sys.argv[1:], lambda: typer.main.get_command(asked))
         refuse_empty(sys.argv[1:], lambda: typer.main.get_command(asked))
         command = typer.main.get_command(asked)
-        _read_without_pydantic(command)
+        without_pydantic(command)
         # Not `asked(…)`, which ends silently with code 130 on Ctrl-C.
         with command.make_context("ironbench", sys.argv[1:]) as context:
             code = command.invoke(context) or 0

@@ -218,8 +218,8 @@ class Store:
             return [[record for id in side if (record := self._read(id, unread))] for side in chosen]
 
     def matching(self, words: Sequence[str], wanted: Callable[[Listed], bool]) -> list[Record]:
-        """Reads the records that `select` would read, but only those whose index row satisfies `wanted`. No other record
-        is opened."""
+        """Reads the records that `select` would read, but only those whose index row satisfies `wanted`. No other
+        record is opened."""
         return self.records([row.id for row in self.rows(words) if wanted(row)])
 
     def rows(self, words: Sequence[str]) -> list[Listed]:

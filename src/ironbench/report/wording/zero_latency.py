@@ -34,12 +34,12 @@ _MOST_PERCENT = 2.0
 """Gains up to this factor are written as percentages."""
 
 
-def free(one: Ceiling) -> str:
+def _free(one: Ceiling) -> str:
     """Names the parts that were made free: `zero-latency WAL`; several parts are listed."""
     return listed([_FREE[part] for part in one.parts])
 
 
-def names(parts: Sequence[str]) -> str:
+def _names(parts: Sequence[str]) -> str:
     """Names parts in a sentence: `WAL and data I/O`."""
     return listed([_PART[part] for part in parts])
 
@@ -50,10 +50,10 @@ def limit_sentence(spent: TimeSpent, measured: Sequence[Ceiling] = ()) -> str:
     limit = spent.limit
     why = _sentence(limit.note)
     if decisive := measured_limit(spent, measured):
-        return f"The bottleneck is {names(decisive.seen)}. Measured with {free(decisive)}: {_interval(decisive)}."
+        return f"The bottleneck is {_names(decisive.seen)}. Measured with {_free(decisive)}: {_interval(decisive)}."
     of_it = [one for one in measured if one.finding.baseline == spent.cell and _only_of(one, limit.resource)]
     if of_it:
-        return f"{why} Measured with {free(of_it[0])}: {_interval(of_it[0])}."
+        return f"{why} Measured with {_free(of_it[0])}: {_interval(of_it[0])}."
     if limit.gain is None:
         return why
     if limit.resource == CONCURRENCY:
@@ -85,11 +85,11 @@ def ceiling_sentence(one: Ceiling, where: Configuration = NOTHING_ELSE) -> str:
     `where`: the values of other factors at which it was measured.
     """
     if one.verdict is Verdict.NOT_MEASURED:
-        return f"The cost of {names(one.parts)} was not measured."
+        return f"The cost of {_names(one.parts)} was not measured."
     at = f" at {configuration(where)}" if where.values else ""
     most = "" if one.low <= 1 or "client" in one.parts else " No real device can gain more."
     sentences = [
-        f"With {free(one)}{at}, throughput is {_interval(one)}.{most}",
+        f"With {_free(one)}{at}, throughput is {_interval(one)}.{most}",
         _settings(one),
         _verdict(one),
         _reads(one),
@@ -135,7 +135,7 @@ def _settings(one: Ceiling) -> str:
 
 
 def _verdict(one: Ceiling) -> str:
-    every, finding = names(one.parts), one.finding
+    every, finding = _names(one.parts), one.finding
     if one.verdict is Verdict.OPEN:
         need = f" To decide: {text(finding.advice)}." if finding.advice else ""
         why = f": {text(finding.barred)}" if finding.changed and finding.barred else ""
@@ -149,7 +149,7 @@ def _verdict(one: Ceiling) -> str:
             f"Whether {every} or memory is the bottleneck is inconclusive: the memory limit was "
             f"{units.memory(one.added_bytes)} higher, and the unused part of that could cache data."
         )
-    seen = names(one.seen)
+    seen = _names(one.seen)
     if one.verdict is Verdict.SMALL:
         small = (
             f"{_upper(seen)} {_costs(one.seen)} some throughput. Whether the cost is more than "
@@ -166,7 +166,7 @@ def _verdict(one: Ceiling) -> str:
 
 def _unseen(one: Ceiling) -> str:
     rest = [part for part in one.parts if part not in one.seen]
-    return f" The baseline spent no time on {names(rest)}." if rest else ""
+    return f" The baseline spent no time on {_names(rest)}." if rest else ""
 
 
 def _reads(one: Ceiling) -> str:

@@ -1,0 +1,43 @@
+"""Reads values of options without pydantic, whose import and schemas took 90 ms of every command.
+
+ironbench's options are text, switches, or read by a parser such as `mistakes.whole`. Any other kind of option is left
+to typer, and so are all options if a later version of typer has other internals.
+"""
+
+from __future__ import annotations
+
+import types
+import typing
+from typing import Any
+
+import typer
+
+
+def without_pydantic(command: Any) -> None:
+    """Gives the options of a command and its subcommands readers that need no schema."""
+    try:
+        from typer._coercion import RuntimeParam
+    except ImportError:
+        return
+
+    class Plain(RuntimeParam):
+        def _coerce_value(self, value: Any, param: Any, ctx: Any) -> Any:
+            read = self.parameter_info.parser or (lambda text: text)
+            return [read(one) for one in value] if isinstance(value, list | tuple) else read(value)
+
+    for below in getattr(command, "commands", {}).values():
+        without_pydantic(below)
+    for param in (*command.params, command.get_help_option(typer.Context(command))):
+        described = getattr(param, "type_descriptor", None)
+        if described is not None and (described.parameter_info.parser or _is_text(described.annotation)):
+            param._runtime_param = Plain(described.parameter_info, described.annotation)
+        if param.param_type_name == "argument":
+            param.display_type = lambda _: ""  # `<list[str]>` means nothing to users; the help text describes the value
+
+
+def _is_text(annotation: Any) -> bool:
+    """Whether a type is `str`, `list[str]` or `bool`, or one of these or None."""
+    if isinstance(annotation, types.UnionType) or typing.get_origin(annotation) is typing.Union:
+        kinds = [one for one in typing.get_args(annotation) if one is not types.NoneType]
+        return len(kinds) == 1 and _is_text(kinds[0])
+    return annotation in (str, bool, list[str])
