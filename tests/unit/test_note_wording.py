@@ -24,7 +24,7 @@ from ironbench.model.record import SUSPICIOUS, Status
 from ironbench.records import Evidence, Store
 from ironbench.report import wording
 from ironbench.report.as_json import plain_value
-from ironbench.report.wording import gate_answer, run_answer, screening, zero_latency
+from ironbench.report.wording import compare_answer, gate_answer, run_answer, screening, zero_latency
 from ironbench.report.wording.registry import WORDING
 from ironbench.study.bottleneck import Gain, LimitingResource, TimeSpent
 from ironbench.study.ceiling import Ceiling, Verdict
@@ -102,6 +102,8 @@ OF_A_STUDY: dict[str, tuple[Any, ...]] = {
     "tuple[Configuration, int, int] | None": (None, (WAL, 2, 6)),
     "tuple[int, int] | None": (None, (8, 64)),
     "tuple[float, float] | None": (None, (1.0, 1.0), (1.18, 1.35), (0.9, 1.07)),
+    "Sequence[tuple[str, float, Note]]": ((("A", 500.0, INNER),), (("A", 500.0, INNER), ("B", 250.0, INNER))),
+    "Sequence[tuple[str, str, str]]": ((("work_mem", "4MB", "64MB"),), (("jit", "on", "off"), ("a", "b", "c"))),
     "Summary": SUMMARIES,
     "Finding": (FINDING, UNDECIDED, replace(FINDING, ratios=())),
     "Noise | None": (None, Noise("m", "tpcb-like", "throughput", 6, 0.01, 0.02, "2026-11-21T01:00:00")),
@@ -131,7 +133,7 @@ OF_A_STUDY: dict[str, tuple[Any, ...]] = {
 """Types of the values of notes about a whole study, which are never merged."""
 
 
-ANSWERS = (gate_answer, run_answer, screening, zero_latency)
+ANSWERS = (compare_answer, gate_answer, run_answer, screening, zero_latency)
 """Modules of words for answers, whose functions have no code."""
 FUNCTIONS: dict[str, Callable[..., str]] = {
     **WORDING,

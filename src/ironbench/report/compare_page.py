@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from ironbench import units
 from ironbench.errors import InputError
 from ironbench.model.described import LEADING
 from ironbench.model.lab import Configuration
@@ -22,10 +21,9 @@ from ironbench.report.charts.base import Table
 from ironbench.report.derived import sentences
 from ironbench.report.facts import difference_rows
 from ironbench.report.finding_tables import effect_table, metric_tables
-from ironbench.report.numbers import measured, unit_of
+from ironbench.report.numbers import unit_of
 from ironbench.report.page import Answer, AnswerPoint, Page, Section, with_rows
-from ironbench.report.wording.comparison import loop
-from ironbench.report.wording.ratios import change, metric_words, than
+from ironbench.report.wording import compare_answer
 from ironbench.study import compare as analysis
 from ironbench.study.archive import Archive, Archives
 from ironbench.study.comparability import other_work
@@ -46,18 +44,6 @@ _MAIN = (
 )
 NO_RANGE = "no range"
 _WHOLE = {"throughput": "throughput of the whole trial"}
-_VALUES = (
-    "Values are medians of the trials; percentiles are computed from all trials together. `ironbench lead` uses "
-    "geometric means."
-)
-NO_VERDICT = (
-    "No verdict: the trials of A and B were not interleaved in blocks. The report shows only the difference and the "
-    "range of the repeats."
-)
-UNDECLARED = (
-    "No verdict: the lab file does not declare this comparison, and choosing one after seeing the numbers raises the "
-    "false-alarm rate. Ratios are paired by block."
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,8 +199,8 @@ def _answer(found: SystemComparison, deciding: Sequence[Effect], in_blocks: bool
         first, *others = map(with_advice, deciding)
         return Answer(first, tuple(others))
     if in_blocks or presented:
-        return Answer(AnswerPoint(UNDECLARED if in_blocks else NO_VERDICT))
-    return Answer(AnswerPoint(_ratio(found)), doubts=(NO_VERDICT,))
+        return Answer(AnswerPoint(compare_answer.undeclared() if in_blocks else compare_answer.not_interleaved()))
+    return Answer(AnswerPoint(_ratio(found)), doubts=(compare_answer.not_interleaved(),))
 
 
 def _ratio(found: SystemComparison) -> str:
@@ -226,13 +212,8 @@ def _ratio(found: SystemComparison) -> str:
         return _rates(found)
     row = found.peaks.row("throughput") if found.peaks else None
     if row is None or row.ratio is None:
-        return "Nothing to compare: one side has no throughput."
-    where = "at the peak" if found.clients is None else f"with {counted(found.clients, 'client')}"
-    one, other = _sides(found)
-    if row.ratio == 1:
-        return f"{one} and {other} do not differ {where}: {_values(row)} ({_spread_words(row)})."
-    size = f"{change(row.ratio)} {than(row.ratio)}"
-    return f"{other} is {size} {one} {where}: {_values(row)} ({_spread_words(row)})."
+        return compare_answer.no_throughput()
+    return compare_answer.throughput_ratio(*_sides(found), row.ratio, row.a, row.b, found.clients)
 
 
 def _leading_ratio(found: SystemComparison) -> str:
@@ -240,43 +221,23 @@ def _leading_ratio(found: SystemComparison) -> str:
     rows = [row for metric in found.leading if (row := found.peaks.row(metric) if found.peaks else None)]
     row = next((row for row in rows if row.ratio is not None), None)
     if row is None or row.ratio is None:
-        return "Nothing to compare: the two sides have no metric in common."
-    one, other = _sides(found)
-    what = metric_words(row.metric)
-    difference = f"is {change(row.ratio, '')} with {other} {than(row.ratio)} with {one}"
-    if row.ratio == 1:
-        difference = f"does not differ between {one} and {other}"
-    return f"{what[:1].upper()}{what[1:]} {difference}: {_values(row)} ({_spread_words(row)})."
-
-
-def _values(row: ComparedMetric) -> str:
-    unit = unit_of(row.metric)
-    return f"{measured(row.b, unit)} vs. {measured(row.a, unit)}"
-
-
-def _spread_words(row: ComparedMetric) -> str:
-    single = "one trial each" if row.a.n == row.b.n else f"{'A' if row.a.n == 1 else 'B'} has only one trial"
-    ranges = {NO_RANGE: single, "overlap": "ranges of repeats overlap", "apart": "ranges of repeats do not overlap"}
-    return ranges[_ranges(row)]
+        return compare_answer.nothing_in_common()
+    return compare_answer.metric_ratio(row.metric, *_sides(found), row.ratio, row.a, row.b)
 
 
 def _rates(found: SystemComparison) -> str:
     a, b = found.loads
     rates = [(name, one) for name, one in zip(_sides(found), found.rates, strict=True) if one]
-    outcomes = "; ".join(f"{name}: {units.rate(one.rate)} {wording.text(one.outcome)}" for name, one in rates)
+    outcomes = compare_answer.outcomes([(name, one.rate, one.outcome) for name, one in rates])
     if (a.rate, a.arrivals) != (b.rate, b.arrivals):
-        loops = f"A: {loop(a.rate)}; B: {loop(b.rate)}"
-        return f"{loops}. With different loads, throughput and response times cannot be compared ({outcomes})."
-    both = f"Target rate of both sides {units.rate(rates[0][1].rate)}: {outcomes}."
+        return compare_answer.different_loads(a.rate, b.rate, outcomes)
+    both = compare_answer.same_rate(rates[0][1].rate, outcomes)
     if not all(one and one.is_kept for one in found.rates):
-        return f"{both} Response times are compared only if both sustain the rate."
+        return f"{both} {compare_answer.not_both_sustained()}"
     row = found.peaks.row("response_time_p99_s") if found.peaks else None
     if row is None or row.ratio is None:
         return both
-    p99 = f"the p99 response time of B is {change(row.ratio, '')} {than(row.ratio)} that of A"
-    if row.ratio == 1:
-        p99 = "the p99 response times of A and B do not differ"
-    return f"{both} At that rate {p99}: {_values(row)}."
+    return f"{both} {compare_answer.p99_at_rate(row.ratio, row.a, row.b)}"
 
 
 def _differences(found: SystemComparison, everything: bool) -> tuple[tuple[str, Table], ...]:
@@ -311,12 +272,12 @@ def _peaks(found: SystemComparison) -> Section:
     if found.leading[0] != "throughput":  # such work leads with a throughput of its kind
         shown = [replace(row, metric=_WHOLE.get(row.metric, row.metric)) for row in shown]
     notes = [f"{'; '.join(bases)}."]
-    notes += [_VALUES] if any(row.a.n > 1 or row.b.n > 1 for row in shown) else []
-    notes += [f"0 on both sides: {', '.join(zero)}."] if zero else []
+    notes += [compare_answer.medians()] if any(row.a.n > 1 or row.b.n > 1 for row in shown) else []
+    notes += [compare_answer.zero_on_both_sides(zero)] if zero else []
     for why in dict.fromkeys(row.no_ratio for row in shown if row.no_ratio):
-        names = ", ".join(row.metric for row in shown if row.no_ratio == why)
-        notes.append(f"No ratio of {names}: {wording.text(why)}.")
-    notes += ["Both sides are closed loops, so service time equals response time."] if twice else []
+        names = [row.metric for row in shown if row.no_ratio == why]
+        notes.append(compare_answer.no_ratio(names, why))
+    notes += [compare_answer.service_equals_response()] if twice else []
     head = ("metric", "A", "B", "B / A", "A repeats", "B repeats", "ranges")
     table = Table(head, tuple(map(_row, shown)), numbers=True)
     return Section("peaks", where, sentences=tuple(notes), tables=with_rows(table))
@@ -343,7 +304,7 @@ def _ranges(row: ComparedMetric) -> str:
 def _by_load(found: SystemComparison) -> Section:
     title, rows = "Load by load", tuple(_rows_by_load(found))
     if not rows:
-        return Section("loads", title, sentences=("The two sides have no number of clients in common.",))
+        return Section("loads", title, sentences=(compare_answer.no_common_clients(),))
     head = ("load", "metric", "A", "B", "B / A", "A repeats", "B repeats", "ranges")
     arrows = "↑ higher is better, ↓ lower is better."
     return Section("loads", title, sentences=(arrows,), tables=(("", Table(head, rows, numbers=True)),))

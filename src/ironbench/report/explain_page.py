@@ -12,13 +12,13 @@ from ironbench.report.as_json import plain_value
 from ironbench.report.breakdown import FEW, WIDTH, measure_name, measure_table, scripts, section, within
 from ironbench.report.cell import shown
 from ironbench.report.charts.base import Table
-from ironbench.report.compare_page import NO_VERDICT, UNDECLARED, NamedComparison
+from ironbench.report.compare_page import NamedComparison
 from ironbench.report.derived import sentences
 from ironbench.report.facts import difference_rows, fact_name, values
-from ironbench.report.numbers import signed
 from ironbench.report.page import Answer, AnswerPoint, Page, Section, with_rows
 from ironbench.report.sections import sections as every_section
-from ironbench.report.wording.ratios import change, duration, metric_words, than
+from ironbench.report.wording import compare_answer
+from ironbench.report.wording.ratios import change, metric_words
 from ironbench.study.differences import is_address, telling
 from ironbench.study.explain import Explanation
 from ironbench.study.labstudy import of_two
@@ -41,7 +41,7 @@ def page(compared: NamedComparison, everything: bool = False) -> Page:
     """Makes the page. `everything`: name all facts that differ."""
     found, one, study = compared.found, compared.explained(), _study(compared)
     verdict = [comparison(effect) for effect in compared.pairs if effect.finding.decides]
-    doubt = UNDECLARED if compared.pairs else NO_VERDICT
+    doubt = compare_answer.undeclared() if compared.pairs else compare_answer.not_interleaved()
     shown = {part.id: part for part in every_section(study)}
     if "time" in shown:  # the waterfall is already at the top
         shown["time"] = replace(shown["time"], charts=tuple(one for one in shown["time"].charts if one.id == "time"))
@@ -94,15 +94,10 @@ def answer(one: Explanation, verdict: Sequence[AnswerPoint], doubt: str) -> Answ
     if verdict:
         return Answer(verdict[0], (*verdict[1:], *points))
     if not one.throughput:
-        return Answer(
-            AnswerPoint("Nothing to compare: the two sides have no metric in common."), tuple(points), doubts=(doubt,)
-        )
+        return Answer(AnswerPoint(compare_answer.nothing_in_common()), tuple(points), doubts=(doubt,))
     first = one.throughput[0]
-    after, before = (wording.terms.configuration(side) for side in (one.after, one.before))
-    difference = f"is {change(first.ratio, '')} with {after} {than(first.ratio)} with {before}"
-    if first.ratio == 1:
-        difference = f"does not differ between {before} and {after}"
-    text = f"{metric_words(first.metric).capitalize()} {difference}{within(first)}."
+    before, after = (wording.terms.configuration(side) for side in (one.before, one.after))
+    text = compare_answer.explained_ratio(first.metric, before, after, first.ratio, within(first))
     return Answer(AnswerPoint(text), tuple(points), doubts=(doubt,))
 
 
@@ -112,16 +107,17 @@ def _points(one: Explanation) -> Iterator[AnswerPoint]:
             f"{change(measure.ratio, '')}{within(measure)}.", f"{metric_words(measure.metric).capitalize()}:"
         )
     if one.scripts and (first := one.scripts[0]).clear:
-        yield AnswerPoint(f"{first.name} changed most: {signed(first.delta_s)} of the mean response time.", "Scripts:")
+        yield AnswerPoint(compare_answer.most_changed_script(first.name, first.delta_s), "Scripts:")
     if one.statements:
         command, found = one.statements[0]
-        once = "" if found.known else " (one observed trial each, no CI)"
-        yield AnswerPoint(f"{cut(command.text, WIDTH)} takes {duration(found.ratio)}{once}.", "Commands:")
+        text = compare_answer.takes(cut(command.text, WIDTH), found.ratio, observed_once=not found.known)
+        yield AnswerPoint(text, "Commands:")
     if one.queries:
-        yield AnswerPoint(f"{one.queries[0].query} takes {duration(one.queries[0].ratio)}.", "Queries:")
+        query = one.queries[0]
+        yield AnswerPoint(compare_answer.takes(query.query, query.ratio, observed_once=False), "Queries:")
     if one.waterfall:
-        once = " Source: one observed trial of each configuration." if one.observed else ""
-        yield AnswerPoint(wording.sentences([one.waterfall.note])[0] + once, "Time:")
+        source = f" {compare_answer.from_one_trial()}" if one.observed else ""
+        yield AnswerPoint(wording.sentences([one.waterfall.note])[0] + source, "Time:")
     if one.io and one.io[0].clear and not one.io[0].whole_device:
         yield AnswerPoint(f"{measure_name(one.io[0])} {change(one.io[0].ratio, '')}{within(one.io[0])}.", "I/O:")
     if one.plans:
@@ -135,12 +131,12 @@ def _points(one: Explanation) -> Iterator[AnswerPoint]:
 def _configuration(one: Explanation) -> str:
     main, rest = telling(one.differences)
     if not main:
-        return "no recorded difference."
+        return compare_answer.same_configuration()
     named = [row for row in main if not is_address(row)] or list(main)
     names = [fact_name(row.name.removeprefix("settings.")) for row in named]
     # If the machine and the engine have a fact of one name, the first one counts.
     known = {name: values(row) for name, row in reversed([*zip(names, named, strict=True)])}
     first = list(dict.fromkeys(names))[:FEW]
-    words = [f"{name} {shown(known[name][1])}, before {shown(known[name][0])}" for name in first]
+    facts = [(name, shown(known[name][0]), shown(known[name][1])) for name in first]
     more = len(main) + len(rest) - sum(name in first for name in names)
-    return "; ".join(words) + (f"; and {counted(more, 'other fact')}" if more else "") + "."
+    return compare_answer.changed_facts(facts, more)

@@ -1,0 +1,172 @@
+"""Words for the answers of `compare` and `explain`: the ratio of B to A, why there is no verdict, and notes on figures.
+
+The package does not load this module: trials need only the words for notes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ironbench import units
+from ironbench.model.note import Note
+from ironbench.report.numbers import measured, signed, unit_of
+from ironbench.report.wording.comparison import loop
+from ironbench.report.wording.ratios import change, duration, metric_words, than
+from ironbench.report.wording.registry import text
+from ironbench.study.summarise import Summary, overlap
+from ironbench.words import counted
+
+
+def not_interleaved() -> str:
+    """`No verdict: the trials of A and B were not interleaved in blocks. …`"""
+    return (
+        "No verdict: the trials of A and B were not interleaved in blocks. The report shows only the difference and "
+        "the range of the repeats."
+    )
+
+
+def undeclared() -> str:
+    """`No verdict: the lab file does not declare this comparison, and choosing one after seeing the numbers raises the
+    false-alarm rate. …`"""
+    return (
+        "No verdict: the lab file does not declare this comparison, and choosing one after seeing the numbers raises "
+        "the false-alarm rate. Ratios are paired by block."
+    )
+
+
+def no_throughput() -> str:
+    """`Nothing to compare: one side has no throughput.`"""
+    return "Nothing to compare: one side has no throughput."
+
+
+def nothing_in_common() -> str:
+    """`Nothing to compare: the two sides have no metric in common.`"""
+    return "Nothing to compare: the two sides have no metric in common."
+
+
+def throughput_ratio(a: str, b: str, ratio: float, of_a: Summary, of_b: Summary, clients: int | None) -> str:
+    """`B is 26% faster than A with 8 clients: 1,260/s vs. 1,000/s (ranges of repeats do not overlap).`
+
+    `clients`: the only number of clients; None at the peaks.
+    """
+    where = "at the peak" if clients is None else f"with {counted(clients, 'client')}"
+    difference = f"{b} is {change(ratio)} {than(ratio)} {a}" if ratio != 1 else f"{a} and {b} do not differ"
+    return f"{difference} {where}: {_values('throughput', of_a, of_b)} ({repeats(of_a, of_b)})."
+
+
+def metric_ratio(metric: str, a: str, b: str, ratio: float, of_a: Summary, of_b: Summary) -> str:
+    """`Throughput is 26% higher with B than with A: 1,260/s vs. 1,000/s (ranges of repeats do not overlap).`"""
+    words = f"{differs(metric_words(metric), a, b, ratio)}: {_values(metric, of_a, of_b)} ({repeats(of_a, of_b)})."
+    return f"{words[:1].upper()}{words[1:]}"
+
+
+def differs(what: str, a: str, b: str, ratio: float) -> str:
+    """`throughput is 26% higher with B than with A`"""
+    if ratio == 1:
+        return f"{what} does not differ between {a} and {b}"
+    return f"{what} is {change(ratio, '')} with {b} {than(ratio)} with {a}"
+
+
+def explained_ratio(metric: str, a: str, b: str, ratio: float, interval: str) -> str:
+    """`Throughput is 26% higher with WAL in memory than with WAL on disk (95% CI 18% to 35%).`"""
+    words = differs(metric_words(metric), a, b, ratio)
+    return f"{words[:1].upper()}{words[1:]}{interval}."
+
+
+def _values(metric: str, a: Summary, b: Summary) -> str:
+    unit = unit_of(metric)
+    return f"{measured(b, unit)} vs. {measured(a, unit)}"
+
+
+def repeats(a: Summary, b: Summary) -> str:
+    """`ranges of repeats do not overlap`"""
+    if a.n == 1 or b.n == 1:
+        return "one trial each" if a.n == b.n else f"{'A' if a.n == 1 else 'B'} has only one trial"
+    return "ranges of repeats overlap" if overlap(a, b) else "ranges of repeats do not overlap"
+
+
+def outcomes(sides: Sequence[tuple[str, float, Note]]) -> str:
+    """Lists how each side did at its target rate: `A: 500/s sustained; B: 500/s not sustained`."""
+    return "; ".join(f"{name}: {units.rate(rate)} {text(outcome)}" for name, rate, outcome in sides)
+
+
+def different_loads(a: float | None, b: float | None, seen: str) -> str:
+    """`A: closed loop; B: open loop at 500/s. With different loads, throughput and response times cannot be compared
+    (B: 500/s sustained).`
+
+    `a` and `b`: target rates; None for a closed loop. `seen`: from `outcomes`.
+    """
+    loops = f"A: {loop(a)}; B: {loop(b)}"
+    return f"{loops}. With different loads, throughput and response times cannot be compared ({seen})."
+
+
+def same_rate(rate: float, seen: str) -> str:
+    """`Target rate of both sides 500/s: A: 500/s sustained; B: 500/s sustained.` `seen`: from `outcomes`."""
+    return f"Target rate of both sides {units.rate(rate)}: {seen}."
+
+
+def not_both_sustained() -> str:
+    """`Response times are compared only if both sustain the rate.`"""
+    return "Response times are compared only if both sustain the rate."
+
+
+def p99_at_rate(ratio: float, of_a: Summary, of_b: Summary) -> str:
+    """`At that rate the p99 response time of B is 12% lower than that of A: 11 ms vs. 13 ms.`"""
+    p99 = f"the p99 response time of B is {change(ratio, '')} {than(ratio)} that of A"
+    if ratio == 1:
+        p99 = "the p99 response times of A and B do not differ"
+    return f"At that rate {p99}: {_values('response_time_p99_s', of_a, of_b)}."
+
+
+def medians() -> str:
+    """`Values are medians of the trials; percentiles are computed from all trials together. …`"""
+    return (
+        "Values are medians of the trials; percentiles are computed from all trials together. `ironbench lead` uses "
+        "geometric means."
+    )
+
+
+def zero_on_both_sides(metrics: Sequence[str]) -> str:
+    """`0 on both sides: failed, deadlocks.`"""
+    return f"0 on both sides: {', '.join(metrics)}."
+
+
+def no_ratio(metrics: Sequence[str], why: Note) -> str:
+    """`No ratio of throughput: the rate is an input, not a result.`"""
+    return f"No ratio of {', '.join(metrics)}: {text(why)}."
+
+
+def service_equals_response() -> str:
+    """`Both sides are closed loops, so service time equals response time.`"""
+    return "Both sides are closed loops, so service time equals response time."
+
+
+def no_common_clients() -> str:
+    """`The two sides have no number of clients in common.`"""
+    return "The two sides have no number of clients in common."
+
+
+def most_changed_script(script: str, delta_s: float) -> str:
+    """`new-order changed most: +1.2 ms of the mean response time.`"""
+    return f"{script} changed most: {signed(delta_s)} of the mean response time."
+
+
+def takes(what: str, ratio: float, observed_once: bool) -> str:
+    """`select * from orders takes 30% longer (one observed trial each, no CI).`"""
+    return f"{what} takes {duration(ratio)}{' (one observed trial each, no CI)' if observed_once else ''}."
+
+
+def from_one_trial() -> str:
+    """`Source: one observed trial of each configuration.`"""
+    return "Source: one observed trial of each configuration."
+
+
+def same_configuration() -> str:
+    """`no recorded difference.`"""
+    return "no recorded difference."
+
+
+def changed_facts(facts: Sequence[tuple[str, str, str]], more: int) -> str:
+    """`work_mem 64 MB, before 4 MB; and 2 other facts.` `facts`: name, value before, and value after."""
+    words = "; ".join(f"{name} {after}, before {before}" for name, before, after in facts)
+    return words + (f"; and {counted(more, 'other fact')}" if more else "") + "."
