@@ -198,6 +198,36 @@ def test_every_code_that_flags_a_trial_has_words() -> None:
     assert WORDING.keys() >= SUSPICIOUS
 
 
+CUT_OFF: dict[str, Any] = {"longest_wait_s": 9.0, "share": 0.03, "one": "event", "many": "events"}
+BEHIND: dict[str, Any] = {"rate": 500.0, "finished": 0.9, "longest_wait_s": 0.0, "warmup_s": 0.0}
+
+
+@pytest.mark.parametrize(
+    ("found", "expected"),
+    [
+        (note("clients-cut-off", cut_off=1, **CUT_OFF), "1 event was still running at the end of the window"),
+        (note("clients-cut-off", cut_off=1, **CUT_OFF), "those that finished; it took 3% of the clients' time"),
+        (note("clients-cut-off", cut_off=3, **CUT_OFF), "3 events were still running at the end of the window"),
+        (note("clients-cut-off", cut_off=3, **CUT_OFF), "those that finished; they took 3% of the clients' time"),
+        (note("clients-cut-off", cut_off=NoteRange(1, 3), **CUT_OFF), "1 to 3 events were still running"),
+        (note("clients-cut-off", cut_off=NoteRange(1, 1), **CUT_OFF), "1 event was still running"),
+        (note("rate-not-kept", waiting=1, **BEHIND), ", 1 was waiting at the end"),
+        (note("rate-not-kept", waiting=0, **BEHIND), ", 0 were waiting at the end"),
+        (note("clients-lost", lost=1, clients=8, first=""), "1 of 8 clients lost its connection and ended"),
+        (note("clients-lost", lost=3, clients=8, first=""), "3 of 8 clients lost their connection and ended"),
+        (note("connections-lost", lost=1, first=""), "1 client connection was lost"),
+        (note("samples-dropped", samples=1), "1 observer sample was dropped"),
+        (note("replay-skipped", statements=1, share=0.01), "1 statement (1%) was skipped"),
+        (note("replay-skipped", statements=12, share=0.01), "12 statements (1%) were skipped"),
+        (note("capture-durations-alone", count=1), "1 duration belongs to statements"),
+        (note("capture-durations-alone", count=12), "12 durations belong to statements"),
+        (note("statements-not-counted", count=1, by="", setting=""), "no space for 1 statement, which is missing"),
+    ],
+)
+def test_verbs_agree_with_the_number_before_them(found: Note, expected: str) -> None:
+    assert expected in wording.text(found)
+
+
 def test_a_note_of_another_version_is_shown_as_code_and_values() -> None:
     assert (
         wording.text(note("from-the-future", share=0.5, names=("a", "b"))) == "from-the-future: share 0.5, names (a, b)"

@@ -117,12 +117,14 @@ def _dropped(study: Study) -> str:
     dropped, kept = (round(sum(one.get(name, 0.0) for one in figures)) for name in ("slices_dropped", "slices"))
     if not dropped:
         return ""
+    verb = "was" if dropped == 1 else "were"
     stayed = sum(one.warned(CPU_TAKEN) for one in trials)
     return (
-        f" {dropped} of {counted(dropped + kept, 'slice')} were dropped and repeated: whole rotations, for all "
+        f" {dropped} of {counted(dropped + kept, 'slice')} {verb} dropped and repeated: whole rotations, for all "
         "systems, because other programs disturbed at least one of their slices."
         + (
-            f" {stayed} of {counted(len(trials), 'record')} still contain disturbed slices; see their warnings."
+            f" {stayed} of {counted(len(trials), 'record')} still {'contains' if stayed == 1 else 'contain'} disturbed "
+            "slices; see the warnings."
             if stayed
             else ""
         )

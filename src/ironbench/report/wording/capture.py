@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ironbench.report.wording.registry import wording
-from ironbench.report.wording.values import Number, Strings, count, names, number, percent, span, strings
+from ironbench.report.wording.values import Number, Strings, agreed, count, names, number, percent, span, strings
 
 REASONS = {
     "copy": "COPY, because logs do not contain its rows",
@@ -66,8 +66,8 @@ def without_reads() -> str:
 def durations_alone(count: Number) -> str:
     """12 durations belong to statements that were not logged: set log_min_duration_statement = 0"""
     return (
-        f"{number(count)} durations belong to statements that were not logged: set log_min_duration_statement = 0 "
-        "instead of log_duration"
+        f"{number(count)} {agreed(count, 'duration belongs', 'durations belong')} to statements that were not logged: "
+        "set log_min_duration_statement = 0 instead of log_duration"
     )
 
 

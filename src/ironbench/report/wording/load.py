@@ -20,6 +20,7 @@ from ironbench.report.wording.registry import wording
 from ironbench.report.wording.values import (
     Number,
     Strings,
+    agreed,
     count,
     either,
     highest,
@@ -139,7 +140,7 @@ def rate_not_kept(
     target = f"load curve {names(curve)}" if strings(curve) else f"target rate of {per_second(rate)}"
     since = " scheduled since the start of the warm-up" if highest(warmup_s) else ""
     text = f"{target} not sustained: {percent(finished, RATE_KEPT)} of it was finished"
-    text += f", {number(waiting)}{since} were waiting at the end"
+    text += f", {number(waiting)}{since} {agreed(waiting)} waiting at the end"
     return f"{text}, for up to {units.span(highest(longest_wait_s))}" if highest(longest_wait_s) else text
 
 
@@ -147,9 +148,9 @@ def rate_not_kept(
 def clients_cut_off(cut_off: Number, longest_wait_s: Number, share: Number, one: Strings, many: Strings) -> str:
     """3 transactions were still running at the end of the window, for up to 9 s, longer than 99% of those that …"""
     return (
-        f"{_units(cut_off, one, many)} were still running at the end of the window, for up to "
-        f"{units.span(highest(longest_wait_s))}, longer than 99% of those that finished; they took "
-        f"{percent(share, CUT_OFF)} of the clients' time. Check for lock waits"
+        f"{_units(cut_off, one, many)} {agreed(cut_off)} still running at the end of the window, for up to "
+        f"{units.span(highest(longest_wait_s))}, longer than 99% of those that finished; "
+        f"{agreed(cut_off, 'it', 'they')} took {percent(share, CUT_OFF)} of the clients' time. Check for lock waits"
     )
 
 
@@ -165,15 +166,15 @@ def stopped_on_loss() -> str:
 @wording(CLIENTS_LOST)
 def clients_lost(lost: Number, clients: Number, first: Strings) -> str:
     """3 of 8 clients lost their connection and ended, so the load was lower than planned; the first: …"""
-    how_many = f"{number(lost)} of {count(clients, 'client')} lost their connection and ended"
+    whose = agreed(lost, "its", "their")
+    how_many = f"{number(lost)} of {count(clients, 'client')} lost {whose} connection and ended"
     return _with_first(f"{how_many}, so the load was lower than planned", first)
 
 
 @wording(CONNECTIONS_LOST)
 def connections_lost(lost: Number, first: Strings) -> str:
     """2 client connections were lost; the first: terminating connection due to administrator command"""
-    verb = "was" if number(lost) == "1" else "were"
-    return _with_first(f"{count(lost, 'client connection')} {verb} lost", first)
+    return _with_first(f"{count(lost, 'client connection')} {agreed(lost)} lost", first)
 
 
 @wording(LOOP_DELAYED)
@@ -215,7 +216,7 @@ def _turned(change: Number) -> str:
 @wording("samples-dropped")
 def samples_dropped(samples: Number) -> str:
     """40 observer samples were dropped"""
-    return f"{count(samples, 'observer sample')} {'was' if highest(samples) == 1 else 'were'} dropped"
+    return f"{count(samples, 'observer sample')} {agreed(samples)} dropped"
 
 
 _NOT_ASSESSED = {

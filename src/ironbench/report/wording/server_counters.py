@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ironbench.report.wording.registry import wording
-from ironbench.report.wording.values import Number, Strings, names
+from ironbench.report.wording.values import Number, Strings, agreed, names
 from ironbench.report.wording.values import count as counted
 
 
@@ -32,4 +32,5 @@ def evicted(by: Strings, setting: Strings) -> str:
 def not_counted(count: Number, by: Strings, setting: Strings) -> str:
     """performance_schema had no space for 12 statements, which are missing (increase …)"""
     more = f" (increase {names(setting)})" if names(setting) else ""
-    return f"{names(by) or 'the server'} had no space for {counted(count, 'statement')}, which are missing{more}"
+    missing = f"{counted(count, 'statement')}, which {agreed(count, 'is', 'are')} missing"
+    return f"{names(by) or 'the server'} had no space for {missing}{more}"

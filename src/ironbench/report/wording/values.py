@@ -41,6 +41,11 @@ def number(value: Number) -> str:
     return low_to_high(value, grouped)
 
 
+def agreed(value: Number, one: str = "was", many: str = "were") -> str:
+    """Returns the form of a verb that agrees with a number: `was` for 1, `were` for `0`, `3` and `1 to 3`."""
+    return one if number(value) == "1" else many
+
+
 def span(value: Number) -> str:
     return low_to_high(value, units.span)
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from ironbench.report.wording.load import changed
 from ironbench.report.wording.registry import wording
-from ironbench.report.wording.values import Number, Strings, count, names, number, percent, span, strings
+from ironbench.report.wording.values import Number, Strings, agreed, count, names, number, percent, span, strings
 from ironbench.words import some
 
 
@@ -139,8 +139,8 @@ def no_score() -> str:
 
 @wording("replay-skipped")
 def skipped(statements: Number, share: Number) -> str:
-    """12 statements (1.2%) were skipped, because an earlier statement of their transaction failed"""
+    """12 statements (1.2%) were skipped, because an earlier statement of the transaction failed that had not …"""
     return (
-        f"{count(statements, 'statement')} ({percent(share)}) were skipped, because an earlier statement of their "
-        "transaction failed, which did not fail when it was recorded"
+        f"{count(statements, 'statement')} ({percent(share)}) {agreed(statements)} skipped, because an earlier "
+        "statement of the transaction failed that had not failed when it was recorded"
     )
