@@ -165,7 +165,7 @@ def test_a_lab_that_goes_on_repeats_the_cautions_of_its_start(user: User) -> Non
     assert cautions and "typo" in cautions[0]
     gone_on = user("lab", "resume", path.name)
     assert [line for line in gone_on.stderr.splitlines() if line.startswith("warning: ")] == cautions
-    assert "trials were already measured; no trial was run" in gone_on.stderr
+    assert "trials already measured; no trial was run" in gone_on.stderr
 
 
 def test_a_changed_lab_file_is_refused_unless_told_otherwise(user: User) -> None:

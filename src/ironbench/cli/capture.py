@@ -22,7 +22,7 @@ def capture(
         ),
     ] = None,
     output: Annotated[
-        str, typer.Option("-o", "--output", metavar="FILE", help="File to write, e.g. shop.capture. It must not exist.")
+        str, typer.Option("-o", "--output", metavar="FILE", help="New file to write, e.g. shop.capture.")
     ] = "",
     prefix: Annotated[
         str, typer.Option(metavar="TEXT", help="The server's log_line_prefix, for logs in the format stderr.")

@@ -65,7 +65,7 @@ def import_(
         typer.Option(
             "--from",
             metavar="PROGRAM",
-            help="The program that wrote FILE: hammerdb, go-tpc, sysbench or pgbench. Its results become foreign "
+            help="The program that wrote FILE: hammerdb, go-tpc, sysbench or pgbench. The results become foreign "
             "records: shown beside trials, never ranked or judged.",
             autocompletion=lambda: ["hammerdb", "go-tpc", "sysbench", "pgbench"],
         ),

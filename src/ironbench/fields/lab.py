@@ -143,7 +143,7 @@ class PairSection(FieldSection):
             "for Enter."
         ),
     ] = ""
-    cleanup: Annotated[str, Meta(description="Command that undoes `prepare`. It runs however the lab ends.")] = ""
+    cleanup: Annotated[str, Meta(description="Command that undoes `prepare`, run however the lab ends.")] = ""
 
 
 class LabCommandsSection(CommandsSection):
@@ -180,8 +180,8 @@ class LabFile(Sections):
     cell: Annotated[
         list[dict[str, Any]],
         Meta(
-            description="For design `explicit`: the configurations. Each is a table with factor = value, or with a "
-            "name and fields. The first one is the baseline."
+            description="For design `explicit`: the configurations, as tables with factor = value, or with a name "
+            "and fields. The first one is the baseline."
         ),
     ] = field(default_factory=list)
     commands: LabCommandsSection = field(default_factory=LabCommandsSection)

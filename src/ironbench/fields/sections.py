@@ -49,8 +49,8 @@ class SystemSection(FieldSection):
     control: Annotated[
         Literal["", "ssh"],
         row(
-            "`ssh`: allow ironbench to change the machine of `server` for trials. It pins the server to "
-            "`server_cpus`; for a cold `cache`, it restarts the server and drops the page cache. Lasting changes "
+            "`ssh`: allow ironbench to change the machine of `server` for trials: to pin the server to "
+            "`server_cpus`, and to restart the server and drop the page cache for a cold `cache`. Lasting changes "
             "are undone.",
             metavar="ssh",
         ),
@@ -355,7 +355,7 @@ class CommandsSection(FieldSection):
         ),
     ] = ""
     cleanup: Annotated[
-        str, row("Command that undoes `prepare`. It runs however the run or trial ends.", metavar="COMMAND")
+        str, row("Command that undoes `prepare`, run however the run or trial ends.", metavar="COMMAND")
     ] = ""
     command_limit: Annotated[
         Time,

@@ -134,7 +134,7 @@ def is_over(plan: Plan, store: Store, before: Sequence[Record]) -> bool:
 def nothing_ran(records: Sequence[Record]) -> str:
     """Message before the report of an experiment that already had all of its trials."""
     count = sum(record.status is not Status.CUT_SHORT for record in records)
-    return f"all {counted(count, 'trial')} were already measured; no trial was run"
+    return f"{counted(count, 'trial')} already measured; no trial was run"
 
 
 def _schedule(plan: Plan, store: Store, printer: Printer) -> Schedule:

@@ -55,7 +55,7 @@ def several(records: Sequence[Record], width: int | None) -> str:
         blocks.append(f"Columns left out because the terminal is too narrow: {', '.join(out)}.")
     blocks.append(" ".join(wording.sentences(too_few(records, counted_in(records)[1], IN_TABLES))))
     blocks.append(NOT_KEPT if any(late(record, name) for record in records for name in names) else "")
-    blocks.append("One trial in full: ironbench show RECORD. All trials: ironbench report.")
+    blocks.append("To see a trial in full: ironbench show RECORD. To see all trials: ironbench report.")
     return "\n\n".join(block for block in blocks if block)
 
 

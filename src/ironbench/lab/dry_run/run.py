@@ -53,7 +53,7 @@ def show(plan: Plan, before: Sequence[Record], over: bool, drawn: bool, json: bo
     label, engine = plan.system.label, plan.system.engine
     lines = [f"{workload.name} on {label if label == engine else f'{label} ({engine})'}"]
     if over:
-        lines.append(f"all {counted(len(_counting(before)), 'trial')} were already measured; no trial is left to run")
+        lines.append(f"{counted(len(_counting(before)), 'trial')} already measured; no trial is left to run")
     else:
         lines += _search_lines(plan, before) if plan.search else _sweep_lines(plan, left, before, drawn)
     lines += (own_lines := list(estimate.own_data(setups[:1])))

@@ -14,12 +14,12 @@ from ironbench.study.study import Study
 PLACE = 2450
 _HEAD = ("scope", "when", "command", "runs", "failed", "median time", "longest")
 _LEAD = (
-    "Your commands around the trials. Their output is in commands.log of each trial's record. commands.jsonl in a "
-    "lab's directory lists all of them, including the last cleanups."
+    "Your commands around the trials. commands.log in each trial's record contains the output of the commands. "
+    "commands.jsonl in a lab's directory lists all commands, including the last cleanups."
 )
 BY_US = (
-    "Commands of `control` are ironbench's own. They are sent over ssh to the server's machine, as `--control ssh` "
-    "allows, and that machine reverts every persistent change when the trial or the connection ends."
+    "Commands of `control` are ironbench's own, sent over ssh to the server's machine, as `--control ssh` allows. "
+    "That machine reverts every persistent change when the trial or the connection ends."
 )
 BY_HAND = (
     "If a person makes a change, the trials of a block that need it run one after another, and the change is made "

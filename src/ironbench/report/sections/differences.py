@@ -36,7 +36,7 @@ def sections(study: Study) -> Iterator[Section]:
 
 
 _LEAD = (
-    "Other metrics of the same trials. They carry no verdict: the lab declares one metric to decide by, and with many "
+    "Other metrics of the same trials, without a verdict: the lab declares one metric to decide by, and among many "
     "others, some differ by chance."
 )
 

@@ -39,7 +39,7 @@ _PLANS = (
     "Plans from before the trials, for typical values and not executed. A prepared statement may switch to a generic "
     "plan after several executions."
 )
-_TABLES = "As counted by the server over the measured window. Its counters lag by up to a second."
+_TABLES = "As counted by the server over the measured window. The server's counters lag by up to a second."
 
 
 def sections(study: Study) -> Iterator[Section]:

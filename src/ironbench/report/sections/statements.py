@@ -29,7 +29,7 @@ _LEAD = (
     "Time from sending a statement to receiving its result; the time between statements is not included. "
     "Percentiles are over all trials together."
 )
-_NO_VERDICT = "Each ratio has its own 95% CI and carries no verdict: with many ratios, some exclude 1 by chance."
+_NO_VERDICT = "Ratios have separate 95% CIs and no verdict: among many ratios, some exclude 1 by chance."
 
 
 def sections(study: Study) -> Iterator[Section]:

@@ -56,11 +56,11 @@ def emulation_cost(cpu_share: Number) -> str:
 
 @wording("latency-added")
 def latency_added(declared_s: Number, added_s: Number, cores: Number) -> str:
-    """a relay added 0.20 ms of network latency to each round trip (measured: 0.21 ms to 0.22 ms). It used up to …"""
+    """a relay added 0.20 ms of network latency to each round trip (measured: 0.21 ms to 0.22 ms). The relay …"""
     declared, added = low_to_high(declared_s, units.span), low_to_high(added_s, units.span)
     return (
         f"a relay added {declared} of network latency to each round trip (measured: {added}). "
-        f"It used up to {highest(cores):.2f} cores, which the CPU time of client and server do not contain"
+        f"The relay used up to {highest(cores):.2f} cores, which are not part of the CPU time of client and server"
     )
 
 

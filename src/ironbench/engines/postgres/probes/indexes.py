@@ -144,7 +144,7 @@ def foreign_keys(rows: Sequence[Row], server: ExaminedServer) -> Readings:
     names = [f"{one[0]} ({one[4]}) → {one[1]}" for one in rows]
     return warning(
         some(names),
-        f"Each delete in {parent} scans {child} ({stored(float(size or 0))}). "
-        f"{counted(len(rows), 'foreign key')} without an index in total.",
+        f"Every delete in {parent} scans {child} ({stored(float(size or 0))}). "
+        f"In total, {counted(len(rows), 'foreign key')} {'has' if len(rows) == 1 else 'have'} no index.",
         f"CREATE INDEX CONCURRENTLY ON {child} ({columns})",
     )
