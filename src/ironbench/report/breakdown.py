@@ -121,7 +121,7 @@ def scripts(one: Explanation) -> Table:
         "mean after",
         "contribution before",
         "contribution after",
-        "change of the contribution",
+        "change in contribution",
         "95% CI",
     )
     rows = (

@@ -90,7 +90,8 @@ def one(record: Record, machine: Mapping[str, str], engine: Mapping[str, Any], e
         *(f"{name}\n{text_layout.facts(table)}" for name, table in configuration(facts)),
     ]
     if rest:
-        blocks.append(f"{counted(rest, 'setting')} at their default left out: ironbench show {record.id} --all")
+        hidden = f"{counted(rest, 'setting')} at the default not shown"
+        blocks.append(f"{hidden}; to show all: ironbench show {record.id} --all")
     return "\n\n".join(block for block in blocks if block)
 
 

@@ -112,7 +112,7 @@ def _options(place: DirectoryView, tree: Tree) -> list[CheckResult]:
             )
         )
     elif "relatime" in options and not in_memory(mount):
-        readings.append(ok(f"{at}: relatime (noatime saves a few writes more)"))
+        readings.append(ok(f"{at}: relatime (noatime saves a few more writes)"))
     if "discard" in options:
         readings.append(
             note(

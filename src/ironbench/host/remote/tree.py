@@ -98,7 +98,7 @@ def fetched(link: Link) -> RemoteTree:
     """Fetches all files of the machine that ironbench uses. Raises InputError or FailureError."""
     files = _fetched(link, _READ, _LISTED)
     if "/proc/stat" not in files:
-        cause = "has no /proc/stat: ironbench monitors only machines with Linux"
+        cause = "has no /proc/stat: ironbench can watch only Linux machines"
         raise FailureError(link.address.text(), cause, "remove --server (system.server in a lab)")
     return RemoteTree(Path("/dev/null"), link, files)
 

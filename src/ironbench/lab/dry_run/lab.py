@@ -224,7 +224,7 @@ def _method(lab: Lab) -> Iterator[str]:
         order = "the order of the file" if method.order == "fixed" else "random order"
         yield f"method: slices: the systems of a block run side by side; each runs {turns}, in {order}, {still}"
         if lab.rated:
-            yield "configurations at a rate are measured by trials, in the same blocks"
+            yield "configurations at a target rate are measured by trials, in the same blocks"
 
 
 def _why_slices(planned: Planned) -> Iterator[str]:

@@ -103,7 +103,7 @@ def _undecidable(planned: Planned) -> Iterator[str]:
     for claim in planned.lab.claims:
         if not own.issuperset(claim.cells) and (planned.crowded_out or blocks < LEAST_BLOCKS):
             why = (
-                f"configurations at a rate are measured in {counted(blocks, 'block')}, "
+                f"configurations at a target rate are measured in {counted(blocks, 'block')}, "
                 f"but a verdict needs {LEAST_BLOCKS}"
             )
             needed_s = planned.lab.method.budget_for_rates_s

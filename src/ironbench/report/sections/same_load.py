@@ -25,8 +25,8 @@ _LEAD = (
     "In a closed loop, a faster system is given more work, so two systems are not compared at the same load. Here both "
     "serve the same transaction rate, a percentage of the baseline's peak throughput. Response times count from the "
     "scheduled start, and percentiles are over the transactions of all trials of a configuration. Ratios are means of "
-    "the ratios within each block and can differ from the ratio of two percentiles. These ratios have no verdict; a claim "
-    "about configurations at a target rate has its verdict among the claims."
+    "the ratios within each block and can differ from the ratio of two percentiles. These ratios have no verdict; a "
+    "claim about configurations at a target rate has its verdict among the claims."
 )
 
 
