@@ -186,8 +186,9 @@ def _names(found: SystemComparison) -> list[str]:
     return [f"{name} (emulated)" if emulated and "emulated" not in name else name for name, emulated in names]
 
 
-def _sides(found: SystemComparison) -> list[str]:
-    return [f"{side} (emulated)" if emulated else side for side, emulated in zip("AB", found.emulated, strict=True)]
+def _sides(found: SystemComparison) -> tuple[str, str]:
+    a, b = (f"{side} (emulated)" if emulated else side for side, emulated in zip("AB", found.emulated, strict=True))
+    return a, b
 
 
 def _answer(found: SystemComparison, deciding: Sequence[Effect], in_blocks: bool, presented: bool) -> Answer:
