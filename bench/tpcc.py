@@ -1,5 +1,6 @@
 """Workload `tpcc` compared with `go-tpc tpcc run` on PostgreSQL and MariaDB: New-Orders per minute and client CPU per
-New-Order, with client SQL and without pacing, on the same data, side by side.
+New-Order, with client SQL and without pacing, on the same data, side by side; on PostgreSQL also with the updates of an
+order's stock in one batch.
 
 Both programs connect over TCP, because go-tpc cannot use Unix sockets, and have 4 clients, which ironbench drives in
 a single thread. Committed New-Orders are counted by the growth of `d_next_o_id`. Needs `go-tpc` on the path: see
@@ -19,7 +20,7 @@ from bench.figures import at_least, at_most, said
 from bench.pairs import interleaved, ratio
 from bench.sysbench import measured_process
 from bench.tpcc_load import Served
-from ironbench import _core
+from ironbench import _core, engines
 from ironbench.model.session import Session
 from ironbench.model.system import Choice, Load
 from ironbench.trial.drive.run import Tasks, compiled_plan
@@ -46,11 +47,15 @@ def main() -> None:
             with tpcc_load.opened(server, "ours") as session:
                 tpcc_load.filled(session)
                 _compared(server, session)
+                if engines.get(server.engine).can("pipelines"):
+                    _compared(server, session, batch="true")
 
 
-def _compared(served: Served, session: Session) -> None:
-    mine, theirs = interleaved(PAIRS, lambda: _ours(session), lambda: _theirs(served, session))
+def _compared(served: Served, session: Session, batch: str = "false") -> None:
+    mine, theirs = interleaved(PAIRS, lambda: _ours(session, batch), lambda: _theirs(served, session))
     name = f"{served.engine}, {tpcc_load.WAREHOUSES} warehouses, {CLIENTS} clients"
+    if batch == "true":
+        name += ", batch=true"
     cpu = ratio([one.cpu_s for one in mine], [one.cpu_s for one in theirs])
     said(f"client CPU per New-Order / go-tpc, {name}", cpu, at_most(0.35, "upper end ≤ 0.35"))
     rate = ratio([one.per_minute for one in mine], [one.per_minute for one in theirs])
@@ -62,8 +67,8 @@ def _orders(session: Session) -> int:
     return one_row(session, "select sum(d_next_o_id) from district")[0]
 
 
-def _ours(session: Session) -> Ran:
-    options = WORKLOAD.validated({"warehouses": tpcc_load.WAREHOUSES, "affinity": "home"})
+def _ours(session: Session, batch: str) -> Ran:
+    options = WORKLOAD.validated({"warehouses": tpcc_load.WAREHOUSES, "affinity": "home", "batch": batch})
     load = Load(CLIENTS, threads=1, duration_s=SECONDS, warmup_s=0.0, max_tries=WORKLOAD.usual_max_tries)
     jobs = WORKLOAD.jobs(session, options, load)
     tasks = Tasks(WORKLOAD.scripts(session.engine, Choice("tpcc", options)), WORKLOAD.variables(options), jobs=jobs)

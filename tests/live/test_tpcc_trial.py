@@ -148,12 +148,16 @@ CHANGED = (
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("engine", ["postgres", "mariadb"])
-def test_procedures_leave_the_rows_that_client_sql_leaves(engine: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("engine", "other"), [("postgres", "procedures"), ("mariadb", "procedures"), ("postgres", "batch")]
+)
+def test_procedures_and_batches_leave_the_rows_that_client_sql_leaves(
+    engine: str, other: str, tmp_path: Path
+) -> None:
     left = []
-    for procedures in ("false", "true"):
-        for session in loaded(engine, tmp_path / procedures):
-            trial = Trial(session, load(clients=1, duration_s=None, transactions=1150), procedures=procedures)
+    for value in ("false", "true"):
+        for session in loaded(engine, tmp_path / value):
+            trial = Trial(session, load(clients=1, duration_s=None, transactions=1150), **{other: value})
             assert not trial.summary["failed"], trial.summary["error_messages"]
             assert trial.failed() == {}
             left.append([session.query(sql) for sql in CHANGED])

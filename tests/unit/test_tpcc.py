@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 import pytest
@@ -151,6 +152,15 @@ def test_each_transaction_is_one_call_of_a_procedure(engine: str) -> None:
         name = f"tpcc_{script.name.replace('-', '_')}("
         assert script.text.count("tpcc_") == script.text.count(name) == 1 and f"{name}" in created
     assert "has no stored procedures" in refused(Load(1), "sqlite", procedures="true").cause
+
+
+def test_a_batch_has_the_same_statements_in_one_pipeline() -> None:
+    alone, together = (WORKLOAD.scripts("postgres", choice(batch=batch))[0].text for batch in ("false", "true"))
+    before, pipeline, after = re.split(r"\\(?:start|end)pipeline\n", together)
+    assert before + pipeline + after == alone and pipeline.count("update stock") == 15
+    WORKLOAD.compile("postgres", choice(batch="true"), "prepared")
+    assert "cannot send several statements at once" in refused(Load(1), "mariadb", batch="true").cause
+    assert "has no effect" in refused(Load(1), batch="true", procedures="true").cause
 
 
 def test_efficiency_is_measured_only_with_pacing() -> None:

@@ -38,6 +38,7 @@ ABILITIES: Mapping[str, str] = {
     "whole numbers": "has no exact decimal type: amounts are stored as integers",
     "parallel statements": "independent statements can run in parallel",
     "partitions": "has range partitions, procedures and sequences",
+    "pipelines": "clients can send statements before they have read the results of earlier ones",
     "new connections": "clients can reconnect between transactions",
     "latency": "clients connect through sockets, so a relay can add network latency",
     "counters": "counts commits, I/O, WAL and checkpoints",

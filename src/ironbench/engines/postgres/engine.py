@@ -54,6 +54,7 @@ class PostgresEngine(Engine):
                     "parallel statements",
                 ),
                 *("partitions", "population", "triggers", "maintenance", "counters", "waits", "plan times"),
+                "pipelines",
                 "replay",
             }
         ),

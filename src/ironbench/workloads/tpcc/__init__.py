@@ -50,6 +50,13 @@ class Tpcc(Workload):
             choices=("true", "false"),
         ),
         Option(
+            "batch",
+            "false",
+            "true: the updates of an order's stock are sent together, and their results are read afterwards (a "
+            "pipeline, as with JDBC's batches; PostgreSQL); false: the client waits for each",
+            choices=("true", "false"),
+        ),
+        Option(
             "delivery",
             "inline",
             "inline: a terminal waits until its Delivery is committed; deferred: it only queues the Delivery, as in "
@@ -73,7 +80,8 @@ class Tpcc(Workload):
 
     def scripts(self, engine: str, choice: Choice) -> list[ScriptSource]:
         in_server = choice.options["procedures"] == "true"
-        scripts = [transactions.script(name, engine, in_server) for name in transactions.ISOLATION]
+        batch = choice.options["batch"] == "true"
+        scripts = [transactions.script(name, engine, in_server, batch) for name in transactions.ISOLATION]
         if choice.options["delivery"] == "deferred":
             scripts.append(sql_files.script(transactions.FOLDER, transactions.REQUEST, engine))
         return scripts
@@ -102,6 +110,8 @@ class Tpcc(Workload):
 
     def accepts(self, system: System, load: Load, choice: Choice) -> None:
         super().accepts(system, load, choice)
+        if choice.options["batch"] == "true":
+            _require_pipelines(system.engine, choice.options)
         if choice.options["procedures"] == "true" and not transactions.has_procedures(system.engine):
             raise InputError(
                 written("workload.with", "procedures=true"),
@@ -146,6 +156,15 @@ def _create_procedures(session: Session) -> None:
                 f"the stored procedures cannot be created: {error.cause}",
                 "let the role create procedures in this database, or remove it",
             ) from error
+
+
+def _require_pipelines(engine: str, options: Mapping[str, str]) -> None:
+    batch = written("workload.with", "batch=true")
+    if not engines.get(engine).can("pipelines"):
+        raise InputError(batch, f"{engine} cannot send several statements at once", f"remove {batch}")
+    if options["procedures"] == "true":
+        procedures = written("workload.with", "procedures=true")
+        raise InputError(batch, f"has no effect with {procedures}", f"remove {batch} or {procedures}")
 
 
 def _require_terminals(load: Load, warehouses: int) -> None:

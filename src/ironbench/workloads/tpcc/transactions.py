@@ -47,18 +47,21 @@ def procedures(engine: str) -> tuple[str, ...]:
     return sql_files.statements(FOLDER, "procedures", engine)
 
 
-def script(name: str, engine: str, in_server: bool = False) -> ScriptSource:
-    """Returns the transaction's script in the engine's dialect, at its isolation level. `in_server`: the script calls a
-    procedure, which sets the isolation level."""
+def script(name: str, engine: str, in_server: bool = False, batch: bool = False) -> ScriptSource:
+    """Returns the transaction's script in the engine's dialect, at its isolation level.
+
+    `in_server`: the script calls a procedure, which sets the isolation level. `batch`: the updates of an order's stock
+    are a pipeline.
+    """
     if in_server:
         return ScriptSource(name, sql_files.script(FOLDER, name + CALLED, engine).text)
     text = sql_files.script(FOLDER, name, engine).text
     begin = engines.get(engine).traits.dialect.transaction(ISOLATION[name])
     # The syntax for isolation levels depends on the engine.
-    return ScriptSource(name, text.replace("\nbegin;\n", f"\n{begin};\n", 1).replace(_STOCK, _stock(engine)))
+    return ScriptSource(name, text.replace("\nbegin;\n", f"\n{begin};\n", 1).replace(_STOCK, _stock(engine, batch)))
 
 
-def _stock(engine: str) -> str:
+def _stock(engine: str, batch: bool) -> str:
     """Returns the statements that change the stock of each line."""
     of_line = sql_files.text(FOLDER, "stock", engine)
     least, most = _LINES
@@ -66,4 +69,5 @@ def _stock(engine: str) -> str:
         (f"\\if :lines >= {line}\n" if line > least else "") + of_line.replace("N", str(line))
         for line in range(1, most + 1)
     ]
-    return "".join(parts) + "\\endif\n" * (most - least)
+    updates = "".join(parts) + "\\endif\n" * (most - least)
+    return f"\\startpipeline\n{updates}\\endpipeline\n" if batch else updates
