@@ -151,9 +151,7 @@ CHANGED = (
 @pytest.mark.parametrize(
     ("engine", "other"), [("postgres", "procedures"), ("mariadb", "procedures"), ("postgres", "batch")]
 )
-def test_procedures_and_batches_leave_the_rows_that_client_sql_leaves(
-    engine: str, other: str, tmp_path: Path
-) -> None:
+def test_procedures_and_batches_leave_the_rows_that_client_sql_leaves(engine: str, other: str, tmp_path: Path) -> None:
     left = []
     for value in ("false", "true"):
         for session in loaded(engine, tmp_path / value):
