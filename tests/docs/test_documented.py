@@ -102,6 +102,16 @@ def test_links_lead_somewhere(page: Path) -> None:
             assert (page.parent / target).exists(), f"{page.name} links to {target}, which is not there"
 
 
+MOST_WORDS = 900
+"""Words of a how-to page, code included: a reader who has one question reads it in a few minutes."""
+
+
+@pytest.mark.parametrize("page", sorted((ROOT / "docs" / "how").glob("*.md")), ids=lambda page: page.name)
+def test_how_to_pages_are_short(page: Path) -> None:
+    words = page.read_text().split()
+    assert len(words) <= MOST_WORDS, f"{page.name} has {len(words)} words: shorten it, or make a second page"
+
+
 @pytest.mark.parametrize(
     ("extra", "place"),
     [

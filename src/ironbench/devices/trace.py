@@ -16,7 +16,7 @@ COLUMNS = {
     "op": "read, write or flush",
     "offset": "first byte on the device; the offset in the partition's image plus the start of the partition",
     "length": "size in bytes; 0 for a flush",
-    "completed_ns": "completion time according to the model, or of the answer if that was later; same clock as time_ns",
+    "completed_ns": "completion time by the model, or the time of the answer if that is later; same clock as time_ns",
     "partition": "partition: data, temp or log",
 }
 """Column → meaning. The names are also the column names of the Parquet file."""

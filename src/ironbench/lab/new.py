@@ -292,7 +292,8 @@ def _begun(here: LabContext, question: str) -> Iterator[str]:
 def _setting(here: LabContext) -> Iterator[str]:
     knobs = [knob for knob in here.engine.traits.knobs if knob.session or not here.dsn]
     if not knobs:
-        cause = f"ironbench has no template for a setting of {here.engine.name} that it can vary there"
+        where = " on an existing server" if here.dsn else ""
+        cause = f"`lab new` knows no setting of {here.engine.name} that a lab can vary{where}"
         hint = "use `ironbench lab new driver` and vary the setting by a command or by hand"
         raise InputError("lab new setting", cause, hint)
     by_name = {knob.name: knob for knob in knobs}
