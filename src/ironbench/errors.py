@@ -152,6 +152,10 @@ def shortened(text: str, longest: int = 200) -> str:
     return text if len(text) <= longest else f"{text[: longest // 2]} … {text[-longest // 4 :]}"
 
 
+MANY_NAMES = 40
+"""Maximum number of names in a hint."""
+
+
 def similar(name: str, known: Iterable[str]) -> str:
     """A hint with the known names most similar to `name`; "" if none is similar."""
     import difflib
@@ -162,12 +166,13 @@ def similar(name: str, known: Iterable[str]) -> str:
 
 def nearest(name: str, known: list[str], closest_first: bool = False) -> str:
     """A hint with the known names most similar to `name`; if none is similar, all names, in alphabetical order or the
-    most similar first."""
+    most similar first. Of more than `MANY_NAMES`, only the most similar ones."""
     import difflib
 
     if hint := similar(name, known):
         return hint
     known = sorted(set(known))
-    if closest_first:
+    if closest_first or len(known) > MANY_NAMES:
         known.sort(key=lambda one: -difflib.SequenceMatcher(None, name, one).ratio())
-    return f"known: {', '.join(known)}"
+    more = f" and {len(known) - MANY_NAMES} more" if len(known) > MANY_NAMES else ""
+    return f"known: {', '.join(known[:MANY_NAMES])}{more}"

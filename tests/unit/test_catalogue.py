@@ -39,3 +39,9 @@ def test_an_unknown_metric_is_answered_with_the_nearest() -> None:
     with pytest.raises(InputError) as caught:
         metric("throughputt")
     assert "throughput" in caught.value.hint
+    with pytest.raises(InputError) as known_as:
+        metric("nopm")
+    assert known_as.value.hint == "did you mean new_orders_per_min?"
+    with pytest.raises(InputError) as unlike:
+        metric("xyzzy")
+    assert unlike.value.hint.count(",") < 40 and "more" in unlike.value.hint

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tomllib
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
@@ -63,7 +64,7 @@ _SUFFIXES = (
     ("_s", ""),
 )
 _WORDS = {
-    "cpu": "CPU", "wal": "log", "psi": "pressure:", "io": "I/O", "p50": "median", "p90": "90th percentile",
+    "cpu": "CPU", "wal": "WAL", "psi": "pressure:", "io": "I/O", "p50": "median", "p90": "90th percentile",
     "p95": "95th percentile", "p99": "99th percentile", "p999": "99.9th percentile",
 }  # fmt: skip
 
@@ -94,5 +95,12 @@ def metric(name: str) -> Metric:
     known = metrics()
     row = known.get(base_name(name))
     if row is None:
-        raise InputError(f"metric {name!r}", "unknown metric", nearest(base_name(name), list(known)))
+        raise InputError(f"metric {name!r}", "unknown metric", suggestion(base_name(name)))
     return row
+
+
+def suggestion(name: str, more: Sequence[str] = ()) -> str:
+    """A hint for an unknown metric: the metric that users know by this name (NOPM), else similar names. `more`: other
+    names that are possible."""
+    named = [one.name for one in metrics().values() if f"({name.casefold()})" in one.words.casefold()]
+    return f"did you mean {named[0]}?" if named else nearest(name, [*more, *metrics()])

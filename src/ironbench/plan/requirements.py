@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from functools import partial
 
 from ironbench import catalogue, ranges, units
-from ironbench.errors import InputError, collected, nearest, quoted
+from ironbench.errors import InputError, collected, quoted
 from ironbench.model.lab import RATE, VALUE, Claim
 from ironbench.model.plan import Plan
 
@@ -36,7 +36,7 @@ def _requirement(text: str, where: str) -> Claim:
     name, relation, written = match.groups()
     metric = SHORT.get(name, name)
     if catalogue.base_name(metric) not in catalogue.metrics():
-        raise InputError(where, f"unknown metric {name}", nearest(name, [*SHORT, *catalogue.metrics()]))
+        raise InputError(where, f"unknown metric {name}", catalogue.suggestion(name, tuple(SHORT)))
     value = quantity(metric, written, where)
     if relation == "=" and metric != SHORT["rate"]:
         raise InputError(where, f"a measured {name} never equals a value exactly", f'write "{name} < {written}"')
