@@ -32,7 +32,7 @@ pub struct Executed {
     pub duration_us: Option<u64>,
     /// SQLSTATE of the error that ended the statement; empty if it succeeded.
     pub error: Vec<u8>,
-    /// Whether it fetches a further part of an earlier statement's result.
+    /// Whether the statement fetches a further part of an earlier statement's result.
     pub fetches: bool,
     /// Whether the transaction began before the log.
     pub begun_before: bool,
@@ -57,7 +57,7 @@ pub struct Counts {
     pub errors: u64,
     /// Entries that occurred twice, as when a file is given twice.
     pub repeated: u64,
-    /// Steps back in time.
+    /// Number of entries with an earlier time than the entry before them.
     pub jumps: u64,
     /// Durations without a statement (`log_duration` without statements).
     pub durations_alone: u64,
@@ -94,7 +94,7 @@ pub struct Sessions {
     pub counts: Counts,
 }
 
-/// What the sessions need to turn entries into statements.
+/// Settings with which the sessions turn entries into statements.
 pub trait Handler {
     fn analyse(&mut self, text: &[u8]) -> Arc<Analysis>;
 

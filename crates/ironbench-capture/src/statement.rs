@@ -62,7 +62,7 @@ pub struct Statement {
     pub template: String,
     /// The first keyword, in lower case.
     pub verb: String,
-    /// Whether it changes data or the schema by itself; functions that it calls may also write.
+    /// Whether the statement itself changes data or the schema; functions that it calls may also write.
     pub writes: bool,
     pub control: Control,
     pub obstacle: Option<Obstacle>,

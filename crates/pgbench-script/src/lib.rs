@@ -252,7 +252,7 @@ pub struct Sql {
     /// Text split at its variables, for the simple protocol; an undefined variable stays as written.
     pub pieces: Vec<Piece>,
     pub gather: Gather,
-    /// Whether it consists of several statements joined by `\;`, which only the simple protocol can run.
+    /// Whether the command consists of several statements joined by `\;`, which only the simple protocol can run.
     pub combined: bool,
     /// Variables inside quotes, which only the simple protocol replaces; otherwise they are part of the quoted text.
     pub quoted: Vec<Slot>,

@@ -58,7 +58,7 @@ pub fn parse(text: &str, at: usize, context: Context<'_>) -> Result<(Expression,
 struct Node {
     expression: Expression,
     height: usize,
-    /// Whether it reads no variable and calls only pure functions.
+    /// Whether the expression reads no variable and calls only pure functions.
     constant: bool,
 }
 

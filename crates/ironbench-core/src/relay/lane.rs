@@ -57,7 +57,7 @@ enum Stage {
 struct Side {
     fd: OwnedFd,
     interest: epoll::EventFlags,
-    /// Whether it is not registered: an error or hang-up would be reported again and again.
+    /// Whether the socket is not registered with epoll, which would report an error or hang-up again and again.
     parked: bool,
 }
 
@@ -67,7 +67,7 @@ struct Way {
     is_timed: bool,
     /// Whether the receiver does not accept more bytes at the moment.
     is_blocked: bool,
-    /// Whether its sender is read: not while too many bytes wait, and not after its end.
+    /// Whether the relay reads from the sender: not while too many bytes wait, and not after the sender's end.
     is_read: bool,
     has_ended: bool,
     /// Whether the end has been passed on.

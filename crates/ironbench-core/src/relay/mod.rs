@@ -90,7 +90,7 @@ struct Tally {
     bytes: AtomicU64,
 }
 
-/// What the relay has done so far.
+/// Counters of the relay.
 #[derive(Debug, Serialize)]
 pub struct Counters {
     /// Declared round-trip time in seconds.

@@ -53,7 +53,7 @@ pub(crate) fn written(token: &Token, server: &Endpoint) -> Vec<u8> {
     [token.as_slice(), &[length], &address].concat()
 }
 
-/// What a relay has received so far.
+/// Result of reading the bytes of a preface received so far.
 #[derive(Debug)]
 pub(crate) enum Received {
     /// More bytes are missing.

@@ -124,7 +124,7 @@ impl Live {
         self.exchange.pace(Mode::Model);
     }
 
-    /// Makes answers leave immediately.
+    /// Sends all answers immediately.
     pub fn hurry(&self) {
         self.watched(None);
         self.exchange.pace(Mode::Free);

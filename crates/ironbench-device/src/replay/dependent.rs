@@ -132,7 +132,7 @@ enum Event {
     Comes,
 }
 
-/// Pending events.
+/// The events of a replay that have not happened yet.
 struct Work<'a> {
     due: BinaryHeap<Reverse<(u64, Event, u32)>>,
     cores: Cores,

@@ -38,7 +38,7 @@ pub(super) struct Thought {
 pub(super) struct Counts {
     start: u64,
     piece: u64,
-    /// Nanoseconds by piece.
+    /// CPU time in nanoseconds by piece.
     used: Vec<f64>,
     runnable: Vec<f64>,
 }

@@ -233,7 +233,7 @@ fn vector_row<N: Number>(view: View, row: usize, first: usize, points: &mut [u32
     }
 }
 
-/// Like `escape`, for several points in parallel. Points that have left the circle wait until all have.
+/// Like `escape`, for several points in parallel. Points that have left the circle wait for the others.
 #[inline(always)]
 fn escape_all<N: Number>(c_re: &[N; LANES], c_im: N, limit: u32) -> [u64; LANES] {
     let circle = N::from_f64(ESCAPED);

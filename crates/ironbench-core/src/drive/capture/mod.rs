@@ -51,13 +51,13 @@ pub struct KindOfTransaction {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Mode {
-    /// At their recorded times.
+    /// Transactions start at their recorded times.
     Schedule,
     /// After the recorded pauses of their session.
     Think,
     /// Transactions at their recorded times, their statements one directly after another.
     Rate,
-    /// One directly after another.
+    /// Each transaction starts directly after the one before it.
     Fast,
 }
 

@@ -20,7 +20,7 @@ const MOST_SHOWN: usize = 200;
 /// The request to which the awaited reply belongs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Doing {
-    /// Nothing is awaited.
+    /// The client waits for no reply.
     Nothing,
     Statements,
     /// A ROLLBACK that ends a transaction whose end was not recorded, or one that failed.

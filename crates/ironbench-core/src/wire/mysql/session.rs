@@ -133,8 +133,8 @@ impl Session {
         self.collect(&words, Outcome::default())
     }
 
-    /// Like `query`, but only counts the rows and drops each one.
-    /// So no memory has to be freed after the result has ended.
+    /// Like `query`, but only counts the rows. Each row is dropped when it is read, so no memory has to be freed after
+    /// the last one.
     pub fn count(&mut self, sql: &str) -> Result<u64> {
         self.begin(sql)?;
         Ok(self.collect(sql, Outcome { rows: Rows::counted(0), ..Outcome::default() })?.rows.len() as u64)

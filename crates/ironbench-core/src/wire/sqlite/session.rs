@@ -43,8 +43,8 @@ impl Session {
         run_all(&self.connection, sql).map_err(|error| self.failed(&error))
     }
 
-    /// Like `query`, but only counts the rows of the last statement and drops each one.
-    /// So no memory has to be freed after the result has ended.
+    /// Like `query`, but only counts the rows of the last statement. Each row is dropped when it is read, so no memory has
+    /// to be freed after the last one.
     ///
     /// Calls `ended` about twenty times per second in this thread, and interrupts the statement when it returns true.
     pub fn count(&mut self, sql: &str, mut ended: impl FnMut() -> bool + Send + 'static) -> Result<u64> {

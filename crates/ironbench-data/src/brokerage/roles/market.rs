@@ -40,7 +40,7 @@ pub enum Work {
     Feed(Vec<Entry>),
 }
 
-/// Pending work.
+/// A pending job of the market: a Trade-Result or a Market-Feed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Due {
     /// Time at which the work became due, including earlier tries.

@@ -55,7 +55,7 @@ pub struct Options {
     /// Number of market clients of all parts together. None means one per four customers.
     #[serde(default)]
     pub market_clients: Option<usize>,
-    /// Whether one client does everything sequentially: the same seed then gives the same final state.
+    /// Whether one client does all work sequentially, so that the same seed gives the same final state.
     #[serde(default)]
     pub alone: bool,
     /// Interval of Data-Maintenance in seconds.

@@ -23,7 +23,7 @@ struct Unit {
     /// Duration of the latest program.
     program: u64,
     bytes: u64,
-    /// Whether its last operation was a program.
+    /// Whether the unit's last operation programmed a page.
     programs: bool,
 }
 
