@@ -20,7 +20,7 @@ class Value:
     placeholder: str
     """Placeholder of the value; empty if the option takes no value."""
     many: bool
-    """Whether it may be given several times."""
+    """Whether the option may be given several times."""
     words: tuple[str, ...]
     """Known values; others may be valid, too."""
     files: bool

@@ -121,7 +121,7 @@ def measured(
 
     printer = Printer()
     lab, secrets = declare.lab(file, _seconds(budget), design, tag)
-    if policy and lab.design != SCREEN:  # the trials of a screen decide what it compares
+    if policy and lab.design != SCREEN:  # the results of a screen decide which configurations its confirmation compares
         require_comparisons(f"{file} with --gate", lab)
     upkeep.require_person(lab.every_command)
     traces = freeze.traced(lab, trace)

@@ -108,7 +108,7 @@ class ServerLocation:
     """Processes and directories of a server, with the process ids and paths of its machine."""
 
     processes: tuple[int, ...] = ()
-    """Processes of the server; one is enough, because their children are found from it."""
+    """Processes of the server. The first process is enough, because its children are found from it."""
     directories: Mapping[str, str] = field(default_factory=dict)
     """Role → directory, as far as known."""
     unseen: str = ""
@@ -125,7 +125,7 @@ def no_checkpoint() -> FailureError:
 
 def checkpoint(session: Session, dialect: Dialect) -> bool:
     """Requests a checkpoint and waits until it is complete. Returns False if the role lacks the privilege, or if the
-    server is the user's and has no statement for it. Raises FailureError."""
+    user's server has no statement for a checkpoint. Raises FailureError."""
     try:
         session.query(dialect.checkpoint())
     except FailureError as error:

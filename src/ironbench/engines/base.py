@@ -72,7 +72,7 @@ class EngineCosts:
     queries_s: float = 30.0
     """Duration of one stream of the 22 TPC-H-derived queries at scale factor 1 on two cores."""
     queries_read: float = 10.0
-    """How many times such a stream reads its data if memory holds a third of them."""
+    """How many times such a stream reads all data if a third of the data fits in memory."""
     checkpoint_s: float = 0.0
     """Default interval between checkpoints; 0 if the engine makes none by itself."""
 

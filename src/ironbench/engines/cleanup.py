@@ -26,7 +26,7 @@ class CleanupResult:
     stubborn: tuple[register.RegisterEntry, ...] = ()
     """Entries whose owner is dead, and whose processes could not be stopped."""
     living: tuple[register.RegisterEntry, ...] = ()
-    """Entries whose owner is alive; they are not touched."""
+    """Entries whose owner is alive; their processes are not touched."""
     removed: tuple[str, ...] = ()
     """Directories that were removed: ideal parts left in memory, and default data directories."""
     kept: tuple[str, ...] = ()

@@ -69,7 +69,7 @@ class DataImport:
     dumps: str = ""
     """Supported dump formats, as text; "" if the engine takes no dumps."""
     setup: bool = False
-    """Whether it can run SQL files."""
+    """Whether the engine can run the user's SQL files."""
     databases: bool = False
     """Whether ironbench can create databases on an existing server, so that trials can start from the user's data."""
     templates: bool = False
@@ -132,7 +132,7 @@ class Copy:
     name: str
     bytes: int
     how: str
-    """How it was created, as text for the record."""
+    """How the copy was created, as text for the record."""
 
 
 class DatabaseCopies:

@@ -13,7 +13,7 @@ from ironbench.model.session import Row
 
 @dataclass(frozen=True, slots=True)
 class ExplainedPlan:
-    """Plan of a statement, and what the engine reports with it."""
+    """Plan of a statement, with the figures that the engine reports beside it."""
 
     text: str
     planning_s: float | None = None

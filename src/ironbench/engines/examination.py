@@ -44,7 +44,7 @@ class ExaminedServer:
     memory_bytes: int | None = None
     """Memory of the machine; None if the server is remote or its processes cannot be seen."""
     rotates: bool | None = None
-    """Whether its data are on a rotating disk; None if unknown."""
+    """Whether the server's data are on a rotating disk; None if unknown."""
 
 
 Readings = CheckResult | Iterable[CheckResult] | None

@@ -104,7 +104,7 @@ class RunningServer:
         return not self.guard.ended()
 
     def ended(self, patience_s: float) -> bool:
-        """Whether it has ended, or ends within `patience_s` seconds."""
+        """Whether the server has ended, or ends within `patience_s` seconds."""
         return self.guard.ended(patience_s)
 
     def stop(self) -> None:

@@ -33,8 +33,8 @@ DOWN_PATIENCE_S = 120.0
 applies."""
 _SILENCE_S = 20.0
 _OWN_SILENCE_S = 120.0
-"""Silence limit for a server that ironbench started. It is longer because its devices may be slow by design, and its
-death is noticed at once."""
+"""Silence limit for a server that ironbench started. The limit is longer, because the server's emulated devices may be
+slow by design, and ironbench notices at once if the server dies."""
 _ANSWER_S = 30.0
 """Time limit of a query about the server itself, such as its settings and counters, which normally takes
 milliseconds."""

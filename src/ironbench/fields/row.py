@@ -135,7 +135,7 @@ class Field:
 
     @property
     def many(self) -> bool:
-        """Whether its value is a list or a table; the option may then be repeated."""
+        """Whether the field's value is a list or a table; the option may then be repeated."""
         return self.origins[0] in (list, dict)
 
     @property

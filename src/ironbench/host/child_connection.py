@@ -36,7 +36,7 @@ class ChildChannel:
         `cancel`, so that a request sent in advance is never cancelled by mistake."""
         self._answered = 0
         self._announced: dict[str, Any] | None = None
-        """Request that was sent in advance, before a caller asked for its answer."""
+        """Request that was sent before a caller needed its answer."""
 
     def measure(self, sql: str) -> tuple[int, float, float]:
         rows, submitted_s, answered_s = self._ask({"measure": sql})["measured"]

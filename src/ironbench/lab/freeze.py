@@ -135,7 +135,7 @@ def refuse_changed(changed: list[str], directory: LabDirectory) -> None:
 
 
 def changed_since_start(differences: Sequence[str]) -> TrialNotes:
-    """Returns the warning for every trial that is measured after such a change."""
+    """Returns the warning for every trial that is measured after a change since the lab's start."""
     if not differences:
         return NO_NOTES
     return TrialNotes(warnings=(note("lab-changed", changes=tuple(differences)),))

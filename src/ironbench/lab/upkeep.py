@@ -65,8 +65,8 @@ class Upkeep:
         return time.monotonic() - self.waited_s
 
     def enter(self, wanted: Sequence[Scope], environment: Mapping[str, str]) -> None:
-        """Undoes what is not wanted any more, then runs what is new. FailureError: a command failed; it has been
-        undone."""
+        """Undoes the commands that the next trial does not need, then runs those that it needs in addition.
+        FailureError: a command failed; it has been undone."""
         scopes = [scope for scope, _, _ in self._stack]
         self._leave(planned.shared(scopes, wanted))
         for pending, _ in list(self._failed.values()):

@@ -16,7 +16,7 @@ messages."""
 
 @dataclass(frozen=True, slots=True)
 class Secrets:
-    """Secrets of a system, stored separately from it, and not shown by repr."""
+    """Secrets of a system, stored separately from the system and not shown by repr."""
 
     password: str | None = field(default=None, repr=False)
 

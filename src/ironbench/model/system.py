@@ -53,7 +53,7 @@ class Device:
     depth: Count = 1
     """Queue depth up to which concurrent reads make it faster."""
     rotates: bool = False
-    """Whether it contains a rotating disk."""
+    """Whether the device contains a rotating disk."""
 
 
 @dataclass(frozen=True, slots=True)

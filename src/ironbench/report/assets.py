@@ -49,8 +49,8 @@ def part(name: str) -> str:
 
 
 def libraries() -> str:
-    """Vega, Vega-Lite and vega-embed of the installed vl-convert as one script. It is kept between reports, since
-    bundling takes seconds, and made afresh when it cannot be kept."""
+    """Vega, Vega-Lite and vega-embed of the installed vl-convert as one script. The script is cached, because
+    bundling takes seconds; without a writable cache, every report makes it again."""
     kept = data_dirs.cache() / f"vega-{importlib.metadata.version('vl-convert-python')}.js"
     try:
         text = kept.read_text(encoding="utf-8")

@@ -9,7 +9,7 @@ from ironbench.model.record import Record
 
 
 def sentences(records: Iterable[Record]) -> dict[str, str]:
-    """Maps each workload among the records that has such a sentence to its sentence."""
+    """Returns workload → sentence, for the workloads of the records that require one."""
     from ironbench import workloads
 
     texts = {}

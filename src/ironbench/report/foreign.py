@@ -192,7 +192,7 @@ def side_by_side(a: ForeignRecord | NamedRecords, b: ForeignRecord | NamedRecord
 
 @dataclass(frozen=True, slots=True)
 class _Side:
-    """One side of a page, as far as it is known."""
+    """One side of a comparison with foreign records."""
 
     name: str
     headline: str

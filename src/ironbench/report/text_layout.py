@@ -133,7 +133,7 @@ class Column:
     rank: int = 0
     """How expendable the column is: 0 is always shown, the highest is left out first."""
     prose: bool = False
-    """Whether it contains sentences, which are folded if too long; allowed for the last column only."""
+    """Whether the column contains sentences, which are folded if too long; allowed for the last column only."""
 
     @property
     def lines(self) -> tuple[str, ...]:

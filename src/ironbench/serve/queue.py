@@ -203,7 +203,7 @@ class Queue:
                 self._keep(replace(entry, state=CANCELLED, ended_at=self._now()))
 
     def remove(self, id: str) -> None:
-        """Removes an ended entry. Its records stay."""
+        """Removes an ended entry. The lab's records stay."""
         with self._changing():
             entry = self.entry(id)
             if entry.state in ENDED:

@@ -17,7 +17,7 @@ class DatabaseKind:
     products: tuple[str, ...]
     """Prefixes of the names that its drivers report."""
     tried: bool = False
-    """Whether the tests have ever run with such a server."""
+    """Whether ironbench's tests have ever run with a server of this kind."""
     texts: tuple[str, ...] = ()
     """Suffixes of its SQL files, if there is no other engine for this database."""
     insertion: str = "each"

@@ -59,7 +59,7 @@ class PostgresSqlText:
     made: set[str] = field(default_factory=set)
     """Names of the objects that it creates, without schemas."""
     changes_echo: bool = False
-    """Whether it sets ECHO, which determines if psql repeats failed statements."""
+    """Whether the script sets ECHO, which determines if psql repeats failed statements."""
     database: str | None = None
     """The database in the file that has contents; None if the file does not connect to any."""
 

@@ -116,7 +116,7 @@ class SliceSide:
     """Directories whose file systems could not be synced, because they belong to another user."""
     checkpoints: int = 0
     settled: bool = False
-    """Whether it was driven to the end and its checks passed."""
+    """Whether the system was driven to the end and its checks passed."""
     record: Record | None = None
     """Record of the system, once written, so that a Ctrl-C does not write a second one."""
     _at_turns: TurnDriver = field(default_factory=TurnDriver)

@@ -30,7 +30,7 @@ class Slice:
     taken: float = 0.0
     """Share of all cores' time used by others in the meantime."""
     dropped: bool = False
-    """Whether it was dropped with its rotation because of a disturbance, and is in no metric."""
+    """Whether the slice was dropped with its rotation because of a disturbance, and is in no metric."""
 
     def rate(self, clients: int) -> float:
         """Transactions per second, for this number of clients."""
