@@ -42,8 +42,8 @@ if TYPE_CHECKING:
 
 RECORD = "record.json"
 _RENAMED = {"run_queue_delay_share": "run_queue_waiting_per_core"}
-"""Metrics of version 0.1 → their present names. The run queue delay is not a share of time, because several threads wait
-at once."""
+"""Metrics of version 0.1 → their present names. The run queue delay is not a share of time, because several threads
+wait at once."""
 _MOST_NAMED = 3
 """Number of unreadable files that are named; further ones are counted."""
 T = TypeVar("T")

@@ -109,7 +109,8 @@ class Explanation:
 
 
 def observed_of(records: Sequence[Record]) -> list[Record]:
-    """Returns trials measured with observers in addition to slices. They explain differences and enter no finding."""
+    """Returns trials measured with observers in addition to slices. Observed trials explain differences and enter no
+    finding."""
     return [one for one in records if one.purpose == Purpose.OBSERVED and one.status.comparable]
 
 

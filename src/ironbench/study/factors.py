@@ -30,7 +30,8 @@ _LEVEL = 0.05
 
 @dataclass(frozen=True, slots=True)
 class FactorInteraction(GroupRatio):
-    """Whether two levels of two factors do together what they do alone, with all other factors at their first level.
+    """The interaction of two factors: whether the effect of both changes together is the product of their separate
+    effects, with all other factors at their first value.
 
     The ratio is (both x neither) / (one x other), with its 95% confidence interval.
     """

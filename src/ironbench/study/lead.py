@@ -36,7 +36,8 @@ class WorkLead:
 
     work: str
     curves: tuple[ThroughputCurve, ThroughputCurve]
-    """Their peaks are chosen on sweep trials and measured on fresh ones; in a lab, on those of other blocks."""
+    """The peaks of the curves are chosen by sweep trials and measured by confirmation trials; in a lab, by trials of
+    other blocks."""
     peaks: CellComparison | None
     """Peak against peak, or both at the declared rate; None if a side has neither. For open loops throughput is left
     out, and so are the times of a rate that was not kept."""

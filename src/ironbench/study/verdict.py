@@ -133,7 +133,7 @@ def _unequal_losses(one: Comparison) -> Note:
 
 
 def advice(result: PairedRatios, better: str, margin: float, place: InterimAnalysis, comparisons: int = 1) -> Note:
-    """Advises what is needed to decide."""
+    """Returns the advice on how to decide an inconclusive comparison."""
     if better == "neither":
         return note("choose-other-metric")
     if result.blocks < LEAST_BLOCKS:

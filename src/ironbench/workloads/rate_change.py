@@ -7,7 +7,7 @@ NOTABLE = 0.10
 """Smallest relative change within a trial that is reported; smaller changes are part of the variation between
 blocks."""
 CODE = "not-steady"
-"""Code of the note about such a change."""
+"""Code of the note about a change of the rate within a trial."""
 _BATCHES = 20
 _LEAST_BUCKETS = 100
 """At least five buckets in each batch."""

@@ -21,8 +21,8 @@ _MAY_HOLD_SECRETS = (
     "ssl_passphrase_command",
 )
 _INCIDENTAL = ("unix_socket_directories", "port", "external_pid_file")
-"""Settings that contain the address of the server. It is random for a server that ironbench starts, and so no property
-of the system."""
+"""Settings that contain the address of the server. For a server that ironbench starts, the address is random and so no
+property of the system."""
 
 _NOT_CHOSEN = ("default", "override", "client", "session")
 """Sources of values that were not set for this server."""

@@ -295,8 +295,8 @@ class SliceSide:
         return time.perf_counter() - began
 
     def _request_checkpoint(self) -> None:
-        """Requests a checkpoint as often as in a trial, by its own time. It runs in this turn and the following
-        ones."""
+        """Requests a checkpoint as often as in a trial, by the system's own time. The checkpoint runs in this turn
+        and the following ones."""
         every_s = self.checkpoint_s
         if every_s is None:
             return

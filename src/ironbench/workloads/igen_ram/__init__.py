@@ -112,7 +112,7 @@ def _probed(reports: Sequence[Mapping[str, Any]]) -> dict[str, float]:
 
 
 def _placed(reports: Sequence[Mapping[str, Any]], size: int) -> dict[str, str]:
-    """Facts about the memory that the kernel provided, which may differ from what was requested."""
+    """Facts about the memory that the kernel provided, which may differ from the requested memory."""
     known = [one["huge_bytes"] for one in reports if one["huge_bytes"] is not None]
     share = f"{in_percent(sum(known) / (len(known) * size))} of the memory" if known else "not visible here"
     nodes = [one["nodes"] for one in reports if one["nodes"]]

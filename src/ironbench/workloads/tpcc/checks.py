@@ -126,8 +126,8 @@ def violations(warehouses: range) -> dict[tuple[int, ...], str]:
 
 
 def counters(warehouses: int) -> dict[str, str]:
-    """Returns name → query for counters that no condition covers. They need all warehouses, because lines are supplied
-    by several."""
+    """Returns name → query for counters that no condition covers. The queries need all warehouses, because an
+    order's lines are supplied by several."""
     return {
         "s_order_cnt, s_remote_cnt and s_ytd = lines of new orders": f"""
         select count(*) from stock left join (

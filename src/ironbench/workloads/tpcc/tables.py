@@ -102,8 +102,8 @@ def _recognised(warehouses: int) -> str:
     """Query whether tables that another program loaded contain the rows of exactly this many warehouses. Orders and
     payments may have been added since.
 
-    The query proves that no row is missing or surplus, as after an interrupted load. It proves nothing about values:
-    the conditions check their sums; distributions and texts are not checked.
+    The query proves that no row is missing or surplus, as after an interrupted load. The query proves nothing about
+    values: the consistency conditions check their sums; distributions and texts are not checked.
     """
     districts = warehouses * DISTRICTS
     customers = districts * CUSTOMERS
