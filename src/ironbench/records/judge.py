@@ -11,24 +11,39 @@ from ironbench.engines.base import Engine
 from ironbench.engines.durability import losses
 from ironbench.errors import IronbenchError
 from ironbench.host.child_connection import CANCELLED
-from ironbench.model.driven import Driven, driving_cpu_s
-from ironbench.model.judging_limits import BUSY, CLIENT_SATURATED, LATENCY_LATE_SHARE, OUR_SHARE
+from ironbench.model.driven import Driven, driving_cpu_s, scheduled
+from ironbench.model.judging_limits import (
+    BUSY,
+    CLIENT_SATURATED,
+    CUT_OFF,
+    LATENCY_LATE_SHARE,
+    OUR_SHARE,
+    OWN_DELAY,
+    RATE_KEPT,
+    REARMED,
+)
 from ironbench.model.note import Note, note
 from ironbench.model.observation import Observation
 from ironbench.model.record import (
     CAN_LOSE_DATA,
+    CLIENTS_CUT_OFF,
+    CLIENTS_LOST,
+    CONNECTIONS_LOST,
     EMULATED,
     ENGINE_DIED,
     FAILED_SUSPECT,
     FAILED_VOIDED,
     LATENCY_LATE,
+    LOOP_DELAYED,
+    RATE_NOT_KEPT,
     RELAY_SATURATED,
+    STOPPED_ON_LOSS,
     SUSPICIOUS,
     Budget,
     Status,
 )
 from ironbench.model.system import Load, System
-from ironbench.records import judge_loop
+from ironbench.records.measures import own_delay_share
 from ironbench.trial.observe import late
 from ironbench.trial.observe.relay import ADDED
 from ironbench.words import counted
@@ -55,9 +70,9 @@ def warnings(
     results = [
         *_failures(load, driven),
         *_client(load, driven),
-        *judge_loop.rate(load, driven),
-        *judge_loop.cut_off(load, driven),
-        *judge_loop.losses(load, driven),
+        *_rate(load, driven),
+        *_cut_off(load, driven),
+        *_connection_losses(load, driven),
         *_steadiness(load, driven),
     ]
     results += [*_too_few_workers(load, driven), *_relay(system, observation)]
@@ -203,6 +218,62 @@ def _failures(load: Load, driven: Driven) -> list[Note]:
     return warnings
 
 
+def _rate(load: Load, driven: Driven) -> list[Note]:
+    summary = driven.summary
+    if load.rate is None or not summary["elapsed_s"]:
+        return []
+    # A summary without its own schedule has only the rate.
+    due = float(summary.get("due") or summary["elapsed_s"] * load.rate)
+    waiting = summary["not_started"] + summary["unfinished"]
+    longest_s = summary.get("longest_wait_s", summary["elapsed_s"])
+    served = waiting if longest_s <= (1 - RATE_KEPT) * summary["elapsed_s"] else 0
+    kept = scheduled(summary) / due
+    if scheduled(summary) + served >= RATE_KEPT * due:
+        return []
+    # Transactions scheduled in the warm-up wait as well.
+    target = {"curve": load.curve.text} if load.curve else {"rate": load.rate}
+    seen = {
+        "finished": kept,
+        "waiting": waiting,
+        "longest_wait_s": summary.get("longest_wait_s", 0.0) if waiting else 0.0,
+    }
+    return [note(RATE_NOT_KEPT, **target, **seen, warmup_s=load.warmup_s)]
+
+
+def _connection_losses(load: Load, driven: Driven) -> list[Note]:
+    """Warns of connections that clients lost while the trial continued."""
+    summary = driven.summary
+    ended = summary.get("aborted") and driven.alive and load.on_error == "stop" and not load.reconnect_on_loss
+    if ended and summary.get("loss_cause"):
+        return [note(STOPPED_ON_LOSS)]
+    if clients := summary.get("clients_lost", 0):
+        return [note(CLIENTS_LOST, lost=clients, clients=load.clients, first=summary["loss_cause"])]
+    if connections := summary.get("connections_lost", 0):
+        return [note(CONNECTIONS_LOST, lost=connections, first=summary["loss_cause"])]
+    return []
+
+
+def _cut_off(load: Load, driven: Driven) -> list[Note]:
+    """Warns of clients that were still waiting at the end, for longer than nearly all transactions took: throughput and
+    service times do not include these transactions."""
+    summary = driven.summary
+    spent_s = summary["elapsed_s"] * load.clients
+    share = summary.get("cut_off_s", 0.0) / spent_s if spent_s else 0.0
+    if share <= CUT_OFF:
+        return []
+    one, many = driven.counts
+    found = {"cut_off": summary["cut_off"], "longest_wait_s": summary["longest_wait_s"], "share": share}
+    return [note(CLIENTS_CUT_OFF, **found, one=one, many=many)]
+
+
+def _own_delay(driven: Driven) -> list[Note]:
+    """Warns if the drive loop itself added much to the response times."""
+    share, rearms = own_delay_share(driven) or 0.0, driven.summary.get("receive_rearms", 0)
+    if share <= OWN_DELAY and rearms <= REARMED * driven.summary["transactions"]:
+        return []
+    return [note(LOOP_DELAYED, share=share, rearms=rearms)]
+
+
 def _too_few_workers(load: Load, driven: Driven) -> list[Note]:
     """Warns of fewer workers after earlier trials lost machines. A trial that itself loses a machine is invalid."""
     if not 0 < len(driven.workers) < load.workers or driven.summary["aborted"]:
@@ -215,7 +286,7 @@ def _client(load: Load, driven: Driven) -> list[Note]:
     if driven.inside or driven.drives_itself:
         # These threads run the engine, or a workload that drives itself, so they should be busy.
         return []
-    delayed = judge_loop.own_delay(driven)
+    delayed = _own_delay(driven)
     if driven.workers:
         return [*_workers(driven), *delayed]
     cores = driving_cpu_s(driven.summary) / elapsed_s if elapsed_s else 0.0

@@ -60,7 +60,8 @@ def given_up(records: Iterable[Record]) -> tuple[Record, ...]:
 
 
 def given_up_of_all(records: Iterable[Record]) -> tuple[Record, ...]:
-    """Like `given_up`, but includes trials of searches and the peak: those that are repeated at the user's request."""
+    """Like `given_up`, but includes the trials of searches and of the peak, which are repeated only if the user
+    requests it."""
     places: dict[tuple[str, str, int], list[Record]] = {}
     for record in records:
         places.setdefault((record.purpose, record.cell.name, record.block), []).append(record)

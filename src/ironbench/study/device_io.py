@@ -126,7 +126,7 @@ def role_latencies(groups: Sequence[tuple[str, Sequence[Record]]]) -> tuple[Role
 
 
 def _apart(record: Record, role: str, quantile: str) -> bool:
-    """Whether the role has a separate partition. An engine that keeps its WAL with its data has one for both.
+    """Whether the role has a separate partition. Engines that store WAL and data together have one partition for both.
 
     Devices that were mounted by hand are recognised by the quantile, which other devices lack.
     """

@@ -104,9 +104,9 @@ pub struct Recording {
     /// Waiting times of transactions that were due inside the window and unfinished when the thread gave up.
     /// The response times of these transactions are longer.
     pub censored: Histogram,
-    /// Time inside the window of transactions in progress when it closed.
+    /// For transactions in progress when the window closed: the time that each had spent inside the window.
     pub in_flight: Histogram,
-    /// How long the earliest of those had been due.
+    /// How long the earliest of those transactions had been due.
     pub longest_wait_ns: u64,
     /// Reply times by command of the program; empty unless statements are timed.
     pub answers: Vec<Histogram>,

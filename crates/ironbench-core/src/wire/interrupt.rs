@@ -76,7 +76,7 @@ impl Watch {
 
 pub(super) struct Interrupt {
     wish: Wish,
-    /// Cancels the statement; None while connecting, when a wait just ends.
+    /// Cancels the statement. None while connecting, when no statement runs and only the wait is ended.
     cancel: Option<Cancelling>,
     sent: Option<Instant>,
     watch: Option<Watch>,

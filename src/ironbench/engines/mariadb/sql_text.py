@@ -108,7 +108,7 @@ class SqlStatement(NamedTuple):
     """Line number of its first word."""
     text: bytes
     left_out: str = ""
-    """Reason why it is not sent, e.g. `grant`; "" if it is sent."""
+    """Reason why the statement is not sent, such as `grant`; "" if it is sent."""
     words: str = ""
     """Start of the statement, without comments."""
 

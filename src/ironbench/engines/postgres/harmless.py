@@ -78,8 +78,8 @@ def harmless(statement: str, code: str, made_later: Collection[str] | None = Non
     """Returns the kind of a harmless failure; "" if it is not harmless.
 
     `code`: SQLSTATE, "" if unknown. `made_later`: names of the objects that the file creates. In a file that the user
-    wrote, a DROP may only fail for one of these. Without `made_later`, any DROP may fail, as in a dump made by `pg_dump
-    --clean`.
+    wrote, a DROP may only fail for one of these. `made_later` is None for a dump made by `pg_dump
+    --clean`, in which any DROP may fail.
     """
     # Collapses white space, because backtracking over runs of spaces would take quadratic time.
     statement = " ".join(statement[:_HEAD].split())

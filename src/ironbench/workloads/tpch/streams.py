@@ -141,7 +141,7 @@ class Stream(threading.Thread):
                 self._cancel(self._current[0])
 
     def _cancel(self, step: StreamStep) -> None:
-        """Cancels a step, repeatedly if necessary: the engine may not have started it when it is first cancelled."""
+        """Cancels a step, repeatedly if necessary, because the engine may not have started it at the first attempt."""
         now_s = time.perf_counter()
         if now_s - self._cancelled_s > _AGAIN_S:
             self._cancelled_s = now_s
