@@ -53,7 +53,7 @@ class Tpcc(Workload):
             "batch",
             "false",
             "true: the updates of an order's stock are sent together, and their results are read afterwards (a "
-            "pipeline, as with JDBC's batches; PostgreSQL); false: the client waits for each",
+            "pipeline, as with JDBC's batches, for engines whose protocol has one); false: the client waits for each",
             choices=("true", "false"),
         ),
         Option(
