@@ -17,6 +17,7 @@ from ironbench.engines.dialect import Dialect
 from ironbench.engines.durability import Hazard
 from ironbench.errors import FailureError, InputError, written
 from ironbench.host.copies import CopyResult
+from ironbench.model.logged import LogReader
 from ironbench.model.secrets import Secrets
 from ironbench.model.session import Session, WorkConnection
 from ironbench.model.system import System
@@ -111,6 +112,8 @@ class Traits:
     schemes: tuple[str, ...] = ()
     """Schemes of the DSNs of its servers. `""` means that a DSN may have no scheme; () that the engine is not a
     server."""
+    digests: str = ""
+    """Name of the statistics from which `administration.digests` makes a capture."""
     packages: tuple[str, ...] = ()
     """Python packages that contain the engine; their versions are stored in every record."""
     events: Mapping[str, str] = field(default_factory=dict)
@@ -185,6 +188,11 @@ class Engine(ABC):
     @abstractmethod
     def start(self, system: System, secrets: Secrets, clients: int) -> Session:
         """Starts the engine with room for `clients` connections and a few more. Raises InputError and FailureError."""
+
+    def log_reader(self, path: Path) -> LogReader | None:
+        """Returns a reader for statements in a log of this engine; None if the file is no such log, or if the core
+        reads the logs of this engine."""
+        return None
 
     def installations(self) -> tuple[tuple[str, str], ...]:
         """Installed versions and the `bin` setting that selects each, the oldest first. The installations come from one

@@ -14,7 +14,7 @@ from ironbench.engines.base import Engine, EngineCosts, SuggestedSetting, Traits
 from ironbench.engines.durability import OFF, Hazard
 from ironbench.engines.existing_server import validated_existing
 from ironbench.engines.identity import Identity
-from ironbench.engines.mariadb import dsn, existing_server, installation, settings, snapshots
+from ironbench.engines.mariadb import dsn, existing_server, installation, logs, settings, snapshots
 from ironbench.engines.mariadb import home as homes
 from ironbench.engines.mariadb.administration import MariadbAdministration
 from ironbench.engines.mariadb.data_import import MariadbDataImport
@@ -30,6 +30,7 @@ from ironbench.engines.server_session import OwnedServer, version_of, with_free_
 from ironbench.errors import InputError
 from ironbench.host import data_dirs
 from ironbench.host.copies import CopyResult
+from ironbench.model.logged import LogReader
 from ironbench.model.secrets import Secrets
 from ironbench.model.system import Layout, System
 from ironbench.units import size_of_1024
@@ -135,6 +136,10 @@ class MariadbEngine(Engine):
             return with_free_connections(MariadbSession(address, secrets), existing_server.require_room, clients)
         programs = installation.find(system.settings.get("bin"))
         return _OwnMariadb(system, clients, programs, homes.of(system.layout, programs)).session()
+
+    def log_reader(self, path: Path) -> LogReader | None:
+        format = logs.recognised(path)
+        return logs.MysqlLogs(format) if format else None
 
     def server_of(self, text: str) -> str:
         address, _ = dsn.parse(text, {})

@@ -24,10 +24,11 @@ _WAY_OUT = "make a capture: ironbench capture LOG -o FILE.capture"
 
 COLUMNS = """
     number, session, transaction, make_timestamp(at_us) AS started_at, template, text, prepared, parameters,
-    duration_us, CAST(NULL AS BIGINT) AS row_count, error, "user" AS user_name, "database" AS database_name,
+    duration_us, row_count, error, "user" AS user_name, "database" AS database_name,
     application AS application_name, command, writes, obstacle
 """
-"""Columns of a capture, from those that the core reads from logs (crates/ironbench-capture/src/rows.rs)."""
+"""Columns of a capture, from those that the core reads from logs (crates/ironbench-capture/src/rows.rs), and the
+number of rows, which logs do not contain."""
 
 
 class CaptureFacts(msgspec.Struct, frozen=True, kw_only=True):
@@ -47,6 +48,15 @@ class CaptureFacts(msgspec.Struct, frozen=True, kw_only=True):
     """Statements whose duration is known."""
     databases: tuple[str, ...]
     notes: tuple[Note, ...] = ()
+    counters: dict[str, int] = {}
+    """How much the server's counters grew during the capture; empty if the logs contain no marks."""
+    counted_database: str = ""
+    """The database of `counters`."""
+    replayable: bool = True
+    """Whether a replay can send the statements: those of some logs can only be shown."""
+    invented: bool = False
+    """Whether the capture was made from statistics of a server: times, sessions, transactions and values are
+    invented."""
 
     @property
     def length_s(self) -> float:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -15,15 +14,16 @@ import msgspec
 from ironbench.errors import FailureError, InputError
 from ironbench.model.note import Note, note
 from ironbench.words import grouped
-from ironbench.workloads.capture.file import COLUMNS, KEY, SCHEMA, CaptureFacts, asked, database, facts, quoted
+from ironbench.workloads.capture import making, other_logs
+from ironbench.workloads.capture.file import SCHEMA, CaptureFacts, asked, quoted
+from ironbench.workloads.capture.marks import TEMPLATE, Mark, together
+from ironbench.workloads.capture.marks import read as read_mark
 
 if TYPE_CHECKING:
     from ironbench._core import LogRows
 
 Show = Callable[[float, str], None]
 
-_BREAKING = ("copy", "two-phase", "no-parameters", "cut-parameters", "password", "encoding", "begun-before")
-"""Obstacles because of which a replay leaves out the whole transaction: the rest of it could fail or do other work."""
 _SLOW_S = 0.005
 """If no statement of many was faster, the log probably contains only slow statements."""
 _MANY = 100
@@ -38,14 +38,14 @@ def capture(
     Raises InputError if the output exists or the logs contain no statements, FailureError if the capture cannot be
     written.
     """
-    target = Path(output)
-    if target.exists():
-        raise InputError(output, "exists, and captures are never overwritten", "use another name, or remove the file")
-    if not target.parent.is_dir():
-        raise InputError(output, f"the directory {target.parent} does not exist", "create it, or use another directory")
+    making.require_new(output)
     from ironbench import _core
 
     files = list(_files(logs))
+    if (other := other_logs.reader_of(files)) is not None:
+        if prefix:
+            raise InputError("--prefix", f"has no effect on a {other[0].format}", "remove it")
+        return other_logs.capture(*other, output, mask, show)
     size = sum(Path(path).stat().st_size for path, _ in files)
     request = {
         "files": [{"path": path, "named": named} for path, named in files],
@@ -53,22 +53,13 @@ def capture(
         "mask": mask,
     }
     rows = _core.LogRows(msgspec.json.encode(request))
-    aside = target.with_name(f".{target.name}.{os.getpid()}")
-    try:
-        with database() as opened:
-            with _shown(rows, size, show):
-                _read(opened, rows)
-            made = _described(opened, msgspec.json.decode(rows.summary()), mask)
-            _write(opened, aside, made)
-        # Fails if the file has been created meanwhile, unlike a rename.
-        os.link(aside, target)
-    except FileExistsError:
-        raise InputError(output, "exists, and captures are never overwritten", "use another name") from None
-    except OSError as error:
-        raise FailureError(output, f"could not be written: {error.strerror or error}", "use another file") from error
-    finally:
-        aside.unlink(missing_ok=True)
-    return facts(output)
+
+    def fill(opened: duckdb.DuckDBPyConnection) -> CaptureFacts:
+        with _shown(rows, size, show):
+            _read(opened, rows)
+        return _described(opened, msgspec.json.decode(rows.summary()), mask)
+
+    return making.made(output, fill)
 
 
 def _files(logs: Sequence[str]) -> Iterator[tuple[str, bool]]:
@@ -107,7 +98,7 @@ def _shown(rows: LogRows, size: int, show: Show) -> Iterator[None]:
 
 def _read(opened: duckdb.DuckDBPyConnection, rows: LogRows) -> None:
     try:
-        opened.execute("CREATE TABLE read AS SELECT * FROM rows")
+        opened.execute("CREATE TABLE read AS SELECT *, CAST(NULL AS BIGINT) AS row_count FROM rows")
     except duckdb.Error as error:
         raise FailureError("capture", str(error).splitlines()[0]) from error
     if not asked(opened, "SELECT count(*) FROM read")[0][0]:
@@ -121,6 +112,7 @@ def _read(opened: duckdb.DuckDBPyConnection, rows: LogRows) -> None:
 
 def _described(opened: duckdb.DuckDBPyConnection, summary: Mapping[str, Any], mask: bool) -> CaptureFacts:
     """Marks the statements that a replay leaves out, and returns the facts about the capture."""
+    marks, outside = _between_marks(opened)
     cut_at = summary["cut_at"]
     if cut_at:
         ends = f"len(one) >= 3 AND ends_with(one, '...') AND strlen(one) - 3 = {cut_at}"
@@ -128,11 +120,10 @@ def _described(opened: duckdb.DuckDBPyConnection, summary: Mapping[str, Any], ma
             f"UPDATE read SET obstacle = 'cut-parameters' WHERE obstacle IS NULL AND parameters IS NOT NULL "
             f"AND len(list_filter(parameters, lambda one: one IS NOT NULL AND {ends})) > 0"
         )
-    breaking = ", ".join(map(quoted, _BREAKING))
-    opened.execute(f"CREATE TABLE broken AS SELECT DISTINCT transaction FROM read WHERE obstacle IN ({breaking})")
-    ((began_us, ended_us, timed, quickest_us, reads),) = asked(
+    ((statements, transactions, sessions, began_us, ended_us, timed, quickest_us, reads),) = asked(
         opened,
-        "SELECT min(at_us), max(at_us + coalesce(duration_us, 0)), count(duration_us), min(duration_us), "
+        "SELECT count(*), count(DISTINCT transaction), count(DISTINCT session), min(at_us), "
+        "max(at_us + coalesce(duration_us, 0)), count(duration_us), min(duration_us), "
         "count(*) FILTER (command = 'select') FROM read",
     )
     databases = asked(opened, 'SELECT DISTINCT "database" FROM read WHERE "database" <> \'\' ORDER BY 1')
@@ -140,25 +131,64 @@ def _described(opened: duckdb.DuckDBPyConnection, summary: Mapping[str, Any], ma
         opened, "SELECT obstacle, count(*) FROM read WHERE obstacle IS NOT NULL GROUP BY 1 ORDER BY 2 DESC"
     )
     slow = timed > _MANY and quickest_us >= _SLOW_S * 1e6
+    notes = [*_notes(summary, statements, obstacles, timed, quickest_us / 1e6 if slow else None, reads)]
+    counted_database, counters = together(marks) if len(marks) > 1 else ("", {})
+    if len(marks) == 1:
+        notes.append(note("capture-one-mark"))
+    elif marks and not counters:
+        notes.append(note("capture-counters-reset"))
+    if outside:
+        notes.append(note("capture-outside-marks", statements=outside))
     return CaptureFacts(
         schema=SCHEMA,
         format=summary["format"],
         masked=mask,
-        statements=summary["statements"],
-        transactions=summary["transactions"],
-        sessions=summary["sessions"],
+        statements=statements,
+        transactions=transactions,
+        sessions=sessions,
         began_us=began_us,
         ended_us=ended_us,
         with_duration=timed,
         databases=tuple(name for (name,) in databases),
-        notes=tuple(_notes(summary, obstacles, timed, quickest_us / 1e6 if slow else None, reads)),
+        notes=tuple(notes),
+        counters=counters,
+        counted_database=counted_database,
     )
 
 
+def _between_marks(opened: duckdb.DuckDBPyConnection) -> tuple[list[Mark], int]:
+    """Removes the marks, and the statements before the first and after the last of several marks. Returns the marks,
+    and the number of statements that were outside them."""
+    rows = asked(
+        opened,
+        f'SELECT at_us, "database", text FROM read WHERE template LIKE {quoted(TEMPLATE)} AND error IS NULL '
+        "ORDER BY number",
+    )
+    marks = [read_mark(*row) for row in rows]
+    opened.execute(f"DELETE FROM read WHERE template LIKE {quoted(TEMPLATE)}")
+    outside = 0
+    if len(marks) > 1:
+        condition = f"at_us < {marks[0].at_us} OR at_us > {marks[-1].at_us}"
+        ((outside,),) = asked(opened, f"SELECT count(*) FROM read WHERE {condition}")
+        # A transaction that began before the first mark is incomplete.
+        opened.execute(
+            "UPDATE read SET obstacle = 'begun-before' WHERE transaction IN "
+            f"(SELECT transaction FROM read WHERE at_us < {marks[0].at_us})"
+        )
+        opened.execute(f"DELETE FROM read WHERE {condition}")
+    if not asked(opened, "SELECT count(*) FROM read")[0][0]:
+        raise InputError("logs", "contain no statements between the marks", "run the workload between both marks")
+    return marks, outside
+
+
 def _notes(
-    summary: Mapping[str, Any], obstacles: Sequence[tuple[str, int]], timed: int, slow_s: float | None, reads: int
+    summary: Mapping[str, Any],
+    whole: int,
+    obstacles: Sequence[tuple[str, int]],
+    timed: int,
+    slow_s: float | None,
+    reads: int,
 ) -> Iterator[Note]:
-    whole = summary["statements"]
     for obstacle, count in obstacles:
         yield note("capture-not-replayable", reason=obstacle, statements=count, share=count / whole)
     if not timed:
@@ -183,18 +213,3 @@ def _notes(
         yield note("capture-repeated", entries=summary["repeated"])
     if summary["unknown_zones"]:
         yield note("capture-unknown-zones", zones=tuple(summary["unknown_zones"]))
-
-
-def _write(opened: duckdb.DuckDBPyConnection, path: Path, made: CaptureFacts) -> None:
-    """Writes the capture in the order of reading, which is nearly that of time."""
-    left_out = "coalesce(obstacle, CASE WHEN transaction IN (FROM broken) THEN 'transaction' END) AS left_out"
-    described = quoted(msgspec.json.encode(made).decode())
-    try:
-        opened.execute(
-            f"COPY (SELECT {COLUMNS}, {left_out} FROM read ORDER BY number) TO {quoted(str(path))} "
-            f"(FORMAT parquet, COMPRESSION zstd, KV_METADATA {{{KEY}: {described}}})"
-        )
-    except duckdb.Error as error:
-        raise FailureError(
-            str(path), f"could not be written: {str(error).splitlines()[0]}", "use another file"
-        ) from error

@@ -1,0 +1,65 @@
+"""Writes a capture: the file appears complete or not at all, and nothing is overwritten."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import duckdb
+import msgspec
+
+from ironbench.errors import FailureError, InputError
+from ironbench.workloads.capture.file import COLUMNS, KEY, CaptureFacts, database, facts, quoted
+
+_BREAKING = ("copy", "two-phase", "no-parameters", "cut-parameters", "password", "encoding", "begun-before")
+"""Obstacles because of which a replay leaves out the whole transaction: the rest of it could fail or do other work."""
+
+
+def made(output: str, fill: Callable[[duckdb.DuckDBPyConnection], CaptureFacts]) -> CaptureFacts:
+    """Writes a capture. `fill` creates the table `read` and returns the facts about the capture.
+
+    Raises InputError if the output exists, FailureError if it cannot be written, and what `fill` raises.
+    """
+    target = Path(output)
+    require_new(output)
+    aside = target.with_name(f".{target.name}.{os.getpid()}")
+    try:
+        with database() as opened:
+            described = fill(opened)
+            _write(opened, aside, described)
+        # Fails if the file has been created meanwhile, unlike a rename.
+        os.link(aside, target)
+    except FileExistsError:
+        raise InputError(output, "exists, and captures are never overwritten", "use another name") from None
+    except OSError as error:
+        raise FailureError(output, f"could not be written: {error.strerror or error}", "use another file") from error
+    finally:
+        aside.unlink(missing_ok=True)
+    return facts(output)
+
+
+def require_new(output: str) -> None:
+    """Raises InputError if the file exists or its directory does not."""
+    target = Path(output)
+    if target.exists():
+        raise InputError(output, "exists, and captures are never overwritten", "use another name, or remove the file")
+    if not target.parent.is_dir():
+        raise InputError(output, f"the directory {target.parent} does not exist", "create it, or use another directory")
+
+
+def _write(opened: duckdb.DuckDBPyConnection, path: Path, described: CaptureFacts) -> None:
+    """Writes the capture in the order of reading, which is nearly that of time."""
+    breaking = ", ".join(map(quoted, _BREAKING))
+    left_out = "coalesce(obstacle, CASE WHEN transaction IN (FROM broken) THEN 'transaction' END) AS left_out"
+    metadata = quoted(msgspec.json.encode(described).decode())
+    try:
+        opened.execute(f"CREATE TABLE broken AS SELECT DISTINCT transaction FROM read WHERE obstacle IN ({breaking})")
+        opened.execute(
+            f"COPY (SELECT {COLUMNS}, {left_out} FROM read ORDER BY number) TO {quoted(str(path))} "
+            f"(FORMAT parquet, COMPRESSION zstd, KV_METADATA {{{KEY}: {metadata}}})"
+        )
+    except duckdb.Error as error:
+        raise FailureError(
+            str(path), f"could not be written: {str(error).splitlines()[0]}", "use another file"
+        ) from error

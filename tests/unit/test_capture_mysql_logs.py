@@ -1,0 +1,172 @@
+"""General and slow logs of MariaDB and MySQL: what is read from them, and that their captures are only shown."""
+
+from __future__ import annotations
+
+import gzip
+from pathlib import Path
+
+import pytest
+
+from ironbench import workloads
+from ironbench.engines.mariadb.logs import MysqlLogs, _template, recognised
+from ironbench.errors import InputError
+from ironbench.report import wording
+from ironbench.report.capture import page
+from ironbench.report.formats import text
+from ironbench.workloads.capture import contents, file, logs, tape
+
+GENERAL = """/usr/sbin/mariadbd, Version: 10.11.19-MariaDB-0+deb12u1 (Debian 12). started with:
+Tcp port: 3306  Unix socket: /run/mysqld/mysqld.sock
+Time\t\t    Id Command\tArgument
+\t\t     3 Query\tselect 'before'
+261130  2:03:11\t     31 Connect\tapp@localhost on shop using Socket
+\t\t     31 Query\tset autocommit=1
+\t\t     31 Query\tSTART TRANSACTION
+\t\t     31 Query\tinsert into sale
+values (1, 'it''s \\' a "b"'), (2, "x")
+\t\t     32 Connect\troot@localhost on  using Socket
+\t\t     32 Init DB\tshop
+261130  2:03:12\t     32 Query\tselect name from `Item` where id=7 /* x */ and n in (1,2, 3) -- end
+\t\t     31 Query\tcommit
+\t\t     32 Prepare\tselect ?
+\t\t     32 Execute\tselect 5
+\t\t     32 Query\tset password for app = '<secret>'
+\t\t     32 Quit\t
+"""
+SLOW = """# Time: 261130  2:03:11
+# User@Host: app[app] @ localhost []
+# Thread_id: 31  Schema: shop  QC_hit: No
+# Query_time: 0.250000  Lock_time: 0.000050  Rows_sent: 3  Rows_examined: 100
+# Rows_affected: 0  Bytes_sent: 80
+use shop;
+SET timestamp=1796004191;
+select *
+from item where price > 5;
+# User@Host: app[app] @ localhost []
+# Thread_id: 31  Schema: shop  QC_hit: No
+# Query_time: 0.000100  Lock_time: 0.000050  Rows_sent: 0  Rows_examined: 0
+# Rows_affected: 2  Bytes_sent: 80
+SET timestamp=1796004192;
+update item set price = 1 where id in (1, 2);
+# User@Host: app[app] @ localhost []
+# Thread_id: 31  Schema: shop  QC_hit: No
+# Query_time: 0.000001  Lock_time: 0.000000  Rows_sent: 0  Rows_examined: 0
+# Rows_affected: 0  Bytes_sent: 0
+SET timestamp=1796004192;
+# administrator command: Quit;
+"""
+MYSQL = """# Time: 2026-11-30T02:03:11.500000Z
+# User@Host: app[app] @ localhost []  Id:    31
+# Query_time: 0.250000  Lock_time: 0.000050 Rows_sent: 3  Rows_examined: 100
+SET timestamp=1796004191;
+select 1;
+"""
+
+
+def captured(folder: Path, log: str, *, mask: bool = False) -> str:
+    (folder / "server.log").write_text(log)
+    logs.capture([str(folder / "server.log")], str(folder / "shop.capture"), mask=mask)
+    return str(folder / "shop.capture")
+
+
+def rows(path: str, columns: str) -> list[tuple[object, ...]]:
+    with file.database() as opened:
+        return file.asked(opened, f"SELECT {columns} FROM {file.source(path)} ORDER BY number")
+
+
+def test_a_general_log(tmp_path: Path) -> None:
+    path = captured(tmp_path, GENERAL)
+    facts = file.facts(path)
+    assert (facts.format, facts.statements, facts.sessions, facts.with_duration) == ("general log", 8, 3, 0)
+    assert rows(path, "session, transaction, user_name, database_name, template, writes") == [
+        (1, 1, "", "", "select ?", False),
+        (2, 2, "app", "shop", "set autocommit = ?", False),
+        (2, 3, "app", "shop", "start transaction", False),
+        (2, 3, "app", "shop", "insert into sale values(?)", True),
+        (3, 4, "root", "shop", "select name from item where id = ? and n in(?)", False),
+        (2, 3, "app", "shop", "commit", False),
+        (3, 5, "root", "shop", "select ?", False),
+        (3, 6, "root", "shop", "set password for app = ?", False),
+    ]
+    assert rows(path, "epoch_us(started_at)")[4] == (1796004192000000,)
+    assert [one.code for one in facts.notes] == [
+        "capture-not-replayed",
+        "capture-whole-seconds",
+        "capture-durations-unknown",
+        "capture-unknown-users",
+    ]
+    assert all(wording.sentences(facts.notes))
+    assert "ironbench run capture" not in text.page(page(path))
+
+
+def test_a_slow_log_has_durations_and_rows(tmp_path: Path) -> None:
+    path = captured(tmp_path, SLOW)
+    assert rows(path, "session, database_name, template, duration_us, row_count") == [
+        (1, "shop", "select * from item where price > ?", 250_000, 3),
+        (1, "shop", "update item set price = ? where id in(?)", 100, 2),
+    ]
+    assert contents.contents(path).top[0].total_s == 0.25
+    (tmp_path / "mysql").mkdir()
+    exact = captured(tmp_path / "mysql", MYSQL)
+    assert rows(exact, "epoch_us(started_at), duration_us") == [(1796004191250000, 250_000)]
+    assert "capture-whole-seconds" not in [one.code for one in file.facts(exact).notes]
+
+
+def test_logs_are_read_compressed_from_a_directory_and_in_the_order_of_time(tmp_path: Path) -> None:
+    (tmp_path / "log").mkdir()
+    (tmp_path / "log" / "b.log.gz").write_bytes(gzip.compress(MYSQL.encode()))
+    (tmp_path / "log" / "a.log").write_text(MYSQL.replace("02:03:11", "02:03:12").replace("select 1", "delete from t"))
+    (tmp_path / "log" / "error.log").write_text("a message\n")
+    logs.capture([str(tmp_path / "log")], str(tmp_path / "x.capture"))
+    assert rows(str(tmp_path / "x.capture"), "template") == [("select ?",), ("delete from t",)]
+
+
+def test_a_masked_capture_has_no_literal(tmp_path: Path) -> None:
+    path = captured(tmp_path, GENERAL, mask=True)
+    for one, template in rows(path, "text, template"):
+        assert one == template and "7" not in str(one) and "it" not in str(one).split()
+
+
+def test_no_password_is_in_a_capture(tmp_path: Path) -> None:
+    line = "\t\t     3 Query\tcreate user x identified by 'hunter2hunter2'\n"
+    path = captured(tmp_path, GENERAL + line)
+    assert "hunter2" not in str(rows(path, "text, template")) and b"hunter2" not in Path(path).read_bytes()
+    assert rows(path, "left_out")[-1] == ("password",)
+
+
+def test_what_is_not_possible_is_refused(tmp_path: Path) -> None:
+    path = captured(tmp_path, SLOW)
+    chosen = workloads.get("capture").validated({"file": path})
+    with pytest.raises(InputError, match="can be shown, but not replayed"):
+        tape.chosen(chosen)
+    (tmp_path / "general.log").write_text(GENERAL)
+    with pytest.raises(InputError, match="several formats"):
+        logs.capture([str(tmp_path / "general.log"), str(tmp_path / "server.log")], str(tmp_path / "x"))
+    (tmp_path / "other").write_text("text\n")
+    with pytest.raises(InputError, match="another format than the rest"):
+        logs.capture([str(tmp_path / "general.log"), str(tmp_path / "other")], str(tmp_path / "x"))
+    with pytest.raises(InputError, match="no effect on a general log"):
+        logs.capture([str(tmp_path / "general.log")], str(tmp_path / "x"), prefix="%m")
+    assert not (tmp_path / "x").exists()
+
+
+@pytest.mark.parametrize("cut", range(0, len(SLOW), 37))
+def test_a_log_that_ends_anywhere_is_read(cut: int, tmp_path: Path) -> None:
+    for name, log in (("slow log", SLOW), ("general log", GENERAL)):
+        (tmp_path / "log").write_text(log[:cut])
+        assert recognised(tmp_path / "log") in ("", name)
+        assert len(list(MysqlLogs(name).read([str(tmp_path / "log")]))) <= 8
+
+
+@pytest.mark.parametrize(
+    ("sql", "template"),
+    [
+        ("SELECT  a FROM `B`.c WHERE d='x\\'y' AND e = 0x1F", "select a from b.c where d = ? and e = ?"),
+        ("insert into t values (1,2),(3,4)", "insert into t values(?)"),
+        ("select 1 # comment\nfrom t;", "select ? from t"),
+        ("select @a, t1.c2 from t1", "select @a, t1.c2 from t1"),
+        ("", ""),
+    ],
+)
+def test_templates(sql: str, template: str) -> None:
+    assert _template(sql)[0] == template
