@@ -5,13 +5,14 @@ The operations use the given session; they never start or stop an engine.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from ironbench import units
 from ironbench.errors import FailureError
 from ironbench.host.tree import Tree
+from ironbench.model.digest import Digests
 from ironbench.model.inside import ScriptCommand, ServerStatistics
 from ironbench.model.observation import Sample, Source
 from ironbench.model.session import Session
@@ -257,6 +258,12 @@ class Administration:
 
     insight: Insight = Insight()
     """Collects query plans and server statistics for a trial."""
+
+    @property
+    def digests(self) -> Callable[[Session, float, bool, Callable[[float], None]], Digests] | None:
+        """Watches a server for some seconds and returns what ran; None if the engine has no such statistics. The
+        arguments: session, seconds, whether values of columns may be used, and a function that waits."""
+        return None
 
     @property
     def examination(self) -> Examination | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 
 from ironbench.engines.administration import (
     MARK,
@@ -23,6 +23,7 @@ from ironbench.engines.postgres.insight import PostgresInsight
 from ironbench.engines.postgres.maintenance import PostgresMaintaining
 from ironbench.errors import FailureError
 from ironbench.host.tree import Tree
+from ironbench.model.digest import Digests
 from ironbench.model.observation import Source
 from ironbench.model.session import CommitCounter, Session
 from ironbench.words import in_percent
@@ -87,6 +88,12 @@ class PostgresAdministration(Administration):
     maintaining = PostgresMaintaining()
     marks = True
     insight = PostgresInsight()
+
+    @property
+    def digests(self) -> Callable[[Session, float, bool, Callable[[float], None]], Digests]:
+        from ironbench.engines.postgres.digests import watch
+
+        return watch
 
     @property
     def examination(self) -> Examination:

@@ -39,6 +39,7 @@ class PostgresEngine(Engine):
     traits = Traits(
         doc="the built-in PostgreSQL 18; with `--set bin=/path`, another installation; with `--dsn`, an existing "
         "server",
+        digests="pg_stat_statements",
         abilities=frozenset(
             {
                 *(

@@ -1,0 +1,280 @@
+"""Statements of a running server for a capture: rates from pg_stat_statements, values of parameters from pg_stats."""
+
+from __future__ import annotations
+
+import json
+import random
+import re
+import string
+import time
+import uuid
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+
+from ironbench.engines.postgres.observers import statements as statistics
+from ironbench.errors import FailureError, InputError
+from ironbench.model.digest import Digests, StatementDigest
+from ironbench.model.session import Session
+
+_SETS = 500
+"""Most sets of values of a statement."""
+_RUNS = ("select", "insert", "update", "delete", "with", "values", "table", "merge")
+_HIDDEN = "<insufficient privilege>"
+_PARAMETER = re.compile(r"\$(\d+)")
+_TYPED = re.compile(r"\b(interval|date|time|timestamp|timestamptz)\s+\$(\d+)", re.IGNORECASE)
+"""The server replaces the string of `interval '1 day'` by a parameter, which its grammar does not allow."""
+_NAME = r'(?:"[^"]+"|[a-zA-Z_][\w$]*)'
+_TABLES = re.compile(
+    rf"\b(?:from|join|update|into|using)\s+(?:only\s+)?({_NAME}(?:\.{_NAME})?)(?:\s+(?:as\s+)?({_NAME}))?|"
+    rf",\s*({_NAME}(?:\.{_NAME})?)\s+(?:as\s+)?({_NAME})(?=\s*(?:,|where\b|$))",
+    re.IGNORECASE,
+)
+_COMPARED = re.compile(
+    rf"({_NAME}(?:\.{_NAME})*)\s*(?:=|<>|!=|<=|>=|<|>|(?:not\s+)?i?like|(?:not\s+)?in\s*\(|=\s*any\s*\(|between)\s*\$(\d+)",
+    re.IGNORECASE,
+)
+_INSERTED = re.compile(
+    rf"\binto\s+({_NAME}(?:\.{_NAME})?)\s*\(([^)]*)\)\s*values\s*\(([^)]*)\)", re.IGNORECASE | re.DOTALL
+)
+_LIMIT = re.compile(r"\blimit\s+\$(\d+)", re.IGNORECASE)
+_WORDS = frozenset(
+    ("set", "where", "on", "values", "select", "order", "group", "limit", "returning", "inner", "left", "join")
+)
+_WHOLE = ("smallint", "integer", "bigint")
+
+
+@dataclass(slots=True)
+class _Column:
+    """Statistics of a column."""
+
+    common: Sequence[str] = ()
+    frequencies: Sequence[float] = ()
+    bounds: Sequence[str] = ()
+    nulls: float = 0.0
+    unique: bool = False
+    """Whether a unique index contains only this column."""
+    last: int | None = None
+    """Largest number, for unique columns of whole numbers."""
+    made: int = field(default=0)
+    """Numbers made for new rows."""
+
+
+def watch(session: Session, seconds: float, values: bool, wait: Callable[[float], None]) -> Digests:
+    """Watches the server for `seconds`. `values`: draw from the columns' statistics, which contain values of the
+    columns; otherwise values are only of the right type. Raises InputError and FailureError."""
+    known = statistics.state(session)
+    if not known.loaded or known.schema is None:
+        way = "run `create extension pg_stat_statements`"
+        if not known.loaded:
+            way = f"add pg_stat_statements to shared_preload_libraries, restart the server, and {way}"
+        raise InputError("--from", "the server has no pg_stat_statements", way)
+    columns = "total_exec_time" if known.version >= 130000 else "total_time"
+    sql = (
+        f"select s.userid::regrole::text, s.queryid::text, sum(s.calls), sum(s.{columns}), sum(s.rows) "
+        f"from {known.schema}.{statistics.EXTENSION}(false) s where s.dbid = "
+        "(select oid from pg_database where datname = current_database()) group by 1, 2"
+    )
+    sessions = (
+        "select count(*) from pg_stat_activity where datname = current_database() and pid <> pg_backend_pid() "
+        "and backend_type = 'client backend'"
+    )
+    counters = session.counters()
+    # Nothing of ours runs between both readings.
+    before = _calls(session, sql)
+    began_us = time.time_ns() // 1000
+    wait(seconds)
+    length_s = time.time_ns() / 1e9 - began_us / 1e6
+    after = _calls(session, sql)
+    ((busy,),) = session.query(sessions)
+    grown = session.counters()
+    counted = {name: grown[name] - count for name, count in counters.items() if name in grown and grown[name] >= count}
+    ran = [
+        (key, calls - were[0], ms - were[1], rows - were[2])
+        for key, (calls, ms, rows) in after.items()
+        if calls > (were := before.get(key, (0, 0.0, 0)))[0]
+    ]
+    texts = _texts(session, known.view)
+    ((database,),) = session.query("select current_database()")
+    found, hidden, drawing = [], 0, _Drawing(session, values)
+    for (user, id), calls, ms, rows in sorted(ran, key=lambda one: -one[1]):
+        text = texts.get((user, id), _HIDDEN)
+        if text == _HIDDEN or not id:
+            hidden += calls
+        elif statistics.EXTENSION not in text and "pg_stat_" not in text:
+            found.append(drawing.digest(text, user, calls, ms / 1000 / calls, rows))
+    return Digests(database or "", began_us, length_s, max(1, int(busy or 1)), tuple(found), counted, hidden)
+
+
+def _calls(session: Session, sql: str) -> dict[tuple[str, str], tuple[int, float, int]]:
+    return {
+        (user or "", id or ""): (int(calls or 0), float(ms or 0), int(rows or 0))
+        for user, id, calls, ms, rows in session.query(sql)
+    }
+
+
+def _texts(session: Session, view: str) -> dict[tuple[str, str], str]:
+    rows = session.query(
+        f"select userid::regrole::text, queryid::text, min(query) from {view} s where s.dbid = "
+        "(select oid from pg_database where datname = current_database()) group by 1, 2"
+    )
+    return {(user or "", id or ""): text or "" for user, id, text in rows}
+
+
+class _Drawing:
+    def __init__(self, session: Session, values: bool) -> None:
+        self._session, self._values = session, values
+        self._random = random.Random(1)
+        self._columns: dict[tuple[str, str], _Column | None] = {}
+
+    def digest(self, text: str, user: str, calls: int, mean_s: float, rows: int) -> StatementDigest:
+        text = _TYPED.sub(lambda found: f"${found[2]}::{found[1]}", text)
+        command = text.lstrip(" (\n\t").split(None, 1)[0].lower() if text.strip() else ""
+        if command not in _RUNS:
+            return StatementDigest(command, user, calls, mean_s, rows, refused="utility")
+        types = self._types(text)
+        if types is None:
+            return StatementDigest(text, user, calls, mean_s, rows, refused="not-preparable")
+        sources = self._sources(text)
+        pairs = [(kind, sources.get(number)) for number, kind in enumerate(types, 1)]
+        inserted = _inserted(text)
+        sets = tuple(
+            tuple(self._value(kind, column, number in inserted) for number, (kind, column) in enumerate(pairs, 1))
+            for _ in range(min(calls, _SETS) if types else 0)
+        )
+        limits = {int(one) - 1 for one in _LIMIT.findall(text)}
+        if limits:
+            sets = tuple(tuple("10" if place in limits else one for place, one in enumerate(each)) for each in sets)
+        drawn = sum(column is not None for _, column in pairs)
+        return StatementDigest(text, user, calls, mean_s, rows, sets, drawn, len(pairs) - drawn)
+
+    def _types(self, text: str) -> list[str] | None:
+        """Returns the types of the parameters; None if the server cannot prepare the statement."""
+        name = "ironbench_digest"
+        try:
+            self._session.query(f"prepare {name} as {text}")
+        except FailureError as error:
+            if not error.sqlstate or error.sqlstate.startswith(("08", "57")):
+                raise
+            return None
+        try:
+            ((types,),) = self._session.query(
+                f"select to_json(parameter_types::text[]) from pg_prepared_statements where name = '{name}'"
+            )
+        finally:
+            self._session.query(f"deallocate {name}")
+        return list(json.loads(types or "[]"))
+
+    def _sources(self, text: str) -> dict[int, _Column]:
+        """Returns the statistics of the column that each parameter is compared with or stored in, if known."""
+        tables: dict[str, str] = {}
+        for table, alias, more, of_more in _TABLES.findall(text):
+            name, other = table or more, alias or of_more
+            tables[name.rpartition(".")[2].lower()] = name
+            if other and other.lower() not in _WORDS:
+                tables[other.lower()] = name
+        found: dict[int, tuple[str, str]] = {}
+        for table, names, places in _INSERTED.findall(text):
+            for name, place in zip(names.split(","), places.split(","), strict=False):
+                if number := _PARAMETER.fullmatch(place.strip()):
+                    found[int(number[1])] = (table, name.strip())
+        for column, number in _COMPARED.findall(text):
+            owner, _, name = column.rpartition(".")
+            owners = (
+                [tables[owner.lower()]] if owner.lower() in tables else [] if owner else dict.fromkeys(tables.values())
+            )
+            for table in owners:
+                if self._column(table, name) is not None:
+                    found.setdefault(int(number), (table, name))
+                    break
+        known = {number: self._column(*place) for number, place in found.items()}
+        return {number: column for number, column in known.items() if column is not None}
+
+    def _column(self, table: str, name: str) -> _Column | None:
+        key = (table, name)
+        if key not in self._columns:
+            self._columns[key] = self._read(table, name) if self._values else None
+        return self._columns[key]
+
+    def _read(self, table: str, name: str) -> _Column | None:
+        plain = name[1:-1] if name.startswith('"') else name.lower()
+        of_table = f"to_regclass({_quoted(table)})"
+        rows = self._session.query(
+            "select to_json(s.most_common_vals::text::text[]), to_json(s.most_common_freqs), "
+            "to_json(s.histogram_bounds::text::text[]), s.null_frac, exists (select from pg_index i "
+            f"where i.indrelid = {of_table} and i.indisunique and i.indnkeyatts = 1 and i.indkey[0] = a.attnum), "
+            "a.atttypid::regtype::text "
+            "from pg_stats s join pg_class c on c.relname = s.tablename join pg_namespace n on n.oid = c.relnamespace "
+            "and n.nspname = s.schemaname join pg_attribute a on a.attrelid = c.oid and a.attname = s.attname "
+            f"where c.oid = {of_table} and s.attname = {_quoted(plain)} and not s.inherited"
+        )
+        if not rows:
+            return None
+        common, frequencies, bounds, nulls, unique, kind = rows[0]
+        column = _Column(
+            json.loads(common or "null") or (),
+            json.loads(frequencies or "null") or (),
+            json.loads(bounds or "null") or (),
+            float(nulls or 0.0),
+            unique == "t",
+        )
+        if column.unique and kind in _WHOLE:
+            ((last,),) = self._session.query(f"select max({name})::text from {table}")
+            column.last = int(last or 0)
+        return column if column.common or column.bounds or column.unique else None
+
+    def _value(self, kind: str, column: _Column | None, inserted: bool) -> str | None:
+        if column is None:
+            return self._of_type(kind)
+        if column.unique and inserted:
+            if column.last is None:
+                return self._of_type(kind)
+            column.made += 1
+            return str(column.last + column.made)
+        draw = self._random.random()
+        if inserted and draw < column.nulls:
+            return None
+        draw = self._random.random()
+        for value, frequency in zip(column.common, column.frequencies, strict=False):
+            if draw < frequency:
+                return value
+            draw -= frequency
+        if len(column.bounds) > 1:
+            return self._between(kind, column)
+        return self._random.choice(column.common) if column.common else self._of_type(kind)
+
+    def _between(self, kind: str, column: _Column) -> str:
+        place = self._random.randrange(len(column.bounds) - 1)
+        low, high = column.bounds[place : place + 2]
+        if kind in _WHOLE and column.unique:
+            return str(self._random.randint(int(low), int(high)))
+        # Other values between two bounds may not exist.
+        return self._random.choice((low, high))
+
+    def _of_type(self, kind: str) -> str:
+        draw = self._random
+        if kind in _WHOLE or kind in ("numeric", "real", "double precision"):
+            return str(draw.randint(1, 32_000))
+        if kind == "boolean":
+            return draw.choice(("t", "f"))
+        if kind == "uuid":
+            return str(uuid.UUID(int=draw.getrandbits(128), version=4))
+        if kind == "interval":
+            return f"{draw.randint(1, 24)} hours"
+        if kind == "date" or kind.startswith("timestamp"):
+            moment = datetime.now(UTC) - timedelta(seconds=draw.randint(0, 30 * 86400))
+            return moment.strftime("%Y-%m-%d" if kind == "date" else "%Y-%m-%d %H:%M:%S")
+        if kind.endswith("[]"):
+            return "{" + self._of_type(kind.removesuffix("[]")) + "}"
+        if kind in ("json", "jsonb"):
+            return "{}"
+        return "".join(draw.choices(string.ascii_lowercase, k=8))
+
+
+def _inserted(text: str) -> frozenset[int]:
+    """Numbers of the parameters that become values of new rows."""
+    return frozenset(int(one) for _, _, values in _INSERTED.findall(text) for one in _PARAMETER.findall(values))
+
+
+def _quoted(text: str) -> str:
+    return "'" + text.replace("'", "''") + "'"
