@@ -7,6 +7,7 @@ use std::path::Path;
 use arrow::array::{Array, AsArray, BooleanArray, ListArray, PrimitiveArray, RecordBatch, StringArray};
 use arrow::datatypes::{ArrowPrimitiveType, Int32Type, Int64Type};
 pub use arrow::ffi_stream::RecordBatchStreamReader;
+use ironbench_core::drive::capture::keys::{Replaced, StatementKeys};
 use ironbench_core::drive::capture::tape::{Statement, flag};
 use ironbench_core::{Error, Result};
 use serde::Serialize;
@@ -25,7 +26,8 @@ pub struct Part {
 /// Returns the part of each client.
 ///
 /// The columns are: `client`, `opens`, `begins`, `ends`, `pipelined`, `failed`, `discards`, `at_us` (since the start),
-/// `duration_us`, `kind`, `place`, `prepared`, `text` and `parameters`.
+/// `duration_us`, `kind`, `place`, `prepared`, `text`, `parameters`, `key_slot` and `key_result` (NULL if the statement
+/// returns no key that a later one contains), `key_places`, `key_lengths` and `key_slots` (of its replaced values).
 ///
 /// # Errors
 /// Input: the columns are others. Failure: the file cannot be written, or a statement is too long.
@@ -59,11 +61,12 @@ struct Writer<W> {
     /// later pauses are shorter by as much.
     owed_us: i64,
     values: Vec<u8>,
+    keys: Vec<u8>,
 }
 
 impl<W: Write> Writer<W> {
     fn new(out: W) -> Self {
-        Self { out, written: 0, parts: Vec::new(), ended_us: 0, owed_us: 0, values: Vec::new() }
+        Self { out, written: 0, parts: Vec::new(), ended_us: 0, owed_us: 0, values: Vec::new(), keys: Vec::new() }
     }
 
     fn add(&mut self, batch: &RecordBatch) -> std::result::Result<(), Trouble> {
@@ -81,6 +84,9 @@ impl<W: Write> Writer<W> {
         let (kinds, places) = (numbers::<Int32Type>(batch, "kind")?, numbers::<Int32Type>(batch, "place")?);
         let (names, texts) = (texts(batch, "prepared")?, texts(batch, "text")?);
         let parameters = column(batch, "parameters")?.as_list_opt::<i32>().ok_or(Trouble::Column("parameters"))?;
+        let (slots, results) = (numbers::<Int32Type>(batch, "key_slot")?, numbers::<Int32Type>(batch, "key_result")?);
+        let replaced = ["key_places", "key_lengths", "key_slots"];
+        let replaced = [lists(batch, replaced[0])?, lists(batch, replaced[1])?, lists(batch, replaced[2])?];
         for row in 0..batch.num_rows() {
             self.turn_to(clients.value(row) as usize);
             let extended = names.is_valid(row);
@@ -88,6 +94,12 @@ impl<W: Write> Writer<W> {
             let mut set = if extended { flag::EXTENDED } else { 0 };
             for (values, flag) in &flags {
                 set |= if values.value(row) { *flag } else { 0 };
+            }
+            self.keys.clear();
+            if slots.is_valid(row) || replaced[0].is_valid(row) {
+                let returned = slots.is_valid(row).then(|| (slots.value(row) as u32, results.value(row) as u16));
+                StatementKeys::write(&mut self.keys, returned, replaced_of(&replaced, row).into_iter());
+                set |= flag::KEYS;
             }
             let at_us = times.value(row).max(0);
             let duration_us = if durations.is_valid(row) { durations.value(row).max(0) } else { 0 };
@@ -102,6 +114,7 @@ impl<W: Write> Writer<W> {
                 text: texts.value(row).as_bytes(),
                 parameters: count,
                 values: if extended { &self.values } else { b"" },
+                keys: &self.keys,
             };
             statement.write(&mut self.out).map_err(Trouble::File)?;
             self.written += statement.length();
@@ -160,6 +173,22 @@ fn flags<'a>(batch: &'a RecordBatch, name: &'static str) -> std::result::Result<
     column(batch, name)?.as_boolean_opt().ok_or(Trouble::Column(name))
 }
 
+fn lists<'a>(batch: &'a RecordBatch, name: &'static str) -> std::result::Result<&'a ListArray, Trouble> {
+    column(batch, name)?.as_list_opt::<i32>().ok_or(Trouble::Column(name))
+}
+
+/// Returns the values of a statement that a replay replaces. `lists`: places, lengths and slots.
+fn replaced_of(lists: &[&ListArray; 3], row: usize) -> Vec<Replaced> {
+    let of = |list: &ListArray| -> Vec<u32> {
+        let values = list.is_valid(row).then(|| list.value(row));
+        let values = values.as_ref().and_then(|values| values.as_primitive_opt::<Int32Type>());
+        values.map_or_else(Vec::new, |values| values.values().iter().map(|value| *value as u32).collect())
+    };
+    let [places, lengths, slots] = lists.map(of);
+    let each = places.into_iter().zip(lengths).zip(slots);
+    each.map(|((place, length), slot)| Replaced { place, length, slot }).collect()
+}
+
 fn texts<'a>(batch: &'a RecordBatch, name: &'static str) -> std::result::Result<&'a StringArray, Trouble> {
     column(batch, name)?.as_string_opt::<i32>().ok_or(Trouble::Column(name))
 }
@@ -167,7 +196,7 @@ fn texts<'a>(batch: &'a RecordBatch, name: &'static str) -> std::result::Result<
 #[cfg(test)]
 mod tests {
     use super::*;
-    use arrow::array::{ArrayRef, ListBuilder, StringBuilder};
+    use arrow::array::{ArrayRef, Int32Builder, ListBuilder, StringBuilder};
     use std::sync::Arc;
 
     #[test]
@@ -176,6 +205,15 @@ mod tests {
         parameters.append_null();
         parameters.append_value([Some("x"), None]);
         parameters.append_value([] as [Option<&str>; 0]);
+        let lists = |value: i32| {
+            let mut list = ListBuilder::new(Int32Builder::new());
+            list.append_null();
+            list.append_value([Some(value), Some(value + 1)]);
+            list.append_null();
+            Arc::new(list.finish()) as ArrayRef
+        };
+        let integers =
+            |values: [Option<i32>; 3]| Arc::new(PrimitiveArray::<Int32Type>::from(values.to_vec())) as ArrayRef;
         let all = |value: bool| Arc::new(BooleanArray::from(vec![value; 3])) as ArrayRef;
         let columns: Vec<(&str, ArrayRef)> = vec![
             ("client", Arc::new(PrimitiveArray::<Int32Type>::from(vec![0, 0, 2]))),
@@ -192,6 +230,11 @@ mod tests {
             ("prepared", Arc::new(StringArray::from(vec![None, Some("s"), Some("")]))),
             ("text", Arc::new(StringArray::from(vec!["a", "b", "c"]))),
             ("parameters", Arc::new(parameters.finish())),
+            ("key_slot", integers([Some(5), None, None])),
+            ("key_result", integers([Some(1), None, None])),
+            ("key_places", lists(1)),
+            ("key_lengths", lists(10)),
+            ("key_slots", lists(100)),
         ];
         let batch = RecordBatch::try_from_iter(columns).unwrap();
         let mut writer = Writer::new(Vec::new());
@@ -206,6 +249,12 @@ mod tests {
         assert_eq!((read[0].has(flag::EXTENDED), read[0].values), (false, &b""[..]));
         assert_eq!((read[1].parameters, read[1].values), (2, &b"\0\0\0\x01x\xff\xff\xff\xff"[..]));
         assert_eq!((read[2].name, read[2].parameters, read[1].place), (&b""[..], 0, 2));
+        let keys: Vec<_> = read.iter().map(|one| (one.has(flag::KEYS), StatementKeys::read(one.keys))).collect();
+        assert_eq!(keys[0].1.unwrap().returned, Some((5, 1)));
+        let replaced = |place, length, slot| Replaced { place, length, slot };
+        let of_second: Vec<_> = keys[1].1.unwrap().replaced().collect();
+        assert_eq!(of_second, [replaced(1, 10, 100), replaced(2, 11, 101)]);
+        assert_eq!(keys[2], (false, None));
         let missing = RecordBatch::try_from_iter([("client", batch.column(0).clone())]).unwrap();
         assert!(matches!(Writer::new(Vec::new()).add(&missing), Err(Trouble::Column("opens"))));
     }

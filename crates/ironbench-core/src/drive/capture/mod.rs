@@ -4,6 +4,7 @@
 //! Transactions stay whole, and the statements of a session keep their order. The mode determines when a transaction
 //! starts. A client that is late starts at once, and its response time counts from the scheduled start.
 
+pub mod keys;
 mod replayer;
 pub mod tape;
 
@@ -18,6 +19,7 @@ use super::outcome::Outcome;
 use super::plan::{Engine, Plan, Schedule, Stop};
 use super::{Control, Kind, work};
 use crate::{Error, Result};
+use keys::{Keys, StatementKeys};
 use pgbench_script::Place;
 use replayer::Replayer;
 use tape::{Statement, Tape, flag};
@@ -36,6 +38,9 @@ pub struct Capture {
     pub speed: f64,
     /// Recorded transactions per second. If the plan has a rate, the replay is faster or slower by their ratio.
     pub rate: f64,
+    /// Number of generated keys that later statements contain.
+    #[serde(default)]
+    pub keys: usize,
 }
 
 /// A kind of transaction, which is counted and timed separately.
@@ -73,6 +78,10 @@ pub struct Figures {
     pub failed_only_then: AtomicU64,
     /// Statements that were skipped because an earlier one of their transaction failed.
     pub skipped: AtomicU64,
+    /// Values that were sent as the server had generated them, and those that were sent as recorded instead, because
+    /// the server had not yet generated them.
+    pub keys: AtomicU64,
+    pub keys_missing: AtomicU64,
 }
 
 impl Capture {
@@ -98,6 +107,8 @@ impl Capture {
         let tape = Tape::open(&self.tape)
             .map_err(|error| Error::failure(self.tape.display().to_string(), format!("cannot be read: {error}")))?;
         let kinds = self.checked_kinds(&tape)?;
+        let keys = Keys::new(self.keys)
+            .map_err(|error| Error::failure("keys of the replay", format!("cannot be stored: {error}")))?;
         let due = plan.schedule.is_open().then(|| self.due(plan, &tape, speed));
         // The times of transactions are in the tape.
         let plan = Plan { schedule: Schedule::Closed { think_time_s: 0.0 }, ..plan.clone() };
@@ -105,7 +116,7 @@ impl Capture {
         let mut outcome = work(&plan, control, plan.threads, &kinds, |orders| {
             let client = |client: usize| {
                 let part = self.clients.get(client).and_then(|range| tape.part(range.clone()));
-                Replayer::new(client, (self.mode, speed), part.unwrap_or_default(), &every, &figures)
+                Replayer::new(client, (self.mode, speed), part.unwrap_or_default(), &every, &keys, &figures)
             };
             engines::postgres(orders, connection, *io, true, client, poll)
         })?;
@@ -116,6 +127,8 @@ impl Capture {
             ("capture_failed_again", &figures.failed_again),
             ("capture_failed_only_then", &figures.failed_only_then),
             ("capture_skipped", &figures.skipped),
+            ("capture_keys", &figures.keys),
+            ("capture_keys_missing", &figures.keys_missing),
         ];
         outcome.summary.figures.extend(counts.map(|(name, count)| (name.to_owned(), count.load(Relaxed) as f64)));
         Ok(outcome)
@@ -132,7 +145,11 @@ impl Capture {
                 let statement = Statement::read(&mut rest).ok_or_else(damaged)?;
                 let is_text = |bytes: &[u8]| std::str::from_utf8(bytes).is_ok() && !bytes.contains(&0);
                 let fits = (statement.kind as usize) < kinds.len() && (statement.place as usize) < places;
-                if !fits || !is_text(statement.name) || !is_text(statement.text) {
+                let text = (!statement.has(flag::EXTENDED)).then_some(statement.text);
+                let fits_keys = !statement.has(flag::KEYS)
+                    || StatementKeys::read(statement.keys)
+                        .is_some_and(|keys| keys.fits(self.keys, text, statement.parameters));
+                if !fits || !fits_keys || !is_text(statement.name) || !is_text(statement.text) {
                     return Err(damaged());
                 }
             }

@@ -3,13 +3,14 @@
 use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
+use super::keys::{Keys, StatementKeys};
 use super::tape::{Statement, flag};
 use super::{Figures, Mode};
 use crate::drive::jobs::Next;
 use crate::drive::transaction::{Ending, Step, Transaction};
 use crate::measure::{Tally, clock};
 use crate::wire::postgres::protocol::backend::{
-    ServerError, Standing, affected_rows, ready_for_query, server_error, tag,
+    ServerError, Standing, affected_rows, data_row, ready_for_query, server_error, tag,
 };
 use crate::wire::postgres::protocol::{Commits, Framer, Malformed, Rows, frontend, is_unasked_allowed};
 use crate::wire::transport::Mailbox;
@@ -33,6 +34,7 @@ pub struct Replayer<'p> {
     speed: f64,
     /// Kind and template of each place.
     places: &'p [(usize, &'p str)],
+    keys: &'p Keys,
     figures: &'p Figures,
     /// The next statement, and the tape after it.
     next: Option<Statement<'p>>,
@@ -56,6 +58,10 @@ pub struct Replayer<'p> {
     standing: Standing,
     /// Number of the sent statements that have completed.
     completed: usize,
+    /// Slot and result column of the key that the awaited statement returns, until its first row has arrived.
+    awaited_key: Option<(u32, u16)>,
+    /// Parameters with the keys of the replay.
+    values: Vec<u8>,
     error: Option<Box<ServerError>>,
     fatal: Option<String>,
     /// Statements that the session has prepared: name → text.
@@ -67,16 +73,19 @@ pub struct Replayer<'p> {
     failed_again: u64,
     failed_only_then: u64,
     skipped: u64,
+    replaced: u64,
+    missing: u64,
 }
 
 impl<'p> Replayer<'p> {
     /// `pace`: the mode, and the factor by which the replay is faster than the recording. `tape`: the client's part.
-    /// `places`: kind and template of each place.
+    /// `places`: kind and template of each place. `keys`: the keys of all clients.
     pub fn new(
         client: usize,
         pace: (Mode, f64),
         tape: &'p [u8],
         places: &'p [(usize, &'p str)],
+        keys: &'p Keys,
         figures: &'p Figures,
     ) -> Self {
         let mut replayer = Self {
@@ -84,6 +93,7 @@ impl<'p> Replayer<'p> {
             mode: pace.0,
             speed: pace.1,
             places,
+            keys,
             figures,
             next: None,
             rest: tape,
@@ -100,6 +110,8 @@ impl<'p> Replayer<'p> {
             commits: Commits::default(),
             standing: Standing::Idle,
             completed: 0,
+            awaited_key: None,
+            values: Vec::new(),
             error: None,
             fatal: None,
             prepared: HashMap::new(),
@@ -109,6 +121,8 @@ impl<'p> Replayer<'p> {
             failed_again: 0,
             failed_only_then: 0,
             skipped: 0,
+            replaced: 0,
+            missing: 0,
         };
         replayer.advance();
         replayer
@@ -158,12 +172,22 @@ impl<'p> Replayer<'p> {
             frontend::sync(&mut mailbox.outbox);
         }
         (self.sent_at, self.doing, self.completed) = (now, Doing::Statements, 0);
+        self.await_key();
         Step::Send
     }
 
+    fn await_key(&mut self) {
+        let awaited = self.sent.get(self.completed).filter(|statement| statement.has(flag::KEYS));
+        self.awaited_key = awaited.and_then(|statement| StatementKeys::read(statement.keys)?.returned);
+    }
+
     fn encode(&mut self, statement: &Statement<'p>, out: &mut Vec<u8>) {
+        let keys = if statement.has(flag::KEYS) { StatementKeys::read(statement.keys) } else { None };
         if !statement.has(flag::EXTENDED) {
-            return frontend::query_with(out, |out| out.extend_from_slice(statement.text));
+            return frontend::query_with(out, |out| match keys {
+                Some(keys) => self.write_text(statement.text, &keys, out),
+                None => out.extend_from_slice(statement.text),
+            });
         }
         let (name, text) = (as_text(statement.name), as_text(statement.text));
         let known = if statement.name.is_empty() { None } else { self.prepared.get(statement.name).copied() };
@@ -177,9 +201,70 @@ impl<'p> Replayer<'p> {
             }
             self.parsing.push_back(statement.name);
         }
-        frontend::bind_values(out, name, statement.parameters, statement.values);
+        let values = match keys {
+            Some(keys) => {
+                self.write_values(statement.values, &keys);
+                &self.values
+            }
+            None => statement.values,
+        };
+        frontend::bind_values(out, name, statement.parameters, values);
         frontend::describe_portal(out);
         frontend::execute(out);
+    }
+
+    /// Writes a text with the keys of this replay.
+    fn write_text(&mut self, text: &[u8], keys: &StatementKeys, out: &mut Vec<u8>) {
+        let mut written = 0;
+        for one in keys.replaced() {
+            let (start, end) = (one.place as usize, (one.place + one.length) as usize);
+            out.extend_from_slice(&text[written..start]);
+            self.write_key(one.slot, &text[start..end], out);
+            written = end;
+        }
+        out.extend_from_slice(&text[written..]);
+    }
+
+    /// Encodes parameters with the keys of this replay into `values`.
+    fn write_values(&mut self, recorded: &[u8], keys: &StatementKeys) {
+        let (mut out, mut rest, mut replaced) =
+            (std::mem::take(&mut self.values), recorded, keys.replaced().peekable());
+        out.clear();
+        for number in 1.. {
+            let Some((head, after)) = rest.split_first_chunk::<4>() else { break };
+            let length = usize::try_from(i32::from_be_bytes(*head)).unwrap_or(0);
+            let Some((value, after)) = after.split_at_checked(length) else { break };
+            rest = after;
+            let at = out.len();
+            out.extend_from_slice(head);
+            match replaced.next_if(|one| one.place == number) {
+                Some(one) => {
+                    self.write_key(one.slot, value, &mut out);
+                    let length = (out.len() - at - head.len()) as i32;
+                    out[at..at + head.len()].copy_from_slice(&length.to_be_bytes());
+                }
+                None => out.extend_from_slice(value),
+            }
+        }
+        self.values = out;
+    }
+
+    fn write_key(&mut self, slot: u32, recorded: &[u8], out: &mut Vec<u8>) {
+        if self.keys.append(slot, out) {
+            self.replaced += 1;
+        } else {
+            out.extend_from_slice(recorded);
+            self.missing += 1;
+        }
+    }
+
+    /// Stores the key in a row of the awaited statement.
+    fn take_key(&mut self, row: &[u8]) -> Result<(), Malformed> {
+        let Some((slot, column)) = self.awaited_key.take() else { return Ok(()) };
+        if let Some(Some(value)) = data_row(row)?.nth(usize::from(column)).transpose()? {
+            self.keys.set(slot, value);
+        }
+        Ok(())
     }
 
     /// Reads the received messages. Returns true when everything that was sent has been answered.
@@ -189,8 +274,11 @@ impl<'p> Replayer<'p> {
             return Err(Malformed::Unasked);
         }
         let (mut input, mut answered) = (received, false);
-        while let Some(message) = self.framer.next(&mut input, Rows::Skip)? {
+        loop {
+            let rows = if self.awaited_key.is_some() { Rows::Keep } else { Rows::Skip };
+            let Some(message) = self.framer.next(&mut input, rows)? else { break };
             match message.tag {
+                tag::DATA_ROW => self.take_key(message.body)?,
                 tag::READY_FOR_QUERY => {
                     self.standing = ready_for_query(message.body)?;
                     tally.commits += self.commits.ready(self.standing);
@@ -201,6 +289,7 @@ impl<'p> Replayer<'p> {
                     tally.commits += self.commits.completed(message.body);
                     self.rows += affected_rows(message.body);
                     self.completed += 1;
+                    self.await_key();
                 }
                 tag::EMPTY_QUERY_RESPONSE => {
                     self.commits.completed_empty();
@@ -316,6 +405,8 @@ impl Drop for Replayer<'_> {
         add(&self.figures.failed_again, self.failed_again);
         add(&self.figures.failed_only_then, self.failed_only_then);
         add(&self.figures.skipped, self.skipped);
+        add(&self.figures.keys, self.replaced);
+        add(&self.figures.keys_missing, self.missing);
     }
 }
 

@@ -26,6 +26,8 @@ pub mod flag {
     pub const FAILED: u8 = 32;
     /// The statement drops all prepared statements of its session.
     pub const DISCARDS: u8 = 64;
+    /// The statement returns a generated key, or contains some. Bytes about them follow the parameters.
+    pub const KEYS: u8 = 128;
 }
 
 /// A statement.
@@ -46,9 +48,11 @@ pub struct Statement<'a> {
     /// Number of parameters, and the parameters as a Bind message contains them: lengths and values.
     pub parameters: u16,
     pub values: &'a [u8],
+    /// With `flag::KEYS`: what [`super::keys::StatementKeys`] reads.
+    pub keys: &'a [u8],
 }
 
-const HEAD: usize = 4 + 1 + 8 + 8 + 4 + 4 + 2 + 4 + 2;
+const HEAD: usize = 4 + 1 + 8 + 8 + 4 + 4 + 2 + 4 + 2 + 4;
 
 impl<'a> Statement<'a> {
     pub fn has(&self, flag: u8) -> bool {
@@ -57,7 +61,7 @@ impl<'a> Statement<'a> {
 
     /// Length of the statement on a tape, in bytes.
     pub fn length(&self) -> u64 {
-        (HEAD + self.name.len() + self.text.len() + self.values.len()) as u64
+        (HEAD + self.name.len() + self.text.len() + self.values.len() + self.keys.len()) as u64
     }
 
     /// Appends the statement to a tape.
@@ -75,9 +79,11 @@ impl<'a> Statement<'a> {
         out.write_all(&u16::try_from(self.name.len()).map_err(too_long)?.to_le_bytes())?;
         out.write_all(&(self.text.len() as u32).to_le_bytes())?;
         out.write_all(&self.parameters.to_le_bytes())?;
+        out.write_all(&(self.keys.len() as u32).to_le_bytes())?;
         out.write_all(self.name)?;
         out.write_all(self.text)?;
-        out.write_all(self.values)
+        out.write_all(self.values)?;
+        out.write_all(self.keys)
     }
 
     /// Splits the first statement from the bytes of a tape. None if they are damaged, or at the end.
@@ -94,15 +100,17 @@ impl<'a> Statement<'a> {
         let name_length = usize::from(u16::from_le_bytes(take(&mut fields)?));
         let text_length = u32::from_le_bytes(take(&mut fields)?) as usize;
         let parameters = u16::from_le_bytes(take(&mut fields)?);
+        let keys_length = u32::from_le_bytes(take(&mut fields)?) as usize;
         let (name, fields) = fields.split_at_checked(name_length)?;
-        let (text, values) = fields.split_at_checked(text_length)?;
+        let (text, fields) = fields.split_at_checked(text_length)?;
+        let (values, keys) = fields.split_at_checked(fields.len().checked_sub(keys_length)?)?;
         *tape = rest;
-        Some(Self { flags, at_ns, pause_ns, kind, place, name, text, parameters, values })
+        Some(Self { flags, at_ns, pause_ns, kind, place, name, text, parameters, values, keys })
     }
 }
 
 #[inline]
-fn take<const N: usize>(fields: &mut &[u8]) -> Option<[u8; N]> {
+pub(super) fn take<const N: usize>(fields: &mut &[u8]) -> Option<[u8; N]> {
     let (field, rest) = fields.split_first_chunk::<N>()?;
     *fields = rest;
     Some(*field)
@@ -165,11 +173,12 @@ mod tests {
         #[test]
         fn a_statement_is_read_as_it_was_written(
             flags in any::<u8>(), at_ns in any::<u64>(), kind in any::<u32>(), name in "[a-z]{0,9}", text in ".{0,50}",
-            values in proptest::collection::vec(any::<u8>(), 0..50), rest in proptest::collection::vec(any::<u8>(), 0..9),
+            values in proptest::collection::vec(any::<u8>(), 0..50), keys in proptest::collection::vec(any::<u8>(), 0..20),
+            rest in proptest::collection::vec(any::<u8>(), 0..9),
         ) {
             let statement = Statement {
                 flags, at_ns, pause_ns: 7, kind, place: 3, name: name.as_bytes(), text: text.as_bytes(), parameters: 2,
-                values: &values,
+                values: &values, keys: &keys,
             };
             let mut tape = Vec::new();
             statement.write(&mut tape).unwrap();
@@ -180,7 +189,7 @@ mod tests {
         }
 
         #[test]
-        fn damaged_bytes_are_refused(bytes in proptest::collection::vec(any::<u8>(), 0..80)) {
+        fn damaged_bytes_are_refused(bytes in proptest::collection::vec(any::<u8>(), 0..90)) {
             Statement::read(&mut &bytes[..]);
         }
     }

@@ -7,7 +7,7 @@ use crate::wire::transport::Mailbox;
 
 fn capture(mode: Mode) -> Capture {
     let kind = KindOfTransaction { name: "a".into(), statements: vec!["select ?".into(), "update t".into()] };
-    Capture { tape: PathBuf::new(), clients: Vec::new(), kinds: vec![kind], mode, speed: 1.0, rate: 1.0 }
+    Capture { tape: PathBuf::new(), clients: Vec::new(), kinds: vec![kind], mode, speed: 1.0, rate: 1.0, keys: 0 }
 }
 
 /// A tape of statements: flags, time, name and text.
@@ -25,6 +25,7 @@ fn tape(statements: &[(u8, u64, &str, &str)]) -> Vec<u8> {
             text,
             parameters: u16::from(!name.is_empty()),
             values: if name.is_empty() { b"" } else { b"\0\0\0\x01x" },
+            keys: b"",
         };
         statement.write(&mut tape).unwrap();
     }
@@ -52,7 +53,8 @@ struct Client<'p> {
 
 impl<'p> Client<'p> {
     fn new(capture: &'p Capture, tape: &'p [u8], places: &'p [(usize, &'p str)], figures: &'p Figures) -> Self {
-        let replayer = Replayer::new(0, (capture.mode, capture.speed), tape, places, figures);
+        let keys = Box::leak(Box::new(Keys::new(capture.keys).unwrap()));
+        let replayer = Replayer::new(0, (capture.mode, capture.speed), tape, places, keys, figures);
         Self { replayer, mailbox: Mailbox::default(), tally: Tally::new(1) }
     }
 
@@ -211,4 +213,59 @@ fn a_tape_that_does_not_fit_its_plan_is_refused() {
     (capture.clients, capture.kinds) = (vec![0..length], Vec::new());
     assert!(capture.checked_kinds(&mapped).is_err());
     std::fs::remove_file(&path).unwrap();
+}
+
+#[test]
+fn a_generated_key_takes_the_place_of_the_recorded_one() {
+    let (capture, figures) = (Capture { keys: 2, ..capture(Mode::Fast) }, Figures::default());
+    let keys = |returned, replaced: &[keys::Replaced]| {
+        let mut bytes = Vec::new();
+        StatementKeys::write(&mut bytes, returned, replaced.iter().copied());
+        bytes
+    };
+    let returns = keys(Some((1, 1)), &[]);
+    let missing = keys(None, &[keys::Replaced { place: 12, length: 2, slot: 0 }]);
+    let literal = keys(None, &[keys::Replaced { place: 12, length: 2, slot: 1 }]);
+    let parameter = keys(None, &[keys::Replaced { place: 2, length: 2, slot: 1 }]);
+    let statement = |flags, text, values, keys| Statement {
+        flags: flags | flag::KEYS,
+        at_ns: 0,
+        pause_ns: 0,
+        kind: 0,
+        place: 0,
+        name: b"",
+        text,
+        parameters: 2,
+        values,
+        keys,
+    };
+    let mut tape = Vec::new();
+    for one in [
+        statement(flag::BEGINS, &b"insert returning a, id"[..], &b""[..], &returns[..]),
+        statement(0, b"delete from 41;", b"", &missing),
+        statement(0, b"delete from 42;", b"", &literal),
+        statement(flag::ENDS | flag::EXTENDED, b"delete $1 $2", b"\xff\xff\xff\xff\0\0\0\x0242", &parameter),
+    ] {
+        one.write(&mut tape).unwrap();
+    }
+    let places = capture.expected_places();
+    let mut client = Client::new(&capture, &tape, &places, &figures);
+    let inside = || message(b'Z', b"T");
+    let contains = |client: &Client, bytes: &[u8]| client.mailbox.outbox.windows(bytes.len()).any(|part| part == bytes);
+    let row = |id: &[u8]| message(b'D', &[b"\0\x02\0\0\0\x011\0\0\0\x04", id].concat());
+    assert_eq!(client.begin(), Step::Send);
+    // A row that arrives in two pieces, and a second one, which is skipped.
+    let first = row(b"1007");
+    client.mailbox.inbox.append(&first[..9]);
+    assert_eq!(client.replayer.reply(&mut client.mailbox, &mut client.tally), Step::Receive);
+    client.mailbox.inbox.append(&first[9..]);
+    assert_eq!(client.reply(&[row(b"1008"), complete("INSERT 0 2"), inside()]), Step::Send);
+    assert!(contains(&client, b"delete from 41;"), "its key was never returned");
+    assert_eq!(client.reply(&[complete("DELETE 0"), inside()]), Step::Send);
+    assert!(contains(&client, b"delete from 1007;"));
+    assert_eq!(client.reply(&[complete("DELETE 1"), inside()]), Step::Send);
+    assert!(contains(&client, b"\0\x02\xff\xff\xff\xff\0\0\0\x041007"));
+    assert_eq!(client.reply(&[complete("DELETE 1"), message(b'Z', b"I")]), WELL);
+    drop(client);
+    assert_eq!((figures.keys.load(Relaxed), figures.keys_missing.load(Relaxed)), (2, 1));
 }

@@ -1,0 +1,244 @@
+//! Generated keys: the values that the server returns in a replay take the place of the recorded ones.
+//!
+//! Each key that a later statement contains has a slot. The slots are in a file without a name, so that the system can
+//! write them to disk: the memory of a replay does not depend on its length.
+
+use std::io;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use rustix::fs::{Mode, OFlags, ftruncate, open};
+use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
+
+use super::tape::take;
+
+/// The number of "no slot" on a tape.
+const NONE: u32 = u32::MAX;
+/// States of a slot.
+const UNSET: u64 = 0;
+const NUMBER: u64 = 1;
+const UUID: u64 = 2;
+/// Length of a UUID as text.
+const UUID_LENGTH: usize = 36;
+
+/// What a tape contains about the keys of a statement.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct StatementKeys<'a> {
+    /// Slot of the key that the statement returns, and the result column with it.
+    pub returned: Option<(u32, u16)>,
+    replaced: &'a [u8],
+}
+
+/// A value that a replay replaces.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Replaced {
+    /// Number of the parameter, from 1, or offset in the text, in bytes.
+    pub place: u32,
+    /// Length of the recorded value.
+    pub length: u32,
+    pub slot: u32,
+}
+
+impl<'a> StatementKeys<'a> {
+    /// Appends the keys of a statement to `out`.
+    pub fn write(out: &mut Vec<u8>, returned: Option<(u32, u16)>, replaced: impl Iterator<Item = Replaced>) {
+        let (slot, column) = returned.unwrap_or((NONE, 0));
+        out.extend_from_slice(&slot.to_le_bytes());
+        out.extend_from_slice(&column.to_le_bytes());
+        for one in replaced {
+            for field in [one.place, one.length, one.slot] {
+                out.extend_from_slice(&field.to_le_bytes());
+            }
+        }
+    }
+
+    pub fn read(mut bytes: &'a [u8]) -> Option<Self> {
+        let slot = u32::from_le_bytes(take(&mut bytes)?);
+        let column = u16::from_le_bytes(take(&mut bytes)?);
+        let is_whole = bytes.len() % (3 * size_of::<u32>()) == 0;
+        is_whole.then_some(Self { returned: (slot != NONE).then_some((slot, column)), replaced: bytes })
+    }
+
+    /// Returns the values to replace, by place.
+    pub fn replaced(&self) -> impl Iterator<Item = Replaced> + 'a {
+        let mut rest = self.replaced;
+        std::iter::from_fn(move || {
+            let mut field = || Some(u32::from_le_bytes(take(&mut rest)?));
+            Some(Replaced { place: field()?, length: field()?, slot: field()? })
+        })
+    }
+
+    /// Whether slots and places are inside a replay with so many slots, and a statement of this text or so many
+    /// parameters.
+    pub fn fits(&self, slots: usize, text: Option<&[u8]>, parameters: u16) -> bool {
+        let mut end = 0;
+        let mut follows = |one: &Replaced| {
+            let place = one.place as usize;
+            let fits = match text {
+                Some(text) => {
+                    let is_behind = place >= end;
+                    end = place.saturating_add(one.length as usize);
+                    is_behind && end <= text.len()
+                }
+                None => (1..=usize::from(parameters)).contains(&place),
+            };
+            fits && (one.slot as usize) < slots
+        };
+        self.returned.is_none_or(|(slot, _)| (slot as usize) < slots) && self.replaced().all(|one| follows(&one))
+    }
+}
+
+/// The keys of a replay.
+#[derive(Debug)]
+pub struct Keys {
+    start: *mut std::ffi::c_void,
+    slots: usize,
+}
+
+/// A slot: state, and the key as a number of 128 bits.
+type Slot = [AtomicU64; 3];
+
+// SAFETY: all access is atomic.
+unsafe impl Send for Keys {}
+// SAFETY: as above.
+unsafe impl Sync for Keys {}
+
+impl Keys {
+    /// # Errors
+    /// The directory of temporary files has no space, or does not support files without a name.
+    pub fn new(slots: usize) -> io::Result<Self> {
+        if slots == 0 {
+            return Ok(Self { start: std::ptr::NonNull::dangling().as_ptr(), slots });
+        }
+        let flags = OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC;
+        let file = open(std::env::temp_dir(), flags, Mode::RUSR | Mode::WUSR)?;
+        let length = slots * size_of::<Slot>();
+        ftruncate(&file, length as u64)?;
+        let access = ProtFlags::READ | ProtFlags::WRITE;
+        // SAFETY: a new mapping of a file that only this process has.
+        let start = unsafe { mmap(std::ptr::null_mut(), length, access, MapFlags::SHARED, &file, 0)? };
+        Ok(Self { start, slots })
+    }
+
+    fn slot(&self, slot: u32) -> Option<&Slot> {
+        // SAFETY: the mapping has this many slots, is zeroed, and lives as long as `self`.
+        let every = unsafe { std::slice::from_raw_parts(self.start.cast::<Slot>(), self.slots) };
+        every.get(slot as usize)
+    }
+
+    /// Remembers a key that the server returned. Ignored if it is neither a number nor a UUID.
+    pub fn set(&self, slot: u32, value: &[u8]) {
+        let number = || std::str::from_utf8(value).ok()?.parse::<i64>().ok();
+        let (state, key) = match (number(), uuid(value)) {
+            (Some(number), _) => (NUMBER, number as u64 as u128),
+            (None, Some(uuid)) => (UUID, uuid),
+            (None, None) => return,
+        };
+        let Some([of_state, low, high]) = self.slot(slot) else { return };
+        low.store(key as u64, Ordering::Relaxed);
+        high.store((key >> 64) as u64, Ordering::Relaxed);
+        of_state.store(state, Ordering::Release);
+    }
+
+    /// Appends a key. Returns false if the server has not returned it.
+    pub fn append(&self, slot: u32, out: &mut Vec<u8>) -> bool {
+        let Some([state, low, high]) = self.slot(slot) else { return false };
+        let state = state.load(Ordering::Acquire);
+        let (low, high) = (low.load(Ordering::Relaxed), high.load(Ordering::Relaxed));
+        match state {
+            UNSET => return false,
+            NUMBER => out.extend_from_slice(itoa::Buffer::new().format(low as i64).as_bytes()),
+            _ => append_uuid(u128::from(high) << 64 | u128::from(low), out),
+        }
+        true
+    }
+}
+
+impl Drop for Keys {
+    fn drop(&mut self) {
+        if self.slots > 0 {
+            // SAFETY: it was mapped by `new`, and nothing borrows it any more.
+            let _ = unsafe { munmap(self.start, self.slots * size_of::<Slot>()) };
+        }
+    }
+}
+
+fn uuid(text: &[u8]) -> Option<u128> {
+    let is_dash = |place: usize| matches!(place, 8 | 13 | 18 | 23);
+    if text.len() != UUID_LENGTH {
+        return None;
+    }
+    text.iter().enumerate().try_fold(0, |sum: u128, (place, byte)| match is_dash(place) {
+        true => (*byte == b'-').then_some(sum),
+        false => char::from(*byte).to_digit(16).map(|digit| sum << 4 | u128::from(digit)),
+    })
+}
+
+fn append_uuid(uuid: u128, out: &mut Vec<u8>) {
+    let digits = format!("{uuid:032x}");
+    for (number, part) in
+        [&digits[..8], &digits[8..12], &digits[12..16], &digits[16..20], &digits[20..]].iter().enumerate()
+    {
+        if number > 0 {
+            out.push(b'-');
+        }
+        out.extend_from_slice(part.as_bytes());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn a_key_is_sent_as_the_server_returned_it() {
+        let keys = Keys::new(3).unwrap();
+        let sent = |slot| {
+            let mut out = Vec::new();
+            keys.append(slot, &mut out).then(|| String::from_utf8(out).unwrap())
+        };
+        assert_eq!((sent(0), sent(7)), (None, None));
+        for value in ["1", "-9223372036854775808", "9223372036854775807", "0f8fad5b-d9cb-469f-a165-70867728950e"] {
+            keys.set(2, value.as_bytes());
+            assert_eq!(sent(2).as_deref(), Some(value));
+        }
+        for value in ["", "x", "1.5", "0f8fad5b-d9cb-469f-a165-70867728950", "0f8fad5b+d9cb-469f-a165-70867728950e"] {
+            keys.set(1, value.as_bytes());
+            assert_eq!(sent(1), None);
+        }
+        assert!(!Keys::new(0).unwrap().append(0, &mut Vec::new()));
+    }
+
+    #[test]
+    fn keys_outside_of_their_statement_or_replay_do_not_fit() {
+        let of = |returned, replaced: &[(u32, u32, u32)]| {
+            let mut bytes = Vec::new();
+            let replaced = replaced.iter().map(|&(place, length, slot)| Replaced { place, length, slot });
+            StatementKeys::write(&mut bytes, returned, replaced);
+            bytes
+        };
+        let fits = |bytes: &[u8], text: Option<&[u8]>| StatementKeys::read(bytes).unwrap().fits(2, text, 1);
+        assert!(fits(&of(Some((1, 3)), &[(7, 1, 0), (8, 2, 1)]), Some(b"select 1234")));
+        assert!(fits(&of(None, &[(1, 9, 0)]), None));
+        for replaced in [[(7, 5, 0), (0, 0, 0)], [(7, 2, 0), (8, 1, 0)], [(0, 1, 2), (1, 1, 0)]] {
+            assert!(!fits(&of(None, &replaced), Some(b"select 1234")));
+        }
+        assert!(!fits(&of(Some((2, 0)), &[]), None) && !fits(&of(None, &[(0, 1, 0)]), None));
+        assert_eq!(StatementKeys::read(b"12345"), None);
+    }
+
+    proptest! {
+        #[test]
+        fn the_keys_of_a_statement_are_read_as_written(
+            returned in proptest::option::of((0..NONE, any::<u16>())), fields in any::<Vec<(u32, u32, u32)>>()
+        ) {
+            let replaced: Vec<Replaced> =
+                fields.iter().map(|&(place, length, slot)| Replaced { place, length, slot }).collect();
+            let mut bytes = Vec::new();
+            StatementKeys::write(&mut bytes, returned, replaced.iter().copied());
+            let read = StatementKeys::read(&bytes).unwrap();
+            prop_assert_eq!(read.returned, returned);
+            prop_assert_eq!(read.replaced().collect::<Vec<_>>(), replaced);
+        }
+    }
+}

@@ -1,0 +1,242 @@
+"""Generated keys: values that the server made when the work was recorded, and that later statements contain.
+
+A log has no results, so the keys are inferred. A statement with RETURNING, nextval, currval or lastval is a *maker*. Of
+the numbers and UUIDs in the later statements of its session, those at one place of one statement are its keys if they
+behave like keys:
+
+- Numbers: all differ, grow with the time of their makers over all sessions, and are about as many as makers ran.
+  Values of a clock are excluded.
+- UUIDs: all differ and occur nowhere before their maker. The statement looks a row up by them, or has no other UUID.
+
+A replay sends the value that the server returns in place of the recorded one.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+import duckdb
+
+from ironbench.workloads.capture import file
+
+_MAKES = r"\breturning\b|\b(?:nextval|currval|lastval)\s*\("
+_LEAST = 5
+"""Fewer values do not show that they are keys."""
+_WRONG = 0.01
+"""Share of a place's values that may break a rule: several processes write a log, in milliseconds."""
+_LATE_US = 100_000
+"""Tolerance of the order of makers: times are in milliseconds, and durations lack the time between Parse, Bind and
+Execute."""
+_SPARE, _SPARE_COUNT = 4, 100
+"""Numbers may be this many times as many as makers, and so many more: other statements use the sequence, too."""
+_NEAR_S = 86_400
+"""Numbers this near to the time of their statement are values of a clock."""
+_TOKENS = r"'(?:[^']|'')*'|[A-Za-z_][A-Za-z0-9_$]*|[0-9][0-9.]*|[^A-Za-z0-9_']+|'"
+"""Splits a text into tokens without losing a character."""
+_NUMBER, _UUID = r"^[1-9][0-9]{0,17}$", r"^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$"
+_COLUMNS = re.compile(r"\breturning\b(.*)$", re.DOTALL)
+
+
+@dataclass(frozen=True, slots=True)
+class KeyUse:
+    """How much of the generated keys is known."""
+
+    makers: int
+    """Statements that return a generated key."""
+    known: int
+    """Makers whose key is known from a later statement."""
+    values: int
+    """Places in later statements where a replay sends the new key."""
+
+
+def ignore(opened: duckdb.DuckDBPyConnection) -> KeyUse:
+    """Creates the tables of `infer` without rows."""
+    opened.execute("CREATE TABLE keys (maker BIGINT, slot INTEGER, result INTEGER)")
+    opened.execute("CREATE TABLE replaced (number BIGINT, places INTEGER[], lengths INTEGER[], slots INTEGER[])")
+    return KeyUse(0, 0, 0)
+
+
+def infer(opened: duckdb.DuckDBPyConnection) -> KeyUse:
+    """Creates the tables `keys` (maker, slot, result) and `replaced` (number, places, lengths, slots) from `chosen`.
+
+    `result` is the number of the result column. `places` are numbers of parameters, from 1, or offsets of literals in
+    the text, in bytes.
+    """
+    opened.execute(
+        "CREATE TABLE makers AS SELECT number, session, template AS maker_template, epoch_us(started_at) AS begun_us, "
+        "epoch_us(started_at) + coalesce(duration_us, 0) AS ended_us, step "
+        "FROM (SELECT *, row_number() OVER (PARTITION BY session ORDER BY number) AS step FROM chosen) "
+        f"WHERE error IS NULL AND regexp_matches(template, {file.quoted(_MAKES)})"
+    )
+    ((makers,),) = file.asked(opened, "SELECT count(*) FROM makers")
+    ignore(opened)
+    if makers < _LEAST:
+        return KeyUse(makers, 0, 0)
+    _find_values(opened)
+    _judge(opened)
+    _choose(opened)
+    ((known,),) = file.asked(opened, "SELECT count(*) FROM keys")
+    ((values,),) = file.asked(opened, "SELECT coalesce(sum(len(places)), 0) FROM replaced")
+    return KeyUse(makers, known, int(values))
+
+
+def _find_values(opened: duckdb.DuckDBPyConnection) -> None:
+    """Creates the table `found`: numbers and UUIDs in the statements of sessions with makers, and where they are."""
+    opened.execute(f"""
+        CREATE TABLE found AS
+        WITH after AS (
+            SELECT chosen.*, row_number() OVER (PARTITION BY session ORDER BY number) AS step FROM chosen
+            JOIN (SELECT session, min(number) AS first FROM makers GROUP BY 1) AS began USING (session)
+        ), tokens AS (
+            SELECT number, session, template, started_at, step, generate_subscripts(parameters, 1) AS place,
+                unnest(parameters) AS value, true AS bound
+            FROM after WHERE prepared IS NOT NULL
+            UNION ALL
+            SELECT number, session, template, started_at, step, generate_subscripts(pieces, 1),
+                trim(unnest(pieces), ''''), false
+            FROM (
+                SELECT *, regexp_extract_all(text, {file.quoted(_TOKENS)}) AS pieces FROM after WHERE prepared IS NULL
+            )
+        )
+        SELECT number, session, template, step, place, bound, value, value NOT LIKE '%-%' AS is_number,
+            epoch(started_at) AS at_s
+        FROM tokens
+        WHERE regexp_matches(value, {file.quoted(_NUMBER)}) OR regexp_matches(value, {file.quoted(_UUID)})
+    """)
+
+
+def _judge(opened: duckdb.DuckDBPyConnection) -> None:
+    """Creates the table `followed`, with the first value at each place after each maker, and the table `trusted`, with
+    the places whose values behave like keys."""
+    opened.execute("""
+        CREATE TABLE followed AS
+        WITH each AS (
+            SELECT found.*, maker_template
+            FROM found JOIN (SELECT DISTINCT session, maker_template FROM makers) USING (session)
+        ), joined AS (
+            SELECT each.*, makers.number AS maker, begun_us, ended_us, each.step - makers.step AS distance
+            FROM each ASOF JOIN makers ON each.session = makers.session
+                AND each.maker_template = makers.maker_template AND each.number > makers.number
+        )
+        SELECT maker_template, template, place, is_number, maker, any_value(session) AS session,
+            arg_min(value, number) AS value, arg_min(at_s, number) AS at_s, min(distance) AS distance,
+            any_value(begun_us) AS begun_us, any_value(ended_us) AS ended_us
+        FROM joined GROUP BY maker_template, template, place, is_number, maker
+    """)
+    numbers = f"""
+        WITH numbers AS (SELECT *, value::BIGINT AS key FROM followed WHERE is_number), ordered AS (
+            SELECT *,
+                key <= lag(key) OVER (PARTITION BY maker_template, template, place, session ORDER BY maker) AS falls,
+                begun_us > {_LATE_US} + min(ended_us) OVER (
+                    PARTITION BY maker_template, template, place ORDER BY key
+                    ROWS BETWEEN 1 FOLLOWING AND UNBOUNDED FOLLOWING
+                ) AS late,
+                abs(key - at_s) < {_NEAR_S} OR abs(key - at_s * 1e3) < {_NEAR_S}e3
+                    OR abs(key - at_s * 1e6) < {_NEAR_S}e6 AS is_clock
+            FROM numbers
+        )
+        SELECT maker_template, template, place, true AS is_number, count(*) AS makers,
+            (max(key) - min(key) + 1)::DOUBLE AS width, median(distance) AS distance
+        FROM ordered GROUP BY 1, 2, 3
+        HAVING count(*) >= {_LEAST} AND count(DISTINCT key) >= (1 - {_WRONG}) * count(*)
+            AND count(*) FILTER (falls) <= {_WRONG} * count(*) AND count(*) FILTER (late) <= {_WRONG} * count(*)
+            AND NOT bool_or(is_clock)
+            AND max(key) - min(key) <= {_SPARE} * (SELECT count(*) FROM makers) + {_SPARE_COUNT}
+    """
+    uuids = f"""
+        WITH first_seen AS (SELECT value, min(number) AS seen FROM found WHERE NOT is_number GROUP BY 1), fresh AS (
+            SELECT followed.*, seen <= maker AS is_old
+            FROM followed JOIN first_seen USING (value) WHERE NOT is_number
+        ), uuid_places AS (
+            SELECT template, count(DISTINCT place) AS alike FROM found WHERE NOT is_number GROUP BY 1
+        )
+        SELECT maker_template, template, place, false AS is_number, count(*) AS makers, 0.0 AS width,
+            median(distance) AS distance
+        FROM fresh JOIN uuid_places USING (template) GROUP BY 1, 2, 3
+        HAVING count(*) >= {_LEAST} AND count(DISTINCT value) >= (1 - {_WRONG}) * count(*)
+            AND count(*) FILTER (is_old) <= {_WRONG} * count(*)
+            AND (any_value(alike) = 1 OR NOT starts_with(template, 'insert'))
+    """
+    # A value also follows the makers of other keys, before its own maker and in the next round of a loop.
+    opened.execute(f"""
+        CREATE TABLE trusted AS
+        SELECT * FROM (FROM ({numbers}) UNION ALL FROM ({uuids}))
+        QUALIFY rank() OVER (PARTITION BY template, place, is_number ORDER BY distance) = 1
+    """)
+
+
+def _choose(opened: duckdb.DuckDBPyConnection) -> None:
+    """Fills the tables `keys` and `replaced`.
+
+    If places of one maker contradict each other, those with the densest values count, then those with most values.
+    """
+    opened.execute("""
+        CREATE TABLE ranked AS
+        SELECT *, row_number() OVER (
+            PARTITION BY maker_template ORDER BY width / makers, makers DESC, template, place
+        ) AS rank FROM trusted
+    """)
+    opened.execute("""
+        CREATE TABLE named AS
+        SELECT maker, maker_template, arg_min(value, rank) AS value
+        FROM followed JOIN ranked USING (maker_template, template, place, is_number) GROUP BY 1, 2
+    """)
+    results = [
+        (template, result_column(template))
+        for (template,) in file.asked(opened, "SELECT DISTINCT maker_template FROM named")
+    ]
+    opened.execute("CREATE TABLE results (maker_template VARCHAR, result INTEGER)")
+    if results:
+        opened.executemany("INSERT INTO results VALUES (?, ?)", results)
+    # Of several makers with one value, such as an INSERT and a later lastval(), the last one counts.
+    opened.execute("""
+        INSERT INTO keys
+        SELECT maker, (row_number() OVER (ORDER BY maker) - 1)::INTEGER, result
+        FROM named JOIN results USING (maker_template)
+    """)
+    # A number is replaced only at trusted places that agree with the keys; a UUID is the same thing everywhere.
+    opened.execute(f"""
+        CREATE TABLE agreeing AS
+        SELECT maker_template, template, place FROM followed
+        JOIN ranked USING (maker_template, template, place, is_number)
+        JOIN named USING (maker, maker_template)
+        WHERE is_number
+        GROUP BY 1, 2, 3 HAVING count(*) FILTER (followed.value = named.value) >= (1 - {_WRONG}) * count(*)
+    """)
+    opened.execute("""
+        CREATE TABLE uses AS
+        SELECT found.number, found.place, found.bound, found.value, arg_max(keys.slot, named.maker) AS slot
+        FROM found
+        JOIN named ON named.value = found.value AND named.maker < found.number
+        JOIN keys ON keys.maker = named.maker
+        WHERE NOT is_number OR (maker_template, template, place) IN (FROM agreeing)
+        GROUP BY 1, 2, 3, 4
+    """)
+    opened.execute(f"""
+        INSERT INTO replaced
+        WITH placed AS (
+            SELECT number, value, slot, place AS start FROM uses WHERE bound
+            UNION ALL
+            SELECT number, value, slot,
+                coalesce(list_sum(list_transform(pieces[1:place - 1], lambda one: strlen(one))), 0)
+                    + CASE WHEN starts_with(pieces[place], '''') THEN 1 ELSE 0 END
+            FROM uses
+            JOIN (
+                SELECT number, regexp_extract_all(text, {file.quoted(_TOKENS)}) AS pieces
+                FROM chosen WHERE prepared IS NULL AND number IN (SELECT number FROM uses WHERE NOT bound)
+            ) USING (number)
+            WHERE NOT bound
+        )
+        SELECT number, list(start::INTEGER ORDER BY start), list(strlen(value)::INTEGER ORDER BY start),
+            list(slot ORDER BY start)
+        FROM placed GROUP BY 1
+    """)
+
+
+def result_column(template: str) -> int:
+    """Returns the number of the result column with the key: `id`, else the first name that ends in `id`, else 0."""
+    found = _COLUMNS.search(template)
+    names = [one.strip().strip(';" ').rpartition(".")[2].strip('"') for one in found[1].split(",")] if found else []
+    endings = [name for name in names if name.endswith("id")]
+    return names.index("id" if "id" in names else endings[0]) if endings else 0
