@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import subprocess
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -23,6 +24,7 @@ update sale set at = now() where id = :id;
 end;
 """
 ALONE = "\\set i random(1, 1000)\nselect count(*) from sale where item = :i;\n"
+_STATISTICS_S = 0.5
 TRANSACTIONS = 40
 """Of each client of each script."""
 
@@ -48,6 +50,9 @@ def logged(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     with RawServer(*settings) as server:
         shop(server)
         dumped(server, folder / "shop.dump")
+        user = User(folder)
+        dsn = f"postgresql://postgres@/shop?host={server.host}&port={server.port}"
+        assert user("capture", "--mark", dsn).code == 0
         pgbench(server, folder / "block.sql", "-c", "2", "-M", "prepared")
         pgbench(server, folder / "alone.sql", "-c", "1", "-M", "simple")
         psql = server.connect(database="shop")
@@ -55,6 +60,8 @@ def logged(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         with pytest.raises(FailureError):
             psql.query("select 1 / 0")
         psql.close()
+        time.sleep(_STATISTICS_S)
+        assert user("capture", "--mark", dsn).code == 0
     yield folder
 
 
@@ -117,3 +124,32 @@ def test_every_mode_replays_the_transactions(user: User, logged: Path, words: tu
     if "mode=rate" not in words:
         assert metrics["transactions"] == BLOCKS + SINGLE + 2
         assert metrics["replayed_statements"] == 5 * BLOCKS + SINGLE + 2
+
+
+def test_the_replay_is_compared_with_the_recording(user: User, logged: Path) -> None:
+    """Only the transactions of pgbench and psql are between the marks."""
+    capture(user, logged)
+    user.measured("run", "capture", "--with", "file=shop.capture", "--dump", str(logged / "shop.dump"), "--no-observe")
+    (record,) = user.records()
+    metrics = record["metrics"]
+    for measure in ("statements", "rows_inserted", "rows_updated"):
+        assert metrics[f"recorded_work{{of={measure}}}"] == metrics[f"replayed_work{{of={measure}}}"], measure
+    assert metrics["recorded_work{of=rows_inserted}"] == BLOCKS
+    assert metrics["replay_divergence{of=mix}"] == metrics["replay_divergence{of=failed_statements}"] == 0
+    assert metrics["recorded_work{of=wal_bytes}"] > 0 and metrics["replayed_work{of=wal_bytes}"] > 0
+    assert "Fidelity of the replay" in user("report").stdout
+
+
+def test_two_replays_are_compared_by_statement(user: User, logged: Path) -> None:
+    capture(user, logged)
+    dump = str(logged / "shop.dump")
+    scans = ("--set", "enable_indexscan=off", "--set", "enable_bitmapscan=off", "--set", "enable_indexonlyscan=off")
+    words = ("run", "capture", *ONLY[:-1], "--with", "mode=fast", "--dump", dump)
+    user.measured(*words, "--label", "with")
+    user.measured(*words, "--label", "without", *scans)
+    told = user("report")
+    assert told.code == 0, told.stderr
+    shown = told.stdout
+    section = shown.partition("What changed, by statement")[2].partition("\n\n\n")[0]
+    assert "select name, price from item where id = ?" in section, shown
+    assert "Seq Scan" in section, section

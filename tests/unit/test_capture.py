@@ -11,12 +11,25 @@ import pytest
 from ironbench import workloads
 from ironbench.cli import show
 from ironbench.errors import FailureError, InputError
+from ironbench.model.digest import Digests, StatementDigest
 from ironbench.model.driven import Driven
 from ironbench.model.system import Choice, Load, System
 from ironbench.report import wording
 from ironbench.report.capture import page
 from ironbench.report.formats import text
-from ironbench.workloads.capture import contents, file, logs, selection, tape
+from ironbench.workloads.capture import (
+    contents,
+    digests,
+    fidelity,
+    file,
+    keys,
+    logs,
+    making,
+    marks,
+    selection,
+    shift,
+    tape,
+)
 
 LOGS = Path(__file__).parents[1] / "data" / "pglog"
 CSV = str(LOGS / "all-statements.csv")
@@ -191,6 +204,56 @@ def test_a_transaction_is_chosen_as_a_whole(tmp_path: Path) -> None:
     assert selection.read(options(path)).condition == "true"
 
 
+def test_transactions_that_write_are_left_out_on_request(tmp_path: Path) -> None:
+    path = captured(
+        tmp_path,
+        *(statement(1, 7, 1 + n, sql) for n, sql in enumerate(("begin", "select 1", "delete from b", "commit"))),
+        statement(2, 7, 5, "select 2 from a"),
+    )
+    assert tape.chosen(options(path, read_only="yes")).statements == 1
+    assert not selection.read(options(path, read_only="yes")).is_whole("shop")
+
+
+def test_a_session_is_replayed_several_times(tmp_path: Path) -> None:
+    path = captured(tmp_path, *ordered(lambda number: 100 + number, literal=False))
+    one, three = (options(path, sessions=number) for number in ("1", "3"))
+    assert tape.chosen(three).statements == 3 * tape.chosen(one).statements == 240
+    assert tape.chosen(three).clients == 3 * tape.chosen(one).clients == 6
+    made = tape.tape(three)
+    assert len(made.clients) == 6 and made.clients[0][1] - made.clients[0][0] == made.clients[4][1] - made.clients[4][0]
+    assert made.keys.known == 60, "each copy has its own keys"
+    ((_, counted),) = made.kinds
+    assert {calls for _, calls in counted} == {60}
+
+
+@pytest.mark.parametrize(
+    ("sql", "back"),
+    [
+        ("select NOW() - at", "select (NOW() - interval '60 s') - at"),
+        ("select current_timestamp(3), x", "select (current_timestamp(3) - interval '60 s'), x"),
+        ("where day = current_date", "where day = (localtimestamp - interval '60 s')::date"),
+        ("select 'now()', t.now, \"now()\", now -- now()", "select 'now()', t.now, \"now()\", now -- now()"),
+        ("do $$ now() $$", "do $$ now() $$"),
+        ("select knownow()", "select knownow()"),
+    ],
+)
+def test_the_time_of_a_statement_is_moved_back(sql: str, back: str) -> None:
+    assert shift.shifted(sql, 60) == back
+
+
+def test_times_are_moved_back_on_a_tape_and_keys_stay_at_their_places(tmp_path: Path) -> None:
+    entries = []
+    for number in range(10):
+        sql = f"update a set at = now() where id = {100 + number}"
+        entries.append(statement(number, 1, 2 * number + 1, "insert into a (x) values (now()) returning id"))
+        entries.append(statement(number, 1, 2 * number + 2, sql))
+    path = captured(tmp_path, *entries)
+    made = tape.tape(options(path, shift_time="yes"))
+    assert Path(made.path).read_bytes().count(b"(now() - interval '") == 20
+    assert made.keys == keys.KeyUse(10, 10, 10)
+    assert b"interval" not in Path(tape.tape(options(path)).path).read_bytes()
+
+
 def test_sessions_share_clients_only_one_after_another(tmp_path: Path) -> None:
     path = captured(
         tmp_path,
@@ -204,7 +267,7 @@ def test_sessions_share_clients_only_one_after_another(tmp_path: Path) -> None:
     assert (chosen.clients, chosen.transactions) == (2, 5)
     made = tape.tape(options(path))
     assert len(made.clients) == 2 and made.clients[0][1] == made.clients[1][0]
-    assert made.kinds == (("select", ("select ?",)),)
+    assert made.kinds == (("select", (("select ?", 5),)),)
 
 
 def test_kinds_of_transactions_are_named_after_their_statements(shop: str) -> None:
@@ -270,6 +333,232 @@ def test_skipped_statements_are_noted() -> None:
     metrics, notes = workloads.get("capture").assessed(driven, ())
     assert metrics == {"replayed_statements": 90.0, "replay_skipped_statements": 10.0}
     assert [(one.code, one.values["share"]) for one in notes] == [("replay-skipped", 0.1)]
+
+
+def marked(second: int, line: int, **counters: int) -> str:
+    return statement(second, 99, line, marks.statement(counters))
+
+
+def test_marks_limit_the_capture_and_give_it_the_servers_counters(tmp_path: Path) -> None:
+    path = captured(
+        tmp_path,
+        statement(1, 7, 1, "begin"),
+        statement(1, 7, 2, "select 'before'"),
+        marked(2, 1, rows_inserted=5, wal_bytes=1000),
+        statement(3, 7, 3, "select 'inside'"),
+        statement(3, 7, 4, "commit"),
+        statement(4, 8, 1, "insert into t values (1)"),
+        marked(5, 2, rows_inserted=6, wal_bytes=5000),
+        statement(6, 8, 2, "select 'after'"),
+        mask=True,
+    )
+    facts = file.facts(path)
+    assert facts.counters == {"rows_inserted": 1, "wal_bytes": 4000} and facts.counted_database == "shop"
+    assert facts.statements == 3 and facts.sessions == 2
+    assert ("capture-outside-marks", 3) in [(one.code, one.values.get("statements")) for one in facts.notes]
+    # The transaction that began before the first mark is incomplete.
+    assert tape.chosen(options(path)).statements == 1
+
+
+@pytest.mark.parametrize(
+    ("log", "code"),
+    [
+        ([marked(1, 1, wal_bytes=5)], "capture-one-mark"),
+        ([marked(1, 1, wal_bytes=5), marked(3, 2, wal_bytes=4)], "capture-counters-reset"),
+    ],
+)
+def test_marks_without_a_growth_are_noted(log: list[str], code: str, tmp_path: Path) -> None:
+    facts = file.facts(captured(tmp_path, *log, statement(2, 7, 1, "select 1")))
+    assert facts.counters == {} and code in [one.code for one in facts.notes]
+    assert all(wording.sentences(facts.notes))
+
+
+def test_logs_without_work_between_the_marks_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="between the marks"):
+        captured(tmp_path, statement(1, 7, 1, "select 1"), marked(2, 1, wal_bytes=1), marked(3, 2, wal_bytes=1))
+
+
+def replayed(*statements: tuple[str, int], skipped: int = 0, errors: int = 0) -> dict[str, object]:
+    return {
+        "statements": [{"script": "select", "text": text, "count": count} for text, count in statements],
+        "figures": {"capture_statements": float(sum(n for _, n in statements)), "capture_skipped": float(skipped)},
+        "errors": {"42P01": errors} if errors else {},
+    }
+
+
+def test_a_replay_is_compared_with_the_recording(tmp_path: Path) -> None:
+    selects = (statement(3, 7, line, "select 1") for line in range(1, 101))
+    path = captured(
+        tmp_path,
+        marked(2, 1, rows_inserted=1000, wal_bytes=10_000_000),
+        *selects,
+        marked(5, 2, rows_inserted=2000, wal_bytes=20_000_000),
+    )
+    chosen = options(path)
+    grown = {"rows_inserted": 950, "wal_bytes": 12_500_000, "blocks_hit": 3}
+    same = fidelity.measured(chosen, grown, replayed(("select ?", 100)))
+    assert same["replay_divergence{of=mix}"] == same["replay_divergence{of=statements}"] == 0
+    assert same["recorded_work{of=rows_inserted}"] == 1000 and same["replayed_work{of=rows_inserted}"] == 950
+    assert same["replay_divergence{of=rows_inserted}"] == 0.05
+    (flagged,) = fidelity.notes(same)
+    assert (flagged.code, flagged.values) == ("replay-unfaithful", {"measures": ("wal_bytes",), "most": 0.25})
+    other = fidelity.measured(chosen, {}, replayed(("select ?", 75), ("select other", 15), skipped=10, errors=6))
+    assert other["replay_divergence{of=mix}"] == pytest.approx(15 / 90)
+    assert other["replay_divergence{of=failed_statements}"] == 0.06
+    assert [one.values["measures"] for one in fidelity.notes(other)] == [("mix", "statements", "failed_statements")]
+    assert all(wording.sentences((*fidelity.notes(other), flagged)))
+    part = fidelity.measured(options(path, only="user:app"), grown, replayed(("select ?", 50)))
+    assert part == {"replay_divergence{of=mix}": 0.0}, "a part of the replay has no totals"
+    some = fidelity.measured(options(path, only="user:app"), grown, replayed(("select ?", 100)))
+    assert "recorded_work{of=wal_bytes}" not in some, "the counters are those of the whole database"
+    whole = fidelity.measured(options(path, only="database:shop"), grown, replayed(("select ?", 100)))
+    assert "recorded_work{of=wal_bytes}" in whole
+
+
+UUIDS = [f"0f8fad5b-d9cb-469f-a165-{number * 7919:012x}" for number in range(1, 50)]
+
+
+def ordered(key_of: object, *, literal: bool) -> list[str]:
+    """Entries of two sessions that insert, and then use the key, which `key_of` returns for the n-th insert."""
+    entries, lines = [], {1: 0, 2: 0}
+
+    def add(session: int, second: int, sql: str, *values: object) -> None:
+        lines[session] += 1
+        if literal:
+            for number, value in enumerate(values, 1):
+                sql = sql.replace(f"${number}", f"'{value}'" if "-" in str(value) else str(value))
+            entries.append(statement(second, session, lines[session], sql))
+        else:
+            bound = ", ".join(f"${number} = '{value}'" for number, value in enumerate(values, 1))
+            message = f"duration: 1.000 ms  execute <unnamed>: {sql}"
+            entries.append(entry(second, session, lines[session], message, f"Parameters: {bound}" if values else ""))
+
+    for number in range(20):
+        session, key = 1 + number % 2, key_of(number)  # type: ignore[operator]
+        add(session, number, "begin")
+        add(session, number, "insert into sale (item) values ($1) returning item, id", 7)
+        add(session, number, "update sale set note = 5 where item = $2 and id = $1", key, 7)
+        add(session, number, "commit")
+    return entries
+
+
+def inferred(path: str) -> tuple[keys.KeyUse, list[tuple[int, int]], list[tuple[int, list[int], list[int], list[int]]]]:
+    with file.database() as opened:
+        opened.execute(f"CREATE VIEW chosen AS SELECT * FROM {file.source(path)}")
+        use = keys.infer(opened)
+        known = file.asked(opened, "SELECT maker, result FROM keys ORDER BY maker")
+        replaced = file.asked(opened, "SELECT number, places, lengths, slots FROM replaced ORDER BY number")
+    return use, known, replaced  # type: ignore[return-value]
+
+
+@pytest.mark.parametrize("literal", [True, False])
+@pytest.mark.parametrize("key_of", [lambda number: 4990 + number, lambda number: UUIDS[number]], ids=["number", "uuid"])
+def test_generated_keys_are_inferred_from_later_statements(key_of: object, literal: bool, tmp_path: Path) -> None:
+    path = captured(tmp_path, *ordered(key_of, literal=literal))
+    use, known, replaced = inferred(path)
+    assert use == keys.KeyUse(20, 20, 20)
+    assert known == [(4 * number + 2, 1) for number in range(20)], "`id` is the second column of the result"
+    assert [one[3] for one in replaced] == [[slot] for slot in range(20)]
+    with file.database() as opened:
+        texts = dict(file.asked(opened, f"SELECT number, text FROM {file.source(path)}"))
+    for number, places, lengths, (slot,) in replaced:
+        key = str(key_of(slot))  # type: ignore[operator]
+        assert lengths == [len(key)]
+        assert texts[number][places[0] :].startswith(key) if literal else places == [1]
+    assert tape.tape(options(path)).keys == use
+    assert tape.tape(options(path, keys="recorded")).keys == keys.KeyUse(0, 0, 0)
+    shown = text.page(page(path))
+    assert "20 statements return a generated key" in shown and "For 100% of them" in shown
+
+
+@pytest.mark.parametrize(
+    "key_of",
+    [
+        lambda number: 5000 - number,
+        lambda number: 5000 + 977 * number % 20,
+        lambda number: 1795885000 + number,
+        lambda number: 5000 + 1000 * number,
+        lambda number: UUIDS[number % 3],
+    ],
+    ids=["falling", "random", "clock", "sparse", "repeated"],
+)
+def test_other_values_are_no_keys(key_of: object, tmp_path: Path) -> None:
+    path = captured(tmp_path, *ordered(key_of, literal=False))
+    use, _, replaced = inferred(path)
+    assert (use.makers, use.known, replaced) == (20, 0, [])
+    assert "For 100%, no later value is surely the key" in text.page(page(path))
+
+
+def test_keys_of_two_tables_are_told_apart(tmp_path: Path) -> None:
+    """Both have the same numbers at the same time, in another order."""
+    entries = []
+    for number in range(10):
+        sql = (
+            "insert into a (x) values (0) returning id",
+            f"update a set x = 1 where id = {100 + number}",
+            "insert into b (x) values (0) returning id",
+            f"update b set x = 1 where id = {101 + number}",
+        )
+        entries += [statement(number, 1, 4 * number + n, one) for n, one in enumerate(sql, 1)]
+    use, known, replaced = inferred(captured(tmp_path, *entries))
+    assert use == keys.KeyUse(20, 20, 20)
+    slots = {maker: slot for slot, (maker, _) in enumerate(known)}
+    assert [(number, one) for number, _, _, (one,) in replaced] == [(maker + 1, slots[maker]) for maker in slots]
+
+
+@pytest.mark.parametrize(
+    ("template", "column"),
+    [
+        ("insert into t values (?) returning id", 0),
+        ("insert into t values (?) returning a, id;", 1),
+        ("insert into t values (?) returning t.at, t.order_id", 1),
+        ("insert into t values (?) returning *", 0),
+        ("select nextval(?)", 0),
+    ],
+)
+def test_the_result_column_of_a_key(template: str, column: int) -> None:
+    assert keys.result_column(template) == column
+
+
+def test_a_capture_from_statistics_has_the_measured_calls_and_says_what_is_invented(tmp_path: Path) -> None:
+    found = Digests(
+        "shop",
+        1_795_885_200_000_000,
+        10.0,
+        3,
+        (
+            StatementDigest("SELECT name FROM item WHERE id = $1", "app", 200, 0.002, 190, (("7",), ("8",)), 1, 0),
+            StatementDigest("insert into sale (item) values ($1)", "app", 50, 0.01, 50, (("9",),), 0, 1),
+            StatementDigest("vacuum", "app", 2, 0.1, 0, refused="utility"),
+        ),
+        {"wal_bytes": 5000, "commits": 7},
+        hidden=4,
+    )
+    path = str(tmp_path / "shop.capture")
+    facts = making.made(path, lambda opened: digests._fill(opened, found, "statistics", False))
+    assert (facts.statements, facts.sessions, facts.invented, facts.counters) == (252, 3, True, {"wal_bytes": 5000})
+    chosen = tape.chosen(options(path))
+    assert (chosen.statements, chosen.rows, chosen.writes) == (250, 240, True)
+    assert 9 < chosen.length_s < 10.1
+    with file.database() as opened:
+        sent = file.asked(
+            opened, f"SELECT template, parameters, count(*) FROM {file.source(path)} GROUP BY ALL ORDER BY ALL"
+        )
+    assert sent == [
+        ("insert into sale (item) values (?)", ["9"], 50),
+        ("select name from item where id = ?", ["7"], 100),
+        ("select name from item where id = ?", ["8"], 100),
+        ("vacuum", [], 2),
+    ]
+    assert {one.code for one in facts.notes} == {
+        "capture-invented",
+        "capture-drawn",
+        "capture-not-replayable",
+        "capture-hidden",
+    }
+    shown = text.page(page(path))
+    assert "statistics of the server (statistics)" in shown and "80% are drawn" in shown
+    assert len(tape.tape(options(path)).clients) == chosen.clients
 
 
 def test_show_knows_a_capture_by_its_contents(shop: str, capsys: pytest.CaptureFixture[str]) -> None:

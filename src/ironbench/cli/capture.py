@@ -1,4 +1,4 @@
-"""`ironbench capture`: production work from log files becomes one file, for `ironbench show` and `ironbench run
+"""`ironbench capture`: production work from logs or a server becomes one file, for `ironbench show` and `ironbench run
 capture`."""
 
 from __future__ import annotations
@@ -7,9 +7,12 @@ from typing import Annotated
 
 import typer
 
+from ironbench import units
 from ironbench.errors import InputError
 from ironbench.printer import Printer
 from ironbench.words import counted
+
+_WATCHED = "60s"
 
 
 def capture(
@@ -34,17 +37,50 @@ def capture(
             help="Replace literals and parameters by others of the same type and length. Equal values stay equal.",
         ),
     ] = False,
+    server: Annotated[
+        str,
+        typer.Option(
+            "--from",
+            metavar="DSN",
+            help="Make the capture from a running server's statistics of statements instead of logs. Values of "
+            "parameters are invented.",
+        ),
+    ] = "",
+    duration: Annotated[
+        str, typer.Option(metavar="TIME", help="With --from: how long to watch the server. Default: 60s.")
+    ] = "",
+    mark: Annotated[
+        str,
+        typer.Option(
+            metavar="DSN",
+            help="Write the server's counters into its log. Do this before and after the work: a replay can then be "
+            "compared with the recording.",
+        ),
+    ] = "",
 ) -> int:
-    if not logs:
+    if mark:
+        return _marked(mark, (*(logs or ()), output, prefix, server, duration, "--mask" if mask else ""))
+    if not logs and not server:
         raise InputError("capture", "the log files are missing", "for example: ironbench capture log/ -o shop.capture")
     if not output:
         raise InputError("-o", "is missing", "add the file to write, e.g. -o shop.capture")
+    if server and (logs or prefix):
+        raise InputError("--from", "cannot be combined with logs", "make a capture from the server, or from its logs")
+    if duration and not server:
+        raise InputError("--duration", "has no effect on logs", "remove it, or use --from DSN")
     from ironbench.report import wording
-    from ironbench.workloads.capture import logs as making
+    from ironbench.workloads.capture import digests
+    from ironbench.workloads.capture import logs as reading
 
     printer = Printer()
-    with printer.bar(f"reading {counted(len(logs), 'log')}") as show:
-        made = making.capture(logs, output, prefix, mask, show)
+    seconds = units.seconds("--duration", duration or _WATCHED)
+    if seconds <= 0:
+        raise InputError(f"--duration {duration}", "is too short", "use for example --duration 60s")
+    with printer.bar("watching the server" if server else f"reading {counted(len(logs or ()), 'log')}") as show:
+        if server:
+            made = digests.capture(server, output, seconds, mask, show)
+        else:
+            made = reading.capture(logs or (), output, prefix, mask, show)
     parts = [
         counted(made.statements, "statement"),
         counted(made.transactions, "transaction"),
@@ -55,4 +91,14 @@ def capture(
         printer.say(f"  {sentence}")
     printer.say(f"to see what it contains: `ironbench show {output}`")
     printer.data(output)
+    return 0
+
+
+def _marked(dsn: str, others: tuple[str, ...]) -> int:
+    if any(others):
+        raise InputError("--mark", "cannot be combined with logs and other options", "make the capture afterwards")
+    from ironbench.workloads.capture import marks
+
+    written = marks.write(dsn)
+    Printer().say(f"marked: {counted(len(written), 'counter')} of the server are in its log")
     return 0

@@ -17,6 +17,7 @@ from ironbench.report.page import Answer, AnswerPoint, Page, Section, with_rows
 from ironbench.units import span
 from ironbench.words import counted, cut, in_percent
 from ironbench.workloads.capture.contents import Contents, Pauses, contents
+from ironbench.workloads.capture.keys import KeyUse
 
 _WIDTH = 100
 """Characters of a statement in a table."""
@@ -33,14 +34,16 @@ def page(path: str) -> Page:
     found = contents(path)
     facts = found.facts
     began = datetime.fromtimestamp(facts.began_us / 1e6, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
+    source = f"statistics of the server ({facts.format})" if facts.invented else f"logs in the format {facts.format}"
     masked = ", literals masked" if facts.masked else ""
     return Page(
         title=f"Capture {path}",
-        lead=f"{span(facts.length_s)} from {began}, from logs in the format {facts.format}{masked}",
+        lead=f"{span(facts.length_s)} from {began}, from {source}{masked}",
         answer=Answer(AnswerPoint(_first(found)), tuple(map(AnswerPoint, _points(found, path)))),
         sections=(
             Section("left-out", "What cannot be replayed", _LEFT_OUT, tables=with_rows(_left_out(found))),
             Section("statements", "Statements by total time", tables=with_rows(_top(found)), sentences=_rest(found)),
+            Section("keys", "Generated keys", sentences=tuple(_keys(found.keys))),
             Section("mix", "Mix of statements", tables=with_rows(_mix(found))),
             Section(
                 "rates",
@@ -75,6 +78,8 @@ def _points(found: Contents, path: str) -> Iterator[str]:
     if facts.has_durations and facts.length_s > 0:
         busy = number(found.busy_s / facts.length_s)
         yield f"Statements took {quantity(found.busy_s, 's')} in total: on average, {busy} ran at the same time."
+    if not facts.replayable:
+        return
     left = sum(statements for _, statements in found.left_out)
     replayed = facts.statements - left
     yield (
@@ -114,6 +119,24 @@ def _top(found: Contents) -> Table:
 def _rest(found: Contents) -> tuple[str, ...]:
     more = found.templates - len(found.top)
     return (f"The capture has {counted(more, 'further statement')}.",) if more > 0 else ()
+
+
+def _keys(found: KeyUse) -> Iterator[str]:
+    if not found.makers:
+        return
+    makers = counted(found.makers, "statement returns", "statements return")
+    yield f"{makers} a generated key, which logs do not contain."
+    if found.known:
+        where = counted(found.values, "place", "places")
+        yield (
+            f"For {in_percent(found.known / found.makers)} of them, a later statement contains the key: in {where}, a "
+            "replay sends the key that the server generates then."
+        )
+    if found.known < found.makers:
+        yield (
+            f"For {in_percent(1 - found.known / found.makers)}, no later value is surely the key. A replay sends all "
+            "values that follow as recorded."
+        )
 
 
 def _mix(found: Contents) -> Table:

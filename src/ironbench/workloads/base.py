@@ -11,6 +11,7 @@ from ironbench import engines, ranges
 from ironbench.errors import InputError, nearest, written
 from ironbench.model.described import LEADING
 from ironbench.model.driven import Driven
+from ironbench.model.inside import ScriptCommand
 from ironbench.model.note import Note
 from ironbench.model.record import Check
 from ironbench.model.session import Session
@@ -172,6 +173,8 @@ class Workload(ABC):
     """Whether the workload has no scripts and drives itself, as described in `ironbench.model.work`."""
     honours: frozenset[str] = frozenset({"duration_s"})
     """For a workload that drives itself: the fields of `Load` that it uses, besides the seed."""
+    looks_before: bool = False
+    """Whether `before` is called although the workload has no dataset."""
     own_length: bool = False
     """Whether the workload determines the length of a trial, so that a budget does not change it."""
     caution: str = "script-caution"
@@ -244,6 +247,10 @@ class Workload(ABC):
         """Plan of work that the core does in place of scripts (`Work` in crates/ironbench-python/src/drive.rs), or
         None."""
         return None
+
+    def commands(self, options: Mapping[str, str]) -> Sequence[ScriptCommand]:
+        """Typical commands of work that does not consist of scripts, of which the engine reports plans."""
+        return ()
 
     def jobs(self, session: Session, options: Mapping[str, str], load: Load) -> Mapping[str, Any] | None:
         """Plan of what chooses among the scripts and sets their variables (`Chooser` in

@@ -17,6 +17,8 @@ REASONS = {
     "encoding": "the statement is not valid UTF-8",
     "fetch": "further rows of a cursor, which a replay gets at once",
     "begun-before": "the transaction began before the log",
+    "utility": "utility statements, because statistics may contain their literals",
+    "not-preparable": "the server cannot prepare the statement with parameters in place of all literals",
     "transaction": "another statement of the same transaction cannot be replayed",
 }
 
@@ -105,3 +107,74 @@ def repeated(entries: Number) -> str:
 def unknown_zones(zones: Strings) -> str:
     """unknown time zones were read as UTC: XYZT"""
     return f"unknown time zones were read as UTC: {names(zones) or 'unnamed'}"
+
+
+@wording("capture-one-mark")
+def one_mark() -> str:
+    """the log contains only one mark, so the server's counters of the recording are unknown"""
+    return "the log contains only one mark, so the server's counters of the recording are unknown: send one at each end"
+
+
+@wording("capture-counters-reset")
+def counters_reset() -> str:
+    """the server's counters of the recording are unknown: they were reset, or the marks are of several databases"""
+    return "the server's counters of the recording are unknown: they were reset, or the marks are of several databases"
+
+
+@wording("capture-outside-marks")
+def outside_marks(statements: Number) -> str:
+    """12 statements before the first mark or after the last one are not in the capture"""
+    verb = "is" if number(statements) == "1" else "are"
+    return f"{count(statements, 'statement')} before the first mark or after the last one {verb} not in the capture"
+
+
+@wording("capture-invented")
+def invented(sessions: Number) -> str:
+    """times, transactions and 12 sessions are invented: each call is a separate transaction"""
+    return (
+        f"times, transactions and {count(sessions, 'session')} are invented: calls start at random times with the "
+        "measured rate, and each call is a separate transaction"
+    )
+
+
+@wording("capture-drawn")
+def drawn(share: Number) -> str:
+    """values of parameters are invented: 95% are drawn from the statistics of columns, the rest only has the right
+    type"""
+    return (
+        f"values of parameters are invented: {percent(share)} are drawn from the statistics of columns, the rest only "
+        "has the right type"
+    )
+
+
+@wording("capture-hidden")
+def hidden(statements: Number) -> str:
+    """12 statements of other roles are not in the capture, because the role may not read their texts"""
+    return (
+        f"{count(statements, 'statement')} of other roles are not in the capture, because the role may not read their "
+        "texts"
+    )
+
+
+@wording("capture-not-replayed")
+def not_replayed() -> str:
+    """statements of this kind of log can be shown, but not replayed"""
+    return "statements of this kind of log can be shown, but not replayed"
+
+
+@wording("capture-whole-seconds")
+def whole_seconds() -> str:
+    """the log has times in whole seconds, and does not say in which time zone"""
+    return "the log has times in whole seconds, read as UTC"
+
+
+@wording("capture-durations-unknown")
+def durations_unknown() -> str:
+    """the log contains no durations, so think times are unknown"""
+    return "the log contains no durations, so think times are unknown: use the slow log with long_query_time = 0"
+
+
+@wording("capture-unknown-users")
+def unknown_users(sessions: Number) -> str:
+    """user and database of 12 sessions are unknown, because they began before the log"""
+    return f"user and database of {count(sessions, 'session')} are unknown, because they began before the log"

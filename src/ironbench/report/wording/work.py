@@ -144,3 +144,27 @@ def skipped(statements: Number, share: Number) -> str:
         f"{count(statements, 'statement')} ({percent(share)}) {agreed(statements)} skipped, because an earlier "
         "statement of the transaction failed that had not failed when it was recorded"
     )
+
+
+MEASURES = {
+    "statements": "statements",
+    "mix": "mix of statements",
+    "failed_statements": "failed statements",
+    "rows": "rows returned or changed",
+    "rows_inserted": "rows inserted",
+    "rows_updated": "rows updated",
+    "rows_deleted": "rows deleted",
+    "wal_bytes": "WAL",
+    "wal_records": "WAL records",
+    "wal_full_page_images": "full-page images in WAL",
+    "blocks_hit": "blocks found in the buffer cache",
+    "blocks_read": "blocks read into the buffer cache",
+}
+"""Measure of the work of a replay → its name."""
+
+
+@wording("replay-differs", "replay-unfaithful")
+def replay_differs(measures: Strings, most: Number) -> str:
+    """the replay differs from the recording by up to 12%: WAL, rows updated"""
+    what = names([MEASURES.get(one, one) for one in strings(measures)]) or "its work"
+    return f"the replay differs from the recording by up to {percent(most)}: {what}"

@@ -150,7 +150,7 @@ class _Drive:
         with printer.bar(title) as show:
             workload.set_up(session, self._options)
             ready = preparing.engine_ready(plan, session, trial, lambda: _rehearsed(self._rehearse()), around.by_clock)
-            before = workload.before(session, self._options) if has_data else None
+            before = workload.before(session, self._options) if has_data or workload.looks_before else None
             self.inside = self._begun_inside()
             ready = preparing.at_last(ready, session, trial.cell.load, around.quiet_s, around.chill)
             looks = [ProgressLines(printer.say, plan.progress_s).look] if plan.progress_s else []
@@ -215,6 +215,7 @@ class _Drive:
         load = self._trial.cell.load
         protocol = engines.get(self._session.engine).protocol(load.protocol)
         asked = statements(self._scripts, self._variables, protocol, self._seed)
+        asked = (*asked, *self._workload.commands(self._options))
         try:
             return self._insight.begin(self._session, asked, self._plan.system.dsn is None)
         except IronbenchError as error:

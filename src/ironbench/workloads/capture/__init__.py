@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -10,7 +11,9 @@ from typing import Any
 
 from ironbench.errors import InputError, written
 from ironbench.model.driven import Driven
+from ironbench.model.inside import ScriptCommand
 from ironbench.model.note import Note, note
+from ironbench.model.session import Session
 from ironbench.model.system import Choice, Load, System
 from ironbench.words import counted, grouped, in_percent, listed
 from ironbench.workloads.base import Option, Workload
@@ -22,8 +25,12 @@ _FIGURES = {
     "capture_failed_again": "replayed_failures",
     "capture_failed_only_then": "replayed_recoveries",
     "capture_skipped": "replay_skipped_statements",
+    "capture_keys": "replayed_keys",
+    "capture_keys_missing": "replay_missing_keys",
 }
 """Count of the core → metric."""
+_COUNTED_S = 0.6
+"""Backends that end report their statistics at once, older servers at most every 0.5 s."""
 
 
 class Capture(Workload):
@@ -34,6 +41,7 @@ class Capture(Workload):
     foreign = True
     own_length = True
     usual_warmup_s = 0.0
+    looks_before = True
     options = (
         Option("file", "", "capture made by `ironbench capture`", path="file"),
         Option("digest", "", "digest of the capture's contents; ironbench sets it"),
@@ -59,6 +67,26 @@ class Capture(Workload):
             "statement; patterns with *",
         ),
         Option("except", "", "do not replay these transactions; as only"),
+        Option("read_only", "no", "yes: replay only transactions that change nothing", choices=("no", "yes")),
+        Option(
+            "sessions",
+            "1",
+            "how many times each recorded session is replayed, at the same time and with the same values",
+            lowest=1,
+            highest=1000,
+        ),
+        Option(
+            "shift_time",
+            "no",
+            "yes: now() and similar functions in statements return the time of the capture",
+            choices=("no", "yes"),
+        ),
+        Option(
+            "keys",
+            "new",
+            "generated keys in statements after the one that generated them: those of the replay (new), or as recorded",
+            choices=("new", "recorded"),
+        ),
     )
 
     def validated(self, options: Mapping[str, str]) -> dict[str, str]:
@@ -157,11 +185,19 @@ class Capture(Workload):
             "kind": "capture",
             "tape": made.path,
             "clients": [{"start": start, "end": end} for start, end in made.clients],
-            "kinds": [{"name": name, "statements": statements} for name, statements in made.kinds],
+            "kinds": [{"name": name, "statements": [text for text, _ in counted]} for name, counted in made.kinds],
             "mode": options["mode"],
             "speed": float(options["speed"]),
             "rate": chosen.transactions / max(chosen.length_s, 1e-6),
+            "keys": made.keys.known,
         }
+
+    def commands(self, options: Mapping[str, str]) -> Sequence[ScriptCommand]:
+        if not options["file"]:
+            return ()
+        from ironbench.workloads.capture import tape
+
+        return tape.tape(options).typical
 
     def cautions(self, engine: str, choice: Choice, protocol: str) -> list[str]:
         if not choice.options["file"]:
@@ -186,13 +222,35 @@ class Capture(Workload):
     def counts_after_cut(self, options: Mapping[str, str]) -> bool:
         return False
 
+    def before(self, session: Session, options: Mapping[str, str]) -> Mapping[str, int]:
+        return _counted(session)
+
+    def measured(
+        self, session: Session, options: Mapping[str, str], before: Any, summary: Mapping[str, Any]
+    ) -> Mapping[str, float]:
+        from ironbench.workloads.capture import fidelity
+
+        after = _counted(session)
+        grown = {name: after[name] - count for name, count in before.items() if name in after}
+        return fidelity.measured(options, grown, summary)
+
     def assessed(self, driven: Driven, seen: Sequence[Note]) -> tuple[Mapping[str, float], tuple[Note, ...]]:
+        from ironbench.workloads.capture import fidelity
+
         figures = driven.summary.get("figures") or {}
         metrics = {metric: float(figures[name]) for name, metric in _FIGURES.items() if name in figures}
         skipped = metrics.get("replay_skipped_statements", 0.0)
         sent = metrics.get("replayed_statements", 0.0) + skipped
-        notes = (note("replay-skipped", statements=skipped, share=skipped / sent),) if skipped else ()
-        return metrics, notes
+        notes = [note("replay-skipped", statements=skipped, share=skipped / sent)] if skipped else []
+        return metrics, (*notes, *fidelity.notes(driven.metrics))
+
+
+def _counted(session: Session) -> dict[str, int]:
+    """Returns the server's counters. A server updates its statistics up to a second after the work."""
+    from ironbench.workloads.capture import marks
+
+    time.sleep(_COUNTED_S)
+    return marks.counted(session)
 
 
 def is_capture(path: str) -> bool:

@@ -7,8 +7,9 @@ from typing import Any
 
 import duckdb
 
-from ironbench.workloads.capture import file
+from ironbench.workloads.capture import file, keys
 from ironbench.workloads.capture.file import CaptureFacts
+from ironbench.workloads.capture.keys import KeyUse
 
 _INTERVALS = 24
 """Most intervals of the rates over time."""
@@ -86,6 +87,7 @@ class Contents:
     senders: tuple[Sender, ...]
     left_out: tuple[tuple[str, int], ...]
     """Reason and number of statements."""
+    keys: KeyUse
 
 
 def contents(path: str) -> Contents:
@@ -93,6 +95,7 @@ def contents(path: str) -> Contents:
     facts = file.facts(path)
     with file.database() as opened:
         opened.execute(f"CREATE VIEW capture AS SELECT *, epoch_us(started_at) AS at_us FROM {file.source(path)}")
+        opened.execute("CREATE VIEW chosen AS SELECT * FROM capture WHERE left_out IS NULL")
         return _contents(opened, facts)
 
 
@@ -129,6 +132,7 @@ def _contents(opened: duckdb.DuckDBPyConnection, facts: CaptureFacts) -> Content
         templates=templates,
         senders=tuple(_senders(opened)),
         left_out=tuple(left_out),
+        keys=keys.infer(opened) if facts.replayable else KeyUse(0, 0, 0),
     )
 
 

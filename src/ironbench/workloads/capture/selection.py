@@ -16,6 +16,8 @@ class Selection:
     only: tuple[tuple[str, str], ...]
     """Field and pattern. Patterns of one field are alternatives; all fields must match."""
     without: tuple[tuple[str, str], ...]
+    read_only: bool = False
+    """Whether transactions that change data or the schema are left out."""
 
     @property
     def condition(self) -> str:
@@ -26,12 +28,18 @@ class Selection:
             if any(one == name for one, _ in self.only)
         ]
         conditions += [f"NOT bool_or({_matches(name, pattern)})" for name, pattern in self.without]
+        conditions += ["NOT bool_or(writes)"] if self.read_only else []
         return " AND ".join(conditions) or "true"
+
+    def is_whole(self, database: str) -> bool:
+        """Whether all work of this database is chosen."""
+        return not self.read_only and not self.without and all(one == ("database", database) for one in self.only)
 
 
 def read(options: Mapping[str, str]) -> Selection:
     """Reads the options. Raises InputError."""
-    return Selection(tuple(_read("only", options["only"])), tuple(_read("except", options["except"])))
+    only, without = tuple(_read("only", options["only"])), tuple(_read("except", options["except"]))
+    return Selection(only, without, options["read_only"] == "yes")
 
 
 def _read(option: str, text: str) -> Sequence[tuple[str, str]]:

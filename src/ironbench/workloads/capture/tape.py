@@ -7,7 +7,7 @@ import os
 import re
 import tempfile
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
 
@@ -15,13 +15,18 @@ import duckdb
 import numpy as np
 
 from ironbench.errors import FailureError, InputError
+from ironbench.model.inside import ScriptCommand
 from ironbench.words import cut
-from ironbench.workloads.capture import file, selection
+from ironbench.workloads.capture import file, keys, selection, shift
+from ironbench.workloads.capture.keys import KeyUse
 
 _KINDS = 11
 """Kinds of transactions that are counted separately: those that occur most often. The rest is one more kind."""
 _PLACES = 300
 """Statements that are counted and timed separately: those that occur most often."""
+_TYPICAL = 30
+"""Most statements whose plans are compared."""
+_PARAMETER = re.compile(r"\$(\d+)")
 _REST = "other transactions"
 _REST_STATEMENTS = "other statements"
 _LONGEST_NAME = 60
@@ -43,36 +48,69 @@ class Chosen:
     length_s: float
     databases: tuple[str, ...]
     writes: bool
+    failed: int
+    """Statements that failed when they were captured."""
+    rows: int | None
+    """Rows that the statements returned or changed; None if the capture does not contain them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Changes:
+    """How a replay differs from the recording."""
+
+    copies: int
+    """How many times each session is replayed."""
+    shift_time: bool
+    new_keys: bool
 
 
 @dataclass(frozen=True, slots=True)
 class Tape:
     path: str
     clients: tuple[tuple[int, int], ...]
-    kinds: tuple[tuple[str, tuple[str, ...]], ...]
+    kinds: tuple[tuple[str, tuple[tuple[str, int], ...]], ...]
+    """Kinds of transactions: name, and their statements with the number of calls."""
+    keys: KeyUse
+    typical: tuple[ScriptCommand, ...]
+    """The statements that took most time, with values of one execution."""
 
 
 def chosen(options: Mapping[str, str]) -> Chosen:
     """Returns facts about the statements that the options choose. Raises InputError if there are none."""
     path = options["file"]
-    return _chosen(path, file.stamp(path), selection.read(options))
+    one = _chosen(path, file.stamp(path), selection.read(options))
+    copies = int(options["sessions"])
+    return replace(
+        one,
+        statements=one.statements * copies,
+        left_out=one.left_out * copies,
+        transactions=one.transactions * copies,
+        clients=one.clients * copies,
+        failed=one.failed * copies,
+        rows=None if one.rows is None else one.rows * copies,
+    )
 
 
 def tape(options: Mapping[str, str]) -> Tape:
     """Returns the tape of these options, which exists as long as this process. Raises InputError, FailureError."""
     path = options["file"]
-    return _tape(path, file.stamp(path), selection.read(options))
+    changes = Changes(int(options["sessions"]), options["shift_time"] == "yes", options["keys"] == "new")
+    return _tape(path, file.stamp(path), selection.read(options), changes)
 
 
 @lru_cache(maxsize=4)
 def _chosen(path: str, stamp: tuple[int, int], which: selection.Selection) -> Chosen:
-    file.facts(path)
+    facts = file.facts(path)
+    if not facts.replayable:
+        cause = f"was made from a {facts.format}, whose statements can be shown, but not replayed"
+        raise InputError(path, cause, f"see what it contains: ironbench show {path}")
     with file.database() as opened:
         _choose(opened, path, which)
-        ((statements, transactions, began, ended, writes),) = file.asked(
+        ((statements, transactions, began, ended, writes, failed, rows),) = file.asked(
             opened,
             "SELECT count(*), count(DISTINCT transaction), min(epoch_us(started_at)), "
-            "max(epoch_us(started_at) + coalesce(duration_us, 0)), coalesce(bool_or(writes), false) FROM chosen",
+            "max(epoch_us(started_at) + coalesce(duration_us, 0)), coalesce(bool_or(writes), false), count(error), "
+            "CASE WHEN count(row_count) = count(*) THEN sum(row_count) END FROM chosen",
         )
         ((whole,),) = file.asked(
             opened, f"SELECT count(*) FROM {file.source(path)} WHERE transaction IN (FROM selected)"
@@ -94,17 +132,23 @@ def _chosen(path: str, stamp: tuple[int, int], which: selection.Selection) -> Ch
         length_s=(ended - began) / 1e6,
         databases=tuple(name for (name,) in databases),
         writes=writes,
+        failed=failed,
+        rows=None if rows is None else int(rows),
     )
 
 
-def _choose(opened: duckdb.DuckDBPyConnection, path: str, which: selection.Selection) -> None:
+def _choose(opened: duckdb.DuckDBPyConnection, path: str, which: selection.Selection, shift_s: float = 0.0) -> None:
     """Creates the table `selected`, with the transactions that the user chose, and the view `chosen`, with their
-    statements that can be replayed."""
+    statements that can be replayed. `shift_s`: by how much the time in statements goes back."""
+    text = "text"
+    if shift_s:
+        shift.register(opened, shift_s)
+        text = f"CASE WHEN {shift.CONDITION} THEN {shift.FUNCTION}(text) ELSE text END AS text"
     opened.execute(
         f"CREATE TABLE selected AS SELECT transaction FROM {file.source(path)} GROUP BY 1 HAVING {which.condition}"
     )
     opened.execute(
-        f"CREATE VIEW chosen AS SELECT * FROM {file.source(path)} "
+        f"CREATE VIEW chosen AS SELECT * EXCLUDE (text), {text} FROM {file.source(path)} "
         "WHERE left_out IS NULL AND transaction IN (FROM selected)"
     )
 
@@ -138,7 +182,7 @@ def _assigned(opened: duckdb.DuckDBPyConnection) -> tuple[list[int], dict[str, A
 
 
 @lru_cache(maxsize=4)
-def _tape(path: str, stamp: tuple[int, int], which: selection.Selection) -> Tape:
+def _tape(path: str, stamp: tuple[int, int], which: selection.Selection, changes: Changes) -> Tape:
     # A file without a name disappears with this process, however it ends.
     descriptor = os.open(tempfile.gettempdir(), os.O_TMPFILE | os.O_RDWR | os.O_CLOEXEC, 0o600)
     place = f"/proc/self/fd/{descriptor}"
@@ -146,16 +190,20 @@ def _tape(path: str, stamp: tuple[int, int], which: selection.Selection) -> Tape
 
     try:
         with file.database() as opened:
-            _choose(opened, path, which)
-            opened.register("assigned", _assigned(opened)[1])
-            kinds = _count_kinds(opened)
-            clients = _core.write_tape(opened.sql(_STATEMENTS), place)
+            shift_s = shift.seconds(file.facts(path).began_us) if changes.shift_time else 0.0
+            _choose(opened, path, which, shift_s)
+            free, assigned = _assigned(opened)
+            opened.register("assigned", assigned)
+            kinds = _count_kinds(opened, changes.copies)
+            typical = _typical(opened, kinds)
+            used = keys.infer(opened) if changes.new_keys else keys.ignore(opened)
+            clients = _core.write_tape(opened.sql(_statements(changes.copies, len(free), used.known)), place)
     except duckdb.Error as error:
         raise FailureError(path, str(error).splitlines()[0]) from error
-    return Tape(place, tuple(clients), kinds)
+    return Tape(place, tuple(clients), kinds, replace(used, known=used.known * changes.copies), typical)
 
 
-def _count_kinds(opened: duckdb.DuckDBPyConnection) -> tuple[tuple[str, tuple[str, ...]], ...]:
+def _count_kinds(opened: duckdb.DuckDBPyConnection, copies: int) -> tuple[tuple[str, tuple[tuple[str, int], ...]], ...]:
     """Creates the tables `of_transactions`, with the kind of each transaction, and `places`, with the place of each
     statement of a kind. Returns names and statements of the kinds."""
     opened.execute(
@@ -186,14 +234,51 @@ def _count_kinds(opened: duckdb.DuckDBPyConnection) -> tuple[tuple[str, tuple[st
                 CASE WHEN row_number() OVER (ORDER BY calls DESC, kind, template) <= {_PLACES} THEN template END AS text
             FROM counted
         )
-        SELECT kind, template, text,
+        SELECT kind, template, text, calls,
             (dense_rank() OVER (ORDER BY kind, text NULLS LAST) - 1)::INTEGER AS place
         FROM ranked
     """)
-    found: dict[int, list[str]] = {}
-    for kind, text, _ in file.asked(opened, "SELECT DISTINCT kind, text, place FROM places ORDER BY place"):
-        found.setdefault(kind, []).append(_REST_STATEMENTS if text is None else cut(text, _LONGEST_TEMPLATE))
+    found: dict[int, list[tuple[str, int]]] = {}
+    sql = "SELECT kind, text, sum(calls) FROM places GROUP BY kind, text, place ORDER BY place"
+    for kind, text, calls in file.asked(opened, sql):
+        shown = _REST_STATEMENTS if text is None else cut(text, _LONGEST_TEMPLATE)
+        found.setdefault(kind, []).append((shown, int(calls) * copies))
     return tuple((names[kind], tuple(found.get(kind, ()))) for kind in range(max(found) + 1))
+
+
+def _typical(opened: duckdb.DuckDBPyConnection, kinds: Sequence[tuple[str, object]]) -> tuple[ScriptCommand, ...]:
+    """Returns the statements that took most time, or without durations those that ran most often, and have a place of
+    their own."""
+    rows = file.asked(
+        opened,
+        f"""
+        WITH ranked AS (
+            SELECT kind, text, place, place - min(place) OVER (PARTITION BY kind) + 1 AS number FROM places
+        ), one AS (
+            SELECT coalesce(shapes.kind, (SELECT count(*) FROM shapes)) AS kind, template, min(chosen.number) AS first,
+                coalesce(sum(duration_us), 0) AS whole_us, count(*) AS calls
+            FROM chosen JOIN of_transactions USING (transaction) LEFT JOIN shapes USING (shape)
+            WHERE error IS NULL GROUP BY 1, 2
+        )
+        SELECT ranked.kind, ranked.number, one.template, chosen.text, chosen.parameters
+        FROM one JOIN ranked ON ranked.kind = one.kind AND ranked.text = one.template
+        JOIN chosen ON chosen.number = one.first
+        WHERE regexp_matches(one.template, '^(select|insert|update|delete|merge|with|values|table)\\b')
+        ORDER BY whole_us DESC, calls DESC, one.template LIMIT {_TYPICAL}
+        """,
+    )
+    return tuple(
+        ScriptCommand(kinds[kind][0], number, template, _with_values(text, parameters))
+        for kind, number, template, text, parameters in rows
+    )
+
+
+def _with_values(text: str, parameters: Sequence[str | None] | None) -> str:
+    """Returns a text with values in place of its parameters."""
+    values = ["null" if one is None else file.quoted(one) for one in parameters or ()]
+    if not values:
+        return text
+    return _PARAMETER.sub(lambda found: values[int(found[1]) - 1] if int(found[1]) <= len(values) else found[0], text)
 
 
 def _templates(opened: duckdb.DuckDBPyConnection, transaction: int) -> list[str]:
@@ -221,27 +306,43 @@ def label(template: str) -> str:
     return f"{command} {table[1].strip(chr(34))}" if table else command
 
 
-_STATEMENTS = """
+def _statements(copies: int, clients: int, keys: int) -> str:
+    """Returns the query for the tape. Copies of a session have their own clients and keys. They start one after another
+    within the mean time between two transactions, so that they do not run in step."""
+    return f"""
     SELECT
-        assigned.client,
-        chosen.number = min(chosen.number) OVER (PARTITION BY session) AS opens,
+        (copy * {clients} + assigned.client)::INTEGER AS client,
+        chosen.number = min(chosen.number) OVER (PARTITION BY copy, session) AS opens,
         chosen.number = of_transactions.first AS begins,
         chosen.number = of_transactions.last AS ends,
         NOT is_block AND prepared IS NOT NULL AND chosen.number <> of_transactions.last AS pipelined,
         error IS NOT NULL AS failed,
         command IN ('discard', 'deallocate') AS discards,
-        epoch_us(started_at) - (SELECT min(epoch_us(started_at)) FROM chosen) AS at_us,
+        epoch_us(started_at) - began + (copy * gap / {copies})::BIGINT AS at_us,
         duration_us,
         places.kind,
         places.place,
         prepared,
         chosen.text,
-        parameters
+        parameters,
+        (keys.slot + copy * {keys})::INTEGER AS key_slot,
+        keys.result AS key_result,
+        replaced.places AS key_places,
+        replaced.lengths AS key_lengths,
+        list_transform(replaced.slots, lambda slot: (slot + copy * {keys})::INTEGER) AS key_slots
     FROM chosen
+    CROSS JOIN (SELECT unnest(range({copies})) AS copy)
+    CROSS JOIN (
+        SELECT min(epoch_us(started_at)) AS began,
+            (max(epoch_us(started_at)) - min(epoch_us(started_at))) / count(DISTINCT transaction) AS gap
+        FROM chosen
+    )
     JOIN assigned USING (session)
     JOIN of_transactions USING (transaction)
     LEFT JOIN shapes USING (shape)
     JOIN places ON places.kind = coalesce(shapes.kind, (SELECT count(*) FROM shapes))
         AND places.template = chosen.template
-    ORDER BY assigned.client, assigned.rank, chosen.number
-"""
+    LEFT JOIN keys ON keys.maker = chosen.number
+    LEFT JOIN replaced ON replaced.number = chosen.number
+    ORDER BY copy, assigned.client, assigned.rank, chosen.number
+    """

@@ -1,0 +1,64 @@
+"""What changed between two replays of a capture: statements by their share of the difference."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ironbench.report import wording
+from ironbench.report.cell import ABSENT, Row, TableCell
+from ironbench.report.charts.base import Table
+from ironbench.report.findings import ratio_bounds
+from ironbench.report.page import Section
+from ironbench.report.walk import OBSERVED
+from ironbench.report.wording.terms import label
+from ironbench.study.changes import StatementChange, StatementChanges, changes
+from ironbench.study.study import Study
+from ironbench.words import cut
+from ironbench.workloads.capture.fidelity import DIVERGENCE, MIX
+
+PLACE = 645
+_WIDTH = 80
+_LEAD = (
+    "Time that each statement adds to a transaction, which is its executions per transaction times its mean response "
+    "time. Shares are of the sum of all changes, regardless of their direction. Each ratio of means has its own 95% CI "
+    "and carries no verdict: with many ratios, some exclude 1 by chance."
+)
+
+
+def sections(study: Study) -> Iterator[Section]:
+    if not _is_replay(study):
+        return
+    tables = tuple(
+        (f"From {_name(study, one.before)} to {_name(study, one.after)}", _table(one)) for one in changes(study)
+    )
+    lead = f"{_LEAD} {OBSERVED}" if study.observed else _LEAD
+    yield Section("changes", "What changed, by statement", lead, tables=tables)
+
+
+def _is_replay(study: Study) -> bool:
+    metric = f"{DIVERGENCE}{{of={MIX}}}"
+    mains = (part.curve.main for part in study.parts)
+    return any(metric in cell.metrics for cell in study.cells) or any(main and metric in main.metrics for main in mains)
+
+
+def _name(study: Study, name: str) -> str:
+    return label(study.configuration(name))
+
+
+def _table(found: StatementChanges) -> Table:
+    head = ("statement", "before", "after", "change", "share", "mean", "95% CI", "plan")
+    return Table(head, tuple(map(_row, found.statements)), ranks=(0, 1, 1, 0, 0, 2, 3, 2))
+
+
+def _row(one: StatementChange) -> Row:
+    ratio = one.ratio
+    return (
+        cut(one.command.text, _WIDTH),
+        TableCell(one.before_s, "s"),
+        TableCell(one.after_s, "s"),
+        TableCell(one.delta_s, "s", signed=True),
+        TableCell(one.share, "share"),
+        ABSENT if ratio is None else TableCell(ratio.ratio, "times"),
+        ABSENT if ratio is None else ratio_bounds(ratio.low, ratio.high, ratio.known),
+        "" if one.plan is None else wording.text(one.plan),
+    )

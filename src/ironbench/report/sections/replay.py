@@ -1,0 +1,77 @@
+"""Fidelity of the replay of a capture: the work of the recording beside the work of the replay."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from ironbench.report import wording
+from ironbench.report.cell import ABSENT, Content, Row, TableCell
+from ironbench.report.charts.base import Table
+from ironbench.report.page import Section
+from ironbench.report.wording.terms import label
+from ironbench.report.wording.work import MEASURES
+from ironbench.study.study import Study
+from ironbench.study.summarise import Summary
+from ironbench.words import in_percent
+from ironbench.workloads.capture.fidelity import DIVERGENCE, FLAGGED, MIX, NOTED, RECORDED, REPLAYED, WORK
+
+PLACE = 112
+_LEAD = (
+    f"Differences above {in_percent(NOTED)} are noted. Above {in_percent(FLAGGED)}, statements, their mix, failed "
+    "statements, changed rows and WAL flag the trial. Other measures also depend on the server's memory, plans and "
+    "checkpoints."
+)
+_UNITS = {"wal_bytes": "bytes"}
+
+
+@dataclass(frozen=True, slots=True)
+class _System:
+    name: str
+    metrics: Mapping[str, Summary]
+
+    def value(self, metric: str, measure: str) -> float | None:
+        found = self.metrics.get(f"{metric}{{of={measure}}}")
+        return None if found is None else found.centre
+
+
+def sections(study: Study) -> Iterator[Section]:
+    systems = [
+        *(_System(part.name, main.metrics) for part in study.parts if (main := part.curve.main)),
+        *(_System(label(study.configuration(cell.name)), cell.metrics) for cell in study.cells),
+    ]
+    systems = [one for one in systems if one.value(DIVERGENCE, MIX) is not None]
+    if not systems:
+        return
+    head = ["measure", "recorded"]
+    for one in systems:
+        head += [one.name if len(systems) > 1 else "replayed", "difference"]
+    rows = tuple(
+        _row(measure, systems)
+        for measure in MEASURES
+        if any(one.value(DIVERGENCE, measure) is not None for one in systems)
+    )
+    title = f"Fidelity of the replay, {wording.text(study.place)}" if study.parts else "Fidelity of the replay"
+    known = {measure for measure in WORK for one in systems if one.value(RECORDED, measure) is not None}
+    sentences = (
+        ()
+        if "wal_bytes" in known
+        else ("Rows, WAL and blocks of the recording are unknown, because the log contains no marks.",)
+    )
+    yield Section("fidelity", title, _LEAD, tables=(("", Table(tuple(head), rows)),), sentences=sentences, at_end=True)
+
+
+def _row(measure: str, systems: list[_System]) -> Row:
+    recorded = next((value for one in systems if (value := one.value(RECORDED, measure)) is not None), None)
+    cells: list[Content] = [MEASURES[measure], _cell(recorded, measure)]
+    for one in systems:
+        divergence = one.value(DIVERGENCE, measure)
+        cells += [
+            _cell(one.value(REPLAYED, measure), measure),
+            ABSENT if divergence is None else TableCell(divergence, "share"),
+        ]
+    return tuple(cells)
+
+
+def _cell(value: float | None, measure: str) -> Content:
+    return ABSENT if value is None else TableCell(value, _UNITS.get(measure, "count"))

@@ -1,0 +1,69 @@
+"""What changed statement by statement between the first configuration and another one, ranked by its share."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from ironbench.model.note import Note
+from ironbench.study.commands import file_name
+from ironbench.study.queries import QueryRatio
+from ironbench.study.statements import StatementTimings, TimedCommand
+from ironbench.study.study import Study
+
+
+@dataclass(frozen=True, slots=True)
+class StatementChange:
+    """The change of the time that one statement adds to a transaction."""
+
+    command: TimedCommand
+    before_s: float
+    after_s: float
+    """Time per transaction: executions per transaction times the mean time."""
+    share: float
+    """Part of the sum of all changes, regardless of their direction."""
+    ratio: QueryRatio | None
+    """Mean time relative to the first configuration; None if one side lacks the statement."""
+    plan: Note | None
+    """How its plan differs; None if it does not, or is not known."""
+
+    @property
+    def delta_s(self) -> float:
+        return self.after_s - self.before_s
+
+
+@dataclass(frozen=True, slots=True)
+class StatementChanges:
+    before: str
+    after: str
+    """Names of both configurations."""
+    statements: tuple[StatementChange, ...]
+    """Largest change first."""
+
+
+def changes(study: Study) -> Iterator[StatementChanges]:
+    """Yields the changes of each configuration whose statements were timed, relative to the first one."""
+    for other in study.timed[1:]:
+        yield StatementChanges(study.timed[0].name, other.name, tuple(_changes(study, study.timed[0], other)))
+
+
+def _changes(study: Study, first: StatementTimings, other: StatementTimings) -> list[StatementChange]:
+    plans = {
+        (file_name(one.plan.script), one.plan.number): one.words for one in study.other_plans if one.name == other.name
+    }
+    pairs = [pair for pair in zip(first.statements, other.statements, strict=True) if pair != (None, None)]
+    times = [(_per_transaction(first, before), _per_transaction(other, after)) for before, after in pairs]
+    whole = math.fsum(abs(after_s - before_s) for before_s, after_s in times) or 1.0
+    found = []
+    for (before, after), (before_s, after_s) in zip(pairs, times, strict=True):
+        command = after or before
+        assert command is not None
+        plan = plans.get((command.script, command.line))
+        ratio = after.ratio if after is not None else None
+        found.append(StatementChange(command, before_s, after_s, abs(after_s - before_s) / whole, ratio, plan))
+    return sorted(found, key=lambda one: -one.share)
+
+
+def _per_transaction(side: StatementTimings, one: TimedCommand | None) -> float:
+    return 0.0 if one is None else side.counted.per_transaction(one.count) * one.mean_s

@@ -1,0 +1,92 @@
+"""How closely a replay repeated the recorded work: counts of the recording beside those of the replay.
+
+The recording's statements and their mix are in every capture. Rows, WAL and blocks are known if the log contains marks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from ironbench.model.note import Note, note
+from ironbench.workloads.capture import file, selection, tape
+
+RECORDED, REPLAYED, DIVERGENCE = "recorded_work", "replayed_work", "replay_divergence"
+"""Metrics, with the measure as their part."""
+STATEMENTS, MIX, FAILED = "statements", "mix", "failed_statements"
+NOTED, FLAGGED = 0.05, 0.2
+"""Divergence from which a measure is noted, and from which a measure of the work flags the trial."""
+WORK = (STATEMENTS, MIX, FAILED, "rows_inserted", "rows_updated", "rows_deleted", "wal_bytes")
+"""Measures of the work. The others also depend on the replaying system: its memory, plans and checkpoints."""
+_LEAST = {"wal_bytes": 1e6, "blocks_hit": 1000.0, "blocks_read": 1000.0}
+_LEAST_COUNT = 100.0
+"""Smaller recorded counts are compared with this number instead, because a few more or less mean nothing."""
+
+
+def measured(
+    options: Mapping[str, str],
+    grown: Mapping[str, int],
+    summary: Mapping[str, Any],
+) -> dict[str, float]:
+    """Returns the metrics of a trial. `grown`: growth of the server's counters during the trial."""
+    figures = summary.get("figures") or {}
+    chosen, made = tape.chosen(options), tape.tape(options)
+    sent = figures.get("capture_statements", 0.0)
+    values = dict(_mix(made, summary))
+    is_whole = sent + figures.get("capture_skipped", 0.0) >= chosen.statements
+    if not is_whole:  # the trial ended before the capture did
+        return values
+    values |= _compared(STATEMENTS, chosen.statements, sent)
+    failed = figures.get("capture_failed_again", 0.0) + sum((summary.get("errors") or {}).values())
+    values |= _pair(FAILED, chosen.failed, failed)
+    # A share of all statements: a capture may contain no failure at all.
+    values[_part(DIVERGENCE, FAILED)] = abs(failed - chosen.failed) / chosen.statements
+    if chosen.rows is not None:
+        values |= _compared("rows", chosen.rows, figures.get("capture_rows", 0.0))
+    facts = file.facts(options["file"])
+    if facts.counters and selection.read(options).is_whole(facts.counted_database):
+        for name, recorded in facts.counters.items():
+            if name in grown:
+                values |= _compared(name, recorded * int(options["sessions"]), grown[name])
+    return values
+
+
+def _mix(made: tape.Tape, summary: Mapping[str, Any]) -> Iterator[tuple[str, float]]:
+    """Yields the share of statements that would have to be others for the mix of the recording."""
+    recorded = {(kind, text): calls for kind, counted in made.kinds for text, calls in counted}
+    replayed = {(one["script"], one["text"]): one["count"] for one in summary.get("statements") or ()}
+    of_recorded, of_replayed = sum(recorded.values()), sum(replayed.values())
+    if of_recorded and of_replayed:
+        shares = (
+            abs(recorded.get(key, 0) / of_recorded - replayed.get(key, 0) / of_replayed)
+            for key in recorded.keys() | replayed.keys()
+        )
+        yield _part(DIVERGENCE, MIX), sum(shares) / 2
+
+
+def _compared(name: str, recorded: float, replayed: float) -> dict[str, float]:
+    least = _LEAST.get(name, _LEAST_COUNT)
+    return {
+        **_pair(name, recorded, replayed),
+        _part(DIVERGENCE, name): abs(replayed - recorded) / max(recorded, least),
+    }
+
+
+def _pair(name: str, recorded: float, replayed: float) -> dict[str, float]:
+    return {_part(RECORDED, name): float(recorded), _part(REPLAYED, name): float(replayed)}
+
+
+def _part(metric: str, name: str) -> str:
+    return f"{metric}{{of={name}}}"
+
+
+def notes(metrics: Mapping[str, float]) -> Iterator[Note]:
+    """Yields notes about the measures of a trial that diverge."""
+    start = f"{DIVERGENCE}{{of="
+    by_measure = {name[len(start) : -1]: value for name, value in metrics.items() if name.startswith(start)}
+    flagged = {name: value for name, value in by_measure.items() if name in WORK and value > FLAGGED}
+    noted = {name: value for name, value in by_measure.items() if value > NOTED and name not in flagged}
+    if flagged:
+        yield note("replay-unfaithful", measures=tuple(flagged), most=max(flagged.values()))
+    if noted:
+        yield note("replay-differs", measures=tuple(noted), most=max(noted.values()))

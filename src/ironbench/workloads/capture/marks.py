@@ -1,0 +1,73 @@
+"""Marks: statements in a log that contain the server's counters, sent at the start and at the end of a capture.
+
+The counters are names of columns, because `--mask` keeps names and every format of log contains whole statements.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from ironbench import engines
+from ironbench.errors import InputError
+from ironbench.model.session import Session
+from ironbench.model.system import System
+
+NAME = "ironbench mark"
+TEMPLATE = f'select ? as "{NAME}"%'
+"""Pattern of the templates of marks, for LIKE."""
+COUNTED = (
+    *("rows_inserted", "rows_updated", "rows_deleted"),
+    *("wal_bytes", "wal_records", "wal_full_page_images", "blocks_hit", "blocks_read"),
+)
+"""Counters that are compared between recording and replay, of those that engines have."""
+_COUNTER = re.compile(r'"(\w+)=(\d+)"')
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    at_us: int
+    database: str
+    counters: Mapping[str, int]
+
+
+def write(dsn: str) -> dict[str, int]:
+    """Sends a mark to the database of a DSN, and returns its counters. Raises InputError and FailureError."""
+    word = engines.scheme(dsn)
+    engine = engines.of_scheme(word)
+    if engine is None or not engine.can("replay"):
+        cause = f"engine {engine.name} has no captures" if engine else f"no engine supports {word}://"
+        raise InputError("--mark", cause, "name a server whose statements can be replayed")
+    system, secrets = engine.validated(System(engine.name, "capture", dsn=dsn), 0)
+    with engines.running(system, secrets, 0) as session:
+        counters = counted(session)
+        session.query(statement(counters))
+    return counters
+
+
+def counted(session: Session) -> dict[str, int]:
+    known = session.counters()
+    return {name: known[name] for name in COUNTED if name in known}
+
+
+def statement(counters: Mapping[str, int]) -> str:
+    return f'select 1 as "{NAME}"' + "".join(f', 1 as "{name}={count}"' for name, count in counters.items())
+
+
+def read(at_us: int, database: str, text: str) -> Mark:
+    known = {name: int(count) for name, count in _COUNTER.findall(text) if name in COUNTED}
+    return Mark(at_us, database, known)
+
+
+def growth(first: Mark, last: Mark) -> dict[str, int]:
+    """Returns how much each counter grew. Empty if the counters are not of one database, or were reset in between."""
+    if first.database != last.database:
+        return {}
+    grown = {name: last.counters[name] - count for name, count in first.counters.items() if name in last.counters}
+    return {} if any(count < 0 for count in grown.values()) else grown
+
+
+def together(marks: Sequence[Mark]) -> tuple[str, dict[str, int]]:
+    """Returns database and growth between the first and the last mark."""
+    return marks[0].database, growth(marks[0], marks[-1])

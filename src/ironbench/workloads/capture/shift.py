@@ -1,0 +1,52 @@
+"""Moves the time of statements back to the time of their capture: `now()` becomes `(now() - interval '86400 s')`.
+
+Restored data are as old as the capture. A condition such as `at > now() - interval '1 hour'` would find none of them.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from functools import lru_cache
+
+import duckdb
+
+FUNCTION = "shifted"
+CONDITION = (
+    "regexp_matches(template, '\\b(now|clock_timestamp|statement_timestamp|transaction_timestamp)\\s*\\(|"
+    "\\bcurrent_(timestamp|date)\\b|\\blocaltimestamp\\b')"
+)
+"""SQL condition for statements that may need the function."""
+_TOKENS = re.compile(
+    r"""
+    '(?:[^']|'')*' | "(?:[^"]|"")*" | --[^\n]* | /\*.*?\*/ | (?P<dollar>\$\w*\$).*?(?P=dollar)
+    | (?<![\w.$"])(?P<call>(?:now|clock_timestamp|statement_timestamp|transaction_timestamp)\s*\(\s*\))
+    | (?<![\w.$"])(?P<name>current_timestamp|localtimestamp)\b(?P<digits>\s*\(\s*\d\s*\))?
+    | (?<![\w.$"])(?P<date>current_date)\b
+    """,
+    re.IGNORECASE | re.DOTALL | re.VERBOSE,
+)
+
+
+@lru_cache(maxsize=8)
+def seconds(began_us: int) -> float:
+    """Returns by how much the time goes back. All trials of a process use the same value, so that their statements are
+    the same."""
+    return round(time.time() - began_us / 1e6)
+
+
+def register(opened: duckdb.DuckDBPyConnection, seconds: float) -> None:
+    """Makes the function available in SQL."""
+    opened.create_function(FUNCTION, lambda text: shifted(text, seconds), ["VARCHAR"], "VARCHAR")
+
+
+def shifted(text: str, seconds: float) -> str:
+    """Returns a statement with the time moved back. Strings, names and comments stay."""
+    back = f"interval '{seconds:.0f} s'"
+
+    def replaced(found: re.Match[str]) -> str:
+        if found["call"] or found["name"]:
+            return f"({found[0]} - {back})"
+        return f"(localtimestamp - {back})::date" if found["date"] else found[0]
+
+    return _TOKENS.sub(replaced, text)
