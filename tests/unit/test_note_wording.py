@@ -24,7 +24,15 @@ from ironbench.model.record import SUSPICIOUS, Status
 from ironbench.records import Evidence, Store
 from ironbench.report import wording
 from ironbench.report.as_json import plain_value
-from ironbench.report.wording import compare_answer, gate_answer, run_answer, screening, zero_latency
+from ironbench.report.wording import (
+    compare_answer,
+    gate_answer,
+    history_answer,
+    lead_answer,
+    run_answer,
+    screening,
+    zero_latency,
+)
 from ironbench.report.wording.registry import WORDING
 from ironbench.study.bottleneck import Gain, LimitingResource, TimeSpent
 from ironbench.study.ceiling import Ceiling, Verdict
@@ -100,6 +108,8 @@ OF_A_STUDY: dict[str, tuple[Any, ...]] = {
     "Bounds": ((31.2, 30.0, 33.0), (-0.02, -0.03, -0.01), (1e9, 2.5, None), (4.0, 1.0, 1e7)),
     "Bounds | None": (None, (31.2, 30.0, 33.0), (1e9, 2.5, None)),
     "tuple[Configuration, int, int] | None": (None, (WAL, 2, 6)),
+    "bool | None": (None, False, True),
+    "tuple[int | None, int | None] | None": (None, (None, 8), (8, 1), (8, 16)),
     "tuple[int, int] | None": (None, (8, 64)),
     "tuple[float, float] | None": (None, (1.0, 1.0), (1.18, 1.35), (0.9, 1.07)),
     "Sequence[tuple[str, float, Note]]": ((("A", 500.0, INNER),), (("A", 500.0, INNER), ("B", 250.0, INNER))),
@@ -133,7 +143,7 @@ OF_A_STUDY: dict[str, tuple[Any, ...]] = {
 """Types of the values of notes about a whole study, which are never merged."""
 
 
-ANSWERS = (compare_answer, gate_answer, run_answer, screening, zero_latency)
+ANSWERS = (compare_answer, gate_answer, history_answer, lead_answer, run_answer, screening, zero_latency)
 """Modules of words for answers, whose functions have no code."""
 FUNCTIONS: dict[str, Callable[..., str]] = {
     **WORDING,

@@ -13,38 +13,31 @@ from ironbench.report.charts.base import Chart, Depth, Key, Table
 from ironbench.report.derived import sentences as derived_sentences
 from ironbench.report.facts import fact, fact_name
 from ironbench.report.finding_tables import NO_INTERVAL, ratio_bounds
-from ironbench.report.numbers import confidence, moment, scale, unit_of
+from ironbench.report.numbers import moment, scale, unit_of
 from ironbench.report.page import Answer, Page, Section
+from ironbench.report.wording import history_answer
 from ironbench.report.wording.ratios import change as sized
-from ironbench.report.wording.ratios import change_bounds, metric_words, than
+from ironbench.report.wording.ratios import metric_words
 from ironbench.study.differences import telling
 from ironbench.study.history import DATE, Histories, History, HistoryChange, HistoryLine, HistoryPoint
-from ironbench.words import counted, in_percent
-
-_NOTES = (
-    "A point is the geometric mean of the trials of one commit, version or run, with Student's 95% CI of their "
-    "logarithms.",
-    "A change point separates two segments whose means differ by more than chance explains. Of 2,000 simulated "
-    "series without a change, tested after each of 40 nights, 0.95% had a false change point (95% CI 0.61% to 1.48%) "
-    "if nights were independent. Correlation between successive nights is estimated and corrected for; with a "
-    "correlation of 0.5, 12.4% of 1,000 series still had a false change point (95% CI 10.5% to 14.6%).",
-    "A single outlier is a spike, not a change; a change at the last point needs the next point for confirmation.",
-    "Points with fewer than 3 trials are shown without a verdict.",
-)
 
 
 def page(found: Histories) -> Page:
     records = [trial for one in found.all for point in one.order for trial in point.trials]
     points = sum(len(one.order) for one in found.all)
     by = "date" if found.by == DATE else found.by.removeprefix("tag:")
-    lead = f"{counted(len(records), 'trial')} in {counted(points, 'point')} by {by}"
     return Page(
         title="History",
-        lead=f"{lead}; {counted(len(found.all), 'kind')} of work under one load.",
+        lead=history_answer.scope(len(records), points, by, len(found.all)),
         answer=answer(found),
         sections=tuple(sections(found)),
         cautions=(*wording.sentences(found.left_out), *_suspect(found)),
-        notes=_NOTES,
+        notes=(
+            history_answer.what_a_point_is(),
+            history_answer.what_a_change_point_is(),
+            history_answer.what_a_spike_is(),
+            history_answer.without_verdict(),
+        ),
         derived=" ".join(derived_sentences(records).values()),
         fields=lambda: document(found),
     )
@@ -61,11 +54,10 @@ def answer(found: Histories) -> Answer:
     ]
     quiet = [sections_of.AnswerPoint(text, _title(found, one)) for one in found.all for text in _without_change(one)]
     if not points and not quiet:
-        return Answer(sections_of.AnswerPoint("No points to show."))
+        return Answer(sections_of.AnswerPoint(history_answer.nothing_to_show()))
     if not points:
         lines = sum(not line.open_question for one in found.all for line in one.lines)
-        first = f"No change point in {counted(lines, 'line')}." if lines else "No verdict yet."
-        return Answer(sections_of.AnswerPoint(first), tuple(quiet))
+        return Answer(sections_of.AnswerPoint(history_answer.no_change_point(lines)), tuple(quiet))
     return Answer(points[0], (*points[1:], *quiet))
 
 
@@ -103,12 +95,18 @@ def _at(line: HistoryLine, change: HistoryChange) -> HistoryPoint:
 
 def _sentence(line: HistoryLine, change: HistoryChange, metric: str) -> str:
     at = _at(line, change)
-    words = {True: "worse", False: "better", None: "changed"}[change.worse]
-    day = "" if at.name.startswith(at.started_at[:10]) else f" ({at.started_at[:10]})"
-    bounds = f"{confidence(CONFIDENCE)} CI {change_bounds(change.low, change.high, change.ratio)}"
-    size = f"{sized(change.ratio, '')} {than(change.ratio)} before ({bounds})"
-    flagged = f" Every trial of {at.name} is flagged." if at.flagged else ""
-    return f"{metric_words(metric).capitalize()} {words} since {at.name}{day}: {size}; {line.name}.{flagged}"
+    day = "" if at.name.startswith(at.started_at[:10]) else at.started_at[:10]
+    return history_answer.changed(
+        metric=metric,
+        since=at.name,
+        day=day,
+        ratio=change.ratio,
+        low=change.low,
+        high=change.high,
+        worse=change.worse,
+        line=line.name,
+        flagged=at.flagged,
+    )
 
 
 def heading(one: History) -> str:
@@ -123,12 +121,13 @@ def _title(found: Histories, one: History) -> str:
 def _without_change(one: History) -> Iterator[str]:
     for line in one.lines:
         if line.open_question:
-            yield f"{line.name}: no verdict: {wording.text(line.open_question)}."
+            yield history_answer.no_verdict(line.name, line.open_question)
         elif not line.changes:
-            yield f"{line.name}: no change point in {_points(line)}.{_seen(line)}"
+            judged = _judged(line, 0, len(line.points) - 1)
+            yield history_answer.unchanged(line.name, judged, len(line.points) - judged, line.detectable)
         if line.unconfirmed:
             last = next(point for point in reversed(line.points) if point.judged)
-            yield f"{line.name}: {last.name} may be a change: the next point will confirm or reject it."
+            yield history_answer.unconfirmed(line.name, last.name)
 
 
 def _sentences(one: History) -> tuple[str, ...]:
@@ -136,20 +135,8 @@ def _sentences(one: History) -> tuple[str, ...]:
     return (*changes, *_without_change(one))
 
 
-def _points(line: HistoryLine) -> str:
-    """Counts the points that were searched for changes, and the hollow ones, which have too few trials."""
-    judged = _judged(line, 0, len(line.points) - 1)
-    hollow = len(line.points) - judged
-    return counted(judged, "point") + (f" ({hollow} more with too few trials)" if hollow else "")
-
-
 def _judged(line: HistoryLine, first: int, last: int) -> int:
     return sum(point.judged for point in line.points[first : last + 1])
-
-
-def _seen(line: HistoryLine) -> str:
-    least = line.detectable
-    return f" Minimum detectable change after three points: {in_percent(least)}." if least else ""
 
 
 def _segments(one: History) -> Table:
@@ -177,8 +164,7 @@ def _differs(line: HistoryLine) -> Table:
 def _suspect(found: Histories) -> list[str]:
     points = [point for one in found.all for point in one.order]
     suspect, whole = sum(point.suspect for point in points), sum(point.flagged for point in points)
-    marked = f", all of them at {counted(whole, 'point')} (marked ?)" if whole else ""
-    return [f"{counted(suspect, 'trial')} flagged{marked}: see `ironbench show` for the reasons."] if suspect else []
+    return [history_answer.flagged_trials(suspect, whole)] if suspect else []
 
 
 def _fields(one: History) -> dict[str, Any]:

@@ -17,32 +17,18 @@ from ironbench.report.charts import base, rows
 from ironbench.report.charts.base import Chart, Depth, Key, Table, joined, places, whiskered
 from ironbench.report.charts.effects import ticks
 from ironbench.report.facts import difference_rows
-from ironbench.report.numbers import NOT_KNOWN, failed_note, number, unit_of
+from ironbench.report.numbers import failed_note, unit_of
 from ironbench.report.page import Answer, AnswerPoint, Page, Section, with_rows
+from ironbench.report.wording import lead_answer
 from ironbench.report.wording.ratios import metric_words
 from ironbench.study.compare import CellComparison, ComparedMetric, MeanRatio
 from ironbench.study.differences import telling
 from ironbench.study.lead import Leads, WorkLead, outcome, trials_of
 from ironbench.study.rate import Rate
-from ironbench.study.subjects import counted_in, failed_percent, failed_share
+from ironbench.study.subjects import counted_in, failed_share
 from ironbench.words import counted
 
 _AT_PEAK = dict.fromkeys(LEADING, " at the peak")
-_IN_TURNS = "The trials of both were interleaved in blocks. The difference applies to these configurations."
-_NOT_IN_TURNS = (
-    "The trials of the two were not interleaved. The difference applies to these machines as configured, including the "
-    "differences listed below."
-)
-_VALUES = (
-    "Values are geometric means of the trials, or of the means of the runs if both sides have several runs. Ratios "
-    "have Welch's 95% CI. `ironbench compare` uses medians, so its ratios may differ."
-)
-_OF_ROWS = "Rows use all trials with that number of clients; the peak uses only its confirmation trials."
-_SINGLE = "A ratio has no CI if one side has a single trial; it may be chance."
-_ONE_RUN = (
-    "No verdict, because one side has a single run: the CI covers its trials, not the variation between runs. Run both "
-    "sides at least three times."
-)
 
 
 def page(leads: Leads) -> Page:
@@ -52,8 +38,8 @@ def page(leads: Leads) -> Page:
     of_peaks, of_clients = ((chart,) if chart else () for chart in drawn)
     main = telling(leads.differences)[0]
     differences = Table(("", leads.a, leads.b), difference_rows(main), words=True)
-    alike = () if main else ("No recorded difference between the two.",)
-    fair = _IN_TURNS if leads.in_turns else _NOT_IN_TURNS
+    alike = () if main else (lead_answer.no_difference(),)
+    fair = lead_answer.interleaved() if leads.in_turns else lead_answer.not_interleaved()
     tables = tuple((work.work, by_clients(leads, work)) for work in leads.works if work.by_clients)
     of_rows = tuple(dict.fromkeys(text for work in leads.works if (text := _of_rows(work))))
     first, *rest = sentences(leads)
@@ -138,15 +124,15 @@ def _with_means(rows: Iterable[ComparedMetric]) -> Iterator[tuple[ComparedMetric
 
 def _values(leads: Leads) -> str:
     every = [means for work in leads.works if work.peaks for _, means in _with_means(work.peaks.rows)]
-    notes = [_VALUES] if any(one.known for one in every) else []
-    notes += [_SINGLE] if any(not one.known for one in every) else []
-    notes += [_ONE_RUN] if any(one.single_run and one.known for one in every) else []
+    notes = [lead_answer.geometric_means()] if any(one.known for one in every) else []
+    notes += [lead_answer.single_trial()] if any(not one.known for one in every) else []
+    notes += [lead_answer.single_run()] if any(one.single_run and one.known for one in every) else []
     return " ".join(notes)
 
 
 def _of_rows(work: WorkLead) -> str:
     """Explains why the ratio of a row may differ from the ratio of the peak."""
-    return _OF_ROWS if work.peaks and work.confirmed and len(work.by_clients) > 1 else ""
+    return lead_answer.rows_and_peak() if work.peaks and work.confirmed and len(work.by_clients) > 1 else ""
 
 
 def sentences(leads: Leads) -> list[str]:
@@ -154,22 +140,21 @@ def sentences(leads: Leads) -> list[str]:
     lines = [text for text in (_hardware(leads),) if text]
     for work in leads.works:
         if work.peaks is None:
-            lines.append(f"{work.work}: one side has no usable trial.")
+            lines.append(lead_answer.no_usable_trial(work.work))
             continue
         parts = [
             f"{_title_of(row.metric, work)} {_described(leads, row, means)}"
             for row, means in _with_means(work.peaks.rows)
         ]
         parts += [
-            f"{failed_percent(lost)} of the {counted_in(side.main.trials)[1]} of {side.name} failed"
+            lead_answer.failed(lost, counted_in(side.main.trials)[1], side.name)
             for side in work.curves
             if side.main and (lost := failed_share(side.main.trials))
         ]
         if work.rates:
             parts.insert(0, _rate_outcomes(leads, work.rates))
         chosen = not work.confirmed and any(len(curve.points) > 1 for curve in work.curves)
-        fresh = "" if not chosen else " (from the trials that chose the peaks: not confirmed)"
-        lines.append(f"{work.work}: {'; '.join(parts)}{fresh}.")
+        lines.append(lead_answer.peaks(work.work, parts, confirmed=not chosen))
     return lines
 
 
@@ -180,10 +165,9 @@ def _outcome(leads: Leads, row: ComparedMetric, means: MeanRatio) -> str:
 def _rate_outcomes(leads: Leads, rates: Sequence[Rate]) -> str:
     """States that both sustained the rate, or the outcome on each side."""
     if all(one.is_kept for one in rates):
-        return "both sustained the rate"
-    sides = zip((leads.a, leads.b), rates, strict=True)
-    outcomes = " and ".join(f"{name} {wording.text(one.outcome)}" for name, one in sides)
-    return f"rate: {outcomes}; response times are compared only if both sustain it"
+        return lead_answer.both_sustained()
+    of_a, of_b = (one.outcome for one in rates)
+    return lead_answer.outcomes(leads.a, of_a, leads.b, of_b)
 
 
 def _title_of(metric: str, work: WorkLead) -> str:
@@ -225,15 +209,10 @@ def by_clients(leads: Leads, work: WorkLead) -> Table:
 
 def _hardware(leads: Leads) -> str:
     """Names the differences in cores and clock frequency; empty if there are none."""
-    known = [str(count) if count else NOT_KNOWN for count in leads.cores]
-    has = []
-    if leads.clock:
-        has.append(f"{number(leads.clock)}x the {leads.hertz_kind} clock frequency")
-    if leads.cores_differ:
-        has.append(f"{known[1]} {'core' if leads.cores[1] == 1 else 'cores'} instead of {known[0]}")
-    texts = [f"Compared with {leads.a}, {leads.b} has {', and '.join(has)}."] if has else []
-    texts += [] if leads.hertz_ratio else ["The clock frequencies cannot be compared."]
-    return " ".join(texts)
+    cores = leads.cores if leads.cores_differ else None
+    return lead_answer.hardware(
+        leads.a, leads.b, leads.clock, leads.hertz_kind, cores, comparable=bool(leads.hertz_ratio)
+    )
 
 
 def _both(metric: str, means: MeanRatio, sides: Sequence[Sequence[Record]]) -> tuple[TableCell, ...]:
@@ -318,7 +297,7 @@ def peak_chart(leads: Leads) -> Chart | None:
 
 def _described(leads: Leads, row: ComparedMetric, means: MeanRatio) -> str:
     """Writes a ratio and its outcome: `1.27x (27% higher)`."""
-    return f"{number(means.ratio)}x ({_outcome(leads, row, means)})"
+    return lead_answer.ratio(means.ratio, outcome(means, leads.margin, row.better))
 
 
 def _ends(one: MeanRatio) -> dict[str, float]:

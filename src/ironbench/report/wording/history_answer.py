@@ -1,0 +1,110 @@
+"""Words for the answer of `history`: change points, open questions, and how to read the points.
+
+The package does not load this module: trials need only the words for notes.
+"""
+
+from __future__ import annotations
+
+from ironbench.model.note import Note
+from ironbench.report.cell import CONFIDENCE
+from ironbench.report.numbers import confidence
+from ironbench.report.wording.ratios import change as sized
+from ironbench.report.wording.ratios import change_bounds, metric_words, than
+from ironbench.report.wording.registry import text
+from ironbench.words import counted, in_percent
+
+_DIRECTION = {True: "worse", False: "better", None: "changed"}
+
+
+def scope(trials: int, points: int, by: str, works: int) -> str:
+    """`120 trials in 40 points by commit; 2 kinds of work under one load.`"""
+    seen = f"{counted(trials, 'trial')} in {counted(points, 'point')} by {by}"
+    return f"{seen}; {counted(works, 'kind')} of work under one load."
+
+
+def nothing_to_show() -> str:
+    """`No points to show.`"""
+    return "No points to show."
+
+
+def no_change_point(lines: int) -> str:
+    """`No change point in 3 lines.`; without a line that could be judged: `No verdict yet.`"""
+    return f"No change point in {counted(lines, 'line')}." if lines else "No verdict yet."
+
+
+def changed(
+    metric: str,
+    since: str,
+    day: str,
+    ratio: float,
+    low: float,
+    high: float,
+    worse: bool | None,
+    line: str,
+    flagged: bool,
+) -> str:
+    """`Throughput worse since 1f3c2a9 (2026-11-21): 12% lower than before (95% CI 8.1% to 16%); postgres 18.`
+
+    `day`: date of the point; empty if its name begins with the date. `worse`: None for a metric without a better
+    direction.
+    """
+    bounds = f"{confidence(CONFIDENCE)} CI {change_bounds(low, high, ratio)}"
+    size = f"{sized(ratio, '')} {than(ratio)} before ({bounds})"
+    place = f"{since} ({day})" if day else since
+    mark = f" Every trial of {since} is flagged." if flagged else ""
+    return f"{metric_words(metric).capitalize()} {_DIRECTION[worse]} since {place}: {size}; {line}.{mark}"
+
+
+def no_verdict(line: str, why: Note) -> str:
+    """`postgres 18: no verdict: fewer than 6 points.`"""
+    return f"{line}: no verdict: {text(why)}."
+
+
+def unchanged(line: str, judged: int, too_few_trials: int, detectable: float | None) -> str:
+    """`postgres 18: no change point in 40 points (2 more with too few trials). Minimum detectable change after three
+    points: 4.1%.`"""
+    points = counted(judged, "point") + (f" ({too_few_trials} more with too few trials)" if too_few_trials else "")
+    seen = f" Minimum detectable change after three points: {in_percent(detectable)}." if detectable else ""
+    return f"{line}: no change point in {points}.{seen}"
+
+
+def unconfirmed(line: str, point: str) -> str:
+    """`postgres 18: 1f3c2a9 may be a change: the next point will confirm or reject it.`"""
+    return f"{line}: {point} may be a change: the next point will confirm or reject it."
+
+
+def flagged_trials(trials: int, whole_points: int) -> str:
+    """`7 trials flagged, all of them at 2 points (marked ?): see `ironbench show` for the reasons.`"""
+    marked = f", all of them at {counted(whole_points, 'point')} (marked ?)" if whole_points else ""
+    return f"{counted(trials, 'trial')} flagged{marked}: see `ironbench show` for the reasons."
+
+
+def what_a_point_is() -> str:
+    """`A point is the geometric mean of the trials of one commit, version or run, with Student's 95% CI of their
+    logarithms.`"""
+    return (
+        "A point is the geometric mean of the trials of one commit, version or run, with Student's 95% CI of their "
+        "logarithms."
+    )
+
+
+def what_a_change_point_is() -> str:
+    """`A change point separates two segments whose means differ by more than chance explains. …`"""
+    return (
+        "A change point separates two segments whose means differ by more than chance explains. Of 2,000 simulated "
+        "series without a change, tested after each of 40 nights, 0.95% had a false change point (95% CI 0.61% to "
+        "1.48%) if nights were independent. Correlation between successive nights is estimated and corrected for; with "
+        "a correlation of 0.5, 12.4% of 1,000 series still had a false change point (95% CI 10.5% to 14.6%)."
+    )
+
+
+def what_a_spike_is() -> str:
+    """`A single outlier is a spike, not a change; a change at the last point needs the next point for confirmation.`"""
+    return (
+        "A single outlier is a spike, not a change; a change at the last point needs the next point for confirmation."
+    )
+
+
+def without_verdict() -> str:
+    """`Points with fewer than 3 trials are shown without a verdict.`"""
+    return "Points with fewer than 3 trials are shown without a verdict."
