@@ -84,7 +84,7 @@ def measure(
             if one.code == NOTHING_AT_STAKE:
                 printer.say(f"  warning: {wording.text(one)}")
     if not record.status.comparable and not driven.failure:  # a failure was already reported
-        printer.say(f"  {record.status.value}: {wording.cause(record)}")
+        printer.say(f"  {record.status.word}: {wording.cause(record)}")
         for one in record.warnings:
             if one.code in (STOPPED_ON_ERROR, STOPPED_ON_LOSS):
                 printer.say(f"  {wording.text(one)}")

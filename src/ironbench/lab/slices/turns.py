@@ -238,7 +238,7 @@ class InterleavedBench:
         if record.status.comparable and not side.setup.system.layout.devices:  # an emulated device ends with its block
             self.each.data.kept(slice_plan.with_own_directories(self.each.lab, side.setup), trial.block)
         if not record.status.comparable:
-            self.each.printer.say(f"  {trial.cell.name}: {record.status.value}: {wording.cause(record)}")
+            self.each.printer.say(f"  {trial.cell.name}: {record.status.word}: {wording.cause(record)}")
         return record
 
     def _broken(

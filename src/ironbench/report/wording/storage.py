@@ -73,9 +73,12 @@ def emulation_limit(load: Number, late: Number) -> str:
 
 @wording("nothing-at-stake")
 def nothing_at_stake(how: Strings) -> str:
-    """no unflushed write at the power cut (torn), so the device could neither lose nor tear a write"""
+    """no unflushed write was on the device at the power cut (torn): without a loss, the trial shows little, because …"""
     cut = f"the power cut{f' ({names(how)})' if strings(how) else ''}"
-    return f"no unflushed write at {cut}, so the device could neither lose nor tear a write"
+    return (
+        f"no unflushed write was on the device at {cut}: without a loss, the trial shows little, because the device "
+        "could neither lose nor tear a write"
+    )
 
 
 @wording("ranges-by-chance")
