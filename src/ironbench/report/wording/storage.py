@@ -73,7 +73,7 @@ def emulation_limit(load: Number, late: Number) -> str:
 
 @wording("nothing-at-stake")
 def nothing_at_stake(how: Strings) -> str:
-    """no unflushed write was on the device at the power cut (torn): without a loss, the trial shows little, because …"""
+    """no unflushed write was on the device at the power cut (torn): without a loss, the trial shows little, …"""
     cut = f"the power cut{f' ({names(how)})' if strings(how) else ''}"
     return (
         f"no unflushed write was on the device at {cut}: without a loss, the trial shows little, because the device "
