@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ironbench.report import wording
+from ironbench.report.breakdown import OBSERVED
 from ironbench.report.cell import ABSENT, Row, TableCell
 from ironbench.report.charts.base import Table
 from ironbench.report.finding_tables import ratio_bounds
 from ironbench.report.page import Section
-from ironbench.report.breakdown import OBSERVED
 from ironbench.report.wording.terms import label
 from ironbench.study.changes import StatementChange, StatementChanges, changes
 from ironbench.study.study import Study
