@@ -1,30 +1,43 @@
 """`make findings LAB=engines`: writes the measured part of docs/results/LAB.md and its picture from the lab's records.
 
 `scripts/findings.py NAME [DIR]`: DIR contains the lab, by default the directory of `make labs`. The text around that
-part is written by hand: what was published, which results are kept, what they mean.
+part is written by hand: the answer in words, what was published, what the results mean. The measured part contains the
+verdicts, what the differences consist of, and the caveats; tables that do not help to answer the question are left out.
 """
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from ironbench.errors import InputError
 from ironbench.records.labs import LabDirectory
-from ironbench.report.charts.base import Chart
+from ironbench.report.cell import TableCell
+from ironbench.report.charts.base import Chart, Table
 from ironbench.report.document import report
 from ironbench.report.formats import md, png
 from ironbench.report.page import Page, Section
 from ironbench.report.studies import study_of
+from ironbench.report.wording.ratios import metric_words
 
 ROOT = Path(__file__).parents[1]
 PAGES = ROOT / "docs" / "results"
 RESULTS = ROOT / "ironbench-results" / "labs" / "full"
 BEGIN, END = "<!-- measured -->", "<!-- end -->"
-CHARTS = ("findings", "queries", "devices", "time", "cpu")
+CHARTS = ("findings", "time")
 """Sections whose first chart is included in the picture, if they exist."""
-TABLES = ("findings", "brokerage", "queries", "devices", "time", "cpu", "others")
+TABLES = ("findings", "brokerage", "queries", "time", "devices", "cpu", "others")
+"""Sections whose tables are included, in this order."""
+METRICS = tuple(
+    map(metric_words, ("throughput", *(f"response_time_{part}_s" for part in ("mean", "p50", "p90", "p95", "p99"))))
+)
+"""Rows of the tables of other metrics."""
+LEAST_SHARE = 0.01
+"""Wait classes below this share of transaction time are left out."""
+MOST_COLUMNS = 12
+"""Wider tables are left out: nobody can read them on a page."""
 
 
 def main() -> int:
@@ -57,11 +70,40 @@ def measured(content: Page, picture: str) -> str:
         *([md.escaped(content.derived)] if content.derived else []),
         *md.answer(content.answer),
         f"![{md.escaped(content.title)}](../img/{picture})",
-        *(block for section in chosen(content, TABLES) for block in md.section(section)),
+        *(block for section in chosen(content, TABLES) for block in md.section(shortened(section))),
         "## Before you use these numbers",
         md.bullets(content.cautions),
     ]
     return "\n\n".join(blocks)
+
+
+def shortened(section: Section) -> Section:
+    """Leaves out what does not help to answer the question of a lab."""
+    charts = tuple(replace(chart, table=essential(chart.table)) for chart in section.charts)
+    tables = tuple((named(name, table), essential(table)) for name, table in section.tables)
+    lead = f"{section.lead} Wait classes below 1% of transaction time are left out." if section.id == "time" else ""
+    return replace(
+        section,
+        lead=lead or section.lead,
+        charts=tuple(chart for chart in charts if len(chart.table.head) <= MOST_COLUMNS),
+        tables=tuple((name, table) for name, table in tables if len(table.head) <= MOST_COLUMNS),
+    )
+
+
+def named(name: str, table: Table) -> str:
+    """Names the table of bottlenecks, which follows other tables."""
+    return name or ("Bottlenecks" if table.head == ("configuration", "bottleneck") else "")
+
+
+def essential(table: Table) -> Table:
+    """Keeps the main metrics and the main wait classes, and says what a ratio refers to."""
+    rows, first = table.rows, table.head[0] if table.head else ""
+    if first == "metric":
+        rows = tuple(row for row in rows if row[0] in METRICS)
+    elif first == "configuration and wait class":
+        rows = tuple(row for row in rows if isinstance(row[2], TableCell) and (row[2].value or 0.0) >= LEAST_SHARE)
+    head = tuple("ratio to the baseline" if name == "ratio" else name for name in table.head)
+    return replace(table, head=head if first in ("comparison", "metric") else table.head, rows=rows)
 
 
 if __name__ == "__main__":

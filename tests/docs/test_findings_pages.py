@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import importlib.util
 import sys
+from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
 
 import pytest
 from labfactory import lab, studied, trials
+
+from ironbench.report.cell import TableCell
+from ironbench.report.charts.base import Table
+from ironbench.report.page import Section
 
 ROOT = Path(__file__).parents[2]
 
@@ -38,6 +43,37 @@ def test_the_measured_part_is_written_anew_and_the_words_around_it_stay(script: 
         assert "earlier figures" not in page and page.count("## Findings") == 1
         assert "(../img/page.png)" in page
     assert (tmp_path / "docs" / "img" / "page.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_the_measured_part_has_verdicts_then_the_main_parts_then_caveats(
+    script: ModuleType,
+) -> None:
+    bottlenecks = Table(("configuration", "bottleneck"), (("disk", "The bottleneck is WAL."),))
+    long = Table(("query", *(f"system {number}" for number in range(15))), (("q01", *("1",) * 15),))
+    head = ("configuration and wait class", "time per transaction", "% of transaction time")
+    shares = (("disk: CPU", 0.6), ("disk: locks", 0.004))
+    time = Table(head, tuple((name, TableCell(0.001, "s"), TableCell(share, "share")) for name, share in shares))
+    metrics = Table(
+        ("metric", "ratio", "CI"), (("mean response time", "0.5x", "–"), ("observers' CPU time", "1x", "–"))
+    )
+    page = replace(
+        script.report(script.study_of(None)),
+        sections=(
+            Section("others", "Other metrics", tables=(("", metrics),)),
+            Section("time", "Where the time goes", "By wait class.", tables=(("", time), ("", bottlenecks))),
+            Section("queries", "Query by query", tables=(("Every query", long),)),
+        ),
+    )
+    written = script.measured(page, "page.png")
+    assert [line for line in written.splitlines() if line.startswith("#")] == [
+        "## Where the time goes",
+        "### Bottlenecks",
+        "## Other metrics",
+        "## Before you use these numbers",
+    ]
+    assert "| metric | ratio to the baseline | CI |" in written and "observers" not in written
+    assert "disk: CPU" in written and "disk: locks" not in written
+    assert "left out" in written and "system 14" not in written
 
 
 PAGES = [page for page in sorted((ROOT / "docs" / "results").glob("*.md")) if page.stem != "index"]

@@ -37,6 +37,8 @@ _MARKS = 0.18
 """Distance of the upper edge of a row's marks above its middle, in rows."""
 _LONG = 70
 """Longest name of a comparison that is drawn in full; the table and the tooltip always have the full name."""
+_MOST_PERCENT = 2.0
+"""Ratios below this one are written as percentages: an increase by more than 100% is easier to read as a multiple."""
 _REACH = 1.6
 """Intervals of few blocks may be infinite: the axis ends at this multiple of the ratios' spread, and clips them."""
 
@@ -71,7 +73,7 @@ def effects(study: Study) -> list[Chart]:
     return [
         Chart(
             "effects",
-            f"{metric_words(study.metric).capitalize()} relative to the baseline",
+            f"{_metric_title(study.metric)} relative to the baseline",
             _alt(table, study.metric),
             base.specification(layers, datasets, rows.height(len(shown))),
             table,
@@ -84,6 +86,12 @@ def effects(study: Study) -> list[Chart]:
     ]
 
 
+def _metric_title(metric: str) -> str:
+    """Names a metric with an upper-case first letter; the other letters stay: `Trade-Results per second`."""
+    words = metric_words(metric)
+    return f"{words[:1].upper()}{words[1:]}"
+
+
 def _row(effect: Effect, domain: list[float], words: Sequence[str]) -> dict[str, Any]:
     """Returns the Vega data of one comparison. `words`: its row of the table."""
     finding = effect.finding
@@ -93,11 +101,16 @@ def _row(effect: Effect, domain: list[float], words: Sequence[str]) -> dict[str,
         "ratio": finding.ratio,
         "low": min(max(finding.low, domain[0]), domain[1]),
         "high": max(min(finding.high, domain[1]), domain[0]),
-        "conclusion": finding.conclusion.value,
-        "text": f"{percent_change(finding.ratio)} · {finding.conclusion.word}{', drifting' if finding.changed else ''}",
+        "conclusion": finding.conclusion.word,
+        "text": f"{_change(finding.ratio)} · {finding.conclusion.word}{', drifting' if finding.changed else ''}",
         "interval": interval,
         "blocks": finding.blocks,
     }
+
+
+def _change(ratio: float) -> str:
+    """Writes a ratio as a change, `−60%`, or as a multiple, `19.4x`."""
+    return percent_change(ratio) if ratio < _MOST_PERCENT else ratio_words(ratio)
 
 
 def _short(contrast: Contrast) -> str:
@@ -147,7 +160,7 @@ def _layers(count: int, x: dict[str, Any], ended: Sequence[Conclusion]) -> list[
         "encoding": {"x": {**x, "datum": 1.0}, "y": {**y, "field": "top"}, "y2": {"field": "line"}},
     }
     del one["encoding"]["x"]["field"]
-    looks = rows.looks("conclusion", {conclusion.value: LOOKS[conclusion] for conclusion in ended})
+    looks = rows.looks("conclusion", {conclusion.word: LOOKS[conclusion] for conclusion in ended})
     marks = rows.ratios("intervals", x, y, looks, tooltip)
     return [margin, one, *rows.frame(count, "effects", "text"), rows.blocks(x, y), *marks]
 
