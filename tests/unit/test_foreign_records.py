@@ -18,7 +18,7 @@ from ironbench.model.record import Check
 from ironbench.model.system import Choice
 from ironbench.printer import Printer
 from ironbench.records import Store, foreign
-from ironbench.report.foreign import _SAYS_NOT, PROGRAMS
+from ironbench.report.wording.foreign import _GAPS, PROGRAMS
 from ironbench.study.foreign import gaps
 
 DATA = Path(__file__).parents[1] / "data" / "foreign"
@@ -227,4 +227,4 @@ def test_every_program_and_every_gap_has_words() -> None:
         gap for program, name in zip(programs, names, strict=True) for one in foreign.read(program, DATA / name, "")
         for gap in gaps(one)
     }  # fmt: skip
-    assert found == _SAYS_NOT.keys()
+    assert found == _GAPS.keys()

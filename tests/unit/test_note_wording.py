@@ -26,6 +26,7 @@ from ironbench.report import wording
 from ironbench.report.as_json import plain_value
 from ironbench.report.wording import (
     compare_answer,
+    foreign,
     gate_answer,
     history_answer,
     lead_answer,
@@ -143,7 +144,7 @@ OF_A_STUDY: dict[str, tuple[Any, ...]] = {
 """Types of the values of notes about a whole study, which are never merged."""
 
 
-ANSWERS = (compare_answer, gate_answer, history_answer, lead_answer, run_answer, screening, zero_latency)
+ANSWERS = (compare_answer, foreign, gate_answer, history_answer, lead_answer, run_answer, screening, zero_latency)
 """Modules of words for answers, whose functions have no code."""
 FUNCTIONS: dict[str, Callable[..., str]] = {
     **WORDING,
@@ -165,6 +166,8 @@ def values_of(code: str, parameter: inspect.Parameter) -> tuple[Any, ...]:
         return AT_RISK if code == "can-lose-data" else PAIRS
     if code == "can-lose-data":
         return AT_RISK
+    if parameter.name == "program":
+        return tuple(foreign.PROGRAMS)
     if parameter.name == "metric" and kind == "str":
         return ("throughput", "response_time_p99_s")
     if kind in OF_A_STUDY:

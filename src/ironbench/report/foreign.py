@@ -1,4 +1,4 @@
-"""Pages about foreign records, alone and beside our trials. They have no verdicts and no ratios."""
+"""Pages about foreign records, alone and beside trials of ironbench. These pages have no verdicts and no ratios."""
 
 from __future__ import annotations
 
@@ -21,6 +21,7 @@ from ironbench.report.charts.timelines import over_time
 from ironbench.report.derived import sentences
 from ironbench.report.numbers import moment, quantity, unit_of
 from ironbench.report.page import Answer, AnswerPoint, Page, Section, with_rows
+from ironbench.report.wording import foreign as words
 from ironbench.report.wording.ratios import metric_words
 from ironbench.study.curve import metrics_of
 from ironbench.study.foreign import beside, gaps
@@ -28,39 +29,6 @@ from ironbench.study.subjects import by_work, subjects
 from ironbench.study.timelines import SecondOfTrial, TimelineSeries, every_second, line, typical
 from ironbench.words import counted, listed
 
-PROGRAMS = {"hammerdb": "HammerDB", "go-tpc": "go-tpc", "sysbench": "sysbench", "pgbench": "pgbench"}
-NO_VERDICT = (
-    "No verdict and no rank: what a foreign record does not say may explain any difference. For a verdict, measure "
-    "both sides with ironbench in one lab."
-)
-_SAYS_NOT = {
-    "machine": "the machine",
-    "engine": "the version and the settings of the database",
-    "repeats": "how much results vary between repeats",
-    "work": "the workload",
-    "data": "the size of the data",
-    "clients": "the number of clients",
-    "duration": "the measured time",
-    "warmup": "the warm-up",
-    "failures": "failed transactions",
-    "response_times": "response times",
-    "distribution": "the distribution of response times",
-    "seconds": "values over time",
-    "started": "the date",
-    "checks": "whether the data were correct afterwards",
-}
-_COUNTED = {
-    "hammerdb": "HammerDB reads New-Orders (NOPM) from its tables, and transactions per minute from the server's "
-    "counter, which includes rolled-back transactions and other connections.",
-    "go-tpc": "go-tpc counts New-Orders at the client; its percentiles are bounds of coarse buckets.",
-    "sysbench": "sysbench measures a transaction from its first statement to its commit; its percentiles are bounds of "
-    "buckets of about 2%. Ignored errors count as failed.",
-    "pgbench": "pgbench leaves the time for the first connections out of its throughput.",
-}
-_DERIVED = {
-    "hammerdb": "Derived from TPC-C: not comparable with published TPC-C results.",
-    "go-tpc": "Derived from TPC-C: not comparable with published TPC-C results.",
-}
 _METRICS = {
     "new_orders_per_min": ("", ""),
     "transactions_per_min": ("", ""),
@@ -136,21 +104,21 @@ def resolved(word: str, results: str) -> ForeignRecord | NamedRecords:
 def page(record: ForeignRecord) -> Page:
     """Makes the page of a foreign record."""
     side = _Side.of_foreign(record)
-    title = f"{record.name}: {record.facts.get('workload') or 'a run'} with {PROGRAMS[record.program]}"
+    title = f"{record.name}: {record.facts.get('workload') or 'a run'} with {words.PROGRAMS[record.program]}"
     parts = [name for name in _OF_PARTS if any(name in part.metrics for part in record.parts)]
     rows = tuple((part.name, *(_cell(part.metrics.get(name), name) for name in parts)) for part in record.parts)
     return Page(
         title=title,
-        lead=f"Foreign record {record.id}, imported from {record.file}.",
-        answer=Answer(AnswerPoint(_headline(record)), doubts=(_gaps(record), NO_VERDICT)),
+        lead=words.origin(record.id, record.file),
+        answer=Answer(AnswerPoint(_headline(record)), doubts=(_gaps(record), words.no_verdict())),
         sections=(
             Section("figures", "Figures", tables=with_rows(_figures([side]))),
             Section("parts", "By transaction", tables=with_rows(Table(("", *map(_words, parts)), rows, numbers=True))),
             Section("over-time", "Over time", charts=tuple(_charts({side.name: side.lines}, [record], side.step_s))),
             Section("facts", "Known facts", tables=with_rows(_facts([side]))),
         ),
-        cautions=(*_failures(record), _COUNTED[record.program]),
-        derived=_DERIVED.get(record.program, ""),
+        cautions=(*_failures(record), words.counting(record.program)),
+        derived=words.derived(record.program),
         seconds=lambda: ((record.name, one) for one in _seconds(record)),
         kind="foreign",
         fields=partial(_fields, record),
@@ -169,9 +137,11 @@ def side_by_side(a: ForeignRecord | NamedRecords, b: ForeignRecord | NamedRecord
     lines = {side.name: side.lines for side in sides}
     return Page(
         title=" and ".join(side.name for side in sides),
-        lead="A foreign record beside trials." if len(records) == 1 else "Two foreign records.",
+        lead=words.scope(len(records)),
         answer=Answer(
-            AnswerPoint(NO_VERDICT), tuple(AnswerPoint(side.headline, f"{side.name}:") for side in sides), doubts=()
+            AnswerPoint(words.no_verdict()),
+            tuple(AnswerPoint(side.headline, f"{side.name}:") for side in sides),
+            doubts=(),
         ),
         sections=(
             Section("figures", "Side by side", tables=with_rows(_figures(sides))),
@@ -183,7 +153,7 @@ def side_by_side(a: ForeignRecord | NamedRecords, b: ForeignRecord | NamedRecord
         cautions=tuple(
             text
             for record in records
-            for text in (f"{record.name}: {_gaps(record)}", *_failures(record), _COUNTED[record.program])
+            for text in (f"{record.name}: {_gaps(record)}", *_failures(record), words.counting(record.program))
         ),
         derived=" ".join(dict.fromkeys(filter(None, (side.derived for side in sides)))),
         fields=partial(_fields_of_both, sides),
@@ -207,7 +177,7 @@ class _Side:
     @staticmethod
     def of_foreign(record: ForeignRecord) -> _Side:
         known = {
-            "program": f"{PROGRAMS[record.program]} {record.version}".strip(),
+            "program": f"{words.PROGRAMS[record.program]} {record.version}".strip(),
             "clients": str(record.clients or ""),
             "measured": quantity(record.elapsed_s, "duration") if record.elapsed_s else "",
             "started": record.started_at.replace("T", " "),
@@ -215,7 +185,7 @@ class _Side:
         }
         metrics = {name: _cell(value, name) for name, value in record.metrics.items()}
         facts = {**record.facts, **known}
-        derived = _DERIVED.get(record.program, "")
+        derived = words.derived(record.program)
         lines = _lines(_seconds(record))
         step_s = max((one.t_s[1] - one.t_s[0] for one in lines if one.t_s[1:]), default=1.0)
         return _Side(record.name, _headline(record), metrics, facts, derived, _fields(record), lines, step_s)
@@ -249,11 +219,11 @@ class _Side:
         }
         metrics = {name: with_range(one, _unit(name)) for name, one in summaries.items()}
         leading = next((name for name in _METRICS if name in summaries), None)
-        words = f"{_words(leading)} {_plain(summaries[leading].centre, leading)}" if leading else "no figures in common"
+        figure = f"{_words(leading)} {_plain(summaries[leading].centre, leading)}" if leading else ""
         document = {"trials": [record.id for record in trials], "metrics": plain_value(summaries)}
         return _Side(
             named.word,
-            f"{words} with {counted(first.cell.load.clients, 'client')}, median of {counted(len(trials), 'trial')}.",
+            words.median_of_trials(figure, first.cell.load.clients, len(trials)),
             metrics,
             facts,
             " ".join(sentences(trials).values()),
@@ -267,22 +237,16 @@ def _headline(record: ForeignRecord) -> str:
     metrics = record.metrics
     known = [name for name in _HEADLINE if metrics.get(name)][:_MOST_IN_HEADLINE]
     shown = [f"{_words(name)} {_plain(metrics[name], name)}" for name in known]
-    shown += (
-        [f"{_plain(metrics['failed_fraction'], 'failed_fraction')} failed"] if metrics.get("failed_fraction") else []
-    )
-    clients = f" with {counted(record.clients, 'client')}" if record.clients else ""
-    text = ", ".join(shown) or "no figures"
-    return f"{text[:1].upper()}{text[1:]}{clients}."
+    failed = _plain(metrics["failed_fraction"], "failed_fraction") if metrics.get("failed_fraction") else ""
+    return words.headline(shown, failed, record.clients)
 
 
 def _gaps(record: ForeignRecord) -> str:
-    return f"The output does not say: {', '.join(_SAYS_NOT[name] for name in gaps(record))}."
+    return words.missing(gaps(record))
 
 
 def _failures(record: ForeignRecord) -> list[str]:
-    if not record.failed_users:
-        return []
-    return [f"{counted(record.failed_users, 'virtual user')} failed: the result is of fewer users than configured."]
+    return [words.failed_users(record.failed_users)] if record.failed_users else []
 
 
 def _words(metric: str) -> str:
