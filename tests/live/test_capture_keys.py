@@ -80,7 +80,7 @@ def test_statements_find_the_rows_of_the_replay(place: Path, logged: Path) -> No
     assert metrics["replayed_keys"] == keys["values"] and metrics["replay_missing_keys"] == 0
     for measure in ("statements", "rows_inserted", "rows_updated", "rows_deleted"):
         assert metrics[f"replayed_work{{of={measure}}}"] == metrics[f"recorded_work{{of={measure}}}"], measure
-    assert metrics["replay_divergence{of=wal_bytes}"] < 0.2
+    assert metrics["replay_divergence{of=wal_records}"] < 0.05
 
 
 def test_recorded_keys_find_no_rows(place: Path, logged: Path) -> None:

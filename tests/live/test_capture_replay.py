@@ -153,3 +153,16 @@ def test_two_replays_are_compared_by_statement(user: User, logged: Path) -> None
     section = shown.partition("What changed, by statement")[2].partition("\n\n\n")[0]
     assert "select name, price from item where id = ?" in section, shown
     assert "Seq Scan" in section, section
+
+
+def test_sessions_are_multiplied_and_writes_left_out(user: User, logged: Path) -> None:
+    capture(user, logged)
+    more = ("--with", "mode=fast", "--with", "sessions=3", "--with", "read_only=yes", "--with", "shift_time=yes")
+    user.measured("run", "capture", *ONLY, "--dump", str(logged / "shop.dump"), *more)
+    (record,) = user.records()
+    metrics = record["metrics"]
+    assert metrics["failed"] == 0
+    assert metrics["replayed_statements"] == 3 * (SINGLE + 2)
+    assert metrics["recorded_work{of=statements}"] == metrics["replayed_statements"]
+    assert metrics["replay_divergence{of=mix}"] == 0
+    assert "recorded_work{of=wal_records}" not in metrics, "the counters include writes"

@@ -390,18 +390,19 @@ def test_a_replay_is_compared_with_the_recording(tmp_path: Path) -> None:
     selects = (statement(3, 7, line, "select 1") for line in range(1, 101))
     path = captured(
         tmp_path,
-        marked(2, 1, rows_inserted=1000, wal_bytes=10_000_000),
+        marked(2, 1, rows_inserted=1000, wal_records=1000, wal_bytes=10_000_000),
         *selects,
-        marked(5, 2, rows_inserted=2000, wal_bytes=20_000_000),
+        marked(5, 2, rows_inserted=2000, wal_records=2000, wal_bytes=20_000_000),
     )
     chosen = options(path)
-    grown = {"rows_inserted": 950, "wal_bytes": 12_500_000, "blocks_hit": 3}
+    grown = {"rows_inserted": 950, "wal_records": 1250, "wal_bytes": 13_000_000, "blocks_hit": 3}
     same = fidelity.measured(chosen, grown, replayed(("select ?", 100)))
     assert same["replay_divergence{of=mix}"] == same["replay_divergence{of=statements}"] == 0
     assert same["recorded_work{of=rows_inserted}"] == 1000 and same["replayed_work{of=rows_inserted}"] == 950
     assert same["replay_divergence{of=rows_inserted}"] == 0.05
-    (flagged,) = fidelity.notes(same)
-    assert (flagged.code, flagged.values) == ("replay-unfaithful", {"measures": ("wal_bytes",), "most": 0.25})
+    flagged, noted = fidelity.notes(same)
+    assert (flagged.code, flagged.values) == ("replay-unfaithful", {"measures": ("wal_records",), "most": 0.25})
+    assert (noted.code, noted.values) == ("replay-differs", {"measures": ("wal_bytes",), "most": 0.3})
     other = fidelity.measured(chosen, {}, replayed(("select ?", 75), ("select other", 15), skipped=10, errors=6))
     assert other["replay_divergence{of=mix}"] == pytest.approx(15 / 90)
     assert other["replay_divergence{of=failed_statements}"] == 0.06

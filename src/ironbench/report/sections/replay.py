@@ -19,8 +19,8 @@ from ironbench.workloads.capture.fidelity import DIVERGENCE, FLAGGED, MIX, NOTED
 PLACE = 112
 _LEAD = (
     f"Differences above {in_percent(NOTED)} are noted. Above {in_percent(FLAGGED)}, statements, their mix, failed "
-    "statements, changed rows and WAL flag the trial. Other measures also depend on the server's memory, plans and "
-    "checkpoints."
+    "statements, changed rows and WAL records flag the trial. Other measures also depend on the server's memory, plans "
+    "and checkpoints, after which the WAL contains full-page images."
 )
 _UNITS = {"wal_bytes": "bytes"}
 

@@ -16,8 +16,9 @@ RECORDED, REPLAYED, DIVERGENCE = "recorded_work", "replayed_work", "replay_diver
 STATEMENTS, MIX, FAILED = "statements", "mix", "failed_statements"
 NOTED, FLAGGED = 0.05, 0.2
 """Divergence from which a measure is noted, and from which a measure of the work flags the trial."""
-WORK = (STATEMENTS, MIX, FAILED, "rows_inserted", "rows_updated", "rows_deleted", "wal_bytes")
-"""Measures of the work. The others also depend on the replaying system: its memory, plans and checkpoints."""
+WORK = (STATEMENTS, MIX, FAILED, "rows_inserted", "rows_updated", "rows_deleted", "wal_records")
+"""Measures of the work. The others also depend on the replaying system: its memory, plans and checkpoints, after which
+the WAL contains full-page images."""
 _LEAST = {"wal_bytes": 1e6, "blocks_hit": 1000.0, "blocks_read": 1000.0}
 _LEAST_COUNT = 100.0
 """Smaller recorded counts are compared with this number instead, because a few more or less mean nothing."""
