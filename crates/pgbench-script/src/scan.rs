@@ -351,7 +351,7 @@ impl<'a> Command<'a> {
 /// The body of `CREATE [OR REPLACE] FUNCTION|PROCEDURE … BEGIN ATOMIC … END`. Semicolons in it do not end the command.
 #[derive(Default)]
 struct Body {
-    /// Initials of the statement's first identifiers, as long as they are among the five keywords.
+    /// Initials of the statement's first identifiers, up to the first one that is not one of the five keywords.
     identifiers: Vec<u8>,
     depth: usize,
 }

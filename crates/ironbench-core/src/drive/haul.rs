@@ -27,9 +27,9 @@ pub struct Ended {
 /// Transactions of the shared schedule that a thread started.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Scheduled {
-    /// Started before the window closed.
+    /// Transactions started before the window closed.
     pub in_time: u64,
-    /// Started in total, including those after the window closed.
+    /// All transactions started, including those after the window closed.
     pub begun: u64,
 }
 

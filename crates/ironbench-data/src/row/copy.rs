@@ -224,7 +224,7 @@ where
     }
 }
 
-/// Returns the digits of PostgreSQL's numeric, and the range of those needed.
+/// Returns a number as digits of PostgreSQL's numeric, and the range of digits that must be sent.
 /// Digits have base 10,000; there are four before the point and one after it.
 /// Zeros at both ends are omitted, as in numeric_send in PostgreSQL's numeric.c. `whole`: up to 10^12.
 fn base_10000(mut whole: u64, fraction: u16) -> ([u16; 5], std::ops::Range<usize>) {

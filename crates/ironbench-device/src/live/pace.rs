@@ -198,7 +198,7 @@ impl Pace {
         sums.count.fetch_add(1, Relaxed);
         if plan.modelled {
             self.left.lock().unwrap_or_else(PoisonError::into_inner).push(Reverse(plan.done));
-            // This comes last: a thread that finds nothing in flight must find all answers that have left.
+            // The count is decreased last: a thread that finds nothing in flight must see all answers that were sent.
             self.under_way.fetch_sub(1, Release);
         }
     }

@@ -21,8 +21,8 @@ MERITS = ("power", "stream_throughput", "composite")
 
 
 def leading(scale: float) -> tuple[str, ...]:
-    """Names of the metrics that represent a system: those by the rules; below scale factor 1, which the rules do not
-    cover and where most queries take less than a tenth of a second, the unrounded ones."""
+    """Returns the metrics by which systems are compared. From scale factor 1 on, these are the metrics of the rules,
+    which round times. Below it, where most queries take less than a tenth of a second, times are not rounded."""
     return MERITS if scale >= 1 else tuple(f"{name}_unrounded" for name in MERITS)
 
 

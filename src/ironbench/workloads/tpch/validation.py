@@ -27,7 +27,7 @@ _LARGEST = 1 << 28
 """Maximum size of an answer file in bytes."""
 _WAY_OUT = "name a directory written with answers=DIR"
 VERSION = 1
-"""Increased when query texts or stored answers change, so that data validated before are validated again."""
+"""Version of query texts and stored answers. Data that were validated with another version are validated again."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -118,7 +118,7 @@ impl<'a> Inputs<'a> {
 
     pub fn broker_volume(&mut self, sheet: &mut Sheet) {
         let total = self.brokerage.load_units() * BROKERS;
-        // If there are fewer brokers than the longest list has, the list has half of them to all.
+        // If there are fewer brokers than the longest list would name, the list names between half of them and all.
         let most = BROKER_LIST.1.min(total);
         let count = self.dice.between((BROKER_LIST.0.min(total.div_ceil(2))) as i64, most as i64) as u64;
         let chosen = Selection::drawn(&mut self.dice, total, count);

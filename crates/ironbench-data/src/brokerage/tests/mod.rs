@@ -138,7 +138,8 @@ fn tables_that_follow_from_trades_have_the_rows_of_their_days() {
 
 #[test]
 fn after_300_days_accounts_hold_as_much_as_the_standard_has_them_hold() {
-    // Any groups are representative. Activity and number of accounts equal those of the whole within a few percent.
+    // Any group of customers is representative: its activity and number of accounts differ from the average of all
+    // customers by a few percent.
     let brokerage = brokerage(1000, 300, 3);
     let (groups, trades) = (0..2, Trades::new(300));
     let made = (trades.before(80) - trades.before(0)) as f64;
