@@ -24,6 +24,7 @@ from ironbench.plan import offers
 from ironbench.report import cost as report
 from ironbench.report import formats, wording
 from ironbench.report.cost import compared as asked
+from ironbench.report.wording.cost_answer import rate_is_an_input
 from ironbench.study import target as targets
 from ironbench.study.bill import bill, licences
 from ironbench.study.cost import Costs, StoredTrials, SystemCost, costs
@@ -512,4 +513,4 @@ def test_a_rate_that_was_asked_for_gives_no_work_per_core_or_price() -> None:
     assert row.target is not None and row.target.meets and row.bill is not None
     assert (row.score, row.per_core, row.per_thousand) == (None, None, None)
     text = unfolded(report.page(found))
-    assert report.RATE_ASKED in text and "per core  " not in text and "per 1000" not in text
+    assert rate_is_an_input() in text and "per core  " not in text and "per 1000" not in text

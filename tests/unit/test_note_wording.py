@@ -26,6 +26,7 @@ from ironbench.report import wording
 from ironbench.report.as_json import plain_value
 from ironbench.report.wording import (
     compare_answer,
+    cost_answer,
     foreign,
     gate_answer,
     history_answer,
@@ -144,7 +145,17 @@ OF_A_STUDY: dict[str, tuple[Any, ...]] = {
 """Types of the values of notes about a whole study, which are never merged."""
 
 
-ANSWERS = (compare_answer, foreign, gate_answer, history_answer, lead_answer, run_answer, screening, zero_latency)
+ANSWERS = (
+    compare_answer,
+    cost_answer,
+    foreign,
+    gate_answer,
+    history_answer,
+    lead_answer,
+    run_answer,
+    screening,
+    zero_latency,
+)
 """Modules of words for answers, whose functions have no code."""
 FUNCTIONS: dict[str, Callable[..., str]] = {
     **WORDING,

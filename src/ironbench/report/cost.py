@@ -11,7 +11,6 @@ from typing import Any
 
 import msgspec
 
-from ironbench import units
 from ironbench.catalogue import prices
 from ironbench.catalogue.typed import text_of
 from ironbench.errors import InputError
@@ -29,23 +28,14 @@ from ironbench.report.charts.base import Table
 from ironbench.report.derived import sentences
 from ironbench.report.numbers import amount, number
 from ironbench.report.page import Answer, AnswerPoint, Page, Section
+from ironbench.report.wording import cost_answer
 from ironbench.study import leaderboard
 from ironbench.study import target as targets
 from ironbench.study.cost import Costs, StoredTrials, SystemCost, costs
-from ironbench.words import counted, in_percent, listed
-
-ONE_RUN = (
-    "CIs are 95%. The CI of a score from one run covers only its trials; another run may differ by more. Repeat the "
-    "run to include that."
-)
-RATE_ASKED = "Throughput per core and per price are left out: in an open loop, the target rate determines throughput."
-ESTIMATE_NOTE = f"{ESTIMATE} marks an estimate from the named source, not a measurement."
 
 
 def page(costs: Costs) -> Page:
     """Makes the page: the advice, the systems, and their bills."""
-    work = f"Target: {costs.target.text}" + (f" ({costs.work})" if costs.work else "") if costs.target else ""
-    lead = work or (f"Work: {costs.work}" if costs.work else "")
     points = [AnswerPoint(text) for text in advice(costs) or [_alone(costs)]]
     bills = [
         Section(
@@ -59,7 +49,7 @@ def page(costs: Costs) -> Page:
     ]
     return Page(
         title=costs.question or "Cost of systems",
-        lead=lead,
+        lead=cost_answer.scope(costs.target.text if costs.target else "", costs.work),
         answer=Answer(points[0], tuple(points[1:])),
         sections=(Section("systems", "Systems", tables=(("", _systems(costs)),)), *bills),
         cautions=tuple(f"{marked(row)}: {caution}" for row in costs.rows for caution in wording.texts(row.cautions)),
@@ -73,10 +63,10 @@ def _alone(costs: Costs) -> str:
     """Returns the answer if there is nothing to compare."""
     row = costs.rows[0] if costs.rows else None
     if row is None:
-        return "No system to compare."
+        return cost_answer.nothing_to_compare()
     if row.bill is None:
-        return f"The price of {row.name} is unknown."
-    return f"{marked(row)} costs {money(row.bill)}{_over(row.bill)}."
+        return cost_answer.unknown_price(row.name)
+    return cost_answer.costs(marked(row), f"{money(row.bill)}{_over(row.bill)}")
 
 
 def _cautions(bill: CostBreakdown) -> tuple[str, ...]:
@@ -120,51 +110,39 @@ def marked(row: SystemCost) -> str:
 
 def _flags(row: SystemCost) -> str:
     """Counts flagged trials: `2 of 3 trials flagged`; empty if there are none."""
-    return f"{row.flagged} of {counted(row.trials, 'trial')} flagged" if row.flagged else ""
+    return cost_answer.flags(row.flagged, row.trials)
 
 
 def _target_advice(costs: Costs) -> list[str]:
     if costs.cheapest is not None and costs.cheapest.bill is not None:
-        names = listed([marked(row) for row in (costs.cheapest, *costs.tied)])
-        each = " each" if costs.tied else ""
-        lines = [
-            f"Cheapest system that meets the target: {names}, "
-            f"{money(costs.cheapest.bill)}{each}{_over(costs.cheapest.bill)}."
-        ]
-        for row in costs.undecided:
-            lines.append(f"{marked(row)} costs less; whether it meets the target is inconclusive: run more trials.")
+        names = [marked(row) for row in (costs.cheapest, *costs.tied)]
+        price, period = money(costs.cheapest.bill), _over(costs.cheapest.bill)
+        lines = [cost_answer.cheapest(names, price, period)]
+        lines += [cost_answer.undecided(marked(row)) for row in costs.undecided]
         return lines
     met = [marked(row) for row in costs.rows if row.target and row.target.meets]
     if met:
-        return [f"Target met by {', '.join(met)}; prices unknown: name a systems file with --systems."]
+        return [cost_answer.met_without_prices(met)]
     if costs.nearest is not None and costs.nearest.target is not None:
-        if costs.tied:
-            near = listed([marked(row) for row in (costs.nearest, *costs.tied)])
-            return [f"No system was shown to meet the target. Closest, with no difference shown between them: {near}."]
-        why = wording.text(costs.nearest.target.why)
-        return [f"No system was shown to meet the target. Closest: {marked(costs.nearest)}, {why}."]
+        near = [marked(row) for row in (costs.nearest, *costs.tied)]
+        return [cost_answer.nearest(near, costs.nearest.target.why)]
     assert costs.target is not None
-    return [
-        f"No system was measured at {units.rate(costs.target.rate)} or more in at least three trials: run each system "
-        "with --rate and --repeats 3."
-    ]
+    return [cost_answer.not_measured_at(costs.target.rate)]
 
 
 def _against_first(row: SystemCost, first: SystemCost) -> str:
     if row.bill is None or first.bill is None or not first.bill.total:
         return ""
     less = 1 - row.bill.total / first.bill.total
-    difference = f"{in_percent(abs(float(less)))} {'less' if less > 0 else 'more'}" if less else "as much"
-    sentence = f"{marked(row)} costs {difference} {'than' if less else 'as'} {marked(first)}"
+    sentence = cost_answer.difference(marked(row), marked(first), float(less))
     if row.score is None or first.score is None:
-        return f"{sentence}; its performance was not measured."
+        return cost_answer.without_performance(sentence)
     share = row.score.over(first.score)
     if not share.bounded:
         single = row.name if not row.score.bounded else first.name
-        return f"{sentence}; which is faster is inconclusive: {single} has only one trial."
-    estimated = " by estimate" if row.estimate or first.estimate else ""
-    open_question = ": inconclusive" if share.low < 1 < share.high else ""
-    return f"{sentence} and does {_span(share.times(100), 0)}% of its work{estimated}{open_question}."
+        return cost_answer.single_trial(sentence, single)
+    estimate, inconclusive = row.estimate or first.estimate, share.low < 1 < share.high
+    return cost_answer.with_performance(sentence, _span(share.times(100), 0), estimate, inconclusive)
 
 
 def money(bill: CostBreakdown) -> str:
@@ -237,16 +215,16 @@ def _sources(costs: Costs) -> list[str]:
     notes = [f"{row.name}: {row.source}{_speed(row)}." for row in costs.rows if row.source not in ("", "records")]
     notes += [f"{row.name}: {costs.unit} {wording.text(row.basis)}." for row in costs.rows if row.basis]
     notes += [
-        f"{row.name}: records are taken as the result of all its {row.bill.offer.servers} servers together."
+        cost_answer.several_servers(row.name, row.bill.offer.servers)
         for row in costs.rows
         if row.source == "records" and row.trials and row.bill and row.bill.offer.servers > 1
     ]
     if any(row.target and row.target.best for row in costs.rows):
-        notes.append(RATE_ASKED)
+        notes.append(cost_answer.rate_is_an_input())
     if any(row.runs == 1 and row.score and row.score.low < row.score.high < math.inf for row in costs.rows):
-        notes.append(ONE_RUN)
+        notes.append(cost_answer.one_run())
     if any(row.estimate or (row.bill and row.bill.estimate) for row in costs.rows):
-        notes.append(ESTIMATE_NOTE)
+        notes.append(cost_answer.estimates())
     return notes
 
 

@@ -19,8 +19,8 @@ from ironbench.report import wording
 from ironbench.report.as_json import plain_value
 from ironbench.report.cell import ABSENT, CONFIDENCE, Content, Missing, TableCell, count
 from ironbench.report.charts.base import Table
-from ironbench.report.cost import ESTIMATE_NOTE, ONE_RUN
 from ironbench.report.page import Answer, AnswerPoint, Page, Section
+from ironbench.report.wording import cost_answer
 from ironbench.study import leaderboard as analysis
 from ironbench.study.leaderboard import RankedResult, Ranking
 from ironbench.words import counted, some
@@ -71,8 +71,8 @@ def _notes(ranking: Ranking) -> tuple[str, ...]:
         *([ranking.derived] if ranking.derived else []),
         *(f"Left out: {text}." for text in wording.texts(ranking.left_out)),
         *([_TIED] if any(place.rank != place.worst_rank for place in places) else []),
-        *([ONE_RUN] if any(place.runs == 1 for place in places) else []),
-        *([ESTIMATE_NOTE] if any(place.estimate for place in places) else []),
+        *([cost_answer.one_run()] if any(place.runs == 1 for place in places) else []),
+        *([cost_answer.estimates()] if any(place.estimate for place in places) else []),
         *(f"{place.system}: {caution}" for place in places for caution in wording.texts(place.cautions)),
     )
 
