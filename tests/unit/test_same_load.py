@@ -97,6 +97,11 @@ def test_work_that_is_no_transactions_has_none(tmp_path: Path) -> None:
         (tmp_path / name).mkdir()
     file = tmp_path / "disks.toml"
     file.write_text('question = "?"\n[workload]\nname = "storage"\n[vary]\nlayout.data = ["./one", "./other"]\n')
+    with pytest.raises(InputError, match="count the I/Os of all tests together") as caught:
+        files.planned(files.read(file))
+    assert "storage_bytes_per_s{profile=kdm-seq1m-q8t1-read}" in caught.value.hint
+    with file.open("a") as text:
+        text.write('[measure]\nmetric = "storage_iops{profile=kdm-rnd4k-q1t1-read}"\n')
     assert not files.planned(files.read(file)).lab.rated
 
 

@@ -169,6 +169,17 @@ def test_a_file_system_is_filled_once_however_many_directories_of_it_are_measure
         assert now.used / now.total == pytest.approx(level / 100, abs=0.005)
 
 
+def test_a_directory_in_memory_is_recognised(tmp_path: Path) -> None:
+    memory = "/dev/shm"
+    assert files.in_memory([memory]) == ([memory] if mounted_in_memory(memory) else [])
+    assert files.in_memory(["/proc"]) == []
+
+
+def mounted_in_memory(path: str) -> bool:
+    lines = Path("/proc/mounts").read_text().splitlines()
+    return any(line.split()[1:3] == [path, "tmpfs"] for line in lines)
+
+
 def test_files_that_fit_alone_but_not_together_are_refused(tmp_path: Path) -> None:
     (tmp_path / "b").mkdir()
     size = shutil.disk_usage(tmp_path).free * 7 // 10 // MIB * MIB
@@ -430,6 +441,7 @@ def test_plans_count_the_rests_between_passes(tmp_path: Path) -> None:
 
     def estimate_s(interval: int) -> float:
         text = start.replace("INTERVAL", str(interval)) + '[vary]\nlayout.data = ["./a", "./b"]\n'
+        text += '[measure]\nmetric = "storage_iops{profile=kdm-rnd4k-q1t1-read}"\n'
         (tmp_path / "disks.toml").write_text(text)
         done = launch.run(["lab", "plan", "disks.toml", "--json"], cwd=tmp_path)
         assert done.returncode == 0, done.stderr

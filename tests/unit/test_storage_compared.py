@@ -15,7 +15,7 @@ from ironbench.model.record import Record
 from ironbench.model.system import Choice
 from ironbench.report import wording
 from ironbench.report.headline import headline
-from ironbench.report.storage import compared
+from ironbench.report.storage import compared, of_lab
 from ironbench.study.compare import SystemComparison, compare
 from ironbench.study.storage import any_apart
 from ironbench.study.study import studies
@@ -84,3 +84,28 @@ def test_a_headline_names_a_row_only_where_the_ranges_of_its_passes_are_apart_an
     assert ratios(1020) == [], "the ranges overlap"
     assert ratios(2000, 3) == [], "chance alone may set three passes apart"
     assert ratios(2000, 1) == [], "one pass has no range"
+
+
+def test_a_report_of_two_runs_says_first_whether_their_ranges_overlap() -> None:
+    def first(ios: int) -> tuple[str, str]:
+        (study,) = studies([one_run("before", 1000), one_run("after", ios)])
+        return [(name, text) for name, text in headline(study) if "than before" not in text][0]
+
+    name, text = first(1000)
+    assert name == "after" and "overlap in all 8 tests" in text
+    name, text = first(2000)
+    assert name == "after" and "No verdict" in text and "8 of 8 tests" in text
+
+
+def test_a_lab_shows_a_percentile_only_if_every_trial_has_it() -> None:
+    runs = [one_run("disk", 1000), one_run("disk", 1000)]
+    extra = "storage_latency_p999_s{profile=kdm-rnd4k-q1t1-read}"
+    assert extra not in runs[0].metrics
+    first = replace(runs[0], metrics={**runs[0].metrics, extra: 0.005})
+    heads = [
+        section.tables[0][1].head
+        for trials in ([first, runs[1]], [first, first])
+        for section in of_lab([("disk", trials)])
+        if section.id == "storage-latency"
+    ]
+    assert ["p99.9" in head for head in heads] == [False, True]

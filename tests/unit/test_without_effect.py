@@ -215,6 +215,7 @@ def test_a_budget_leaves_the_length_of_work_that_has_one_of_its_own(tmp_path: Pa
     file.write_text(
         'question = "?"\nworkload.name = "storage"\nworkload.with = { size = "16MiB", seconds = 0.5 }\n'
         f'layout.data = "{tmp_path}"\n[vary]\nworkload.with.io = ["io_uring", "threads"]\n[measure]\nbudget = "1h"\n'
+        'metric = "storage_iops{profile=kdm-rnd4k-q1t1-read}"\n'
     )
     lab = declare.lab(file)[0]
     assert {setup.cell.load.duration_s for setup in lab.setups} == {own_s} and lab.method.blocks > 6

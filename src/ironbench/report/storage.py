@@ -12,6 +12,7 @@ from ironbench.report.charts import storage as charts
 from ironbench.report.charts.base import Chart, Table
 from ironbench.report.numbers import quantity
 from ironbench.report.page import Section
+from ironbench.report.wording.storage import passes_apart
 from ironbench.study.compare import SystemComparison
 from ironbench.study.storage import MOST_BY_CHANCE, WORKLOAD, Tested, any_apart, apart_by_chance, tested
 from ironbench.study.study import Study, SubjectResults
@@ -64,7 +65,7 @@ def tests_of(part: SubjectResults) -> tuple[Tested, ...]:
 
 
 def headline(study: Study) -> list[tuple[str, str]]:
-    sentences = []
+    sentences = [(part.name, text) for part in study.parts[1:] if (text := _judged(study.parts[0], part))]
     for part in study.parts:
         first = [one for one in tests_of(part) if one.kind in ("sequential", "random")][:2]
         texts = [f"{_WORDS[one.direction]}s {megabytes(one.rate.centre)} in {one.title}" for one in first]
@@ -72,10 +73,21 @@ def headline(study: Study) -> list[tuple[str, str]]:
         texts += [f"{one.title}: {quantity(one.centre(_COST), 's')} of CPU time per read" for one in costs]
         syncs = [one for one in tests_of(part) if one.kind == "sync"]
         if syncs:
-            latency = quantity(syncs[0].centre("storage_latency_mean_s"), "s")
-            texts.append(f"completes a WAL write and flush in {latency} ({syncs[0].title})")
+            rate = quantity(syncs[0].iops, "count/s")
+            texts.append(f"completes {rate} WAL writes with a flush, one after another ({syncs[0].title})")
         sentences.append((part.name, f"{', '.join(texts)}{_fill(part)}." if texts else "has no usable trial."))
     return sentences
+
+
+def _judged(first: SubjectResults, part: SubjectResults) -> str:
+    """Says how many tests have ranges that do not overlap with the first system's; empty if ranges are not judged."""
+    chance = apart_by_chance(first.subject.records, part.subject.records)
+    others = {one.name: one for one in tests_of(part)}
+    pairs = [(one, others[one.name]) for one in tests_of(first) if one.name in others]
+    if not pairs or chance > MOST_BY_CHANCE:
+        return ""
+    apart = sum(_ranges(a, b, chance) == "apart" for a, b in pairs)
+    return passes_apart(first.name, apart, len(pairs), any_apart(chance, len(pairs)))
 
 
 def _fill(part: SubjectResults) -> str:
@@ -216,7 +228,9 @@ def of_lab(groups: Sequence[tuple[str, Sequence[Record]]]) -> list[Section]:
 
 def _summaries(records: Sequence[Record]) -> dict[str, Summary]:
     names = dict.fromkeys(name for record in records for name in record.metrics if name.startswith("storage_"))
-    every = {name: summarise([one.metrics[name] for one in records if name in one.metrics]) for name in names}
+    # A percentile that only some trials can tell would be of other trials than the percentile beside it.
+    whole = [name for name in names if all(name in one.metrics for one in records)]
+    every = {name: summarise([one.metrics[name] for one in records]) for name in whole}
     return {name: one for name, one in every.items() if one}
 
 

@@ -81,6 +81,23 @@ def nothing_at_stake(how: Strings) -> str:
     )
 
 
+@wording("storage-in-memory")
+def storage_in_memory(folders: Strings) -> str:
+    """/dev/shm is in memory (tmpfs): the results are those of memory, not of a device"""
+    are = "are" if len(strings(folders)) > 1 else "is"
+    return f"{names(folders)} {are} in memory (tmpfs): the results are those of memory, not of a device"
+
+
+def passes_apart(first: str, apart: int, rows: int, by_chance: float) -> str:
+    """No difference from before is shown: the ranges of the passes overlap in all 14 tests."""
+    if not apart:
+        return f"No difference from {first} is shown: the ranges of the passes overlap in all {rows} tests."
+    return (
+        f"No verdict: the ranges of the passes are apart from those of {first} in {apart} of {rows} tests. Chance alone "
+        f"separates at least one in {percent(by_chance)} of comparisons, and drift of the device more often."
+    )
+
+
 @wording("ranges-by-chance")
 def ranges_by_chance(rows: int, each: float, any: float, in_turns: bool) -> str:
     """without any real difference, the ranges of a row do not overlap in 0.79% of comparisons, and

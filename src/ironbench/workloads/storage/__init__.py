@@ -170,7 +170,7 @@ class Storage(Workload):
             used = files.used_share(folders)
             with work.window() as window:
                 done = _all(work, measured, terms, window, progress)
-        return _outcome(done, options, used)
+        return _outcome(done, options, used, files.in_memory(folders))
 
 
 def _all(
@@ -193,7 +193,7 @@ def _all(
     return done
 
 
-def _outcome(done: list[PassResult], options: Mapping[str, str], used: float) -> Outcome:
+def _outcome(done: list[PassResult], options: Mapping[str, str], used: float, in_memory: Sequence[str]) -> Outcome:
     whole = [one for one in done if not one.stopped]
     ways = sorted({one.io for one in whole})
     facts = {"direct": options["direct"], **({"io": " and ".join(ways)} if ways else {})}
@@ -206,7 +206,10 @@ def _outcome(done: list[PassResult], options: Mapping[str, str], used: float) ->
         metrics=figures.metrics(whole) | {"capacity_used_share{role=data}": used},
         series=figures.series(whole),
         facts=facts,
-        warnings=tuple(note("no-io-uring", reason=reason) for reason in reasons),
+        warnings=(
+            *(note("no-io-uring", reason=reason) for reason in reasons),
+            *([note("storage-in-memory", folders=list(in_memory))] if in_memory else []),
+        ),
         inside=True,
     )
 

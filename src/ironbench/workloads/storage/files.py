@@ -18,7 +18,8 @@ from pathlib import Path
 from ironbench import units
 from ironbench.catalogue.storage_tests import MIB
 from ironbench.errors import FailureError, InputError, written
-from ironbench.host import space
+from ironbench.host import mounts, space
+from ironbench.host.tree import Tree
 from ironbench.words import in_percent
 
 PREFIX = ".ironbench-storage-"
@@ -152,6 +153,13 @@ def _missing(folder: str, total: int, used: int, free: int, percent: int, size: 
         cause = f"needs {units.stored(missing + size)}, but only {units.stored(free)} are available in {folder}"
         raise InputError(subject, cause, "use a lower level: file systems reserve some space")
     return missing // MIB * MIB
+
+
+def in_memory(folders: Sequence[str]) -> list[str]:
+    """Returns the folders on file systems that are in memory."""
+    known = mounts.all_mounts(Tree())
+    found = ((folder, mounts.mount_of(folder, known)) for folder in folders)
+    return [folder for folder, mount in found if mount is not None and mounts.in_memory(mount)]
 
 
 def used_share(folders: Sequence[str]) -> float:
