@@ -93,8 +93,8 @@ def passes_apart(first: str, apart: int, rows: int, by_chance: float) -> str:
     if not apart:
         return f"No difference from {first} is shown: the ranges of the passes overlap in all {rows} tests."
     return (
-        f"No verdict: the ranges of the passes are apart from those of {first} in {apart} of {rows} tests. Chance alone "
-        f"separates at least one in {percent(by_chance)} of comparisons, and drift of the device more often."
+        f"No verdict: the ranges of the passes are apart from those of {first} in {apart} of {rows} tests. Chance "
+        f"alone separates at least one in {percent(by_chance)} of comparisons, and drift of the device more often."
     )
 
 
