@@ -94,7 +94,7 @@ def test_a_report_of_two_runs_says_first_whether_their_ranges_overlap() -> None:
     name, text = first(1000)
     assert name == "after" and "overlap in all 8 tests" in text
     name, text = first(2000)
-    assert name == "after" and "No verdict" in text and "8 of 8 tests" in text
+    assert name == "after" and "no verdict" in text and "8 of 8 tests" in text
 
 
 def test_a_lab_shows_a_percentile_only_if_every_trial_has_it() -> None:

@@ -89,12 +89,13 @@ def storage_in_memory(folders: Strings) -> str:
 
 
 def passes_apart(first: str, apart: int, rows: int, by_chance: float) -> str:
-    """No difference from before is shown: the ranges of the passes overlap in all 14 tests."""
+    """shows no difference from before: the ranges of the passes overlap in all 14 tests."""
     if not apart:
-        return f"No difference from {first} is shown: the ranges of the passes overlap in all {rows} tests."
+        return f"shows no difference from {first}: the ranges of the passes overlap in all {rows} tests."
     return (
-        f"No verdict: the ranges of the passes are apart from those of {first} in {apart} of {rows} tests. Chance "
-        f"alone separates at least one in {percent(by_chance)} of comparisons, and drift of the device more often."
+        f"differs from {first} in {apart} of {rows} tests, whose ranges of the passes do not overlap. This is no "
+        f"verdict: chance alone separates at least one test in {percent(by_chance)} of comparisons, and drift of the "
+        "device more often."
     )
 
 
