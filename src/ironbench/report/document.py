@@ -32,6 +32,7 @@ from ironbench.report.page import Card, Command, Page, Section
 from ironbench.report.reproduce import run_command
 from ironbench.report.sections import sections
 from ironbench.report.study_json import document
+from ironbench.report.wording import report_notes
 from ironbench.report.wording.ratios import metric_words
 from ironbench.study.archive import EMPTY as EMPTY_ARCHIVE
 from ironbench.study.archive import Archive
@@ -44,7 +45,7 @@ from ironbench.study.subjects import counted_in
 from ironbench.study.timelines import SecondOfTrial, every_second
 from ironbench.trial.drive import checkpoints
 from ironbench.units import rate
-from ironbench.words import counted, grouped, some
+from ironbench.words import counted, some
 
 _MOST_CARDS = 4
 """Most comparisons that get a card each; the chart has all."""
@@ -228,12 +229,9 @@ def cautions(study: Study) -> list[str]:
             systems_by_text.setdefault(text, []).append(part.name)
     everyone, all_words = len(study.parts), "all systems" if len(study.systems) > 1 else "all rates"
     return [
-        *(
-            f"{wording.terms.configuration(study.configuration(name))} was not measured: {why}"
-            for name, why in study.skipped
-        ),
+        *(report_notes.not_measured(study.configuration(name), why) for name, why in study.skipped),
         *map(wording.text, study.left_out),
-        *(f"Excluded from the comparison: {text}" for text in wording.texts(study.dropped)),
+        *map(report_notes.excluded, wording.texts(study.dropped)),
         *map(wording.text, study.warnings),
         *(f"{_who(names, everyone, all_words)}: {text}" for text, names in systems_by_text.items()),
         *(f"{one.name}: {text}" for one in study.scalings for text in wording.texts(one.cautions)),
@@ -256,20 +254,14 @@ def notes(study: Study) -> list[str]:
     """Returns notes on how to read the figures."""
     if study.lab is None:
         return [*wording.sentences(study.footnotes), *_power_note(study)]
-    margin = study.lab.method.margin
     setups = [cell.setup for cell in study.cells]
     checkpoint_words = checkpoints.interval_note(setups, study.lab.method.crash)
     chosen = f"Checkpoints: {checkpoint_words}." if checkpoint_words else ""
     texts = [
-        "Ratio: the geometric mean of the block ratios, configuration over baseline. Pairing by block removes what a "
-        "whole block has in common, such as machine drift.",
-        f"Equivalent: two one-sided tests at 5% each rule out a ratio below {1 / (1 + margin):.3g} and one above "
-        f"{1 + margin:.3g}, so the 90% confidence interval is between the two. The confidence interval shown is wider "
-        "and may extend beyond them. Interim analyses and comparisons share the 5%. Inconclusive: these blocks show "
-        "neither a difference nor equivalence.",
-        "Minimum detectable effect: the smallest difference that this many blocks would detect with 90% power if the "
-        "variation were at its upper 90% confidence limit; with the variation observed, it is smaller.",
-        "p-values are two-sided and corrected for the number of comparisons.",
+        report_notes.ratios(),
+        report_notes.equivalence(study.lab.method.margin),
+        report_notes.minimum_detectable_effect(),
+        report_notes.p_values(),
         _confidence_note(study),
         chosen,
         *_power_note(study),
@@ -285,24 +277,8 @@ def _power_note(study: Study) -> list[str]:
     if not cut:
         return []
     held = sum(bool(one.checks) and all(check.passed for check in one.checks) for one in cut)
-    after = f"after {counted(len(cut), 'trial')}" if len(cut) > 1 else "after the trial"
-    passed = (
-        f"all checks passed in {held} of them" if len(cut) > 1 else "all checks passed" if held else "a check failed"
-    )
     at_stake = [one.metrics[AT_STAKE] for one in cut if AT_STAKE in one.metrics]
-    return [f"Power was cut {after}, and {passed} after the engine's recovery.{_at_stake(at_stake)}"]
-
-
-def _at_stake(writes: Sequence[float]) -> str:
-    """Counts the unflushed writes that a power cut could lose; records of older versions do not contain the number."""
-    if not writes:
-        return ""
-    if not max(writes):
-        return " No write was unflushed at that moment, so this does not test lost or torn writes."
-    low, high = grouped(min(writes)), grouped(max(writes))
-    without = sum(not count for count in writes)
-    trials = f", none in {counted(without, 'trial')}" if without else ""
-    return f" {low if low == high else f'{low} to {high}'} writes were unflushed at that moment{trials}."
+    return [report_notes.power_cut(len(cut), held, at_stake)]
 
 
 def _confidence_note(study: Study) -> str:
@@ -313,13 +289,7 @@ def _confidence_note(study: Study) -> str:
         return ""
     method, comparisons = study.lab.method if study.lab else None, len(effects)
     looks = at(method, method.stages[-1].number).looks if method else 1
-    among = [f"{looks} interim analyses"] if looks > 1 else []
-    among += [f"{comparisons} comparisons"] if comparisons > 1 else []
-    levels_named = " to ".join(confidence(level) for level in dict.fromkeys((levels[0], levels[-1])))
-    return (
-        f"Confidence intervals at {levels_named} instead of {confidence(_USUAL)}: the 5% chance of a false alarm is "
-        f"divided among {' and '.join(among) or 'the interim analyses'}."
-    )
+    return report_notes.wider_intervals(levels, _USUAL, looks, comparisons)
 
 
 def contents(studies: Sequence[Study]) -> Section | None:
@@ -333,9 +303,8 @@ def contents(studies: Sequence[Study]) -> Section | None:
         for place, part in enumerate(study.parts)
     ]
     systems, trials = sum(len(study.systems) for study in studies), sum(study.trials for study in studies)
-    counts = f"{counted(len(studies), 'kind')} of work, {counted(systems, 'system')}, {counted(trials, 'trial')}"
     table = Table(("work", "system", "result", "load", "trials"), tuple(rows))
-    return Section("contents", "Contents", f"{counts}; each kind of work has its own part.", tables=(("", table),))
+    return Section("contents", "Contents", report_notes.contents(len(studies), systems, trials), tables=(("", table),))
 
 
 def _leading_figure(part: SubjectResults) -> tuple[Content, Content]:

@@ -1,0 +1,100 @@
+"""Words for the notes and caveats of a report about a lab or runs: how to read its figures, and what was left out.
+
+The package does not load this module: trials need only the words for notes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ironbench.model.lab import Configuration
+from ironbench.report.numbers import confidence
+from ironbench.report.wording.terms import configuration
+from ironbench.words import counted, grouped
+
+
+def not_measured(cell: Configuration, why: str) -> str:
+    """`WAL on hdd was not measured: the device is too small for the data`"""
+    return f"{configuration(cell)} was not measured: {why}"
+
+
+def excluded(what: str) -> str:
+    """`Excluded from the comparison: block 3: WAL in memory has no usable trial`"""
+    return f"Excluded from the comparison: {what}"
+
+
+def ratios() -> str:
+    """`Ratio: the geometric mean of the block ratios, configuration over baseline. …`"""
+    return (
+        "Ratio: the geometric mean of the block ratios, configuration over baseline. Pairing by block removes what a "
+        "whole block has in common, such as machine drift."
+    )
+
+
+def equivalence(margin: float) -> str:
+    """`Equivalent: two one-sided tests at 5% each rule out a ratio below 0.952 and one above 1.05, so the 90%
+    confidence interval is between the two. …`"""
+    return (
+        f"Equivalent: two one-sided tests at 5% each rule out a ratio below {1 / (1 + margin):.3g} and one above "
+        f"{1 + margin:.3g}, so the 90% confidence interval is between the two. The confidence interval shown is wider "
+        "and may extend beyond them. Interim analyses and comparisons share the 5%. Inconclusive: these blocks show "
+        "neither a difference nor equivalence."
+    )
+
+
+def minimum_detectable_effect() -> str:
+    """`Minimum detectable effect: the smallest difference that this many blocks would detect with 90% power if …`"""
+    return (
+        "Minimum detectable effect: the smallest difference that this many blocks would detect with 90% power if the "
+        "variation were at its upper 90% confidence limit; with the variation observed, it is smaller."
+    )
+
+
+def p_values() -> str:
+    """`p-values are two-sided and corrected for the number of comparisons.`"""
+    return "p-values are two-sided and corrected for the number of comparisons."
+
+
+def wider_intervals(levels: Sequence[float], usual: float, interim_analyses: int, comparisons: int) -> str:
+    """Explains confidence levels above the usual one: `Confidence intervals at 97.5% instead of 95%: the 5% chance of a
+    false alarm is divided among 2 interim analyses and 3 comparisons.`
+
+    `levels`: in ascending order.
+    """
+    among = [f"{interim_analyses} interim analyses"] if interim_analyses > 1 else []
+    among += [f"{comparisons} comparisons"] if comparisons > 1 else []
+    named = " to ".join(confidence(level) for level in dict.fromkeys((levels[0], levels[-1])))
+    return (
+        f"Confidence intervals at {named} instead of {confidence(usual)}: the 5% chance of a false alarm is "
+        f"divided among {' and '.join(among) or 'the interim analyses'}."
+    )
+
+
+def power_cut(trials: int, passed: int, unflushed: Sequence[float]) -> str:
+    """`Power was cut after 3 trials, and all checks passed in 3 of them after the engine's recovery. 12 to 40 writes
+    were unflushed at that moment.`
+
+    `unflushed`: the writes that the cut could lose, by trial; records of older versions do not contain the number.
+    """
+    after = f"after {counted(trials, 'trial')}" if trials > 1 else "after the trial"
+    outcome = f"all checks passed in {passed} of them"
+    if trials == 1:
+        outcome = "all checks passed" if passed else "a check failed"
+    return f"Power was cut {after}, and {outcome} after the engine's recovery.{_unflushed(unflushed)}"
+
+
+def _unflushed(writes: Sequence[float]) -> str:
+    if not writes:
+        return ""
+    if not max(writes):
+        return " No write was unflushed at that moment, so this does not test lost or torn writes."
+    low, high = grouped(min(writes)), grouped(max(writes))
+    without = sum(not count for count in writes)
+    trials = f", none in {counted(without, 'trial')}" if without else ""
+    return f" {low if low == high else f'{low} to {high}'} writes were unflushed at that moment{trials}."
+
+
+def contents(kinds: int, systems: int, trials: int) -> str:
+    """`2 kinds of work, 3 systems, 54 trials; each kind of work has its own part.`"""
+    counts = f"{counted(kinds, 'kind')} of work, {counted(systems, 'system')}, {counted(trials, 'trial')}"
+    return f"{counts}; each kind of work has its own part."
