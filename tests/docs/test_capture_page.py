@@ -21,7 +21,7 @@ def test_the_page_captures_shows_and_plans_replays(tmp_path: Path) -> None:
     # These need a server: tests/live/test_capture_replay.py and tests/live/test_capture_digests.py
     lines.remove("capture --mark postgresql:///shop")
     lines.remove("capture --from postgresql:///shop --duration 10m -o invented.capture")
-    assert [line.split()[0] for line in lines] == ["capture", "show", "run", "run", "run"]
+    assert [line.split()[0] for line in lines] == ["capture", "show", "run", "run", "run", "run"]
     shutil.copy(ROOT / "tests" / "data" / "dumps" / "clean.pg.sql", tmp_path / "shop.dump")
     for line in lines:
         words = shlex.split(line.replace(DIRECTORY, str(LOGS)), comments=True)

@@ -157,15 +157,17 @@ def _described(opened: duckdb.DuckDBPyConnection, summary: Mapping[str, Any], ma
 
 
 def _between_marks(opened: duckdb.DuckDBPyConnection) -> tuple[list[Mark], int]:
-    """Removes the marks, and the statements before the first and after the last of several marks. Returns the marks,
-    and the number of statements that were outside them."""
+    """Removes the sessions that sent marks, which do nothing else, and the statements before the first and after the
+    last of several marks. Returns the marks, and the number of statements that were outside them."""
     rows = asked(
         opened,
         f'SELECT at_us, "database", text FROM read WHERE template LIKE {quoted(TEMPLATE)} AND error IS NULL '
         "ORDER BY number",
     )
     marks = [read_mark(*row) for row in rows]
-    opened.execute(f"DELETE FROM read WHERE template LIKE {quoted(TEMPLATE)}")
+    opened.execute(
+        f"DELETE FROM read WHERE session IN (SELECT session FROM read WHERE template LIKE {quoted(TEMPLATE)})"
+    )
     outside = 0
     if len(marks) > 1:
         condition = f"at_us < {marks[0].at_us} OR at_us > {marks[-1].at_us}"
