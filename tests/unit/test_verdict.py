@@ -192,7 +192,7 @@ def test_the_page_about_verdicts_tells_what_the_code_says() -> None:
     one = told([(int(block), float(a), float(b)) for block, a, b, _ in rows])
     assert one.conclusion is Conclusion.CANNOT_TELL
     assert [f"{ratio:.3f}" for _, ratio in one.ratios] == [ratio for *_, ratio in rows]
-    assert f"The mean ratio is {one.ratio:.3f}." in page
+    assert f"The mean ratio is {one.ratio:.3f}" in page
     assert f"from {one.low:.3f} to {one.high:.3f}" in page
     assert f"minimum detectable effect of {100 * (one.detectable or 0):.0f}%" in page
     assert one.advice is not None

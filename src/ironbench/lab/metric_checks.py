@@ -68,7 +68,7 @@ def _missing(metric: str, setup: Setup) -> tuple[str, str]:
             "use a response time, for example response_time_p99_s, or remove load.rate",
         )
     tests = workload.leading(setup.choice.options)
-    if base == "throughput" and not workload.scores and len(tests) > 1:
+    if base == "throughput" and workload.drives and not workload.scores and len(tests) > 1:
         return (
             f"it would count the {workload.counts[1]} of all tests together",
             f"name the test that decides, for example {tests[0]} or {tests[-1]}; reports show all tests",

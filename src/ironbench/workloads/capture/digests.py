@@ -21,6 +21,7 @@ from ironbench.errors import FailureError, InputError
 from ironbench.model.digest import Digests, StatementDigest
 from ironbench.model.note import Note, note
 from ironbench.model.system import System
+from ironbench.words import counted
 from ironbench.workloads.capture import making, marks
 from ironbench.workloads.capture.file import SCHEMA, CaptureFacts, asked, quoted
 
@@ -59,7 +60,9 @@ def capture(
     if not any(not one.refused for one in found.statements):
         raise InputError("--from", "no statement ran that can be replayed", "watch the server longer: --duration 5m")
     if calls > _MOST_CALLS:
-        raise InputError("--duration", f"the server ran more than {_MOST_CALLS:,} statements", "watch it for less time")
+        raise InputError(
+            "--duration", f"the server ran more than {counted(_MOST_CALLS, 'statement')}", "watch it for less time"
+        )
     return making.made(output, lambda opened: _fill(opened, found, engine.traits.digests, mask))
 
 
