@@ -34,19 +34,18 @@ def cost(
     format: FORMAT = "",
 ) -> int:
     from ironbench.cli.output import destination, written
-    from ironbench.report.cost import compared, marked, page
+    from ironbench.report.cost import compared, doubts, page
 
     chosen, place = destination(output, format, json)
     if not selection:
         foreign.say_left_out(results)
     result = compared(selection or (), target, systems, prices or (), currency, results)
     written(page(result), chosen, place)
-    attained = [row.target for row in result.rows if row.target is not None]
-    if result.target is None or any(one.meets for one in attained):
+    if result.target is None:
         return 0
-    missed = bool(attained) and all(one.misses for one in attained)
+    missed, reasons = doubts(result)
+    if not missed and not reasons:
+        return 0
     code = REFUTED if missed else SUSPECT
-    flagged = [marked(row) for row in result.rows if row.flagged]
-    outcome = f"{'missed' if missed else 'inconclusive'}: {result.target.text}"
-    Printer().say("; ".join([f"exit code {code}: {outcome}", *flagged]))
+    Printer().say(f"exit code {code}: {'; '.join(reasons)}")
     return code

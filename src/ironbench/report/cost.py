@@ -31,7 +31,7 @@ from ironbench.report.page import Answer, AnswerPoint, Page, Section
 from ironbench.report.wording import cost_answer
 from ironbench.study import leaderboard
 from ironbench.study import target as targets
-from ironbench.study.cost import Costs, StoredTrials, SystemCost, costs
+from ironbench.study.cost import ROUNDING, Costs, RankedSystem, StoredTrials, SystemCost, costs
 
 
 def page(costs: Costs) -> Page:
@@ -82,11 +82,12 @@ def _fields(costs: Costs) -> dict[str, Any]:
         "work": costs.work,
         "derived": list(costs.derived),
         "unit": costs.unit,
-        "systems": [_row(row) for row in costs.rows],
+        "systems": [{**_row(row), **_rank_fields(row, costs)} for row in costs.rows],
         "cheapest": costs.cheapest.name if costs.cheapest else None,
         "nearest": costs.nearest.name if costs.nearest else None,
         "tied": [row.name for row in costs.tied],
         "undecided": [row.name for row in costs.undecided],
+        "unmeasured": [row.name for row in costs.unmeasured],
         "notes": wording.sentences(costs.notes),
         "advice": advice(costs),
     }
@@ -100,7 +101,93 @@ def advice(costs: Costs) -> list[str]:
     first = costs.rows[0] if costs.rows else None
     if first is None:
         return []
-    return [sentence for row in costs.rows[1:] if (sentence := _against_first(row, first))]
+    names = _Names()
+    per_price = _per_price(costs, names)
+    each = [_against_first(row, first, names) for row in costs.rows[1:] if row.bill and first.priced]
+    return [*per_price, *each]
+
+
+class _Names:
+    """Names systems in a text: with flagged trials where a system is named first."""
+
+    def __init__(self) -> None:
+        self._named: set[str] = set()
+
+    def __call__(self, row: SystemCost) -> str:
+        if row.name in self._named:
+            return row.name
+        self._named.add(row.name)
+        return marked(row)
+
+
+def _per_price(costs: Costs, names: _Names) -> list[str]:
+    """Says which system gives most work per price, then how the others compare with it; empty for a single system."""
+    currency = next((row.bill.currency for row in costs.rows if row.bill and row.bill.currency), "")
+    ranked = [one.row for one in costs.ranking]
+    others = [row for row in costs.rows if row not in ranked and row.priced]
+    if len(ranked) + len(others) < 2 or (not ranked and not any(map(_has_records_or_score, others))):
+        return []
+    lines = _ranking(costs.ranking, currency, names) if len(ranked) > 1 else []
+    if others:
+        reasons: dict[str, list[str]] = {}
+        for row in others:
+            reasons.setdefault(_why_not_ranked(row), []).append(names(row))
+        lines.append(cost_answer.not_ranked(reasons, currency, not lines))
+    return lines
+
+
+def _has_records_or_score(row: SystemCost) -> bool:
+    return bool(row.score) or row.other_hardware
+
+
+def _why_not_ranked(row: SystemCost) -> str:
+    if row.score is not None:
+        return cost_answer.only_one_trial()
+    return cost_answer.other_hardware() if row.other_hardware else cost_answer.no_score()
+
+
+def _ranking(ranking: Sequence[RankedSystem], currency: str, names: _Names) -> list[str]:
+    leaders = [one.row for one in ranking if one.rank == 1]
+    best = leaders[0]
+    if len(leaders) > 1:
+        ratios = [_more(row.work_per_price_over(best), row, best) for row in leaders[1:]]
+        lines = [cost_answer.tied(list(map(names, leaders)), [row.name for row in leaders], ratios, currency)]
+    else:
+        next_best = ranking[1].row
+        ratio = _more(best.work_per_price_over(next_best), best, next_best)
+        only_two = len(ranking) == 2
+        lines = [cost_answer.most_work(names(best), names(next_best), ratio, currency, only_two)]
+    for one in ranking[len(leaders) + (len(leaders) == 1) :]:
+        if one.behind is not None:
+            ratio = _more(one.row.work_per_price_over(one.behind), one.row, one.behind)
+            lines.append(cost_answer.gives_less(names(one.row), names(one.behind), ratio, currency))
+    return lines
+
+
+def _more(ratio: CostRange | None, row: SystemCost, other: SystemCost) -> str:
+    if ratio is None:
+        return ""
+    known = not (row.repeats or other.repeats) or (row.runs > 1 and other.runs > 1)
+    return cost_answer.more(ratio, row.estimate or other.estimate, known)
+
+
+def doubts(costs: Costs) -> tuple[bool, list[str]]:
+    """Returns whether every system misses the target, and why the answer is not a clear yes; empty for a clear yes."""
+    attained = [row.target for row in costs.rows if row.target is not None]
+    assert costs.target is not None
+    deciding = (costs.cheapest, *costs.tied) if costs.cheapest else costs.rows
+    met = [row for row in deciding if row.target and row.target.meets]
+    if not met:
+        missed = bool(attained) and all(one.misses for one in attained)
+        outcome = f"{'missed' if missed else 'inconclusive'}: {costs.target.text}"
+        return missed, [outcome, *(marked(row) for row in costs.rows if row.flagged)]
+    cheaper = cost_answer.open_cheaper(*_open_names(costs))
+    reasons = [f"inconclusive: {costs.target.text}: cheaper systems may also meet it: {cheaper}"] if cheaper else []
+    return False, [*reasons, *(marked(row) for row in met if row.flagged)]
+
+
+def _open_names(costs: Costs) -> tuple[list[str], list[str]]:
+    return [row.name for row in costs.undecided], [row.name for row in costs.unmeasured]
 
 
 def marked(row: SystemCost) -> str:
@@ -115,10 +202,12 @@ def _flags(row: SystemCost) -> str:
 
 def _target_advice(costs: Costs) -> list[str]:
     if costs.cheapest is not None and costs.cheapest.bill is not None:
-        names = [marked(row) for row in (costs.cheapest, *costs.tied)]
-        price, period = money(costs.cheapest.bill), _over(costs.cheapest.bill)
-        lines = [cost_answer.cheapest(names, price, period)]
-        lines += [cost_answer.undecided(marked(row)) for row in costs.undecided]
+        bill, names = costs.cheapest.bill, [marked(row) for row in (costs.cheapest, *costs.tied)]
+        undecided, unmeasured = [[marked(row) for row in of] for of in (costs.undecided, costs.unmeasured)]
+        lines = [cost_answer.cheapest(names, money(bill), _over(bill), undecided, unmeasured)]
+        if undecided or unmeasured:
+            assert costs.target is not None
+            lines.append(cost_answer.decide_cheaper(*_open_names(costs), costs.target.rate))
         return lines
     met = [marked(row) for row in costs.rows if row.target and row.target.meets]
     if met:
@@ -130,19 +219,13 @@ def _target_advice(costs: Costs) -> list[str]:
     return [cost_answer.not_measured_at(costs.target.rate)]
 
 
-def _against_first(row: SystemCost, first: SystemCost) -> str:
-    if row.bill is None or first.bill is None or not first.bill.total:
-        return ""
-    less = 1 - row.bill.total / first.bill.total
-    sentence = cost_answer.difference(marked(row), marked(first), float(less))
-    if row.score is None or first.score is None:
-        return cost_answer.without_performance(sentence)
-    share = row.score.over(first.score)
-    if not share.bounded:
-        single = row.name if not row.score.bounded else first.name
-        return cost_answer.single_trial(sentence, single)
-    estimate, inconclusive = row.estimate or first.estimate, share.low < 1 < share.high
-    return cost_answer.with_performance(sentence, _span(share.times(100), 0), estimate, inconclusive)
+def _against_first(row: SystemCost, first: SystemCost, names: _Names) -> str:
+    """Compares cost and work separately with the first system."""
+    assert row.bill is not None and first.bill is not None
+    less = float(1 - row.bill.total / first.bill.total)
+    work = row.work_over(first)
+    inconclusive = work is not None and work.low < 1 - ROUNDING and work.high > 1 + ROUNDING
+    return cost_answer.cost_and_work(names(row), names(first), less, _more(work, row, first), inconclusive)
 
 
 def money(bill: CostBreakdown) -> str:
@@ -168,9 +251,17 @@ def _systems(costs: Costs) -> Table:
     else:
         head += [unit, f"{unit} per core", *([f"{unit} per 1000 {currency}"] if currency else [])]
         ranks += [0, 2, *([1] if currency else [])]
+        places = [one.rank for one in costs.ranking]
         for row, cells in zip(costs.rows, rows, strict=True):
             figures = (row.score, row.per_core, *([row.per_thousand] if currency else []))
             cells += [_score(figure, row.estimate) for figure in figures]
+        if len(places) > 1:
+            head.append("rank")
+            ranks.append(0)
+            of_rows = {one.row.name: one.rank for one in costs.ranking}
+            for row, cells in zip(costs.rows, rows, strict=True):
+                place = of_rows.get(row.name)
+                cells.append(ABSENT if place is None else f"{place}{' (tied)' if places.count(place) > 1 else ''}")
     return Table(tuple(head), tuple(map(tuple, rows)), ranks=tuple(ranks))
 
 
@@ -219,6 +310,8 @@ def _sources(costs: Costs) -> list[str]:
         for row in costs.rows
         if row.source == "records" and row.trials and row.bill and row.bill.offer.servers > 1
     ]
+    if any(row.repeats for row in costs.rows):
+        notes.append(cost_answer.geometric_means())
     if any(row.target and row.target.best for row in costs.rows):
         notes.append(cost_answer.rate_is_an_input())
     if any(row.runs == 1 and row.score and row.score.low < row.score.high < math.inf for row in costs.rows):
@@ -252,6 +345,16 @@ def _row(row: SystemCost) -> dict[str, Any]:
         "cautions": wording.texts(row.cautions),
         "target": {"meets": row.target.meets, "why": wording.text(row.target.why)} if row.target else None,
         "bill": _bill_fields(row.bill) if row.bill else None,
+    }
+
+
+def _rank_fields(row: SystemCost, costs: Costs) -> dict[str, Any]:
+    """The rank by work per price, and the ratio of work per price to the first system's."""
+    ratio = row.work_per_price_over(costs.rows[0])
+    return {
+        "rank_per_1000": next((one.rank for one in costs.ranking if one.row is row), None),
+        "ratio_per_1000": _bounds(ratio),
+        "ratio_per_1000_value": ratio.centre if ratio else None,
     }
 
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
+from statistics import geometric_mean
 from typing import Any
 
 from ironbench import catalogue
@@ -18,6 +20,7 @@ from ironbench.records.work import work, work_name
 from ironbench.study.archive import EMPTY, Archive
 from ironbench.study.bill import bill
 from ironbench.study.comparability import causes, left_out, merged_notes
+from ironbench.study.compare import mean_ratio
 from ironbench.study.curve import at_its_peak, highest, score_of
 from ironbench.study.differences import UNKNOWN, differing, facts_of
 from ironbench.study.subjects import (
@@ -26,9 +29,12 @@ from ironbench.study.subjects import (
     pinned_cpus,
     usable_cores,
 )
-from ironbench.study.summarise import repeats
+from ironbench.study.summarise import Repeats, repeats
 from ironbench.study.target import Attained, Target, attained, may_count
 
+OTHER_HARDWARE = "systems-file-differs"
+ROUNDING = 1e-9
+"""Relative rounding error of a ratio."""
 ALIKE = 0.10
 """Relative difference up to which memory sizes count as equal. A GiB is 7% more than a GB, and kernels reserve some."""
 
@@ -61,6 +67,18 @@ class SystemCost:
     """Number of flagged trials among them."""
     cautions: tuple[Note, ...] = ()
     """Contradictions between the systems file and the recorded machine, and the notes of the trials."""
+    repeats: Repeats | None = None
+    """The values behind a score from records."""
+
+    @property
+    def priced(self) -> bool:
+        """Whether the price is known and above zero, so that work per price has a meaning."""
+        return self.bill is not None and self.bill.total > 0
+
+    @property
+    def other_hardware(self) -> bool:
+        """Whether there are records, but of other hardware than the systems file declares."""
+        return any(caution.code == OTHER_HARDWARE for caution in self.cautions)
 
     @property
     def per_core(self) -> CostRange | None:
@@ -69,9 +87,38 @@ class SystemCost:
     @property
     def per_thousand(self) -> CostRange | None:
         """Score per 1,000 units of the currency."""
-        if self.score is None or self.bill is None or not self.bill.total:
+        if self.score is None or self.bill is None or not self.priced:
             return None
         return self.score.times(1000 / float(self.bill.total))
+
+    def work_over(self, other: SystemCost) -> CostRange | None:
+        """Returns this system's work as a multiple of the other's; None if one of them has no score.
+
+        For records: the ratio of geometric means with Welch's 95% confidence interval, as in `lead`. For scores in the
+        systems file: the bounds that follow from the bounds of both.
+        """
+        if self.repeats and other.repeats:
+            means = mean_ratio(other.repeats, self.repeats)
+            return CostRange(means.low, means.high, means.ratio) if means else None
+        return self.score.over(other.score) if self.score and other.score else None
+
+    def work_per_price_over(self, other: SystemCost) -> CostRange | None:
+        """Returns this system's work per price as a multiple of the other's; None without prices or scores."""
+        work = self.work_over(other)
+        if work is None or self.bill is None or other.bill is None or not (self.priced and other.priced):
+            return None
+        return work.times(float(other.bill.total / self.bill.total))
+
+
+@dataclass(frozen=True, slots=True)
+class RankedSystem:
+    """A system in the ranking by work per price."""
+
+    row: SystemCost
+    rank: int
+    """One plus the number of systems that surely do more work per price. Systems with the same rank are tied."""
+    behind: SystemCost | None
+    """The best of the systems that surely do more work per price; None for rank 1."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +139,11 @@ class Costs:
     """Other systems that are as cheap as `cheapest`, or indistinguishable from `nearest`."""
     undecided: tuple[SystemCost, ...] = ()
     """Systems cheaper than `cheapest` for which it is inconclusive whether they meet the target."""
+    unmeasured: tuple[SystemCost, ...] = ()
+    """Systems cheaper than `cheapest` that were not measured at the target."""
+    ranking: tuple[RankedSystem, ...] = ()
+    """Systems by work per price, best first; empty with a target. Systems without a price or without the confidence
+    interval of a score are not ranked."""
     notes: tuple[Note, ...] = ()
     """Reasons why selected records give no score."""
     derived: tuple[str, ...] = ()
@@ -130,8 +182,12 @@ def costs(
     rows = []
     for offer in named:
         own = _of_one_system(offer, records)
-        row = _offered(offer, _performance(offer.name, own, target, metric, archive), offers, sheet, into)
-        rows.append(replace(row, cautions=(*_contradictions(offer, own, machines), *row.cautions)))
+        contradictions = tuple(_contradictions(offer, own, machines))
+        # A bill for one machine and the work of another give no work per price, and meet no target.
+        did = _of_other_hardware(offer.name, target) if contradictions else None
+        did = did or _performance(offer.name, own, target, metric, archive)
+        row = _offered(offer, did, offers, sheet, into)
+        rows.append(replace(row, cautions=(*contradictions, *row.cautions)))
     offered = {offer.records for offer in named}
     rows += [
         _unpriced(name, group, machines, _performance(name, group, target, metric, archive))
@@ -146,8 +202,9 @@ def costs(
     closest = None if met or target is None else _closest(rows)
     tied = tuple(row for row in priced if cheapest and row is not cheapest and _price(row) == _price(cheapest))
     tied += tuple(row for row in rows if closest and row is not closest and _as_near(row, closest))
-    undecided = [row for row in rows if row.bill and row.target and row.target.undecided]
-    undecided = [row for row in undecided if cheapest and _price(row) < _price(cheapest)]
+    cheaper = [row for row in rows if row.bill and row.target and cheapest and _price(row) < _price(cheapest)]
+    undecided = [row for row in cheaper if row.target and row.target.undecided]
+    unmeasured = [row for row in cheaper if row.target and row.target.best is None]
     # The unit from the systems file applies to its own scores, which are never mixed with scores from records.
     unit = "" if target else catalogue.metric(metric).words if metric else offers.unit if offers else ""
     question = offers.question if offers else ""
@@ -161,6 +218,8 @@ def costs(
         nearest=closest,
         tied=tied,
         undecided=tuple(undecided),
+        unmeasured=tuple(unmeasured),
+        ranking=() if target else tuple(_ranked(rows)),
         notes=notes,
     )
 
@@ -176,6 +235,7 @@ class _Performance:
     trials: tuple[Record, ...] = ()
     """Trials that the result is based on."""
     left_out: tuple[Note, ...] = ()
+    repeats: Repeats | None = None
 
     def row(self, name: str, bill: CostBreakdown | None, cores: int | None) -> SystemCost:
         return SystemCost(
@@ -191,7 +251,28 @@ class _Performance:
             trials=len(self.trials),
             flagged=sum(record.status is Status.SUSPECT for record in self.trials),
             cautions=(*self.left_out, *_notes(self.trials)),
+            repeats=self.repeats,
         )
+
+
+def _ranked(rows: Sequence[SystemCost]) -> list[RankedSystem]:
+    """Ranks systems by work per price. One system is better than another if the 95% confidence interval of their ratio
+    excludes 1."""
+    known = sorted(
+        (row for row in rows if row.per_thousand and row.per_thousand.bounded), key=_work_per_price, reverse=True
+    )
+    ranked = []
+    for row in known:
+        better = [one for one in known if (ratio := one.work_per_price_over(row)) and ratio.low > 1 + ROUNDING]
+        ranked.append(RankedSystem(row, 1 + len(better), better[0] if better else None))
+    return sorted(ranked, key=lambda one: one.rank)
+
+
+def _work_per_price(row: SystemCost) -> float:
+    found = row.per_thousand
+    if found is None:
+        return 0.0
+    return found.centre if found.centre is not None else math.sqrt(found.low * found.high)
 
 
 def _performance(
@@ -206,8 +287,18 @@ def _performance(
     if best is None or metric not in best.metrics:
         return _Performance(None)
     known = repeats(best.trials, metric)
-    score = known.range(best.metrics[metric].centre)
-    return _Performance(score, known.runs, basis=at_its_peak(best), trials=tuple(best.trials))
+    if not known.values:
+        return _Performance(None)
+    alike = min(known.of_trials) == max(known.of_trials)  # avoids the rounding error of logarithms
+    score = known.range(known.of_trials[0] if alike else geometric_mean(known.values))
+    return _Performance(score, known.runs, basis=at_its_peak(best), trials=tuple(best.trials), repeats=known)
+
+
+def _of_other_hardware(name: str, target: Target | None) -> _Performance:
+    """Returns the performance of a system whose records do not apply to it: unknown."""
+    if target is None:
+        return _Performance(None)
+    return _Performance(None, target=Attained(name, None, False, note("target-of-other-hardware")))
 
 
 def _notes(trials: Sequence[Record]) -> list[Note]:
@@ -370,13 +461,13 @@ def _contradictions(
     machine = machines.get(machine_of(record), {})
     cores, held = usable_cores(record, machine_cores(machine)), pinned_cpus(record)
     if cores is not None and cores != offer.cores:
-        yield note("systems-file-differs", of="cores", declared=offer.cores, measured=cores, pinned=bool(held))
+        yield note(OTHER_HARDWARE, of="cores", declared=offer.cores, measured=cores, pinned=bool(held))
     sockets = (machine.get("cpu") or {}).get("sockets")
     if sockets and sockets != offer.sockets and not held:
-        yield note("systems-file-differs", of="sockets", declared=offer.sockets, measured=sockets)
+        yield note(OTHER_HARDWARE, of="sockets", declared=offer.sockets, measured=sockets)
     limit = record.system.memory_total_bytes
     memory_bytes = min((known for known in (limit, machine.get("memory_bytes")) if known), default=0)
     if memory_bytes and offer.memory_gb and abs(memory_bytes / 1e9 / offer.memory_gb - 1) > ALIKE:
         measured = round(memory_bytes / 1e9, 0 if memory_bytes >= 10e9 else 1)
         pinned = memory_bytes == limit
-        yield note("systems-file-differs", of="memory_gb", declared=offer.memory_gb, measured=measured, pinned=pinned)
+        yield note(OTHER_HARDWARE, of="memory_gb", declared=offer.memory_gb, measured=measured, pinned=pinned)

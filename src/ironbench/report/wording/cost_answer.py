@@ -1,15 +1,19 @@
-"""Words for the answer of `cost`: which system meets a target most cheaply, and notes on prices and scores.
+"""Words for the answer of `cost`: work per price, the cheapest system for a target, and notes on prices and scores.
 
 The package does not load this module: trials need only the words for notes.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Mapping, Sequence
 
 from ironbench import units
+from ironbench.model.cost import CostRange
 from ironbench.model.note import Note
 from ironbench.report.cell import ESTIMATE
+from ironbench.report.numbers import number, percent
+from ironbench.report.wording.ratios import change_bounds, than
 from ironbench.report.wording.registry import text
 from ironbench.words import counted, in_percent, listed
 
@@ -41,15 +45,139 @@ def costs(system: str, price: str) -> str:
     return f"{system} costs {price}."
 
 
-def cheapest(systems: Sequence[str], price: str, period: str) -> str:
-    """`Cheapest system that meets the target: two cores, 1,200 EUR over 3 years.`"""
-    each = " each" if len(systems) > 1 else ""
-    return f"Cheapest system that meets the target: {listed(systems)}, {price}{each}{period}."
+def most_work(best: str, other: str, ratio: str, currency: str, only_two: bool) -> str:
+    """`old gives more work per USD than new: 76% more (95% CI 19% to 161%).`
+
+    `ratio`: from `more`. With more than two systems: `old gives the most work per USD. Compared with new, …`
+    """
+    if only_two:
+        return f"{best} gives more work per {currency} than {other}: {ratio}."
+    return f"{best} gives the most work per {currency}. Compared with {other}, which is next: {ratio}."
 
 
-def undecided(system: str) -> str:
-    """`one core costs less; whether it meets the target is inconclusive: run more trials.`"""
-    return f"{system} costs less; whether it meets the target is inconclusive: run more trials."
+def tied(marked: Sequence[str], names: Sequence[str], ratios: Sequence[str], currency: str) -> str:
+    """`No difference shown: old and new are tied for the most work per USD. Compared with old, new gives 12% less (95%
+    CI −30% to +8.2%).`
+
+    `marked`: the names with their flagged trials. `ratios`: of the other systems to the first, from `more`.
+    """
+    others = "; ".join(f"{name} gives {ratio}" for name, ratio in zip(names[1:], ratios, strict=True))
+    return (
+        f"No difference shown: {listed(list(marked))} are tied for the most work per {currency}. Compared with "
+        f"{names[0]}, {others}."
+    )
+
+
+def gives_less(name: str, other: str, ratio: str, currency: str) -> str:
+    """`new gives less work per USD than old: 43% less (95% CI 16% to 62%).`"""
+    return f"{name} gives less work per {currency} than {other}: {ratio}."
+
+
+def not_ranked(reasons: Mapping[str, Sequence[str]], currency: str, alone: bool) -> str:
+    """`No verdict on work per USD. Not ranked: new (inconclusive: only one trial).`
+
+    `reasons`: reason → systems. `alone`: fewer than two systems are ranked.
+    """
+    each = "; ".join(f"{listed(list(names))} ({reason})" for reason, names in reasons.items())
+    return (
+        f"{'No verdict on' if alone else 'Not ranked by'} work per {currency}{'. Not ranked' if alone else ''}: {each}."
+    )
+
+
+def only_one_trial() -> str:
+    """`inconclusive: only one trial`"""
+    return "inconclusive: only one trial"
+
+
+def other_hardware() -> str:
+    """`the records are of other hardware than the systems file declares`"""
+    return "the records are of other hardware than the systems file declares"
+
+
+def no_score() -> str:
+    """`performance not measured`"""
+    return "performance not measured"
+
+
+def more(ratio: CostRange, estimate: bool, runs_known: bool) -> str:
+    """`76% more (95% CI 19% to 161%)`, `20% to 30% more by estimate`, `43% less`.
+
+    `runs_known`: whether the confidence interval covers how much runs differ.
+    """
+    ending = " by estimate" if estimate else ""
+    if not ratio.bounded:
+        return f"{_amount(ratio.centre or 1.0)} (no confidence interval: one trial)"
+    if ratio.centre is None:
+        if math.isclose(ratio.low, ratio.high):
+            return f"{_amount(ratio.low)}{ending}"
+        return f"{_span(ratio)}{ending}"
+    amount = _amount(ratio.centre)
+    if math.isclose(ratio.low, ratio.high):
+        return f"{amount}{ending}"
+    cover = "" if runs_known else ", over the trials of single runs"
+    return f"{amount} (95% CI {change_bounds(ratio.low, ratio.high, ratio.centre)}{cover}){ending}"
+
+
+def _amount(value: float) -> str:
+    if math.isclose(value, 1):
+        return "as much"
+    if than(value) == "as":
+        return f"{number(value)}x as much"
+    return f"{percent(abs(value - 1))} {'more' if value > 1 else 'less'}"
+
+
+def _span(ratio: CostRange) -> str:
+    middle = math.sqrt(ratio.low * ratio.high)
+    words = change_bounds(ratio.low, ratio.high, middle)
+    if ratio.low < 1 < ratio.high:
+        return words
+    if than(middle) == "as":
+        return f"{words} as much"
+    return f"{words} {'more' if middle > 1 else 'less'}"
+
+
+def cost_and_work(name: str, other: str, less: float, ratio: str, inconclusive: bool) -> str:
+    """`new costs 50% more than old; its work: 15% less (95% CI −42% to +26%: inconclusive).`
+
+    `less`: how much less it costs, as a share. `ratio`: from `more`; empty if the work of one was not measured.
+    """
+    difference = f"{in_percent(abs(less))} {'less' if less > 0 else 'more'}" if less else "as much"
+    sentence = f"{name} costs {difference} {'than' if less else 'as'} {other}"
+    if not ratio:
+        return f"{sentence}."
+    return f"{sentence}. Work compared with {other}: {ratio}{', inconclusive' if inconclusive else ''}."
+
+
+def cheapest(names: Sequence[str], price: str, period: str, undecided: Sequence[str], unmeasured: Sequence[str]) -> str:
+    """`Inconclusive: cheaper systems may also meet the target: old (inconclusive) and same (not measured). Cheapest
+    system shown to meet it: new, 3,400 USD over 3 years.`
+
+    `period`: ` over 3 years`, or empty. `undecided` and `unmeasured`: the cheaper systems.
+    """
+    named = f"{listed(list(names))}, {price}{' each' if len(names) > 1 else ''}{period}"
+    cheaper = open_cheaper(undecided, unmeasured)
+    if not cheaper:
+        return f"Cheapest system that meets the target: {named}."
+    return (
+        f"Inconclusive: cheaper systems may also meet the target: {cheaper}. Cheapest system shown to meet it: {named}."
+    )
+
+
+def open_cheaper(undecided: Sequence[str], unmeasured: Sequence[str]) -> str:
+    """`old (inconclusive) and same (not measured)`; empty without such systems."""
+    names = [f"{name} (inconclusive)" for name in undecided] + [f"{name} (not measured)" for name in unmeasured]
+    return listed(names) if names else ""
+
+
+def decide_cheaper(undecided: Sequence[str], unmeasured: Sequence[str], rate: float) -> str:
+    """`To decide, run more trials of old, and run same with --rate at 500/s or more and --repeats 3.`"""
+    steps = [f"run more trials of {listed(list(undecided))}"] if undecided else []
+    steps += (
+        [f"run {listed(list(unmeasured))} with --rate at {units.rate(rate)} or more and --repeats 3"]
+        if unmeasured
+        else []
+    )
+    return f"To decide, {', and '.join(steps)}."
 
 
 def met_without_prices(systems: Sequence[str]) -> str:
@@ -74,31 +202,17 @@ def not_measured_at(rate: float) -> str:
     )
 
 
-def difference(system: str, first: str, less: float) -> str:
-    """`two cores costs 40% more than one core` `less`: the fraction of the first system's price that is saved."""
-    size = f"{in_percent(abs(less))} {'less' if less > 0 else 'more'}" if less else "as much"
-    return f"{system} costs {size} {'than' if less else 'as'} {first}"
-
-
-def without_performance(difference: str) -> str:
-    """`two cores costs 40% more than one core; its performance was not measured.`"""
-    return f"{difference}; its performance was not measured."
-
-
-def single_trial(difference: str, system: str) -> str:
-    """`two cores costs 40% more than one core; which is faster is inconclusive: one core has only one trial.`"""
-    return f"{difference}; which is faster is inconclusive: {system} has only one trial."
-
-
-def with_performance(difference: str, percent: str, estimate: bool, inconclusive: bool) -> str:
-    """`two cores costs 40% more than one core and does 170 to 185% of its work.`"""
-    estimated, end = " by estimate" if estimate else "", ": inconclusive" if inconclusive else ""
-    return f"{difference} and does {percent}% of its work{estimated}{end}."
-
-
 def several_servers(system: str, servers: int) -> str:
     """`two nodes: records are taken as the result of all its 2 servers together.`"""
     return f"{system}: records are taken as the result of all its {servers} servers together."
+
+
+def geometric_means() -> str:
+    """`Scores are geometric means of the trials, or of the means of the runs if there are several, with a 95% CI. …`"""
+    return (
+        "Scores are geometric means of the trials, or of the means of the runs if there are several, with a 95% CI. "
+        "Ratios have Welch's 95% CI, as in `ironbench lead`; systems are tied if the CI of their ratio contains 1."
+    )
 
 
 def one_run() -> str:

@@ -71,6 +71,12 @@ def no_records() -> str:
     return "not measured: no records of this work"
 
 
+@wording("target-of-other-hardware")
+def of_other_hardware() -> str:
+    """not measured: the records are of other hardware than the systems file declares"""
+    return "not measured: the records are of other hardware than the systems file declares"
+
+
 @wording("target-none-usable")
 def none_usable() -> str:
     """not measured: no usable trial"""
