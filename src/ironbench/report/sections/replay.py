@@ -14,7 +14,8 @@ from ironbench.report.wording.work import MEASURES
 from ironbench.study.study import Study
 from ironbench.study.summarise import Summary
 from ironbench.words import in_percent
-from ironbench.workloads.capture.fidelity import DIVERGENCE, FLAGGED, MIX, NOTED, RECORDED, REPLAYED, WORK
+from ironbench.workloads.capture.fidelity import DIVERGENCE, FLAGGED, MIX, NOTED, RECORDED, REPLAYED
+from ironbench.workloads.capture.marks import COUNTED
 
 PLACE = 112
 _LEAD = (
@@ -22,6 +23,7 @@ _LEAD = (
     "statements, changed rows and WAL records flag the trial. Other measures also depend on the server's memory, plans "
     "and checkpoints, after which the WAL contains full-page images."
 )
+_NOT_COUNTED = "Rows, WAL and blocks are not compared: the log contains no marks, or only a part of the recorded work was replayed."
 _UNITS = {"wal_bytes": "bytes"}
 
 
@@ -52,12 +54,8 @@ def sections(study: Study) -> Iterator[Section]:
         if any(one.value(DIVERGENCE, measure) is not None for one in systems)
     )
     title = f"Fidelity of the replay, {wording.text(study.place)}" if study.parts else "Fidelity of the replay"
-    known = {measure for measure in WORK for one in systems if one.value(RECORDED, measure) is not None}
-    sentences = (
-        ()
-        if "wal_bytes" in known
-        else ("Rows, WAL and blocks of the recording are unknown, because the log contains no marks.",)
-    )
+    counted = any(one.value(RECORDED, measure) is not None for measure in COUNTED for one in systems)
+    sentences = () if counted else (_NOT_COUNTED,)
     yield Section("fidelity", title, _LEAD, tables=(("", Table(tuple(head), rows)),), sentences=sentences, at_end=True)
 
 
