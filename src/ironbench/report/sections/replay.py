@@ -23,7 +23,7 @@ _LEAD = (
     "statements, changed rows and WAL records flag the trial. Other measures also depend on the server's memory, plans "
     "and checkpoints, after which the WAL contains full-page images."
 )
-_NOT_COUNTED = "Rows, WAL and blocks are not compared: the log contains no marks, or only a part of the recorded work was replayed."
+_NOT_COUNTED = "Rows, WAL and blocks are not compared: the log has no marks, or only part of the work was replayed."
 _UNITS = {"wal_bytes": "bytes"}
 
 
