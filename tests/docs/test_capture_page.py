@@ -1,4 +1,4 @@
-"""The commands of the page about captures work as written, one after another."""
+"""The commands of the pages about captures work as written, one after another."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from pathlib import Path
 import launch
 
 ROOT = Path(__file__).parents[2]
-PAGE = ROOT / "docs" / "how" / "capture.md"
+PAGES = [ROOT / "docs" / "how" / name for name in ("capture.md", "capture-without-logs.md", "replay.md")]
 LOGS = ROOT / "tests" / "data" / "pglog"
 DIRECTORY = "/var/lib/postgresql/18/main/log"
 """The directory of logs on the page."""
 
 
 def test_the_page_captures_shows_and_plans_replays(tmp_path: Path) -> None:
-    lines = re.findall(r"^ironbench (.*)$", PAGE.read_text(), re.MULTILINE)
+    lines = [line for page in PAGES for line in re.findall(r"^ironbench (.*)$", page.read_text(), re.MULTILINE)]
     # These need a server: tests/live/test_capture_replay.py and tests/live/test_capture_digests.py
     lines.remove("capture --mark postgresql:///shop")
     lines.remove("capture --from postgresql:///shop --duration 10m -o invented.capture")
