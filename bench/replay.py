@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import statistics
 import time
-from dataclasses import replace
 
 import numpy as np
 
 from bench.figures import Asked, at_least, said
 from ironbench.devices import models, replay
-from ironbench.devices.trace import CpuCounters, Trace
+from ironbench.devices.trace import Trace
 
 IOS = 2_000_000
 RUNS = 5
@@ -28,11 +27,9 @@ def main() -> None:
     for device in DEVICES:
         _told(made, device, core, MILLION)
     _told(made, "raid5(5, ssd-sata-2011)", core, "")
-    for device in ("free", "hdd-7200", "ssd-sata-2011"):
-        _told(replace(made, processors=None), device, core, MILLION, ", processors not counted")
 
 
-def _told(made: Trace, device: str, core: bytes, asked: Asked | str, what: str = "") -> None:
+def _told(made: Trace, device: str, core: bytes, asked: Asked | str) -> None:
     rates = []
     for _ in range(RUNS):
         # The replay runs in this thread, so its CPU time is the time that one core needs.
@@ -41,14 +38,11 @@ def _told(made: Trace, device: str, core: bytes, asked: Asked | str, what: str =
         rates.append(found.ios / (time.thread_time() - began))
     middle = statistics.median(rates)
     spread = f"{middle / 1e6:.2f} M (median of {RUNS}, {min(rates) / 1e6:.2f} to {max(rates) / 1e6:.2f})"
-    said(f"closed replay on {device}{what}, I/O per second and core", middle, asked, spread)
+    said(f"replay on {device}, I/O per second and core", middle, asked, spread)
 
 
 def trace(ios: int, seed: int) -> Trace:
-    """A trace like that of a database with 16 clients: reads, some writes, WAL writes with syncs.
-
-    In addition, 1.5 cores are busy and 3 threads are runnable.
-    """
+    """A trace like that of a database with 16 clients: reads, some writes, WAL writes with syncs."""
     random = np.random.default_rng(seed)
     gaps = random.exponential(60_000, ios)
     arrivals = np.cumsum(gaps).astype("u8")
@@ -57,9 +51,7 @@ def trace(ios: int, seed: int) -> Trace:
     offset = random.integers(0, (60 << 30) // 8192, ios).astype("u8") * np.uint64(8192)
     length = np.where(op == 2, 0, 8192).astype("u4")
     completed = arrivals + random.exponential(900_000, ios).astype("u8")
-    used, wanted, emulation = ((completed * np.float64(cores)).astype("u8") for cores in (1.5, 3.0, 0.1))
-    processors = CpuCounters(2, used, wanted, emulation, work_share=np.ones(ios, "f4"))
-    return Trace(arrivals, op, offset, length, completed, np.full(ios, "data", dtype=object), processors=processors)
+    return Trace(arrivals, op, offset, length, completed, np.full(ios, "data", dtype=object))
 
 
 if __name__ == "__main__":

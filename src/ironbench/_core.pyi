@@ -513,14 +513,11 @@ def replay_trace(
     models: bytes,
     capacity: int | None,
     columns: tuple[bytes, bytes, bytes, bytes, bytes],
-    closed: bool,
-    processors: tuple[int, bytes, bytes, int] | None = None,
 ) -> tuple[bytes, dict[str, Histogram]]:
-    """A recorded trace on a model, without waiting: `closed` with think times kept, else with arrivals kept.
+    """Replays a recorded trace on a model at the recorded arrival times, without waiting.
 
     `columns`: `time_ns`, `op` (0 read, 1 write, 2 flush), `offset`, `length`, `completed_ns` as little-endian u64, u8,
-    u64, u32, u64, ordered by time. `processors`: cores, `used_ns` and `runnable_ns` of the same rows as u64,
-    and CPU for answering each I/O in nanoseconds. Returns JSON of totals and histograms `read`, `write`, `flush`,
+    u64, u32, u64, ordered by time. Returns totals as JSON, and latency histograms `read`, `write`, `flush`,
     `recorded_read`, …
 
     InputError as `normal_device`, or for a trace that cannot be or does not fit. Releases the GIL; Ctrl-C ends it.

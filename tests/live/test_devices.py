@@ -217,8 +217,7 @@ def test_a_trace_is_written_when_another_command_unmounts_the_device(user: User)
         ended = user("device", "unmount", str(point))
         told, _ = begun.end()
     assert (ended.code, told.code, trace.is_file()) == (0, 0, True), told.stderr
-    # With the recorded arrivals, what other programs did in the meantime does not matter.
-    assert user("device", "trace", "replay", str(trace), "--on", "hdd-7200", "--keep-arrivals").code == 0
+    assert user("device", "trace", "replay", str(trace), "--on", "hdd-7200").code == 0
     assert nothing_left(user.home)
 
 
@@ -261,9 +260,9 @@ def test_every_trial_of_a_lab_leaves_a_trace_that_can_be_replayed(user: User) ->
     slow = next(path for path in traces.iterdir() if "disk" in path.name)
     replayed = user("device", "trace", "replay", str(slow), "--on", "ssd-sata-2011", "--json")
     if replayed.code == FAILED:
-        pytest.skip("other programs used the machine: replay on the recorded device misses the recorded time")
-    assert replayed.code == 0 and replayed.document["predicted_s"] < replayed.document["recorded_s"]
-    assert abs(replayed.document["check"]["replayed_s"] / replayed.document["recorded_s"] - 1) <= 0.25
-    assert replayed.document["cores"] == os.cpu_count()
+        pytest.skip("other programs used the machine: latencies differ from the recorded device's")
+    assert replayed.code == 0 and replayed.document["keeps_up"]
+    assert abs(replayed.document["check"]["miss"]) <= 0.25
+    assert replayed.document["predicted"]["in_flight"] < replayed.document["recorded"]["in_flight"]
     whole = user("device", "trace", "replay", str(slow), "--on", "ssd-sata-2011", "--trial", "all", "--json")
     assert 0 < replayed.document["ios"] < whole.document["ios"]

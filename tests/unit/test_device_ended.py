@@ -24,7 +24,7 @@ def main(parent):
     answer(parent, WORDS)
 """
 """A device process that was ended by a signal: it sends its final report without a request."""
-ROW = struct.pack("<6QI4B", 5, 4096, 9, 0, 0, 0, 512, 1, 0, 0, 0)
+ROW = struct.pack("<3QI4B", 5, 4096, 9, 512, 1, 0, 0, 0)
 
 
 def ended(folder: Path, words: str) -> tuple[Mounted, Path]:

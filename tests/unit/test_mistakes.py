@@ -49,9 +49,13 @@ MISTAKES = {
         "--sort system: cannot be combined with --per core, which also sets the order",
         "remove one of them",
     ),
-    "device trace replay x --on hdd-7200 --emulated --keep-arrivals": (
-        "--emulated: cannot be combined with --keep-arrivals, which does not wait for completions",
-        "remove one of them",
+    "device trace replay x --on hdd-7200 --keep-arrivals": (
+        "--keep-arrivals: no longer exists: a replay always keeps the recorded arrival times",
+        "remove --keep-arrivals",
+    ),
+    "device trace replay x --on hdd-7200 --emulated": (
+        "--emulated: no longer exists: a replay predicts latencies of the device, and no computing time",
+        "run the program on the emulated device",
     ),
     "compare a b c": ("c: unexpected argument of ironbench compare", "ironbench compare --help"),
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use ironbench_core::Error;
-use ironbench_device::replay::{Given, Measured, Pace, Probe, Processors, Replayed, Trace, given, probe, replay};
+use ironbench_device::replay::{Given, Measured, Probe, Replayed, Served, Trace, given, probe, replay};
 use ironbench_device::{Device, Models, build, parse};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
@@ -16,8 +16,6 @@ use crate::histogram::Histogram;
 const SEED: u64 = 1;
 
 type Columns<'a> = (&'a [u8], &'a [u8], &'a [u8], &'a [u8], &'a [u8]);
-/// Cores, two more columns, and nanoseconds of CPU time for each I/O.
-type Counts<'a> = (u32, &'a [u8], &'a [u8], u64);
 
 #[pyfunction]
 pub fn normal_device(text: &str, models: &[u8]) -> PyResult<String> {
@@ -70,39 +68,35 @@ fn told(measured: Measured) -> (f64, f64, Histogram) {
 }
 
 #[pyfunction]
-#[pyo3(signature = (text, models, capacity, columns, closed, processors=None))]
 pub fn replay_trace<'py>(
     py: Python<'py>,
     text: &str,
     models: &[u8],
     capacity: Option<u64>,
     columns: Columns<'_>,
-    closed: bool,
-    processors: Option<Counts<'_>>,
 ) -> PyResult<(Bound<'py, PyBytes>, BTreeMap<String, Histogram>)> {
     let mut device = built(text, models, capacity, SEED).map_err(raise)?;
     let (time, op, offset, length, completed) = columns;
-    let pace = if closed { Pace::Closed } else { Pace::Open };
     let replayed = leave(py, |go_on| {
-        let mut trace = Trace::from_bytes(time, op, offset, length, completed)?;
-        if let Some((cores, used, runnable, answering)) = processors {
-            trace.processors = Some(Processors::from_bytes(cores, used, runnable, answering, trace.len())?);
-        }
-        replay(&trace, &mut *device, pace, go_on)
+        let trace = Trace::from_bytes(time, op, offset, length, completed)?;
+        replay(&trace, &mut *device, go_on)
     })?;
     let summary = serde_json::json!({
-        "elapsed_s": seconds(replayed.elapsed),
-        "recorded_elapsed_s": seconds(replayed.recorded_elapsed),
-        "thinking_s": seconds(replayed.thinking),
-        "computing_s": seconds(replayed.computing),
-        "used_s": seconds(replayed.used),
-        "idling_s": seconds(replayed.idling),
-        "thoughts_s": seconds(replayed.thoughts),
+        "recorded": load(&replayed.recorded),
+        "predicted": load(&replayed.predicted),
         "host_cpu_s": seconds(replayed.host_cpu),
         "read_bytes": replayed.bytes[0],
         "written_bytes": replayed.bytes[1],
     });
     Ok((PyBytes::new(py, summary.to_string().as_bytes()), histograms(replayed)))
+}
+
+fn load(served: &Served) -> serde_json::Value {
+    serde_json::json!({
+        "elapsed_s": seconds(served.elapsed),
+        "busy_share": served.busy_share(),
+        "in_flight": served.depth(),
+    })
 }
 
 fn built(text: &str, models: &[u8], capacity: Option<u64>, seed: u64) -> ironbench_core::Result<Box<dyn Device>> {
@@ -111,7 +105,7 @@ fn built(text: &str, models: &[u8], capacity: Option<u64>, seed: u64) -> ironben
 
 fn histograms(replayed: Replayed) -> BTreeMap<String, Histogram> {
     let mut found = BTreeMap::new();
-    for (prefix, latencies) in [("", replayed.latency), ("recorded_", replayed.recorded_latency)] {
+    for (prefix, latencies) in [("", replayed.predicted.latency), ("recorded_", replayed.recorded.latency)] {
         for (op, latency) in ["read", "write", "flush"].into_iter().zip(latencies) {
             found.insert(format!("{prefix}{op}"), latency.into());
         }

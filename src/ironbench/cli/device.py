@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import asdict
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -22,8 +23,8 @@ from ironbench.fields.lab import range_of
 from ironbench.fields.sections import CAPACITY
 from ironbench.printer import Printer
 from ironbench.report.cell import TableCell
-from ironbench.report.numbers import quantity, times
-from ironbench.report.text_layout import Column, fitted
+from ironbench.report.numbers import quantity
+from ironbench.report.text_layout import Column, fitted, folded
 from ironbench.words import counted, in_percent
 
 if TYPE_CHECKING:
@@ -141,56 +142,40 @@ def replay(
             show_default=False,
         ),
     ] = "",
-    arrivals: Annotated[
-        bool,
-        typer.Option(
-            "--keep-arrivals",
-            help="Keep the recorded arrival times (open loop) instead of waiting for earlier I/Os and think times.",
-        ),
-    ] = False,
-    emulated: Annotated[
-        bool,
-        typer.Option("--emulated", help="Add the CPU time of the emulation for each I/O."),
-    ] = False,
     models: MODELS = None,
     json: JSON = False,
 ) -> int:
-    """Predict how long a trace takes on another device, without waiting.
+    """Predict the latencies of recorded I/Os on another device, and whether the device keeps up, without waiting.
 
-    First replays the trace on the recorded device. If the time differs by more than 25%, no prediction is made.
+    The I/Os arrive when they were recorded, so throughput is not predicted: to measure it, run the program on the
+    emulated device. First replays the trace on the recorded device. If the mean latency differs by more than 25%, no
+    prediction is made.
     """
     from ironbench.devices import replay as replays
     from ironbench.devices import trace as traces
 
-    if emulated and arrivals:
-        cause = "cannot be combined with --keep-arrivals, which does not wait for completions"
-        raise InputError("--emulated", cause, "remove one of them")
     core = known_models.for_core(known_models.models(models or ()))
     size = int(CAPACITY.read("--capacity", capacity)) if capacity else None
     recorded = traces.read(Path(file)).measured(trial)
-    answering_ns = 0
-    if emulated:
-        if recorded.processors is None:
-            cause = f"trace {file} of an older version has no CPU times"
-            raise InputError("--emulated", cause, "remove --emulated, or record the trace again")
-        answering_ns = recorded.processors.answering_ns()
     known_models.normal(on, models or ())  # parsed first: the check below takes long
     if recorded.recorded is not None:
         _require_known(file, recorded.recorded.device, models or ())
-    check = replays.checked(recorded, core, not arrivals)
+    check = replays.checked(recorded, core)
     if check is not None and check.missed:
         cause = (
-            f"no prediction: a replay on the recorded device ({check.device}) takes {quantity(check.replayed_s, 's')}, "
-            f"but the recording took {quantity(check.recorded_s, 's')} ({in_percent(abs(check.miss))} off)"
+            f"no prediction: in a replay on the recorded device ({check.device}), I/Os take "
+            f"{quantity(check.replayed_mean_s, 's')} on average, but when recorded they took "
+            f"{quantity(check.recorded_mean_s, 's')} ({in_percent(abs(check.miss))} off)"
         )
         raise FailureError(f"trace {file}", cause, "record the trace again while no other program uses the machine")
     size = size or (recorded.recorded.capacity if recorded.recorded else None)
-    prediction = replays.predicted(recorded, on, core, size, not arrivals, answering_ns)
+    prediction = replays.predicted(recorded, on, core, size)
     printer = Printer()
     if json:
         printer.data(encoded(_prediction(prediction, check)))
     else:
-        printer.data(_prediction_page(prediction, check, printer.width()))
+        device = recorded.recorded.device if recorded.recorded else ""
+        printer.data(_prediction_page(prediction, _check_line(check, device), printer.width()))
     return 0
 
 
@@ -244,17 +229,26 @@ def _seen(text: str, found: tuple[ProbedDevice, ...], width: int | None) -> str:
 
 
 def _prediction(prediction: Prediction, check: ReplayCheck | None) -> dict[str, Any]:
-    plain = {name: getattr(prediction, name) for name in prediction.__slots__ if name not in ("latencies",)}
-    latencies = [
-        {
-            "op": one.op,
-            "count": one.count,
-            "recorded": _quantiles(one.recorded),
-            "predicted": _quantiles(one.predicted),
-        }
-        for one in prediction.latencies
-    ]
-    return plain | {"latencies": latencies, "check": asdict(check) if check else None}
+    return {
+        "model": prediction.model,
+        "ios": prediction.ios,
+        "read_bytes": prediction.read_bytes,
+        "written_bytes": prediction.written_bytes,
+        "keeps_up": prediction.keeps_up,
+        "recorded": asdict(prediction.recorded),
+        "predicted": asdict(prediction.predicted),
+        "host_cpu_s": prediction.host_cpu_s,
+        "latencies": [
+            {
+                "op": one.op,
+                "count": one.count,
+                "recorded": _quantiles(one.recorded),
+                "predicted": _quantiles(one.predicted) if prediction.keeps_up else None,
+            }
+            for one in prediction.latencies
+        ],
+        "check": asdict(check) | {"miss": check.miss} if check else None,
+    }
 
 
 def _quantiles(histogram: Any) -> dict[str, float]:
@@ -262,32 +256,63 @@ def _quantiles(histogram: Any) -> dict[str, float]:
     return {"mean_s": histogram.mean_s, "p50_s": p50, "p99_s": p99, "p999_s": p999, "max_s": histogram.max_s}
 
 
-def _check_line(check: ReplayCheck | None) -> str:
+def _check_line(check: ReplayCheck | None, device: str) -> str:
+    """`device`: the recorded one; empty if unknown."""
     if check is None:
-        return "check: not possible, because the trace does not name its recorded device"
-    way = "longer" if check.miss > 0 else "shorter"
+        why = f"the recorded device ({device}) takes no time" if device else "the trace does not name its device"
+        return f"Check: not possible, because {why}."
+    way = "more" if check.miss > 0 else "less"
     return (
-        f"check: a replay on the recorded device ({check.device}) takes {quantity(check.replayed_s, 's')}, "
-        f"{in_percent(abs(check.miss))} {way} than recorded"
+        f"Check: in a replay on the recorded device ({check.device}), I/Os take "
+        f"{quantity(check.replayed_mean_s, 's')} on average, {in_percent(abs(check.miss))} {way} than recorded."
     )
 
 
-def _prediction_page(prediction: Prediction, check: ReplayCheck | None, width: int | None) -> str:
-    held = "closed loop with recorded think times" if prediction.closed else "recorded arrival times"
+def _prediction_page(prediction: Prediction, check: str, width: int | None) -> str:
+    recorded, predicted = prediction.recorded, prediction.predicted
+    moved = f"{quantity(prediction.read_bytes, 'bytes')} read, {quantity(prediction.written_bytes, 'bytes')} written"
     lines = [
-        f"{counted(prediction.ios, 'I/O')}, {quantity(prediction.read_bytes, 'bytes')} read and "
-        f"{quantity(prediction.written_bytes, 'bytes')} written, on {prediction.model}; {held}",
-        f"recorded {quantity(prediction.recorded_s, 's')}, "
-        f"predicted {quantity(prediction.predicted_s, 's')} ({times(prediction.ratio)})",
+        f"{counted(prediction.ios, 'I/O')} ({moved}) in {quantity(recorded.elapsed_s, 's')}, replayed on "
+        f"{prediction.model} at the recorded times",
+        check,
+        "",
     ]
-    lines.insert(1, _check_line(check))
-    if prediction.closed:
-        lines.append(f"this includes at least {quantity(prediction.thinking_s, 's')} of the program's own time")
-    if prediction.cores:
-        cores = counted(prediction.cores, "core")
-        lines.append(f"computation takes {quantity(prediction.computing_s, 's')} of CPU time on {cores}, as recorded")
-    if prediction.host_cpu_s:
-        lines.append(f"the device's driver would take {quantity(prediction.host_cpu_s, 's')} of CPU time")
+    if prediction.keeps_up:
+        lines += [
+            f"{prediction.model} keeps up with these I/Os. It is busy {in_percent(predicted.busy_share)} of the time "
+            f"(recorded: {in_percent(recorded.busy_share)}), with {quantity(predicted.in_flight, '1')} I/Os in flight "
+            f"on average (recorded: {quantity(recorded.in_flight, '1')}).",
+            *_driver_line(prediction),
+            "",
+            _latency_table(prediction, width),
+        ]
+    else:
+        rates = [
+            quantity(prediction.ios / one.elapsed_s if one.elapsed_s else None, "count/s")
+            for one in (predicted, recorded)
+        ]
+        lines += [
+            f"{prediction.model} does not keep up with these I/Os: it needs {quantity(predicted.elapsed_s, 's')} for "
+            f"them ({rates[0]} instead of {rates[1]}). Its queue grows for as long as the load lasts, so no latencies "
+            "are predicted.",
+            *_driver_line(prediction),
+        ]
+    name = quote(prediction.model)
+    lines += [
+        "",
+        "Throughput is not predicted: a program that waits for its I/Os issues the next ones sooner on a faster device "
+        "and later on a slower one. To measure a program on this device, run it on the emulated device: "
+        f"`ironbench run WORKLOAD --data {name}`, or `ironbench device mount {name}` for any program.",
+    ]
+    return "\n".join(line if "\n" in line else folded(line, width or 100) for line in lines)
+
+
+def _driver_line(prediction: Prediction) -> list[str]:
+    seconds = prediction.host_cpu_s
+    return [f"The device's driver would take {quantity(seconds, 's')} of CPU time."] if seconds else []
+
+
+def _latency_table(prediction: Prediction, width: int | None) -> str:
     rows = [(one, kind, getattr(one, kind)) for one in prediction.latencies for kind in ("recorded", "predicted")]
     columns = [
         Column("operation", tuple(one.op for one, _, _ in rows)),
@@ -297,5 +322,4 @@ def _prediction_page(prediction: Prediction, check: ReplayCheck | None, width: i
         Column("99th percentile", tuple(TableCell(h.quantile(0.99), "s") for _, _, h in rows), right=True),
         Column("longest", tuple(TableCell(h.max_s, "s") for _, _, h in rows), right=True),
     ]
-    doubts = [f"out of range: {doubt}" for doubt in prediction.out_of_range]
-    return "\n".join([*lines, "", fitted(columns, width)[0].rstrip(), *([""] if doubts else []), *doubts])
+    return fitted(columns, width)[0].rstrip()

@@ -21,6 +21,18 @@ from ironbench.words import clean
 _EXTRA = re.compile(r"Got unexpected extra arguments?(?:\(s\))? \((.*)\)")
 _COMMAND = re.compile(r"No such command '(.*?)'")
 
+_REMOVED = {
+    ("ironbench device trace replay", "--keep-arrivals"): (
+        "no longer exists: a replay always keeps the recorded arrival times",
+        "remove --keep-arrivals",
+    ),
+    ("ironbench device trace replay", "--emulated"): (
+        "no longer exists: a replay predicts latencies of the device, and no computing time",
+        "remove --emulated; to include computing time, run the program on the emulated device",
+    ),
+}
+"""Options of earlier versions: command and option → cause and hint."""
+
 
 def whole(option: str, known: Range) -> Callable[[Any], int]:
     """Returns a parser for whole numbers in a range."""
@@ -134,6 +146,8 @@ def mistake(error: Any) -> InputError | None:
     see = f"see `{verb} --help`"
     kind = type(error).__name__
     if kind == "NoSuchOption":
+        if removed := _REMOVED.get((verb, error.option_name)):
+            return InputError(error.option_name, *removed)
         other = _of_other_program(verb, error.option_name, context)
         return InputError(error.option_name, f"unknown option of {verb}", other or _meant(error.possibilities) or see)
     if kind == "BadOptionUsage":

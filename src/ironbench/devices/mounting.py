@@ -23,7 +23,6 @@ from ironbench.devices.recording import TraceWindow, finish, on_its_clock, raw
 from ironbench.errors import FailureError, InputError
 from ironbench.host import data_dirs, loop_mounts, processes, register, space
 from ironbench.host.child import Child
-from ironbench.model.driven import CpuUse
 from ironbench.model.system import Device
 
 ORDER = "order.json"
@@ -88,12 +87,11 @@ class Mounted:
         has died."""
         self._ask("model" if on else "free")
 
-    def measured(self, started_unix_s: float, elapsed_s: float, computed: CpuUse | None) -> None:
-        """Records the time window of a trial and the CPU time of its work, so that the trace can assign I/Os to the
-        trial."""
+    def measured(self, started_unix_s: float, elapsed_s: float) -> None:
+        """Records the time window of a trial, so that the trace can assign I/Os to the trial."""
         if self._trace is not None:
             with contextlib.suppress(OSError, ValueError):  # The device has died, so there will be no trace.
-                self._trials.append(on_its_clock(self._counters, started_unix_s, elapsed_s, computed))
+                self._trials.append(on_its_clock(self._counters, started_unix_s, elapsed_s))
 
     def counters(self) -> str:
         """Returns the counters of the device's process as JSON (`Told` in
@@ -240,10 +238,10 @@ class Devices:
             with contextlib.suppress(FailureError):
                 self.set_model_timing(on=True)
 
-    def measured(self, started_unix_s: float, elapsed_s: float, computed: CpuUse | None) -> None:
+    def measured(self, started_unix_s: float, elapsed_s: float) -> None:
         """Records the time window of a trial for the traces."""
         for one in self.mounted:
-            one.measured(started_unix_s, elapsed_s, computed)
+            one.measured(started_unix_s, elapsed_s)
 
     def cut(self, how: str, seed: int) -> int:
         """Cuts the power of all devices, see `Mounted.cut`. Returns the number of writes since the last flush. Raises

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -22,16 +22,10 @@ COLUMNS = {
 """Column → meaning. The names are also the column names of the Parquet file."""
 LATER = {
     "trial": "number of the trial that ran at time_ns, starting from 1; 0 outside trials",
-    "cores": "number of CPU cores of the machine",
-    "used_ns": "CPU time that the machine had used by the time of the answer, on all cores, without the emulation's",
-    "runnable_ns": "running time plus time waiting for a core of all threads until the answer, without the emulation's",
-    "emulation_ns": "CPU time of the emulation until the answer, without waiting, sampling or the driver's part",
-    "work_share": "share of used_ns over the trial that the engine and its clients used; 1 if unknown",
     "device": "the emulated device that was recorded, as an expression",
     "device_bytes": "capacity of the device in bytes",
 }
-"""Columns that older traces lack. The counters start at an arbitrary value and are sampled every 10 ms."""
-COUNTS = ("used_ns", "runnable_ns", "emulation_ns", "work_share")
+"""Columns that older traces lack. Traces of earlier versions also have CPU counters, which are ignored."""
 OPS = ("read", "write", "flush")
 
 _FIRST = """
@@ -41,47 +35,12 @@ SELECT time_ns::UBIGINT AS time_ns,
        "partition"::VARCHAR AS "partition\""""
 _LATER = {
     "trial": "trial::USMALLINT AS trial",
-    "cores": "cores::USMALLINT AS cores",
-    "used_ns": "used_ns::UBIGINT AS used_ns",
-    "runnable_ns": "runnable_ns::UBIGINT AS runnable_ns",
-    "emulation_ns": "emulation_ns::UBIGINT AS emulation_ns",
-    "work_share": "work_share::FLOAT AS work_share",
     "device": "device::VARCHAR AS device",
     "device_bytes": "device_bytes::UBIGINT AS device_bytes",
 }
 _LAST = "FROM read_parquet(?, file_row_number = true) ORDER BY time_ns, file_row_number"
 ALL = "all"
 """Value of `--trial` for every I/O."""
-
-
-@dataclass(frozen=True, slots=True)
-class CpuCounters:
-    """CPU counters of the machine; the columns are as long as the trace's."""
-
-    cores: int
-    used_ns: np.ndarray[Any, np.dtype[np.uint64]]
-    runnable_ns: np.ndarray[Any, np.dtype[np.uint64]]
-    emulation_ns: np.ndarray[Any, np.dtype[np.uint64]]
-    work_share: np.ndarray[Any, np.dtype[np.float32]]
-
-    def others_s(self) -> float:
-        """CPU seconds used by other programs, as far as known."""
-        used = self.used_ns.astype("f8")
-        return float((np.diff(used, prepend=used[:1]) * (1 - self.work_share)).sum()) / 1e9
-
-    def answering_ns(self) -> int:
-        """CPU time that the emulation used per I/O; 0 if there were no I/Os."""
-        computed = self.emulation_ns.astype("i8")
-        return int(computed.max() - computed.min()) // len(computed) if len(computed) else 0
-
-    def for_core(self, answering_ns: int) -> tuple[int, bytes, bytes, int]:
-        """Encodes the columns for `_core.replay_trace`. `answering_ns`: additional CPU time per I/O."""
-        used = self.used_ns.astype("f8")
-        works = np.cumsum(np.diff(used, prepend=used[:1]) * self.work_share)
-        # CPU time that other programs used was also runnable time; how long they waited for a core is unknown.
-        runnable = self.runnable_ns.astype("f8") - (used - used[:1] - works)
-        counts = (np.maximum(one, 0).astype("<u8").tobytes() for one in (works, runnable))
-        return self.cores, *counts, answering_ns
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +64,6 @@ class Trace:
     completed_ns: np.ndarray[Any, np.dtype[np.uint64]]
     partition: np.ndarray[Any, np.dtype[np.object_]]
     trial: np.ndarray[Any, np.dtype[np.uint16]] | None = None
-    processors: CpuCounters | None = None
     recorded: RecordedDevice | None = None
     """None if the trace does not name its device."""
 
@@ -137,16 +95,9 @@ class Trace:
         return self._rows(np.equal(np.asarray(self.trial), int(trial or known[0])))
 
     def _rows(self, chosen: np.ndarray[Any, np.dtype[np.bool_]]) -> Trace:
-        processors = self.processors and replace(
-            self.processors,
-            used_ns=self.processors.used_ns[chosen],
-            runnable_ns=self.processors.runnable_ns[chosen],
-            emulation_ns=self.processors.emulation_ns[chosen],
-            work_share=self.processors.work_share[chosen],
-        )
         columns: dict[str, Any] = {name: getattr(self, name)[chosen] for name in COLUMNS}
         trial = None if self.trial is None else self.trial[chosen]
-        return Trace(**columns, trial=trial, processors=processors, recorded=self.recorded)
+        return Trace(**columns, trial=trial, recorded=self.recorded)
 
     def end(self) -> int:
         """Offset of the first byte after all accessed bytes."""
@@ -172,14 +123,11 @@ def read(path: Path) -> Trace:
             cause = str(error).partition("\n")[0]
             raise InputError(f"trace {path}", f"cannot be read: {cause}", "a trace is a Parquet file") from error
     columns: dict[str, Any] = {name: np.ma.getdata(values) for name, values in table.items()}
-    processors = recorded = None
-    if columns.keys() >= {"cores", *COUNTS} and len(columns["cores"]):
-        counts = (columns[name] for name in COUNTS)
-        processors = CpuCounters(int(columns["cores"][0]), *counts)
+    recorded = None
     if columns.keys() >= {"device", "device_bytes"} and len(columns["device"]):
         recorded = RecordedDevice(str(columns["device"][0]), int(columns["device_bytes"][0]))
     plain = {name: columns[name] for name in COLUMNS}
-    trace = Trace(**plain, trial=columns.get("trial"), processors=processors, recorded=recorded)
+    trace = Trace(**plain, trial=columns.get("trial"), recorded=recorded)
     if (trace.op >= len(OPS)).any():
         raise InputError(f"trace {path}", "contains an unknown operation", f"known: {', '.join(OPS)}")
     return trace
@@ -191,9 +139,6 @@ def write(path: Path, trace: Trace) -> None:
     table["op"] = np.array(OPS, dtype=object)[trace.op]
     if trace.trial is not None:
         table["trial"] = trace.trial
-    if (processors := trace.processors) is not None:
-        table["cores"] = np.full(len(trace.op), processors.cores, "u2")
-        table |= {name: getattr(processors, name) for name in COUNTS}
     if (recorded := trace.recorded) is not None:
         table["device"] = np.full(len(trace.op), recorded.device, dtype=object)
         table["device_bytes"] = np.full(len(trace.op), recorded.capacity, "u8")

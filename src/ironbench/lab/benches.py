@@ -71,7 +71,7 @@ def measure(
     finally:
         watching.close()
     if started_unix_s := driven.summary.get("started_unix_s"):
-        storage.measured(started_unix_s, driven.summary["elapsed_s"], driven.computed)
+        storage.measured(started_unix_s, driven.summary["elapsed_s"])
     driven = replace(driven, storage_died=storage.death())
     prepared = due.notes.merge(storage.conditions())
     if control is not None:

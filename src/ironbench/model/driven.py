@@ -18,16 +18,6 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class CpuUse:
-    """CPU time used by the engine's and ironbench's processes over a period, which may start before the measured
-    window."""
-
-    began_unix_s: float
-    ended_unix_s: float
-    cpu_s: float
-
-
-@dataclass(frozen=True, slots=True)
 class ServerMachine:
     """The machine of the server, which may differ from this machine, and how it was observed."""
 
@@ -78,8 +68,6 @@ class Driven:
     """Name of the unit of work, singular and plural."""
     inside_server: ServerStatistics = NOTHING
     """The server's own statistics of the trial."""
-    computed: CpuUse | None = None
-    """CPU time while the trial ran; None if unknown."""
     elsewhere: ServerMachine | None = None
     """The server's machine, if it was observed over ssh; None: all samples are from this machine."""
     workers: tuple[WorkerPart, ...] = ()

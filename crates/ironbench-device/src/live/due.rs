@@ -7,7 +7,7 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::sync::atomic::AtomicU64;
-use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+use std::sync::atomic::Ordering::{Acquire, Release};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -29,22 +29,6 @@ const TOGETHER_NS: u64 = 16_000;
 const BATCH: usize = 16;
 const NEVER: u64 = u64::MAX;
 
-/// If two readings of the clock are this far apart, another thread or the host used the CPU in between.
-const KEPT_FROM_IT_NS: u64 = 5_000;
-
-/// CPU time spent waiting, in nanoseconds.
-static WATCHED_NS: AtomicU64 = AtomicU64::new(0);
-
-/// Returns the CPU time spent so far on spinning until an answer could be sent, or on behalf of a driver.
-pub fn watched_ns() -> u64 {
-    WATCHED_NS.load(Relaxed)
-}
-
-/// Adds to `watched_ns`.
-pub fn watched(cpu_ns: u64) {
-    WATCHED_NS.fetch_add(cpu_ns, Relaxed);
-}
-
 /// A clock that starts at 0 and counts nanoseconds.
 #[derive(Debug, Clone, Copy)]
 pub struct Clock(Instant);
@@ -59,17 +43,11 @@ impl Clock {
         self.0.elapsed().as_nanos() as u64
     }
 
-    /// Spins until `until`, which is evaluated again each time. Returns the CPU time used, in nanoseconds.
-    pub fn watch(self, until: impl Fn() -> u64) -> u64 {
-        let began = self.now();
-        let (mut now, mut kept) = (began, 0);
-        while now < until() {
+    /// Spins until `until`, which is evaluated again each time.
+    pub fn watch(self, until: impl Fn() -> u64) {
+        while self.now() < until() {
             std::hint::spin_loop();
-            let looked = now;
-            now = self.now();
-            kept += Some(now - looked).filter(|&apart| apart >= KEPT_FROM_IT_NS).unwrap_or(0);
         }
-        now - began - kept
     }
 }
 
@@ -283,7 +261,7 @@ fn keep_time<T>(shared: &Shared<T>, clock: Clock, ahead: &impl Fn(u64) -> u64, a
             state = woken;
         } else {
             drop(state);
-            watched(clock.watch(|| shared.earliest.load(Acquire)));
+            clock.watch(|| shared.earliest.load(Acquire));
             state = shared.locked();
         }
     }

@@ -9,7 +9,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use ironbench_core::{Error, Result};
 use serde::Serialize;
 
-use super::due::{self, Clock};
+use super::due::Clock;
 use super::image::Image;
 use super::pace::{Mode, Pace, Plan};
 use super::process;
@@ -309,11 +309,9 @@ impl Exchange {
         if host_cpu_ns == 0 {
             return work();
         }
-        let (until, before_ns) = (self.clock.now() + host_cpu_ns, process::thread_cpu_ns());
+        let until = self.clock.now() + host_cpu_ns;
         let done = work();
         self.clock.watch(|| until);
-        // In a trace this time belongs to the driver; a replay adds its own.
-        due::watched((process::thread_cpu_ns() - before_ns).min(host_cpu_ns));
         done
     }
 

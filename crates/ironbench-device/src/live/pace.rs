@@ -50,7 +50,7 @@ impl Plan {
     /// An I/O that is assumed to follow this one reaches the model no earlier.
     /// If the path is currently shorter than assumed,
     /// an I/O could actually arrive before the completion that it follows.
-    /// In the trace, it would seem to follow another I/O.
+    /// In the trace, the two would seem to overlap.
     /// Therefore lateness up to the path overhead does not count
     /// as the device's time in a trace, but as time between I/Os.
     pub fn over(&self, leaves: u64) -> u64 {

@@ -46,18 +46,9 @@ fn held_awake() -> Option<File> {
 
 /// Returns the user and system time of all threads of this process so far.
 pub fn cpu_ns() -> u64 {
-    cpu_of(libc::CLOCK_PROCESS_CPUTIME_ID)
-}
-
-/// Returns the CPU time of the calling thread.
-pub fn thread_cpu_ns() -> u64 {
-    cpu_of(libc::CLOCK_THREAD_CPUTIME_ID)
-}
-
-fn cpu_of(clock: libc::clockid_t) -> u64 {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: the call writes to a structure on the stack.
-    unsafe { libc::clock_gettime(clock, &mut time) };
+    unsafe { libc::clock_gettime(libc::CLOCK_PROCESS_CPUTIME_ID, &mut time) };
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }
 

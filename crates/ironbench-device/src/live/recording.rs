@@ -1,7 +1,5 @@
 //! Records the trace of a device: one row per I/O, written to the file by a separate thread.
 
-mod processors;
-
 use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::path::Path;
@@ -13,15 +11,14 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use ironbench_core::measure::crew::{Gate, Post, Resident};
 use ironbench_core::{Error, Result};
 
-use self::processors::{Counted, Processors};
 use crate::Op;
 
 const ROWS: usize = 16 << 10;
 /// Maximum number of pieces that wait to be written; beyond it, rows are dropped and counted.
 const PIECES: usize = 64;
 /// Size of a row in bytes, little-endian.
-/// The columns time, offset, completed, CPU used, runnable and own CPU have 8 each, length 4, op 1, padding 3.
-const ROW: usize = 56;
+/// The columns time, offset and completed have 8 each, length 4, op 1, padding 3.
+const ROW: usize = 32;
 
 #[derive(Debug)]
 pub struct Recording {
@@ -29,7 +26,6 @@ pub struct Recording {
     sender: Mutex<Option<SyncSender<Vec<u8>>>>,
     writer: Mutex<Option<Resident>>,
     dropped: AtomicU64,
-    processors: Processors,
 }
 
 impl Recording {
@@ -45,14 +41,12 @@ impl Recording {
             sender: Mutex::new(Some(sender)),
             writer: Mutex::new(Some(writer)),
             dropped: AtomicU64::new(0),
-            processors: Processors::watch()?,
         })
     }
 
     pub fn note(&self, time: u64, op: Op, offset: u64, length: u32, completed: u64) {
-        let Counted { used, runnable, own } = self.processors.counted();
         let mut piece = locked(&self.piece);
-        for word in [time, offset, completed, used, runnable, own] {
+        for word in [time, offset, completed] {
             piece.extend_from_slice(&word.to_le_bytes());
         }
         piece.extend_from_slice(&length.to_le_bytes());
@@ -110,6 +104,6 @@ mod tests {
             u64::from_le_bytes(bytes[row * ROW + place..row * ROW + place + 8].try_into().unwrap())
         };
         assert!((0..40_000).all(|row| word(row, 0) == row as u64 && word(row, 16) == row as u64 + 5));
-        assert_eq!((bytes[ROW + 48], bytes[ROW + 52]), (0, Op::Write as u8));
+        assert_eq!((bytes[ROW + 24], bytes[ROW + 28]), (0, Op::Write as u8));
     }
 }

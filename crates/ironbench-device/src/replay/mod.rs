@@ -1,16 +1,11 @@
 //! Runs a model without waiting: on a recorded trace, a synthetic load, or given I/Os.
 
-mod causes;
-mod cores;
-mod dependent;
-#[cfg(test)]
-mod fidelity;
 mod given;
+mod open_loop;
 mod probe;
-mod thinking;
 mod trace;
 
-pub use dependent::{Pace, Replayed, replay};
 pub use given::{Given, given};
+pub use open_loop::{Replayed, Served, replay};
 pub use probe::{Measured, Probe, probe};
-pub use trace::{Processors, Trace};
+pub use trace::Trace;

@@ -12,34 +12,6 @@ pub struct Trace {
     pub offset: Vec<u64>,
     pub length: Vec<u32>,
     pub completed: Vec<u64>,
-    /// Processor usage; older traces do not contain it.
-    pub processors: Option<Processors>,
-}
-
-/// Processor usage of the machine at the completion of each I/O, cumulative, without the emulation's own.
-#[derive(Debug, Clone, Default)]
-pub struct Processors {
-    pub cores: u32,
-    /// CPU time used, in nanoseconds.
-    pub used: Vec<u64>,
-    /// Time in nanoseconds of threads that ran or waited for a core.
-    pub runnable: Vec<u64>,
-    /// Additional CPU time in nanoseconds for answering each I/O, to model that of an emulation.
-    pub answering: u64,
-}
-
-impl Processors {
-    /// Decodes both columns from little-endian bytes, 8 per value.
-    /// Input error if their length is not `rows`, or `cores` is 0.
-    pub fn from_bytes(cores: u32, used: &[u8], runnable: &[u8], answering: u64, rows: usize) -> Result<Self> {
-        if [used, runnable].iter().any(|bytes| bytes.len() != rows * 8) {
-            return Err(Error::input("trace", "the columns have different lengths"));
-        }
-        if cores == 0 {
-            return Err(Error::input("trace", "the number of cores is zero"));
-        }
-        Ok(Self { cores, used: longs(used), runnable: longs(runnable), answering })
-    }
 }
 
 impl Trace {
@@ -51,9 +23,6 @@ impl Trace {
         let whole = [time.len(), offset.len(), completed.len()].iter().all(|bytes| *bytes == rows * 8);
         if !whole || length.len() != rows * 4 {
             return Err(Error::input("trace", "the columns have different lengths"));
-        }
-        if rows > u32::MAX as usize {
-            return Err(Error::input("trace", format!("{rows} I/Os are too many for a replay")));
         }
         let op = op.iter().map(|code| match code {
             0 => Ok(Op::Read),
@@ -67,7 +36,6 @@ impl Trace {
             offset: longs(offset),
             length: length.chunks_exact(4).map(|b| u32::from_le_bytes(b.try_into().expect("4 bytes"))).collect(),
             completed: longs(completed),
-            processors: None,
         };
         for row in 0..rows {
             if trace.completed[row] < trace.time[row] {

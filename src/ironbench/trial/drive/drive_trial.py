@@ -19,11 +19,11 @@ from ironbench import _core, engines, workloads
 from ironbench.engines.administration import Insight
 from ironbench.engines.existing_server import checked_answers
 from ironbench.errors import EngineDiedError, FailureError, IronbenchError, shortened
-from ironbench.host import processes, scratch
+from ironbench.host import scratch
 from ironbench.host.cgroup_limits import OutOfMemoryKills
 from ironbench.host.job import ChildPlacement
 from ironbench.host.stall import Stall
-from ironbench.model.driven import CpuUse, Driven
+from ironbench.model.driven import Driven
 from ironbench.model.inside import NOTHING, NotShown, ServerStatistics
 from ironbench.model.note import note
 from ironbench.model.observation import Sample, Source
@@ -157,17 +157,9 @@ class _Drive:
             looks += [around.live.look] if around.live else []
             load = replace(trial.cell.load, seed=self._seed)
             drives = None if self._driver is None else self._driver.drive
-            window = partial(
-                self._window,
-                trial,
-                load,
-                lambda: (*sources(), *ready.sources),
-                show,
-                looks,
-                around.follow,
-                drives=drives,
+            result = self._window(
+                trial, load, lambda: (*sources(), *ready.sources), show, looks, around.follow, drives=drives
             )
-            result = _with_cpu(session, window)
         alive = session.alive()
         ended = alive and not result.summary["aborted"]
         whole = alive and not result.summary["aborted"] and not result.summary["cut_short"]
@@ -410,17 +402,3 @@ def _rehearsed(result: Driven) -> None:
 
 def _read(log: Path) -> bytes:
     return log.read_bytes() if log.exists() else b""
-
-
-def _with_cpu(session: Session, work: Callable[[], Driven]) -> Driven:
-    """Runs the work; returns its result with the CPU time used meanwhile."""
-    began_s, before_s = time.time(), _cpu_s(session)
-    result = work()
-    computed = CpuUse(began_s, time.time(), _cpu_s(session) - before_s)
-    # The CPU time of a dead server is unknown.
-    return replace(result, computed=computed) if computed.cpu_s > 0 else result
-
-
-def _cpu_s(session: Session) -> float:
-    """Returns the CPU seconds so far. The time of a process includes its ended children that it has waited for."""
-    return sum(processes.cpu_s(pid) for pid in (os.getpid(), *session.processes()))
