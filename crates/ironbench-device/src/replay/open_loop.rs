@@ -131,7 +131,7 @@ mod tests {
 
     #[test]
     fn a_device_that_does_not_keep_up_completes_the_last_io_later_and_its_queue_grows() {
-        // Random reads every millisecond, of which a disk can do about one in ten.
+        // A random read every millisecond; a disk with a full queue does about 400 per second.
         let rows: Vec<_> = (0..1000u64)
             .map(|i| {
                 (
@@ -144,7 +144,7 @@ mod tests {
             })
             .collect();
         let replayed = run(&trace(&rows), "disk");
-        assert!(replayed.predicted.elapsed > 3 * replayed.recorded.elapsed, "{}", replayed.predicted.elapsed);
+        assert!(replayed.predicted.elapsed > 2 * replayed.recorded.elapsed, "{}", replayed.predicted.elapsed);
         assert!(replayed.predicted.busy_share() > 0.99 && replayed.predicted.depth() > 100.0);
         assert!(replayed.recorded.depth() < 0.06);
     }
