@@ -278,6 +278,7 @@ def test_points_of_one_search_are_one_system_and_no_unlike_loads() -> None:
     _, study = searched(True)
     assert len(study.parts) == 5 and len(study.systems) == 1
     assert document.title(study) == "a at 5 rates"
-    contents = document.contents([study])
-    assert contents is not None and "1 system," in contents.lead
+    assert document.contents([study]) is None, "the answer comes first"
+    contents = document.contents([study, study])
+    assert contents is not None and "2 kinds of work, 2 systems," in contents.lead
     assert "loads-differ" not in codes(*study.unlike)

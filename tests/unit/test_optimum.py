@@ -13,7 +13,7 @@ from ironbench.model.note import note
 from ironbench.model.search import Limit, Search
 from ironbench.report import wording
 from ironbench.stats.scalability import Usl
-from ironbench.study.optimum import RATE, NextLoad, Observed, SearchResult, _Seen, next_step, rungs
+from ironbench.study.optimum import RATE, Doubt, NextLoad, Observed, SearchResult, _Seen, most_trials, next_step, rungs
 
 System = Callable[[int], float]
 KNEE = Usl(0.03, 0.0008, 500.0)
@@ -53,7 +53,7 @@ def test_the_answer_is_nearly_as_fast_as_the_best(name: str, noise: float) -> No
     assert len(lost) == 40
     assert lost[len(lost) // 2] <= 0.06
     assert lost[37] <= 0.15
-    assert max(trials for _, trials in found) <= 90
+    assert max(trials for _, trials in found) <= most_trials(Search("clients", 1, 128)) == 84
 
 
 @pytest.mark.parametrize("most_s", [0.05, 0.1, 0.4])
@@ -73,6 +73,14 @@ def test_a_limit_is_kept_and_used_up(most_s: float) -> None:
     assert sum(answer.ended_by == "response_time_p99_s" for answer in answers) >= 57 or allowed == 128
 
 
+@pytest.mark.parametrize("seed", range(5))
+def test_no_search_takes_more_trials_than_a_plan_announces(seed: int) -> None:
+    search = Search("rate", 20, 3000, (Limit("response_time_p99_s", 0.05),))
+    dice = random.Random(seed)
+    _, trials = sought(search, float, 0.5, seed, lambda n: 0.05 * math.exp(dice.gauss(0, 1.5)))
+    assert trials <= most_trials(search)
+
+
 def test_a_limit_that_nothing_keeps_is_said() -> None:
     search = Search("clients", 1, 64, (Limit("response_time_p99_s", 0.001),))
     answer, trials = sought(search, SYSTEMS["knee"], 0.05, 1, lambda n: 0.004 * n)
@@ -85,7 +93,7 @@ def test_a_limit_that_nothing_keeps_is_said() -> None:
 def test_a_search_that_shows_nothing_says_what_it_tried_and_that_it_is_inconclusive() -> None:
     search = Search("rate", 20, 1000, (Limit("response_time_p99_s", 0.010),))
     few = replace(
-        SearchResult(search, None, 0.0, (0, 0), "response_time_p99_s", 20, 4, (20, 40)), doubt=("rows", ((0.99, 299),))
+        SearchResult(search, None, 0.0, (0, 0), "response_time_p99_s", 20, 4, (20, 40)), doubt=Doubt("rows", ((0.99, 299),), 60.0)
     )
     assert few.note.values["percentiles"] == ((0.99, 299),)
     assert wording.text(few.note).startswith("inconclusive: ")

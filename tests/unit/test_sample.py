@@ -9,7 +9,7 @@ import pytest
 from factories import DISK, OLTP, Shelf, SortedHistogram, codes, record
 from labfactory import lab, studied, trials
 
-from ironbench.lab.search import answer
+from ironbench.study.searched import step
 from ironbench.model.curve import Curve
 from ironbench.model.note import Note, note, text_note
 from ironbench.model.record import Record, Status
@@ -233,15 +233,18 @@ def test_a_search_says_that_its_limit_was_held_against_percentiles_of_too_few() 
         load = Load(rate=5.0, duration_s=30.0)
         return [record(DISK, 1, rate, load=load, block=block, purpose="sweep") for block in range(blocks)]
 
-    few = next(found for blocks in range(1, 30) if (found := answer(search, tried(5.0, blocks))) is not None)
+    def result(search: Search, trials: list[Record]) -> SearchResult | None:
+        return found if isinstance(found := step(search, trials), SearchResult) else None
+
+    few = next(found for blocks in range(1, 30) if (found := result(search, tried(5.0, blocks))) is not None)
     assert few.point == 5
     assert few.note.values["percentiles"] == ((0.99, 299),)
+    assert "use trials of 60 s or longer" in wording.text(few.note)
     text = search_summary(search, tried(5.0, 3), EMPTY)
     assert "percentiles of too few transactions in a trial are not shown: 99% needs 299" in text
-    assert "trials of 60" in text
     assert least_duration_s(tried(5.0, 3), ["response_time_p99_s", "throughput"]) == pytest.approx(30.0 * 299 / 150)
     assert least_duration_s(tried(50.0, 3), ["response_time_p99_s"]) == 0.0
-    sound = next(found for blocks in range(1, 30) if (found := answer(search, tried(50.0, blocks))) is not None)
+    sound = next(found for blocks in range(1, 30) if (found := result(search, tried(50.0, blocks))) is not None)
     assert "percentiles" not in sound.note.values
     assert "not shown" not in search_summary(search, tried(50.0, 3), EMPTY)
 

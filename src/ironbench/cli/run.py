@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -73,17 +74,18 @@ def execute(asked: RunFile) -> int:
     upkeep.require_person(plan.system.commands)
     declare.refuse_in_use([Setup(plan.trials[0].cell, plan.system, plan.choice)])
     store.validate()
-    return _measured(plan, secrets, store, own, claims)
+    return _measured(replace(plan, requirements=claims), secrets, store, own, claims)
 
 
 def _measured(plan: Plan, secrets: Secrets, store: Store, own: RunSection, claims: Sequence[Claim]) -> int:
     # Imported after the checks: numpy takes longer to import than a refused command runs.
     from ironbench import engines, workloads
     from ironbench.cli import requirements, verdict
-    from ironbench.lab import loop, run_plan, schedule, search, upkeep
+    from ironbench.lab import loop, run_plan, schedule, upkeep
     from ironbench.lab.dry_run.estimate import time_of
     from ironbench.records.described import losses
     from ironbench.report import wording
+    from ironbench.study import searched
 
     printer = Printer()
     workload = workloads.get(plan.choice.workload)
@@ -114,10 +116,10 @@ def _measured(plan: Plan, secrets: Secrets, store: Store, own: RunSection, claim
             printer.say(_goes_on(run_plan.measured(store, plan.series)))
             return verdict.INTERRUPTED
     judgements = requirements.judged(claims, records)
+    answer = searched.concluded(plan.search, records, store) if plan.search else None
     if own.json:
         from ironbench.report.as_json import run_document
 
-        answer = search.answer(plan.search, records) if plan.search else None
         printer.data(run_document(records, store, answer, requirements.fields(judgements)))
     else:
         from ironbench.report.ending import run_summary, search_summary
@@ -134,6 +136,9 @@ def _measured(plan: Plan, secrets: Secrets, store: Store, own: RunSection, claim
     if code in (0, verdict.SUSPECT) and requirements.code(judgements):
         printer.say(requirements.words(judgements))
         return requirements.code(judgements)
+    if code in (0, verdict.SUSPECT) and answer is not None and answer.inconclusive:
+        printer.say(f"exit code {verdict.SUSPECT}: the search is inconclusive{verdict.and_flagged(records)}")
+        return verdict.SUSPECT
     if code == verdict.SUSPECT:
         printer.say(f"exit code {verdict.SUSPECT}: {verdict.suspect_words(records)}")
     elif code == verdict.INTERRUPTED:

@@ -105,6 +105,12 @@ def suspect_words(records: Sequence[Record]) -> str:
     return f"{len(doubtful)} of {counted(len(entered), 'trial')} flagged: {first}{more}"
 
 
+def and_flagged(records: Sequence[Record]) -> str:
+    """Returns the words on flagged trials after another reason for exit code 3; empty without such trials."""
+    flagged = any(record.status is Status.SUSPECT for record in entering(records))
+    return f"; {suspect_words(records)}" if flagged else ""
+
+
 def require_kept(store: Store, records: Sequence[Record]) -> None:
     """FailureError: records were written and are missing now, because the results were removed or unmounted."""
     if gone := store.gone(records):

@@ -14,6 +14,7 @@ from ironbench.lab import search as searching
 from ironbench.lab import warmup
 from ironbench.lab.pace import Allowance, Pace
 from ironbench.model.lab import SCREEN, Lab, Stage
+from ironbench.model.note import note
 from ironbench.model.plan import Plan
 from ironbench.model.purpose import Purpose
 from ironbench.model.record import NOT_WHOLE, Record, Status
@@ -29,7 +30,8 @@ from ironbench.records.labs import BaselinePeak, LabDirectory
 from ironbench.records.progress import TRIES
 from ironbench.report import wording
 from ironbench.study import claims, curve, findings, looks
-from ironbench.study.optimum import SearchResult
+from ironbench.study.optimum import NextLoad
+from ironbench.study.searched import Confirm, of_run, run_step
 from ironbench.words import in_percent
 
 
@@ -79,34 +81,36 @@ def remaining(plan: Plan, records: Sequence[Record]) -> Plan:
 
 
 class BestLoad:
-    """Trials chosen one by one until the best load is found, then fresh trials of it.
+    """Trials chosen one by one until the best load is found, then fresh trials of it, or of lower loads until one is
+    confirmed.
 
     FailureError: a limit is on a metric that the trials lack.
     """
 
     def __init__(self, plan: Plan, search: Search, store: Store, printer: Printer) -> None:
         self._plan, self._search, self._store, self._printer = plan, search, store, printer
-        self._result: SearchResult | None = None
+        self._confirmed: int | None = None
 
     def next(self, records: Sequence[Record]) -> NextTrial | None:
-        tried = searching.of_run(records)
-        step = searching.step(self._search, tried)
-        if isinstance(step, SearchResult):
-            if self._result != step:
-                self._result = step
-                self._printer.say(wording.text(step.note))
-            best = None if step.point is None else cell_at(self._plan, step.point)
-            trial = _missing(self._plan.confirmation_trials(best), records)
-            notes = TrialNotes(search_result=step.note)
+        step = run_step(self._search, records, self._store, self._plan.confirmations)
+        if isinstance(step, NextLoad):
+            cell, why, notes = cell_at(self._plan, step.point), step.why, NO_NOTES
+            tried = {record.block for record in of_run(records) if record.cell.name == cell.name}
+            trial = _missing([Trial(cell, len(tried))], records)
+        elif isinstance(step, Confirm):
+            cell, notes = cell_at(self._plan, step.point), TrialNotes(search_result=step.result.note)
+            why = note("search-confirm", trials=self._plan.confirmations)
+            trial = _missing(self._plan.confirmation_trials(cell), records)
         else:
-            cell = cell_at(self._plan, step.point)
-            blocks = {record.block for record in tried if record.cell.name == cell.name}
-            trial, notes = _missing([Trial(cell, len(blocks))], records), NO_NOTES
+            self._printer.say(wording.text(step.note))
+            return None
         if trial is None:
             return None
         due = _warmed(trial, [trial.cell], trial.cell, records, self._store, notes)
-        if not isinstance(step, SearchResult) and due.trial.purpose == trial.purpose:
-            self._printer.say(f"  {trial.cell.name}: {wording.text(step.why)}")
+        announced = isinstance(step, Confirm) and self._confirmed == step.point
+        if due.trial.purpose == trial.purpose and not announced:
+            self._confirmed = step.point if isinstance(step, Confirm) else None
+            self._printer.say(f"  {trial.cell.name}: {wording.text(why)}")
         return due
 
 

@@ -1,5 +1,4 @@
-"""Searches for the best load, based on records: in a run, and for each configuration of a lab before its first
-block."""
+"""Searches for the best load of each configuration of a lab, before its first block."""
 
 from __future__ import annotations
 
@@ -10,33 +9,15 @@ from statistics import geometric_mean, median
 from ironbench.errors import FailureError, written
 from ironbench.model.lab import Lab
 from ironbench.model.purpose import Purpose
-from ironbench.model.record import Record, Status
-from ironbench.model.sample import lacking
+from ironbench.model.record import Record
 from ironbench.model.search import ChosenLoad, MeasuredLoad, Search
 from ironbench.model.system import Setup, Trial
 from ironbench.plan import sweep
 from ironbench.records import progress
 from ironbench.records.labs import LabDirectory
 from ironbench.report import wording
-from ironbench.study.optimum import NextLoad, Observed, SearchResult, next_step
-from ironbench.study.subjects import counted_in
-
-
-def answer(search: Search, records: Sequence[Record]) -> SearchResult | None:
-    """Returns the result of a run's search, from its records; None if it was interrupted."""
-    found = step(search, of_run(records))
-    return found if isinstance(found, SearchResult) else None
-
-
-def of_run(records: Sequence[Record]) -> list[Record]:
-    """Returns the trials that a run's search is based on."""
-    return [record for record in records if record.purpose == Purpose.SWEEP and record.status is not Status.CUT_SHORT]
-
-
-def step(search: Search, tried: Sequence[Record]) -> NextLoad | SearchResult:
-    """Returns the next load, or the result. FailureError: a limit is on a metric that the trials lack."""
-    found = next_step(search, _observed(search, tried))
-    return replace(found, doubt=_too_few(found, tried)) if isinstance(found, SearchResult) else found
+from ironbench.study.optimum import SearchResult
+from ironbench.study.searched import load_of, step
 
 
 def reopen(directory: LabDirectory, records: Sequence[Record], forgiven: Collection[str]) -> None:
@@ -114,45 +95,10 @@ def _cell_step(
 
 def _table(search: Search, tried: Sequence[Record]) -> tuple[MeasuredLoad, ...]:
     rows = []
-    for point in sorted({_point(search, record) for record in tried}):
-        usable = [record for record in tried if _point(search, record) == point and record.status.comparable]
+    for point in sorted({load_of(search, record) for record in tried}):
+        usable = [record for record in tried if load_of(search, record) == point and record.status.comparable]
         done = [record.metrics["throughput"] for record in usable]
         limited = [median(record.metrics[one.metric] for record in usable) for one in search.limits if usable]
-        count = sum(_point(search, record) == point for record in tried)
+        count = sum(load_of(search, record) == point for record in tried)
         rows.append(MeasuredLoad(point, count, geometric_mean(done) if all(done) and done else 0.0, tuple(limited)))
     return tuple(rows)
-
-
-def _too_few(found: SearchResult, tried: Sequence[Record]) -> tuple[str, tuple[tuple[float, int], ...]] | None:
-    """Returns the unit of work (such as transactions), and the limited percentiles for which the trials at the result
-    have too few of them; None if they have enough."""
-    at = [record for record in tried if _point(found.search, record) in (found.point, found.ended_at)]
-    comparable = [record for record in at if record.status.comparable]
-    missing = lacking(comparable, [one.metric for one in found.search.limits])
-    return (counted_in(at)[1], missing) if missing else None
-
-
-def _point(search: Search, record: Record) -> int:
-    load = record.cell.load
-    return load.clients if search.of == "clients" else round(load.rate or 0)
-
-
-def _observed(search: Search, tried: Sequence[Record]) -> list[Observed]:
-    """Converts trials for the search; throughput is 0 if the system failed."""
-    found = []
-    for record in tried:
-        point = _point(search, record)
-        if not record.status.comparable:
-            found.append(Observed(point, 0.0, tuple(limit.most for limit in search.limits)))
-            continue
-        missing = [limit.metric for limit in search.limits if limit.metric not in record.metrics]
-        lists = f"`ironbench show {record.id}` lists their metrics"
-        if missing:
-            raise FailureError(written("load.limit", missing[0]), "the trials do not have this metric", lists)
-        if "throughput" not in record.metrics:
-            raise FailureError(
-                written(f"load.{search.of}"), "the trials have no throughput, which the search needs", lists
-            )
-        limited = tuple(record.metrics[limit.metric] for limit in search.limits)
-        found.append(Observed(point, record.metrics["throughput"], limited, record.kept_rate is False))
-    return found

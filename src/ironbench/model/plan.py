@@ -7,6 +7,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from ironbench.model.lab import Claim
 from ironbench.model.purpose import AUXILIARY, Purpose
 from ironbench.model.search import Limit, Search
 from ironbench.model.system import Cell, Choice, System, Trial
@@ -47,6 +48,9 @@ class Plan:
     """File with one line per measured transaction; empty: no log."""
     sampling_rate: float = 1.0
     """Fraction of the transactions that are logged."""
+
+    requirements: tuple[Claim, ...] = ()
+    """See `Record.requirements`."""
 
     turns_since: str = ""
     """See `Record.turns_since`."""

@@ -23,6 +23,7 @@ from ironbench.model.constraints import (
     one_of,
 )
 from ironbench.model.described import Described
+from ironbench.model.lab import Claim
 from ironbench.model.note import Note
 from ironbench.model.search import Limit
 from ironbench.model.system import Cell, Choice, System
@@ -234,6 +235,8 @@ class Record:
     """Lowest and highest load (clients, or rate) of the search that the trial is part of; None without a search."""
     limits: tuple[Limit, ...] = ()
     """Constraints under which the search looks for the best load."""
+    requirements: tuple[Claim, ...] = ()
+    """Requirements that the run declared (`--require`)."""
     search_result: Note | None = None
     """The result of the search that chose the trial's load."""
     crash: Annotated[str, one_of("", "lose", "subset", "torn")] = ""

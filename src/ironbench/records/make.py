@@ -99,6 +99,7 @@ def keep(store: Store, plan: Plan, trial: Trial, measured: TrialOutcome, session
         seed_given=plan.seed_given,
         search_range=plan.search_range,
         limits=plan.limits,
+        requirements=plan.requirements,
         search_result=prepared.search_result,
         crash=plan.crash,
         power_cut=driven.power_cut,

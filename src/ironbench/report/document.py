@@ -294,8 +294,9 @@ def _confidence_note(study: Study) -> str:
 
 def contents(studies: Sequence[Study]) -> Section | None:
     """Makes the table of contents: a row per system of every kind of work, in the report's order. Returns None if the
-    first lines of the report name all of them."""
-    if any(study.lab for study in studies) or (len(studies) == 1 and len(studies[0].parts) <= NAMED):
+    first lines of the report name all of them, or if they are the rates of one system: the answer comes first."""
+    one_system = len(studies) == 1 and (len(studies[0].parts) <= NAMED or len(studies[0].systems) == 1)
+    if any(study.lab for study in studies) or one_system:
         return None
     rows = [
         (study.work if place == 0 else "", part.name, *_leading_figure(part), _tally(part))

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from ironbench.model.note import note
 from ironbench.model.purpose import Purpose
 from ironbench.model.record import Record, Status
-from ironbench.model.sample import IN_TABLES, lacking, late, least_duration_s, too_few
+from ironbench.model.sample import IN_TABLES, lacking, late, too_few
 from ironbench.model.search import Search
 from ironbench.printer import Printer
 from ironbench.report import text_layout, wording
@@ -69,8 +69,10 @@ def search_summary(search: Search, records: Sequence[Record], archive: Archive) 
     for rate in rates:
         trials = [record for record in records if record.cell.load.rate == rate and record.purpose != Purpose.PILOT]
         usable = [record for record in trials if record.status.comparable]
-        fresh = sum(record.purpose == Purpose.CONFIRMATION for record in usable)
-        notes = [f"of {len(trials)}", *([f"{fresh} confirmation"] if fresh else [])]
+        # As in the report, the trials by which the search chose a rate do not count beside fresh ones.
+        fresh = [record for record in usable if record.purpose == Purpose.CONFIRMATION]
+        notes = [f"{counted(len(fresh), 'confirmation')} of {len(trials)}" if fresh else f"of {len(trials)}"]
+        usable = fresh or usable
         missed = sum(record.kept_rate is False for record in usable)
         kept = not missed
         notes += [f"rate not sustained in {missed}"] if missed else []
@@ -84,9 +86,6 @@ def search_summary(search: Search, records: Sequence[Record], archive: Archive) 
     usable = [record for record in records if record.status.comparable]
     if few := lacking(usable, list(names)):
         known.append(wording.text(note("percentiles-of-too-few", units=counted_in(records)[1], needs=few)))
-    limited = [one.metric for one in search.limits]
-    if seconds := least_duration_s(usable, limited):
-        known += wording.texts([note("search-too-short", metrics=tuple(limited), seconds=seconds)])
     return "\n".join([*limits, table, *(f"  - {line}" for line in known)])
 
 

@@ -14,6 +14,7 @@ from ironbench.report.numbers import unit_of
 from ironbench.report.wording import run_answer
 from ironbench.study.compare import ratio as compared
 from ironbench.study.curve import Peak, lost_share
+from ironbench.study.optimum import SearchResult
 from ironbench.study.rate import Rate, paced
 from ironbench.study.storage import MOST_BY_CHANCE, apart_by_chance, passes_of
 from ironbench.study.study import Study, SubjectResults
@@ -28,10 +29,11 @@ def headline(study: Study) -> list[tuple[str, str]]:
     """Returns pairs of a system's name and a sentence about it, as far as the data support one."""
     if (shown := presentation.of_study(study)) is not None:
         return [*_leading_ratios(study), *shown.headline(study)]
-    with_peak = [part for part in study.parts if part.curve.peak]
-    kept = _rate_sentences(study)
+    unanswered = _unanswered(study)
+    first, rates = [*_required(study), *unanswered.items()], _rate_sentences(study)
+    with_peak = [part for part in study.parts if part.curve.peak and part.name not in unanswered]
     if not with_peak:
-        return kept or [("", run_answer.nothing_usable())]
+        return [*first, *rates] or [("", run_answer.nothing_usable())]
     named = with_peak
     if len(named) > NAMED:
         best = max(with_peak, key=lambda part: part.curve.peak.throughput.centre if part.curve.peak else 0.0)
@@ -39,7 +41,32 @@ def headline(study: Study) -> list[tuple[str, str]]:
     apart = sorted(named[1:], key=_clearness)
     sentences = [(part.name, _ratio_sentence(part)) for part in apart]
     sentences += [(part.name, _peak_sentence(part)) for part in named]
-    return [*((name, text) for name, text in sentences if text), *kept]
+    return [*first, *((name, text) for name, text in sentences if text), *rates]
+
+
+def _required(study: Study) -> list[tuple[str, str]]:
+    """Answers the requirements of runs, before anything that could be read as their answer."""
+    return [
+        (one.name, run_answer.required(one.judged.claim.text, one.judged.verdict, one.judged.reasons))
+        for one in study.requirements
+    ]
+
+
+def _unanswered(study: Study) -> dict[str, str]:
+    """Returns the results of searches for clients that have no answer, by system. Their trials are not a peak."""
+    found = {}
+    for part in study.closed:
+        result = _search_of([part], study)
+        if result is not None and result.point is None:
+            found[part.name] = run_answer.search_result(result.note)
+    return found
+
+
+def _search_of(parts: Sequence[SubjectResults], study: Study) -> SearchResult | None:
+    """Returns the result of the last search among the trials of these subjects."""
+    series = {record.series for part in parts for record in part.subject.records}
+    own = [one for one in study.run_searches if one.series in series]
+    return max(own, key=lambda one: one.started_at).result if own else None
 
 
 def _rate_sentences(study: Study) -> list[tuple[str, str]]:
@@ -47,7 +74,10 @@ def _rate_sentences(study: Study) -> list[tuple[str, str]]:
     opened = [[part for part in parts if part.curve.rate] for parts in study.systems]
     texts = []
     for parts in [parts for parts in opened if parts][:NAMED]:
-        if answer := _searched(parts):
+        if (result := _search_of(parts, study)) is not None:
+            texts.append((_label(parts[0]), run_answer.search_result(result.note)))
+            continue
+        if answer := _recorded_search(parts):
             texts.append((_label(parts[0]), answer))
             continue
         if len(parts) <= NAMED:
@@ -64,14 +94,14 @@ def _label(part: SubjectResults) -> str:
     return system.label or system.engine
 
 
-def _searched(parts: Sequence[SubjectResults]) -> str:
-    """Returns the result of the last search for a rate, and whether its confirmation trials support it; empty without a
-    search."""
+def _recorded_search(parts: Sequence[SubjectResults]) -> str:
+    """Returns the result of the last search for a rate as its records state it, and whether the confirmation trials
+    sustained the rate; empty without a search. For records of earlier versions, which lack the search's range."""
     fresh = [(record, part.curve.rate) for part in parts for record in part.subject.records if record.search_result]
     if not fresh:
         return ""
     record, one = max(fresh, key=lambda pair: pair[0].started_at)
-    return run_answer.search_result(record.search_result, one.rate, one.kept, len(one.trials)) if one else ""
+    return run_answer.recorded_search(record.search_result, one.rate, one.kept, len(one.trials)) if one else ""
 
 
 def _rate_sentence(one: Rate) -> str:

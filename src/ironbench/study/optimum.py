@@ -13,8 +13,9 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from ironbench.model.note import Note, note
 from ironbench.model.search import Limit, Search
@@ -27,6 +28,8 @@ _COLLAPSED = 0.5
 """Two consecutive points below this share of the best throughput also stop the ascent."""
 RATE = "rate"
 """`SearchResult.ended_by` for a rate that was not sustained."""
+FAILED = "failed"
+"""`Refused.by` for a load whose fresh trial failed."""
 _LEAST = 1e-12
 _LOW = 0.1
 """Share of its limit below which differences are ignored.
@@ -57,8 +60,32 @@ class NextLoad:
 
 
 @dataclass(frozen=True, slots=True)
+class Refused:
+    """A load that fresh trials did not confirm."""
+
+    point: int
+    by: str
+    """The limit's metric, `RATE` or `FAILED`."""
+    value: float
+    """The highest value of the limited metric, or the lowest completed rate; 0 for a failed trial."""
+
+
+@dataclass(frozen=True, slots=True)
+class Doubt:
+    """Percentiles of too few transactions to be compared with a limit."""
+
+    units: str
+    """What is counted, such as transactions."""
+    percentiles: tuple[tuple[float, int], ...]
+    """Percentile → number of transactions that it needs."""
+    duration_s: float
+    """Length of a trial with enough of them; 0: unknown."""
+
+
+@dataclass(frozen=True, slots=True)
 class SearchResult:
-    """Result of a search. `point` is None if even the lowest load exceeds a limit or cannot be measured."""
+    """Result of a search. `point` is None if even the lowest load exceeds a limit or cannot be measured, or if fresh
+    trials confirmed no load."""
 
     search: Search
     point: int | None
@@ -76,22 +103,48 @@ class SearchResult:
     """Measured points in ascending order."""
     surely: bool = True
     """For a search without a result: whether the lowest point exceeds a limit significantly."""
-    doubt: tuple[str, tuple[tuple[float, int], ...]] | None = None
-    """The counted unit, and the percentiles with too few counts, if a limit's value at `point` or `ended_at` is
-    unreliable."""
+    doubt: Doubt | None = None
+    """Set if a limit's value at `point` or `ended_at` is unreliable."""
+    confirmations: int = 0
+    """Fresh trials at `point`, each of which sustained the rate and kept every limit; 0: none yet, or none in a lab."""
+    completed: float = 0.0
+    """Geometric mean of the throughput of the confirmations."""
+    measured: tuple[tuple[str, float], ...] = ()
+    """The limited metrics over the confirmations together."""
+    refused: tuple[Refused, ...] = ()
+    """Higher loads that were refused by fresh trials, in descending order."""
+    over_below: tuple[int, ...] = ()
+    """Loads below `point` that exceeded a limit or did not sustain their rate."""
+    unconfirmed: bool = False
+    """The search chose a load, but fresh trials confirmed neither this load nor a lower one."""
+
+    @property
+    def inconclusive(self) -> bool:
+        """Whether the search has no answer, and has not shown either that there is none."""
+        return self.point is None and (self.unconfirmed or not self.surely or self.doubt is not None)
 
     @property
     def note(self) -> Note:
         """The result as a code with values."""
-        found = {"of": self.search.of, "tried": self.tried}
-        found |= {"too_few": self.doubt[0], "percentiles": self.doubt[1]} if self.doubt else {}
-        if self.point is None and not self.ended_by:
-            search = self.search
+        search = self.search
+        if self.point is None and not self.ended_by and not self.unconfirmed:
             return note("search-failed", of=search.of, low=search.low, high=search.high, at=self.ended_at)
-        if self.point is None and self.ended_by == RATE:
+        found: dict[str, Any] = {"of": search.of, "tried": self.tried}
+        if self.doubt:
+            found |= {"too_few": self.doubt.units, "percentiles": self.doubt.percentiles}
+            found |= {"longer_s": self.doubt.duration_s} if self.doubt.duration_s else {}
+        if self.point is None and self.ended_by == RATE and not self.unconfirmed:
             return note("search-none-sustained", **found)
+        # The value of a limit belongs to every statement about it.
+        found |= {"limits": tuple((one.metric, one.most) for one in search.limits)} if search.limits else {}
+        found |= {"refused": tuple((one.point, one.by, one.value) for one in self.refused)} if self.refused else {}
+        if self.unconfirmed:
+            return note("search-unconfirmed", **found)
         if self.point is None:
             return note("search-none-within-limit", **found, limit=self.ended_by, surely=self.surely)
+        if self.confirmations:
+            found |= {"confirmations": self.confirmations, "completed": self.completed, "measured": self.measured}
+        found |= {"over_below": self.over_below} if self.over_below else {}
         return note(
             "search-best",
             **found,
@@ -101,7 +154,7 @@ class SearchResult:
             low=self.alike[0],
             high=self.alike[1],
             ended_by=self.ended_by,
-            ended_at=self.search.high if self.ended_by == "range" else self.ended_at,
+            ended_at=search.high if self.ended_by == "range" else self.ended_at,
         )
 
 
@@ -118,6 +171,20 @@ def expected_trials(search: Search) -> int:
     return len(trials)
 
 
+_POINTS_BETWEEN = 2
+"""The search narrows the range on both sides of the best load."""
+
+
+def most_trials(search: Search) -> int:
+    """Returns the maximum number of trials of a search, without confirmations: every step of the ladder and of both
+    bisections, repeated as often as a load may be."""
+    points = search.high - search.low + 1
+    if search.resolution > 1:
+        halvings = max(0, math.ceil(math.log2(math.log(2) / math.log(search.resolution))))
+        points = min(points, len(rungs(search)) + _POINTS_BETWEEN * halvings)
+    return points * max(search.repeats, search.most_repeats)
+
+
 def next_step(search: Search, trials: Sequence[Observed]) -> NextLoad | SearchResult:
     """Returns the next load, or the result. Deterministic for the same trials."""
     seen = _Seen(search, trials)
@@ -127,10 +194,31 @@ def next_step(search: Search, trials: Sequence[Observed]) -> NextLoad | SearchRe
         if len(lowest) < search.repeats:
             return NextLoad(search.low, note("search-repeat"))
         return SearchResult(search, None, 0.0, (0, 0), "", search.low, seen.total)
-    for rule in (_ladder, _repeat, _decide, _refine, _contend):
-        if (step := rule(seen)) is not None:
-            return step
+    if seen.total < most_trials(search):
+        for rule in (_ladder, _repeat, _decide, _refine, _contend):
+            if (step := rule(seen)) is not None:
+                return step
     return _answer(seen)
+
+
+MOST_CONFIRMED = 4
+"""Maximum number of loads that fresh trials try to confirm."""
+
+
+def step_down(
+    search: Search, trials: Sequence[Observed], refused: Sequence[int], over: Collection[int] = ()
+) -> int | None:
+    """Returns the next lower load to confirm after fresh trials refused some; None: the search is inconclusive.
+
+    Each step is twice as long as the one before on a logarithmic scale, so that a few steps leave the region in which
+    the limit has no sharp edge. `over`: loads whose trials together exceed a limit.
+    """
+    if len(refused) >= MOST_CONFIRMED:
+        return None
+    seen, lowest = _Seen(search, trials), min(refused)
+    lower = [point for point in seen.points if point < lowest and point not in over and seen.allowed(point)]
+    gap = search.resolution ** (2 ** (len(refused) - 1))
+    return max((point for point in lower if point * gap <= lowest), default=min(lower, default=None))
 
 
 class _Seen:

@@ -16,6 +16,7 @@ from ironbench.study import timelines
 from ironbench.study.archive import EMPTY, Archive
 from ironbench.study.balance import SizingRatio, balance
 from ironbench.study.comparability import left_out, trial_warnings, unlike
+from ironbench.study.claims import JudgedClaim, requirement
 from ironbench.study.compare import ComparedMetric, standing
 from ironbench.study.curve import MOST_POOLED, NOT_POOLED, LittlesLaw, ThroughputCurve, curve, little, shortfall
 from ironbench.study.device_io import Distribution, ReadCost, RoleLatency, distributions, read_costs, role_latencies
@@ -24,6 +25,7 @@ from ironbench.study.inside import OtherPlan, ServerUse, other_plans, uses
 from ironbench.study.queries import ContraryQuery, Queries, against, queries
 from ironbench.study.rate import clients_asked, of_one_system
 from ironbench.study.scaling import Scaling, scalings
+from ironbench.study.searched import RunSearch, of_runs
 from ironbench.study.shares import Shares, budgets, main_events, waits
 from ironbench.study.statements import StatementTimings, times
 from ironbench.study.subjects import (
@@ -45,7 +47,6 @@ if TYPE_CHECKING:
     from ironbench.model.system import Setup
     from ironbench.study.bottleneck import TimeSpent
     from ironbench.study.ceiling import Ceiling
-    from ironbench.study.claims import JudgedClaim
     from ironbench.study.comparability import Disturbance
     from ironbench.study.explain import Explanation
     from ironbench.study.factors import Contrast, FactorInteraction, Levels
@@ -54,6 +55,14 @@ if TYPE_CHECKING:
     from ironbench.study.screen import Screen
     from ironbench.study.shares import Waterfall
     from ironbench.study.versions import BesideVersion
+
+
+@dataclass(frozen=True, slots=True)
+class RequiredOfPart:
+    """A requirement of a run, judged for one subject."""
+
+    name: str
+    judged: JudgedClaim
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,6 +209,10 @@ class Study:
     unlike: tuple[Note, ...] = ()
     """Reasons why the subjects cannot be compared like for like."""
     footnotes: tuple[Note, ...] = ()
+    run_searches: tuple[RunSearch, ...] = ()
+    """For runs: results of finished searches for the best load."""
+    requirements: tuple[RequiredOfPart, ...] = ()
+    """For runs: judgements of the requirements that the run declared (`--require`), by subject."""
 
     lab: Lab | None = None
     """The declared lab; None for runs."""
@@ -338,9 +351,10 @@ def studies(
 
 
 def _study(records: Sequence[Record], archive: Archive, derived: Mapping[str, str]) -> Study:
-    systems = subjects(records)
+    systems = _rates_ascending(subjects(records))
     pool_points = len(records) <= MOST_POOLED
     curves = [curve(subject, archive, pool_points=pool_points) for subject in systems]
+    searches = of_runs(records, archive)
     events = main_events([record for subject in systems for record in subject.usable])
     first_peak = next((one for one in curves if one.peak), None)
     parts = tuple(
@@ -372,11 +386,34 @@ def _study(records: Sequence[Record], archive: Archive, derived: Mapping[str, st
             [(part.name, [trial for point in part.curve.points for trial in point.trials]) for part in parts]
         ),
         unlike=_unlike(systems),
-        footnotes=(*_footnotes(records), *(() if pool_points else (NOT_POOLED,))),
+        footnotes=(*_footnotes(records, searches), *(() if pool_points else (NOT_POOLED,))),
+        run_searches=searches,
+        requirements=_required(systems),
     )
 
 
-def _footnotes(records: Sequence[Record]) -> tuple[Note, ...]:
+def _rates_ascending(systems: Sequence[Subject]) -> tuple[Subject, ...]:
+    """Sorts the rates of each open-loop system, which a search visits in another order. Systems keep their places."""
+
+    def place(subject: Subject) -> tuple[int, float]:
+        own = subject.records[0]
+        first = next(at for at, one in enumerate(systems) if one is subject or of_one_system(own, one.records[0]))
+        return first, own.cell.load.rate or 0.0
+
+    return tuple(sorted(systems, key=place))
+
+
+def _required(systems: Sequence[Subject]) -> tuple[RequiredOfPart, ...]:
+    """Judges the requirements of each run for each subject, over the trials of that run."""
+    found = []
+    for subject in systems:
+        last = subject.records[-1]
+        own = [record for record in subject.records if record.series == last.series]
+        found += [RequiredOfPart(subject.name, requirement(claim, own)) for claim in last.requirements]
+    return tuple(found)
+
+
+def _footnotes(records: Sequence[Record], searches: Sequence[RunSearch] = ()) -> tuple[Note, ...]:
     """Returns the footnotes to the tables of a run."""
     notes = [*too_few([one for one in records if one.status.comparable], counted_in(records)[1], IN_TABLES)]
     loads = [record.cell.load for record in records]
@@ -385,9 +422,11 @@ def _footnotes(records: Sequence[Record]) -> tuple[Note, ...]:
         notes.append(note("closed-loop", unit=one))
     if any(load.rate is not None for load in loads):
         notes.append(note("open-loop", unit=one, units=many))
+    concluded = {one.series: one.result.note for one in searches}
+    # Records of earlier versions have the result only as a sentence.
+    recorded = [one.search_result for one in records if one.search_result and one.series not in concluded]
+    notes += [note("search-found", result=result) for result in dict.fromkeys([*concluded.values(), *recorded])]
     if any(record.purpose == Purpose.CONFIRMATION for record in records):
-        results = dict.fromkeys(r.search_result for r in records if r.search_result)
-        notes += [note("search-found", result=result) for result in results]
         kinds = {"peak" if load.rate is None else "rate" for load in loads}
         notes += [note("confirmed", what=what) for what in sorted(kinds)]
     if any(record.budget.emulation > 0 for record in records):

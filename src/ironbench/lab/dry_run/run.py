@@ -20,6 +20,7 @@ from ironbench.records.described import losses
 from ironbench.report import text_layout, wording
 from ironbench.report.numbers import quantity
 from ironbench.stats.multiplicity import LEAST_BLOCKS
+from ironbench.study import optimum
 from ironbench.trial.drive import checkpoints
 from ironbench.words import counted
 
@@ -40,6 +41,7 @@ def show(plan: Plan, before: Sequence[Record], over: bool, drawn: bool, json: bo
     # If trials last as long as their transactions take, their variation is not known in advance.
     timed = all(setup.cell.load.duration_s is not None for setup in setups)
     resolution = size.of_blocks(setups, blocks) if blocks > 1 and timed and not plan.search else None
+    load = plan.trials[0].cell.load
     if json:
         trials = [{"cell": one.cell.name, "block": one.block} for one in left.trials]
         document = {"schema": 1, "system": plan.system, "choice": plan.choice, "search": plan.search, "trials": trials}
@@ -48,6 +50,11 @@ def show(plan: Plan, before: Sequence[Record], over: bool, drawn: bool, json: bo
         document |= {"resolution": estimate.resolution_fields(resolution) if resolution else None}
         document |= {"seed": None if drawn else setups[0].cell.load.seed}
         document |= {"estimate_s": left.estimate_s, "estimate_bytes": data_bytes}
+        if plan.search:
+            each_s = (load.duration_s or 0.0) + load.warmup_s
+            expected = optimum.expected_trials(plan.search) + plan.confirmations
+            document |= {"estimate_s": expected * each_s, "most_trials": _most_trials(plan)}
+            document |= {"most_s": _most_trials(plan) * each_s}
         Printer().data(msgspec.json.format(msgspec.json.encode(document), indent=2).decode())
         return
     label, engine = plan.system.label, plan.system.engine
@@ -66,7 +73,6 @@ def show(plan: Plan, before: Sequence[Record], over: bool, drawn: bool, json: bo
         lines.append(f"data of about {quantity(data_bytes, 'bytes')}, loaded first unless already present")
     if note := checkpoints.interval_note(setups[:1], plan.crash, "--checkpoint"):
         lines.append(note)
-    load = plan.trials[0].cell.load
     if plan.system.latency_s is not None:
         lines.append(notes.latency_text(plan.system.latency_s))
     if load.reconnect:
@@ -93,8 +99,27 @@ def _search_lines(plan: Plan, before: Sequence[Record]) -> Iterator[str]:
     yield f"search for the best {plan.search.of} in {plan.search.low} to {plan.search.high}"
     if done := _counting(before):
         yield f"{counted(len(done), 'trial')} already measured"
-    yield f"as many {'more ' * bool(done)}trials as the search needs, each {of_lab.length_of(plan.trials[0].cell.load)}"
-    yield f"then {plan.confirmations} new trials of the best load, so that a lucky trial is not reported"
+    load, expected = plan.trials[0].cell.load, optimum.expected_trials(plan.search) + plan.confirmations
+    most = _most_trials(plan)
+    yield f"as many {'more ' * bool(done)}trials as the search needs, each {of_lab.length_of(load)}"
+    yield (
+        f"then {plan.confirmations} new trials of the best load, so that a lucky trial is not reported; if one of them "
+        f"misses a limit or the rate, new trials of a lower load, for at most {optimum.MOST_CONFIRMED} loads"
+    )
+    if load.duration_s is None:
+        yield f"about {expected} trials in all, at most {most}; duration unknown"
+    else:
+        each_s = load.duration_s + load.warmup_s
+        yield (
+            f"about {expected} trials in all ({units.span(expected * each_s)} of warm-up and measuring), at most {most} "
+            f"({units.span(most * each_s)})"
+        )
+
+
+def _most_trials(plan: Plan) -> int:
+    """Returns the maximum number of trials of a run with a search, with all confirmations."""
+    assert plan.search is not None
+    return optimum.most_trials(plan.search) + plan.confirmations * optimum.MOST_CONFIRMED
 
 
 def _sweep_lines(plan: Plan, left: Plan, before: Sequence[Record], drawn: bool) -> Iterator[str]:

@@ -30,7 +30,20 @@ def rates_sustained(sustained: Sequence[float], rates: int) -> str:
     return f"sustained {len(sustained)} of {rates} target rates{highest}."
 
 
-def search_result(result: Note | None, target: float, kept: int, trials: int) -> str:
+def required(requirement: str, verdict: str, reasons: Sequence[Note]) -> str:
+    """`does not meet the requirement p99 < 50ms (95% CI 1.2 s to 1.6 s, 3 trials: beyond the limit).`"""
+    outcome = {"confirmed": "meets the requirement", "refuted": "does not meet the requirement"}
+    words = outcome.get(verdict, "was not shown to meet or to miss the requirement")
+    why = "; ".join(text(reason).rstrip(".") for reason in reasons)
+    return f"{words} {requirement}{f' ({why})' if why else ''}."
+
+
+def search_result(result: Note) -> str:
+    """`has this search result: best rate: 500/s (target rate; completed: 498/s in 3 confirmations, …).`"""
+    return f"has this search result: {text(result)}."
+
+
+def recorded_search(result: Note | None, target: float, kept: int, trials: int) -> str:
     """`has this search result: highest rate 500/s; 3 confirmations sustained 500/s.`"""
     confirmations = counted(trials, "confirmation")
     outcome = f"{confirmations} sustained" if kept == trials else f"but {kept} of {confirmations} sustained"

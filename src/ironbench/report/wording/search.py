@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
+from ironbench import catalogue, units
 from ironbench.report.wording.footnotes import needed
 from ironbench.report.wording.registry import wording
-from ironbench.report.wording.values import Strings, names
-from ironbench.words import grouped
+from ironbench.report.wording.values import Strings, in_unit, names
+from ironbench.words import counted, grouped, listed
+
+Limits = Sequence[tuple[str, float]]
+"""Pairs of a metric and its limit; empty in records of earlier versions."""
+Refusals = Sequence[tuple[int, str, float]]
+"""A load, the metric, `rate` or `failed`, and the measured value."""
 
 
 @wording("search-failed")
@@ -18,11 +25,15 @@ def search_failed(of: str, low: int, high: int, at: int) -> str:
 
 @wording("search-none-sustained")
 def none_sustained(
-    of: str, tried: Sequence[int], too_few: Strings = "", percentiles: Sequence[Sequence[float]] = ()
+    of: str,
+    tried: Sequence[int],
+    too_few: Strings = "",
+    percentiles: Sequence[Sequence[float]] = (),
+    longer_s: float = 0.0,
 ) -> str:
     """no rate was sustained (tried: 20, 40)"""
     none = f"no {of} was sustained ({_tried(tried)})"
-    return "; ".join(filter(None, (none, _doubt(too_few, percentiles))))
+    return "; ".join(filter(None, (none, _doubt(too_few, percentiles, longer_s))))
 
 
 @wording("search-none-within-limit")
@@ -33,13 +44,34 @@ def none_within_limit(
     surely: bool,
     too_few: Strings = "",
     percentiles: Sequence[Sequence[float]] = (),
+    longer_s: float = 0.0,
+    limits: Limits = (),
 ) -> str:
-    """limit on response_time_p99_s exceeded at every value of clients (tried: 1)"""
-    doubt = _doubt(too_few, percentiles)
+    """limit on response_time_p99_s (50.0 ms) exceeded at every value of clients (tried: 1)"""
+    doubt = _doubt(too_few, percentiles, longer_s)
+    limit = _limit(limit, limits)
     if surely and not doubt:
         return f"limit on {limit} exceeded at every value of {of} ({_tried(tried)})"
     why = doubt or "trials at the lowest value vary too much"
     return f"inconclusive: the limit on {limit} was not shown to be met at any value of {of} ({_tried(tried)}; {why})"
+
+
+@wording("search-unconfirmed")
+def search_unconfirmed(
+    of: str,
+    tried: Sequence[int],
+    too_few: Strings = "",
+    percentiles: Sequence[Sequence[float]] = (),
+    longer_s: float = 0.0,
+    limits: Limits = (),
+    refused: Refusals = (),
+) -> str:
+    """inconclusive: no rate was confirmed (limit: response_time_p99_s at most 50.0 ms); 381/s was refused by …"""
+    within = listed([f"{metric} at most {_value(metric, most)}" for metric, most in limits])
+    none = f"inconclusive: no {of} was confirmed" + (f" (limit: {within})" if within else "")
+    why = [_refused(of, refused, limits)] if refused else [] if percentiles else ["confirmation trials are missing"]
+    again = "" if percentiles else "repeat the search with longer trials, or while fewer other programs run"
+    return "; ".join(filter(None, (none, *why, again, _doubt(too_few, percentiles, longer_s))))
 
 
 @wording("search-best")
@@ -55,18 +87,38 @@ def search_best(
     ended_at: int,
     too_few: Strings = "",
     percentiles: Sequence[Sequence[float]] = (),
+    longer_s: float = 0.0,
+    limits: Limits = (),
+    confirmations: int = 0,
+    completed: float = 0.0,
+    measured: Sequence[tuple[str, float]] = (),
+    refused: Refusals = (),
+    over_below: Sequence[int] = (),
 ) -> str:
     """best clients: 8 with 940/s, from 12 trials; no difference shown between 6 and 8; 10 exceeds the limit on …"""
-    parts = [f"best {of}: {point} with {grouped(throughput)}/s, from {trials} trials"]
+    best = f"best {of}: {_load(of, point)}"
+    if of == "rate":
+        done = f"completed: {grouped(throughput)}/s in {trials} trials"
+        if confirmations:
+            done = f"completed: {grouped(completed)}/s in {counted(confirmations, 'confirmation')}, after {trials} trials"
+        parts = [f"{best} (target rate; {done})"]
+    else:
+        parts = [f"{best} with {grouped(throughput)}/s, from {trials} trials"]
+    parts += [_within(metric, value, limits) for metric, value in measured]
     if low != high:
-        parts.append(f"no difference shown between {low} and {high}")
+        parts.append(f"no difference shown between {_load(of, low)} and {_load(of, high)}")
     if ended_by == "range":
-        parts.append(f"throughput still rises at {ended_at}, the end of the range")
+        parts.append(f"throughput still rises at {_load(of, ended_at)}, the end of the range")
     elif ended_by == "rate":
-        parts.append(f"{ended_at} was not sustained")
+        parts.append(f"{_load(of, ended_at)} was not sustained")
     elif ended_by:
-        parts.append(f"{ended_at} exceeds the limit on {ended_by}")
-    return "; ".join(filter(None, (*parts, _doubt(too_few, percentiles))))
+        parts.append(f"{_load(of, ended_at)} exceeds the limit on {_limit(ended_by, limits)}")
+    if refused:
+        parts.append(_refused(of, refused, limits))
+    if over_below:
+        below = listed([_load(of, one) for one in over_below])
+        parts.append(f"{below} exceeded it, too: the limit is not a sharp edge here")
+    return "; ".join(filter(None, (*parts, _doubt(too_few, percentiles, longer_s))))
 
 
 @wording("search-ladder")
@@ -99,11 +151,57 @@ def search_between(low: int, high: int) -> str:
     return f"between {low} and {high}"
 
 
+@wording("search-confirm")
+def search_confirm(trials: int) -> str:
+    """to be confirmed by 3 new trials"""
+    return f"to be confirmed by {trials} new trials"
+
+
+def _load(of: str, point: int) -> str:
+    """Writes a target rate with its unit, so that it is not read as a number of clients."""
+    return units.rate(point) if of == "rate" else str(point)
+
+
+def _limit(metric: str, limits: Limits) -> str:
+    """`response_time_p99_s (50.0 ms)`; without the value in records of earlier versions."""
+    most = dict(limits).get(metric)
+    return metric if most is None else f"{metric} ({_value(metric, most)})"
+
+
+def _within(metric: str, value: float, limits: Limits) -> str:
+    most = dict(limits).get(metric)
+    limit = "" if most is None else f" (limit {_value(metric, most)})"
+    return f"{metric} {_value(metric, value)}{limit}"
+
+
+def _refused(of: str, refused: Refusals, limits: Limits) -> str:
+    """`the confirmation at 381/s exceeded the limit (response_time_p99_s 52.6 ms)`"""
+    texts = []
+    for point, by, value in refused:
+        if by == "rate":
+            why = f"completed only {grouped(value)}/s"
+        elif by == "failed":
+            why = "failed"
+        else:
+            why = f"exceeded the limit ({by} {_value(by, value, dict(limits).get(by))})"
+        texts.append(f"at {_load(of, point)} {why}")
+    return f"a confirmation {listed(texts)}"
+
+
+def _value(metric: str, value: float, other_than: float | None = None) -> str:
+    """Formats a value; with more digits if it differs from a limit that reads the same."""
+    unit = catalogue.metric(metric).unit
+    same = other_than is not None and in_unit(value, unit) == in_unit(other_than, unit)
+    return in_unit(value, unit, 6 if same else 3)
+
+
 def _tried(points: Sequence[int]) -> str:
     return f"tried: {', '.join(map(str, points))}"
 
 
-def _doubt(too_few: Strings, percentiles: Sequence[Sequence[float]]) -> str:
+def _doubt(too_few: Strings, percentiles: Sequence[Sequence[float]], longer_s: float) -> str:
     if not percentiles:
         return ""
-    return f"the limit was compared with percentiles of too few {names(too_few)}, {needed(percentiles)}"
+    compared = f"the limit was compared with percentiles of too few {names(too_few)}, {needed(percentiles)}"
+    longer = f": use trials of {units.span(math.ceil(longer_s))} or longer" if longer_s else ""
+    return f"{compared}{longer}"

@@ -76,16 +76,6 @@ def trials_missing(missing: int, due: int) -> str:
     return f"{missing} of {due} planned trials {verb} not run: run {them} with `ironbench lab resume`"
 
 
-@wording("search-too-short")
-def search_too_short(metrics: Strings, seconds: Number) -> str:
-    """the search is inconclusive where trials have too few transactions for the limit on response_time_p99_s: use
-    trials of 60 s or longer, enough at the lowest rate tried"""
-    return (
-        f"the search is inconclusive where trials have too few transactions for the limit on {names(metrics)}: use "
-        f"trials of {units.span(math.ceil(highest(seconds)))} or longer, enough at the lowest rate tried"
-    )
-
-
 @wording("reads-from-memory")
 def reads_from_memory(share: Number) -> str:
     """device reads took at most 0.2% of transaction time because data was cached: the data devices differ only in

@@ -11,7 +11,7 @@ from ironbench.model.note import Note
 from ironbench.report.wording.footnotes import needed
 from ironbench.report.wording.registry import text, wording
 from ironbench.report.wording.terms import configuration
-from ironbench.report.wording.values import percent
+from ironbench.report.wording.values import in_unit, percent
 from ironbench.words import counted, grouped
 
 _LIMIT = {"confirmed": "within the limit", "refuted": "beyond the limit"}
@@ -22,16 +22,8 @@ _RANGE = {"confirmed": "inside", "refuted": "outside"}
 def value_against_limit(verdict: str, low: float, high: float, unit: str, confidence: float, trials: int) -> str:
     """95% CI 1.2 ms to 1.4 ms, 6 trials: within the limit"""
     place = _LIMIT.get(verdict, "partly beyond the limit; run more trials")
-    seen = f"{100 * confidence:.3g}% CI {_value(low, unit)} to {_value(high, unit)}"
+    seen = f"{100 * confidence:.3g}% CI {in_unit(low, unit)} to {in_unit(high, unit)}"
     return f"{seen}, {trials} trials: {place}"
-
-
-def _value(value: float, unit: str) -> str:
-    if unit == "s":
-        return f"{value:.3g} s" if value >= 0.9995 else f"{value * 1e3:.3g} ms"
-    if unit == "1/s":
-        return units.rate(value)
-    return f"{value:.4g}" if unit == "1" else f"{value:.4g} {unit}"
 
 
 @wording("interval-against-range")

@@ -1,0 +1,221 @@
+"""Conclusions of a search for the best load, drawn from its records: the next trial, or the confirmed result.
+
+The search itself sees many noisy trials and chooses the highest load that looks good. Its choice is therefore too
+favourable on average, so fresh trials decide: a load is the answer only if each of them sustained the rate and kept
+every limit. Otherwise the search steps down to a lower load, and confirms that one.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import groupby
+from statistics import geometric_mean
+
+from ironbench.errors import FailureError, written
+from ironbench.model.purpose import Purpose
+from ironbench.model.record import Record, Status
+from ironbench.model.sample import few, lacking, least_duration_s, sampled
+from ironbench.model.search import Search
+from ironbench.plan.sweep import CONFIRMATIONS
+from ironbench.study.archive import EMPTY, Archive
+from ironbench.study.curve import metrics_of
+from ironbench.study.optimum import FAILED, RATE, Doubt, NextLoad, Observed, Refused, SearchResult, next_step, step_down
+from ironbench.study.subjects import counted_in
+
+
+@dataclass(frozen=True, slots=True)
+class Confirm:
+    """A load that fresh trials must confirm before it is the answer."""
+
+    point: int
+    result: SearchResult
+    """The choice of the search, with the loads that were refused."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunSearch:
+    """The result of the search of one run."""
+
+    series: str
+    started_at: str
+    result: SearchResult
+
+
+def of_runs(records: Sequence[Record], archive: Archive) -> tuple[RunSearch, ...]:
+    """Returns the results of finished searches among the records of runs."""
+    own = [one for one in records if one.search_range and one.purpose in (Purpose.SWEEP, Purpose.CONFIRMATION)]
+    found = []
+    for series, group in groupby(sorted(own, key=lambda one: (one.series, one.started_at)), lambda one: one.series):
+        trials = list(group)
+        if result := concluded(_search_of(trials), trials, archive):
+            found.append(RunSearch(series, trials[-1].started_at, result))
+    return tuple(found)
+
+
+def _search_of(trials: Sequence[Record]) -> Search:
+    """Returns the search that the records are part of. `repeats` is not recorded; a finished search has no load with
+    fewer trials, so the minimum leads to the same result."""
+    first = trials[0]
+    assert first.search_range is not None
+    of = "clients" if first.cell.load.rate is None else "rate"
+    return Search(of, *first.search_range, first.limits)
+
+
+def concluded(search: Search, records: Sequence[Record], archive: Archive = EMPTY) -> SearchResult | None:
+    """Returns the result of a run's search; None if it was interrupted before its first confirmation.
+
+    If confirmations are missing (interrupted, or a run of a version that did not step down), no load is confirmed.
+    """
+    if not of_run(records):
+        return None
+    found = run_step(search, records, archive)
+    if isinstance(found, Confirm):
+        fresh = any(record.purpose == Purpose.CONFIRMATION for record in records)
+        return replace(found.result, point=None, unconfirmed=True) if fresh else None
+    return found if isinstance(found, SearchResult) else None
+
+
+def run_step(
+    search: Search, records: Sequence[Record], archive: Archive = EMPTY, confirmations: int = CONFIRMATIONS
+) -> NextLoad | Confirm | SearchResult:
+    """Returns a run's next load to try or to confirm, or the result. FailureError as in `step`."""
+    tried = of_run(records)
+    found = step(search, tried)
+    if isinstance(found, NextLoad) or found.point is None:
+        return found
+    observed, over = _observed(search, tried), over_limit(search, tried, archive)
+    point, refused = found.point, list[Refused]()
+    while True:
+        fresh = [record for record in _confirmations(records) if load_of(search, record) == point]
+        if (why := _refused(search, point, fresh, archive, confirmations)) is not None:
+            refused.append(why)
+            lower = step_down(search, observed, [one.point for one in refused], over)
+            if lower is None:
+                return replace(found, point=None, unconfirmed=True, refused=tuple(refused))
+            point = lower
+            continue
+        at = [record for record in tried if load_of(search, record) == point]
+        result = found if point == found.point else _lower(found, point, at)
+        result = replace(result, refused=tuple(refused), over_below=tuple(one for one in over if one < point))
+        if len(fresh) < confirmations:
+            return Confirm(point, result)
+        if (doubt := _undecided(search, fresh, archive)) is not None:
+            return replace(result, point=None, unconfirmed=True, doubt=doubt)
+        return _confirmed(result, fresh, archive)
+
+
+def of_run(records: Sequence[Record]) -> list[Record]:
+    """Returns the trials that a run's search is based on."""
+    return [record for record in records if record.purpose == Purpose.SWEEP and record.status is not Status.CUT_SHORT]
+
+
+def _confirmations(records: Sequence[Record]) -> list[Record]:
+    return [one for one in records if one.purpose == Purpose.CONFIRMATION and one.status is not Status.CUT_SHORT]
+
+
+def step(search: Search, tried: Sequence[Record]) -> NextLoad | SearchResult:
+    """Returns the next load, or the result. FailureError: a limit is on a metric that the trials lack."""
+    found = next_step(search, _observed(search, tried))
+    return replace(found, doubt=_too_few(found, tried)) if isinstance(found, SearchResult) else found
+
+
+def over_limit(search: Search, tried: Sequence[Record], archive: Archive) -> list[int]:
+    """Returns the loads, in ascending order, whose trials did not sustain the rate or together exceed a limit.
+
+    Such a load may be below the answer, because a limit on a noisy metric has no sharp edge.
+    """
+    found = []
+    for point in sorted({load_of(search, record) for record in tried}):
+        at = [record for record in tried if load_of(search, record) == point and record.status.comparable]
+        known = metrics_of(at, [limit.metric for limit in search.limits], archive)
+        beyond = any(limit.metric in known and known[limit.metric].centre > limit.most for limit in search.limits)
+        if beyond or 2 * sum(record.kept_rate is False for record in at) > len(at):
+            found.append(point)
+    return found
+
+
+def _refused(
+    search: Search, point: int, fresh: Sequence[Record], archive: Archive, confirmations: int
+) -> Refused | None:
+    """Returns why fresh trials do not confirm a load; None if they do so far."""
+    usable = [record for record in fresh if record.status.comparable]
+    for limit in search.limits:
+        values = [record.metrics[limit.metric] for record in usable if not few(record, limit.metric)]
+        if len(fresh) >= confirmations and (pooled := metrics_of(usable, [limit.metric], archive).get(limit.metric)):
+            values.append(pooled.centre)
+        if values and max(values) > limit.most:
+            return Refused(point, limit.metric, max(values))
+    if missed := [record for record in usable if record.kept_rate is False]:
+        return Refused(point, RATE, min(record.scheduled_throughput for record in missed))
+    return Refused(point, FAILED, 0.0) if len(usable) < len(fresh) else None
+
+
+def _undecided(search: Search, fresh: Sequence[Record], archive: Archive) -> Doubt | None:
+    """Returns the percentiles that even all fresh trials together cannot decide, for lack of transactions."""
+    pooled = metrics_of(fresh, [limit.metric for limit in search.limits], archive)
+    open_limits = [
+        limit.metric
+        for limit in search.limits
+        if limit.metric not in pooled and not all(sampled(record, limit.metric) for record in fresh)
+    ]
+    return _doubt(fresh, open_limits) if open_limits else None
+
+
+def _confirmed(result: SearchResult, fresh: Sequence[Record], archive: Archive) -> SearchResult:
+    known = metrics_of(fresh, [limit.metric for limit in result.search.limits], archive)
+    done = [record.scheduled_throughput for record in fresh]
+    return replace(
+        result,
+        confirmations=len(fresh),
+        completed=geometric_mean(done) if all(one > 0 for one in done) else 0.0,
+        measured=tuple((name, summary.centre) for name, summary in known.items()),
+    )
+
+
+def _lower(found: SearchResult, point: int, at: Sequence[Record]) -> SearchResult:
+    """Returns the result for a load below the choice of the search."""
+    level = math.exp(sum(math.log(record.metrics["throughput"]) for record in at) / len(at))
+    return replace(found, point=point, throughput=level, alike=(point, point), ended_by="", ended_at=0)
+
+
+def _too_few(found: SearchResult, tried: Sequence[Record]) -> Doubt | None:
+    """Returns the limited percentiles for which the trials that decide the result have too few transactions; None if
+    they have enough."""
+    at = [record for record in tried if load_of(found.search, record) in (found.point, found.ended_at)]
+    return _doubt([record for record in at if record.status.comparable], [one.metric for one in found.search.limits])
+
+
+def _doubt(records: Sequence[Record], metrics: Sequence[str]) -> Doubt | None:
+    missing = lacking(records, list(metrics))
+    if not missing:
+        return None
+    return Doubt(counted_in(records)[1], tuple(missing), least_duration_s(records, list(metrics)))
+
+
+def load_of(search: Search, record: Record) -> int:
+    """Returns the load of a trial: clients or rate, as the search varies it."""
+    load = record.cell.load
+    return load.clients if search.of == "clients" else round(load.rate or 0)
+
+
+def _observed(search: Search, tried: Sequence[Record]) -> list[Observed]:
+    """Converts trials for the search; throughput is 0 if the system failed."""
+    found = []
+    for record in tried:
+        point = load_of(search, record)
+        if not record.status.comparable:
+            found.append(Observed(point, 0.0, tuple(limit.most for limit in search.limits)))
+            continue
+        missing = [limit.metric for limit in search.limits if limit.metric not in record.metrics]
+        lists = f"`ironbench show {record.id}` lists their metrics"
+        if missing:
+            raise FailureError(written("load.limit", missing[0]), "the trials do not have this metric", lists)
+        if "throughput" not in record.metrics:
+            raise FailureError(
+                written(f"load.{search.of}"), "the trials have no throughput, which the search needs", lists
+            )
+        limited = tuple(record.metrics[limit.metric] for limit in search.limits)
+        found.append(Observed(point, record.metrics["throughput"], limited, record.kept_rate is False))
+    return found
