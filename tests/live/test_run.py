@@ -146,6 +146,18 @@ def test_a_search_whose_limit_nothing_keeps_says_so(user: User) -> None:
     assert [{"metric": "response_time_p99_s", "most": 1e-09}] in [record["limits"] for record in user.records()]
 
 
+def test_a_search_whose_trials_are_too_short_for_its_limit_is_inconclusive(user: User) -> None:
+    command = ["run", "igen-oltp", "--engine", "null", "--clients", "2", "--rate", "auto:20-40", "--duration", "1s"]
+    command += ["--warmup", "0s", "--limit", "response_time_p99_s=10s"]
+    plan = user(*command, "--plan")
+    assert "trials in all" in plan.stdout and "at most " in plan.stdout
+    told = user(*command)
+    assert told.code == 3
+    assert "inconclusive: no rate was confirmed (limit: response_time_p99_s at most 10 s)" in told.stderr
+    assert "exit code 3: the search is inconclusive" in told.stderr
+    assert "has this search result: inconclusive: " in " ".join(user("report").stdout.split())
+
+
 @pytest.mark.long
 def test_a_search_for_a_rate_shows_what_it_tried_rate_by_rate(user: User) -> None:
     told = user.measured(

@@ -210,7 +210,9 @@ def test_a_search_needs_trials_with_a_throughput(lab: LabDirectory) -> None:
 
 def test_a_lab_whose_baseline_breaks_the_limit_at_the_lowest_load_ends_in_words(tmp_path: Path) -> None:
     lab = begun(tmp_path, text('clients = "auto:4-16"\nlimit = ["response_time_p99_s=2ms"]'))
-    with pytest.raises(FailureError, match=r"limit on response_time_p99_s \(2 ms\) exceeded at every value of clients") as caught:
+    with pytest.raises(
+        FailureError, match=r"limit on response_time_p99_s \(2 ms\) exceeded at every value of clients"
+    ) as caught:
         everything(lab)
     assert "load.limit" in caught.value.hint or "--limit" in caught.value.hint
     with pytest.raises(FailureError, match="exceeded at every value"):

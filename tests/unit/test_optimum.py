@@ -93,7 +93,8 @@ def test_a_limit_that_nothing_keeps_is_said() -> None:
 def test_a_search_that_shows_nothing_says_what_it_tried_and_that_it_is_inconclusive() -> None:
     search = Search("rate", 20, 1000, (Limit("response_time_p99_s", 0.010),))
     few = replace(
-        SearchResult(search, None, 0.0, (0, 0), "response_time_p99_s", 20, 4, (20, 40)), doubt=Doubt("rows", ((0.99, 299),), 60.0)
+        SearchResult(search, None, 0.0, (0, 0), "response_time_p99_s", 20, 4, (20, 40)),
+        doubt=Doubt("rows", ((0.99, 299),), 60.0),
     )
     assert few.note.values["percentiles"] == ((0.99, 299),)
     assert wording.text(few.note).startswith("inconclusive: ")

@@ -9,7 +9,6 @@ import pytest
 from factories import DISK, OLTP, Shelf, SortedHistogram, codes, record
 from labfactory import lab, studied, trials
 
-from ironbench.study.searched import step
 from ironbench.model.curve import Curve
 from ironbench.model.note import Note, note, text_note
 from ironbench.model.record import Record, Status
@@ -18,7 +17,7 @@ from ironbench.model.search import Limit, Search
 from ironbench.model.system import Choice, Load, System
 from ironbench.records import Store
 from ironbench.records.index import short
-from ironbench.report import formats, trial_text
+from ironbench.report import formats, trial_text, wording
 from ironbench.report.as_json import run_fields
 from ironbench.report.document import peaks
 from ironbench.report.ending import search_summary
@@ -27,6 +26,8 @@ from ironbench.report.sections.curves import curves
 from ironbench.study import target as targets
 from ironbench.study.archive import EMPTY
 from ironbench.study.curve import metrics_of
+from ironbench.study.optimum import SearchResult
+from ironbench.study.searched import step
 from ironbench.study.study import Study, studies
 from ironbench.study.subjects import counted_in
 from ironbench.study.timelines import percentiles

@@ -132,15 +132,12 @@ def _measured(plan: Plan, secrets: Secrets, store: Store, own: RunSection, claim
             printer.data(f"\n{requirements.text(judgements)}")
         printer.say(f"records: {store.directory / 'trials'}  series: {plan.series}")
     verdict.require_kept(store, records)
-    code = upkeep.code(verdict.code_of_run(records), plan.series, printer.say)
+    code = upkeep.code(verdict.code_of_run(records, answer), plan.series, printer.say)
     if code in (0, verdict.SUSPECT) and requirements.code(judgements):
         printer.say(requirements.words(judgements))
         return requirements.code(judgements)
-    if code in (0, verdict.SUSPECT) and answer is not None and answer.inconclusive:
-        printer.say(f"exit code {verdict.SUSPECT}: the search is inconclusive{verdict.and_flagged(records)}")
-        return verdict.SUSPECT
     if code == verdict.SUSPECT:
-        printer.say(f"exit code {verdict.SUSPECT}: {verdict.suspect_words(records)}")
+        printer.say(f"exit code {verdict.SUSPECT}: {verdict.suspect_words(records, answer)}")
     elif code == verdict.INTERRUPTED:
         printer.say(_goes_on(records))
     return code

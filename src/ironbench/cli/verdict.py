@@ -16,6 +16,7 @@ from ironbench.report import wording
 from ironbench.study.claims import JudgedClaim
 from ironbench.study.comparability import causes
 from ironbench.study.labstudy import settling
+from ironbench.study.optimum import SearchResult
 from ironbench.study.study import Study
 from ironbench.study.subjects import entering
 from ironbench.words import counted
@@ -95,20 +96,17 @@ def _own(study: Study, records: Sequence[Record]) -> list[Record]:
     return [record for record in records if record.purpose == Purpose.LAB and record.cell.name not in rated]
 
 
-def suspect_words(records: Sequence[Record]) -> str:
-    """Explains exit code 3 of a finished run or lab, with the counts of its report."""
+def suspect_words(records: Sequence[Record], answer: SearchResult | None = None) -> str:
+    """Explains exit code 3 of a finished run or lab, with the counts of its report. `answer`: of the run's search."""
     entered = entering(records)
     doubtful = [record for record in entered if record.status is Status.SUSPECT]
+    if answer is not None and answer.inconclusive:
+        flagged = f"; {suspect_words(records)}" if doubtful else ""
+        return f"the search is inconclusive{flagged}"
     known = causes(doubtful)
     more = f", and {counted(len(known) - 1, 'other cause')}" if len(known) > 1 else ""
     first = next(map(wording.text, known), "no recorded cause")
     return f"{len(doubtful)} of {counted(len(entered), 'trial')} flagged: {first}{more}"
-
-
-def and_flagged(records: Sequence[Record]) -> str:
-    """Returns the words on flagged trials after another reason for exit code 3; empty without such trials."""
-    flagged = any(record.status is Status.SUSPECT for record in entering(records))
-    return f"; {suspect_words(records)}" if flagged else ""
 
 
 def require_kept(store: Store, records: Sequence[Record]) -> None:
@@ -120,11 +118,13 @@ def require_kept(store: Store, records: Sequence[Record]) -> None:
         raise FailureError(f"results {store.directory}", cause, hint)
 
 
-def code_of_run(records: Sequence[Record]) -> int:
+def code_of_run(records: Sequence[Record], answer: SearchResult | None = None) -> int:
+    """Returns the exit code of a run without its requirements. `answer`: the result of its search, if any."""
     again = [record for record in records[:-1] if record.status is not Status.CUT_SHORT]  # these were resumed
     statuses = {record.status for record in [*again, *records[-1:]]}
     if not statuses or statuses & {Status.FAILED, Status.VOIDED}:
         return FAILED
     if Status.CUT_SHORT in statuses:
         return INTERRUPTED
-    return SUSPECT if any(record.status is Status.SUSPECT for record in entering(records)) else 0
+    inconclusive = answer is not None and answer.inconclusive
+    return SUSPECT if inconclusive or any(record.status is Status.SUSPECT for record in entering(records)) else 0

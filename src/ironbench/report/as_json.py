@@ -32,7 +32,12 @@ def run_document(
     if requirements:
         fields["requirements"] = list(requirements)
     if answer is not None:
-        fields["search"] = {**plain_value(answer), "of": answer.search.of, "sentence": wording.text(answer.note)}
+        fields["search"] = {
+            **plain_value(answer),
+            "of": answer.search.of,
+            "inconclusive": answer.inconclusive,
+            "sentence": wording.text(answer.note),
+        }
     return encoded(fields).decode()
 
 

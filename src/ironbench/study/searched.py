@@ -7,7 +7,6 @@ every limit. Otherwise the search steps down to a lower load, and confirms that 
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
@@ -176,7 +175,8 @@ def _confirmed(result: SearchResult, fresh: Sequence[Record], archive: Archive) 
 
 def _lower(found: SearchResult, point: int, at: Sequence[Record]) -> SearchResult:
     """Returns the result for a load below the choice of the search."""
-    level = math.exp(sum(math.log(record.metrics["throughput"]) for record in at) / len(at))
+    done = [record.metrics["throughput"] for record in at if record.status.comparable]
+    level = geometric_mean(done) if done and min(done) > 0 else 0.0
     return replace(found, point=point, throughput=level, alike=(point, point), ended_by="", ended_at=0)
 
 
@@ -209,12 +209,17 @@ def _observed(search: Search, tried: Sequence[Record]) -> list[Observed]:
             found.append(Observed(point, 0.0, tuple(limit.most for limit in search.limits)))
             continue
         missing = [limit.metric for limit in search.limits if limit.metric not in record.metrics]
-        lists = f"`ironbench show {record.id}` lists their metrics"
         if missing:
-            raise FailureError(written("load.limit", missing[0]), "the trials do not have this metric", lists)
+            raise FailureError(
+                written("load.limit", missing[0]),
+                "the trials do not have this metric",
+                f"`ironbench show {record.id}` lists their metrics",
+            )
         if "throughput" not in record.metrics:
             raise FailureError(
-                written(f"load.{search.of}"), "the trials have no throughput, which the search needs", lists
+                written(f"load.{search.of}"),
+                "the trials have no throughput, which the search needs",
+                f"`ironbench show {record.id}` lists their metrics",
             )
         limited = tuple(record.metrics[limit.metric] for limit in search.limits)
         found.append(Observed(point, record.metrics["throughput"], limited, record.kept_rate is False))

@@ -15,8 +15,8 @@ from ironbench.records.work import work_name
 from ironbench.study import timelines
 from ironbench.study.archive import EMPTY, Archive
 from ironbench.study.balance import SizingRatio, balance
-from ironbench.study.comparability import left_out, trial_warnings, unlike
 from ironbench.study.claims import JudgedClaim, requirement
+from ironbench.study.comparability import left_out, trial_warnings, unlike
 from ironbench.study.compare import ComparedMetric, standing
 from ironbench.study.curve import MOST_POOLED, NOT_POOLED, LittlesLaw, ThroughputCurve, curve, little, shortfall
 from ironbench.study.device_io import Distribution, ReadCost, RoleLatency, distributions, read_costs, role_latencies

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 
 import msgspec
@@ -111,8 +112,8 @@ def _search_lines(plan: Plan, before: Sequence[Record]) -> Iterator[str]:
     else:
         each_s = load.duration_s + load.warmup_s
         yield (
-            f"about {expected} trials in all ({units.span(expected * each_s)} of warm-up and measuring), at most {most} "
-            f"({units.span(most * each_s)})"
+            f"about {expected} trials in all ({units.span(expected * each_s)} of warm-up and measuring), at most "
+            f"{most} ({units.span(math.ceil(most * each_s / 60) * 60)})"
         )
 
 

@@ -100,7 +100,9 @@ def search_best(
     if of == "rate":
         done = f"completed: {grouped(throughput)}/s in {trials} trials"
         if confirmations:
-            done = f"completed: {grouped(completed)}/s in {counted(confirmations, 'confirmation')}, after {trials} trials"
+            done = (
+                f"completed: {grouped(completed)}/s in {counted(confirmations, 'confirmation')}, after {trials} trials"
+            )
         parts = [f"{best} (target rate; {done})"]
     else:
         parts = [f"{best} with {grouped(throughput)}/s, from {trials} trials"]

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 
-from ironbench import units
 from ironbench.model.lab import Configuration
 from ironbench.model.note import FLAGGED, MISSING, Note
 from ironbench.report.wording.registry import text, wording
 from ironbench.report.wording.terms import Configurations, compared, configurations
 from ironbench.report.wording.terms import status as terms_status
-from ironbench.report.wording.values import Number, Strings, highest, names, percent
+from ironbench.report.wording.values import Number, highest, names, percent
 from ironbench.words import counted, some
 
 
