@@ -119,7 +119,7 @@ def search_best(
         parts.append(_refused(of, refused, limits))
     if over_below:
         below = listed([_load(of, one) for one in over_below])
-        parts.append(f"{below} exceeded it, too: the limit is not a sharp edge here")
+        parts.append(f"{below} also exceeded the limit, which is not a sharp edge here")
     return "; ".join(filter(None, (*parts, _doubt(too_few, percentiles, longer_s))))
 
 
