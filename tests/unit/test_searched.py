@@ -180,7 +180,8 @@ def test_the_rate_is_the_target_rate_wherever_it_is_named_and_rows_ascend() -> N
         shown, key=lambda text: float(text.removesuffix("/s").replace("\u202f", "").replace(",", ""))
     )
     assert document.contents([study]) is None, "the answer comes first"
-    text = search_summary(SEARCH, records, EMPTY)
+    text = search_summary(SEARCH, records, EMPTY, answer)
+    assert text.startswith(f"Best rate: {answer.point}/s (target rate; "), "the answer comes first"
     assert "3 (3 confirmations of " in text
 
 

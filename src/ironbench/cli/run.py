@@ -125,7 +125,7 @@ def _measured(plan: Plan, secrets: Secrets, store: Store, own: RunSection, claim
         from ironbench.report.ending import run_summary, search_summary
 
         if plan.search and plan.search.of == "rate":
-            printer.data(search_summary(plan.search, records, store))
+            printer.data(search_summary(plan.search, records, store, answer))
         else:
             run_summary(records, store, printer)
         if judgements:

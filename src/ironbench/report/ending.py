@@ -20,6 +20,7 @@ from ironbench.report.numbers import quantity, unit_of
 from ironbench.study.archive import Archive
 from ironbench.study.comparability import left_out, trial_warnings
 from ironbench.study.curve import metrics_of
+from ironbench.study.optimum import SearchResult
 from ironbench.study.study import Study, studies
 from ironbench.study.subjects import counted_in
 from ironbench.study.summarise import Summary
@@ -57,8 +58,10 @@ def _statuses(study: Study) -> str:
     return ", ".join(f"{counted(number, 'trial')} {status.word}" for status, number in tally if number)
 
 
-def search_summary(search: Search, records: Sequence[Record], archive: Archive) -> str:
-    """Returns the result of a search for a rate: a row per rate tried, and the warnings of its trials."""
+def search_summary(
+    search: Search, records: Sequence[Record], archive: Archive, answer: SearchResult | None = None
+) -> str:
+    """Returns the result of a search for a rate: its answer, a row per rate tried, and the warnings of its trials."""
     # If a workload has clients that no schedule controls, the rate counts the transactions of the others.
     finished = "scheduled_throughput"
     if not all(finished in record.metrics for record in records if record.status.comparable):
@@ -86,7 +89,8 @@ def search_summary(search: Search, records: Sequence[Record], archive: Archive) 
     usable = [record for record in records if record.status.comparable]
     if few := lacking(usable, list(names)):
         known.append(wording.text(note("percentiles-of-too-few", units=counted_in(records)[1], needs=few)))
-    return "\n".join([*limits, table, *(f"  - {line}" for line in known)])
+    answered = [*wording.sentences([answer.note]), ""] if answer else []
+    return "\n".join([*answered, *limits, table, *(f"  - {line}" for line in known)])
 
 
 def _tried(name: str, summary: Summary | None, records: Sequence[Record]) -> TableCell | Missing:
