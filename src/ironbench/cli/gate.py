@@ -105,7 +105,7 @@ def require_comparisons(name: str, lab: Lab) -> None:
 def shown(gate: Gate, targets: Sequence[Path], json: bool) -> int:
     """Writes every document; returns the exit code."""
     from ironbench.cli.output import write
-    from ironbench.report import gate_page
+    from ironbench.report import gate_page, wording
 
     printer = Printer()
     for path in targets:
@@ -115,8 +115,9 @@ def shown(gate: Gate, targets: Sequence[Path], json: bool) -> int:
     if gate.closed:
         refused = [one for one in gate.claims if gate.refuses(one)]
         stopped = any(gate.stops(one) for one in gate.comparisons)
-        why = gate.verdict.value if stopped else f"{refused[0].verdict.value}: {refused[0].claim.text!r}"
-        printer.say(f"exit code {CLOSED}: gate FAIL: {why}")
+        why = "" if stopped else f": {refused[0].verdict.value}: {refused[0].claim.text!r}"
+        ended = "FAIL" if refused and not stopped else wording.terms.gate(gate.verdict.value)
+        printer.say(f"exit code {CLOSED}: gate {ended}{why}")
     return CLOSED if gate.closed else 0
 
 

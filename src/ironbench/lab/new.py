@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -54,6 +55,8 @@ class LabContext:
     after: str = ""
     other: str = ""
     """The other version (a DSN or a directory), or the server on the other machine; empty if it was not given."""
+    other_version: str = ""
+    """Version of the programs in the directory `other`."""
     devices: tuple[str, ...] = ()
     """Device models to emulate; empty: those of `_DEVICES`."""
 
@@ -100,9 +103,20 @@ def lab_context(kind: str, asked: NewLab, folder: Path | None) -> LabContext:
         scripts=tuple(_named(folder, "--script", file) for file in asked.script),
         setting=asked.setting,
         other=_without_password(named, asked.other) if dsn else asked.other,
+        other_version=_other_version(named, asked.other, str(version)) if asked.other and not dsn else "",
         devices=tuple(asked.device),
         **files,
     )
+
+
+def _other_version(engine: Engine, programs: str, version: str) -> str:
+    """Returns the version of the programs in a directory. InputError: there are none, or their version is `version`."""
+    system, secrets = engine.validated(System(engine.name, "other", {"bin": programs}), 1)
+    other = engine.identity(system, secrets).get("version", "")
+    if other == version:
+        cause = f"contains {engine.name} {version}, the version that is compared with it"
+        raise InputError(f"--other {programs}", cause, "name the program directory of another version")
+    return other
 
 
 def lab_template(kind: str) -> LabTemplate:
@@ -376,8 +390,9 @@ def _upgrade(here: LabContext) -> Iterator[str]:
         yield f"new = {{ dsn = {_quoted(here.other or FILL_IN)} }}    # the newer version: same settings, same machine"
     elif here.other:
         yield "[vary.version]"
-        yield f"{_quoted(here.version)} = {{}}"
-        yield f"other = {{ bin = {_quoted(here.other)} }}"
+        usual = (here.version, f"{_quoted(here.version)} = {{}}")
+        other = (here.other_version, f"{_quoted(here.other_version)} = {{ bin = {_quoted(here.other)} }}")
+        yield from (line for _, line in sorted((usual, other), key=lambda one: _number(one[0])))
     elif len(known := here.engine.installations()) > 1:
         yield "# Use programs of the same origin: builds differ in more than the version (TLS, ICU, JIT, lz4)."
         yield "# `bin` may also be a directory, for example /usr/lib/…/bin"
@@ -388,6 +403,11 @@ def _upgrade(here: LabContext) -> Iterator[str]:
         yield f"{_quoted(here.version)} = {{}}"
         yield f'other = {{ bin = "{FILL_IN}" }}    # program directory of the other version, e.g. /usr/lib/…/bin'
     yield ""
+
+
+def _number(version: str) -> list[int]:
+    """`18.4` → [18, 4]: the older version is the baseline."""
+    return [int(part) for part in re.findall(r"\d+", version)]
 
 
 def _machines(here: LabContext) -> Iterator[str]:

@@ -51,7 +51,7 @@ def junit(gate: Gate) -> bytes:
         name = f"{one.effect.contrast.name}, {metric_words(one.effect.finding.metric)}"
         case = ElementTree.SubElement(suite, "testcase", {"classname": "ironbench.gate", "name": clean(name)})
         if one in stopped:
-            attributes = {"type": one.verdict.value, "message": clean(_reason(one))}
+            attributes = {"type": wording.terms.gate(one.verdict.value), "message": clean(_reason(one))}
             ElementTree.SubElement(case, "failure", attributes).text = clean(
                 ". ".join([gate_answer.size(one.effect.finding), *_why(gate, one)])
             )
