@@ -262,9 +262,10 @@ def _check_line(check: ReplayCheck | None, device: str) -> str:
         why = f"the recorded device ({device}) takes no time" if device else "the trace does not name its device"
         return f"Check: not possible, because {why}."
     way = "more" if check.miss > 0 else "less"
+    change = f"{in_percent(abs(check.miss))} {way} than recorded" if abs(check.miss) > 0.001 else "as recorded"
     return (
         f"Check: in a replay on the recorded device ({check.device}), I/Os take "
-        f"{quantity(check.replayed_mean_s, 's')} on average, {in_percent(abs(check.miss))} {way} than recorded."
+        f"{quantity(check.replayed_mean_s, 's')} on average, {change}."
     )
 
 
