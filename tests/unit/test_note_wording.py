@@ -16,6 +16,7 @@ from factories import record
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ironbench.model.cost import CostRange
 from ironbench.model.finding import Conclusion, Finding, Noise
 from ironbench.model.lab import NOTHING_ELSE, Configuration, Factor
 from ironbench.model.note import Note, NoteRange, merged, note, text_note
@@ -40,6 +41,7 @@ from ironbench.report.wording.registry import WORDING
 from ironbench.study.bottleneck import Gain, LimitingResource, TimeSpent
 from ironbench.study.ceiling import Ceiling, Verdict
 from ironbench.study.comparability import causes, merged_notes, trial_warnings
+from ironbench.study.compare import MeanRatio
 from ironbench.study.differences import Difference
 from ironbench.study.slower import NewStatement, OtherPlanSteps, RepeatedStatement, SlowerStatement
 from ironbench.study.summarise import Summary
@@ -118,6 +120,17 @@ OF_A_STUDY: dict[str, tuple[Any, ...]] = {
     "Sequence[tuple[str, float, Note]]": ((("A", 500.0, INNER),), (("A", 500.0, INNER), ("B", 250.0, INNER))),
     "Sequence[tuple[str, str, str]]": ((("work_mem", "4MB", "64MB"),), (("jit", "on", "off"), ("a", "b", "c"))),
     "Summary": SUMMARIES,
+    "tuple[float, float]": ((1.0, 1.0), (10_000.0, 12_600.0)),
+    "MeanRatio": (
+        MeanRatio(1.0, 0.0, math.inf, (10.0, 10.0), (1, 1), True),
+        MeanRatio(0.85, 0.58, 1.26, (13_600.0, 11_600.0), (9, 9)),
+        MeanRatio(2.8, 2.6, 3.0, (0.01, 0.028), (3, 3)),
+    ),
+    "CostRange": (
+        *(CostRange(0.0, math.inf, 1.2), CostRange(1.5, 1.5), CostRange(0.6, 0.8), CostRange(0.7, 1.1)),
+        *(CostRange(2.5, 4.0), CostRange(0.58, 1.26, 0.85), CostRange(1.0, 1.0, 1.0), CostRange(2.6, 3.0, 2.8)),
+    ),
+    "Mapping[str, Sequence[str]]": ({"only one trial": ("one",)}, {"only one trial": ("one",), "x": ("a", "b")}),
     "Finding": (FINDING, UNDECIDED, replace(FINDING, ratios=())),
     "Noise | None": (None, Noise("m", "tpcb-like", "throughput", 6, 0.01, 0.02, "2026-11-21T01:00:00")),
     "Cause": (

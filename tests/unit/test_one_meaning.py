@@ -71,7 +71,7 @@ def test_a_label_means_all_its_series_in_every_verb(
     systems = tmp_path / "systems.toml"
     systems.write_text(SYSTEMS)
     cost(["a"], "", str(systems), None, "", results, True)
-    assert said()["systems"][0]["score_value"] == 1500
+    assert said()["systems"][0]["score_value"] == pytest.approx((1000 * 2000) ** 0.5)
     export(["a"], str(tmp_path / "a.ibr"), results)
     with Reader(tmp_path / "a.ibr") as reader:
         assert sum(name.endswith("record.json") for name in reader.manifest.files) == 2
@@ -87,19 +87,19 @@ def test_the_first_named_is_the_reference_in_every_verb(
     report(named, "", "json", results)
     parts = said()["studies"][0]["parts"]
     assert [part["subject"]["name"] for part in parts] == named
-    assert parts[1]["standing"]["ratio"] == ratio
+    shown = parts[1]["standing"]["ratio"]
     compare(*named, results, False, True)
-    assert next(row for row in said()["peaks"]["rows"] if row["metric"] == "throughput")["ratio"] == ratio
+    assert next(row for row in said()["peaks"]["rows"] if row["metric"] == "throughput")["ratio"] == shown
     lead(*named, 0.05, "", results, True)
-    assert said()["works"][0]["peaks"]["leads"]["throughput"]["ratio"] == pytest.approx(ratio, rel=0.07)
+    assert said()["works"][0]["peaks"]["leads"]["throughput"]["ratio"] == shown == pytest.approx(ratio, rel=0.07)
     systems = tmp_path / "systems.toml"
     systems.write_text(SYSTEMS)
     cost(named, "", str(systems), None, "", results, True)
     told = said()
     assert [one["system"] for one in told["systems"]] == [{"a": "first", "b": "second"}[word] for word in named]
     first, second = told["systems"]
-    assert second["score_value"] / first["score_value"] == ratio
-    assert told["advice"][0].startswith(f"{second['system']} costs as much as ")
+    assert second["score_value"] / first["score_value"] == pytest.approx(shown)
+    assert told["advice"][-1].startswith(f"{second['system']} costs as much as ")
 
 
 @pytest.mark.parametrize(

@@ -212,18 +212,18 @@ def _ratio(found: SystemComparison) -> str:
     if a.rate is not None or b.rate is not None:
         return _rates(found)
     row = found.peaks.row("throughput") if found.peaks else None
-    if row is None or row.ratio is None:
+    if row is None or row.ratio is None or row.means is None:
         return compare_answer.no_throughput()
-    return compare_answer.throughput_ratio(*_sides(found), row.ratio, row.a, row.b, found.clients)
+    return compare_answer.throughput_ratio(*_sides(found), row.means, row.difference, found.clients)
 
 
 def _leading_ratio(found: SystemComparison) -> str:
     """States the ratio of the leading metric of work whose result is not a throughput of clients."""
     rows = [row for metric in found.leading if (row := found.peaks.row(metric) if found.peaks else None)]
     row = next((row for row in rows if row.ratio is not None), None)
-    if row is None or row.ratio is None:
+    if row is None or row.ratio is None or row.means is None:
         return compare_answer.nothing_in_common()
-    return compare_answer.metric_ratio(row.metric, *_sides(found), row.ratio, row.a, row.b)
+    return compare_answer.metric_ratio(row.metric, *_sides(found), row.means, row.difference)
 
 
 def _rates(found: SystemComparison) -> str:
@@ -236,9 +236,9 @@ def _rates(found: SystemComparison) -> str:
     if not all(one and one.is_kept for one in found.rates):
         return f"{both} {compare_answer.not_both_sustained()}"
     row = found.peaks.row("response_time_p99_s") if found.peaks else None
-    if row is None or row.ratio is None:
+    if row is None or row.ratio is None or row.means is None:
         return both
-    return f"{both} {compare_answer.p99_at_rate(row.ratio, row.a, row.b)}"
+    return f"{both} {compare_answer.p99_at_rate(row.means, row.difference)}"
 
 
 def _differences(found: SystemComparison, everything: bool) -> tuple[tuple[str, Table], ...]:
@@ -273,7 +273,7 @@ def _peaks(found: SystemComparison) -> Section:
     if found.leading[0] != "throughput":  # such work leads with a throughput of its kind
         shown = [replace(row, metric=_WHOLE.get(row.metric, row.metric)) for row in shown]
     notes = [f"{'; '.join(bases)}."]
-    notes += [compare_answer.medians()] if any(row.a.n > 1 or row.b.n > 1 for row in shown) else []
+    notes += [compare_answer.geometric_means()] if any(row.a.n > 1 or row.b.n > 1 for row in shown) else []
     notes += [compare_answer.zero_on_both_sides(zero)] if zero else []
     for why in dict.fromkeys(row.no_ratio for row in shown if row.no_ratio):
         names = [row.metric for row in shown if row.no_ratio == why]
@@ -292,7 +292,10 @@ def _row(row: ComparedMetric) -> Row:
         change = TableCell(row.points, "points")
     elif row.ratio is not None:
         change = TableCell(row.ratio, "times")
-    values = (centre(row.a, unit), centre(row.b, unit), change, spread(row.a, unit), spread(row.b, unit))
+    a, b = row.a, row.b
+    if row.ratio is not None and row.means is not None:
+        a, b = (replace(side, centre=value) for side, value in zip((a, b), row.means.centres, strict=True))
+    values = (centre(a, unit), centre(b, unit), change, spread(row.a, unit), spread(row.b, unit))
     return (row.metric + better, *values, _ranges(row))
 
 
@@ -334,4 +337,5 @@ def _fields(found: SystemComparison, pairs: Sequence[Effect]) -> dict[str, Any]:
 def _row_fields(row: ComparedMetric) -> dict[str, Any]:
     fields = {**plain_value(row), "ratio": row.ratio, "overlap": row.overlap, "improves": row.improves}
     del fields["means"]
-    return fields
+    known = row.means if row.means and row.means.known and row.ratio is not None else None
+    return {**fields, "interval": [known.low, known.high] if known else None, "difference_shown": row.shown}

@@ -12,7 +12,7 @@ from ironbench.model.record import Record
 from ironbench.report import presentation
 from ironbench.report.numbers import unit_of
 from ironbench.report.wording import run_answer
-from ironbench.study.compare import ratio as compared
+from ironbench.study.compare import MeanRatio, ratio_of
 from ironbench.study.curve import Peak, lost_share
 from ironbench.study.optimum import SearchResult
 from ironbench.study.rate import Rate, paced
@@ -39,7 +39,7 @@ def headline(study: Study) -> list[tuple[str, str]]:
         best = max(with_peak, key=lambda part: part.curve.peak.throughput.centre if part.curve.peak else 0.0)
         named = [with_peak[0], best] if best is not with_peak[0] else [best]
     apart = sorted(named[1:], key=_clearness)
-    sentences = [(part.name, _ratio_sentence(part)) for part in apart]
+    sentences = [_ratio_sentence(part) for part in apart]
     sentences += [(part.name, _peak_sentence(part)) for part in named]
     return [*first, *((name, text) for name, text in sentences if text), *rates]
 
@@ -124,12 +124,11 @@ def _p99_s(metrics: Mapping[str, Summary]) -> float | None:
 
 
 def _clearness(part: SubjectResults) -> tuple[bool, float]:
-    """Sort key: systems whose repeats do not overlap with the first system's come first, the largest ratio at
-    the head."""
+    """Sort key: systems with a shown difference from the first system come first, the largest ratio at the head."""
     standing = part.standing
     if standing is None or standing.ratio is None:
         return True, 0.0
-    return standing.overlap, -abs(math.log(standing.ratio))
+    return not standing.shown, -abs(math.log(standing.ratio))
 
 
 def _leading_ratios(study: Study) -> list[tuple[str, str]]:
@@ -140,18 +139,15 @@ def _leading_ratios(study: Study) -> list[tuple[str, str]]:
     for part in study.parts[1:]:
         if (pair := _apart(first, part)) is None:
             continue
-        name, a, b = pair
-        ratio = compared(a.centre, b.centre)
-        if ratio is None:
-            continue
+        name, means = pair
         interleaved = bool({one.series for one in first.subject.records} & {one.series for one in part.subject.records})
-        text = run_answer.leading_ratio(name, ratio, first.name, b, a, _passes(part), interleaved)
-        ranked.append((-abs(math.log(ratio)), part.name, text))
+        text = run_answer.leading_ratio(name, means.ratio, first.name, means.centres, _passes(part), interleaved)
+        ranked.append((-abs(math.log(means.ratio)), part.name, text))
     return [(name, text) for _, name, text in sorted(ranked)]
 
 
-def _apart(first: SubjectResults, part: SubjectResults) -> tuple[str, Summary, Summary] | None:
-    """Returns the leading metric and both summaries if both ranges are known and do not overlap; else None."""
+def _apart(first: SubjectResults, part: SubjectResults) -> tuple[str, MeanRatio] | None:
+    """Returns the leading metric and its ratio if both ranges are known and do not overlap; else None."""
     mains = first.curve.main, part.curve.main
     if mains[0] is None or mains[1] is None:
         return None
@@ -164,7 +160,8 @@ def _apart(first: SubjectResults, part: SubjectResults) -> tuple[str, Summary, S
         return None
     if _passes(part) and apart_by_chance(mains[0].trials, mains[1].trials) > MOST_BY_CHANCE:
         return None
-    return name, a, b
+    means = ratio_of(mains[0].trials, mains[1].trials, name)
+    return (name, means) if means else None
 
 
 def _passes(part: SubjectResults) -> bool:
@@ -209,8 +206,12 @@ def of_score(record: Record, peak: Peak) -> str:
     return "" if first in LEADING or first not in peak.metrics or unit_of(first) not in RATES else first
 
 
-def _ratio_sentence(part: SubjectResults) -> str:
+def _ratio_sentence(part: SubjectResults) -> tuple[str, str]:
+    """Returns the sentence after the system's name; without a shown difference, a whole sentence that says so first."""
     standing = part.standing
-    if standing is None or standing.ratio is None:
-        return ""
-    return run_answer.ratio_to_first(standing.ratio, part.reference, standing.extremes, standing.overlap)
+    if standing is None or standing.ratio is None or standing.means is None:
+        return part.name, ""
+    known = standing.means.ratio, standing.means.low, standing.means.high
+    if standing.shown:
+        return part.name, run_answer.ratio_to_first(*known, part.reference)
+    return "", run_answer.no_difference(standing.difference, part.name, *known, part.reference)

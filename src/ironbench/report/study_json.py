@@ -46,7 +46,9 @@ def _standing(part: SubjectResults) -> dict[str, Any] | None:
         return None
     low, high = one.extremes or (None, None)
     names = {"name": part.name, "reference": part.reference}
-    return {**names, "ratio": one.ratio, "low": low, "high": high, "overlap": one.overlap}
+    bounds = [one.means.low, one.means.high] if one.means and one.means.known else None
+    fields = {"ratio": one.ratio, "interval": bounds, "low": low, "high": high, "overlap": one.overlap}
+    return {**names, **fields, "difference_shown": one.shown}
 
 
 def _lab(study: Study, lab: Lab, fields: dict[str, Any]) -> dict[str, Any]:

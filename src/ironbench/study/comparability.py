@@ -10,7 +10,7 @@ from ironbench.model.note import FLAGGED, Note, merged, note
 from ironbench.model.own_data import OwnData
 from ironbench.model.record import Record, Status, machines_of
 from ironbench.records.work import same_work, work, work_name, works_apart
-from ironbench.study.differences import differing, fact_text, facts_of
+from ironbench.study.differences import OF_ONE_LOOP, differing, fact_text, facts_of
 from ironbench.study.rate import clients_asked
 
 # Facts that a comparison varies on purpose. A difference in them is the question, not a flaw.
@@ -43,7 +43,8 @@ def unlike(a: Sequence[Record], b: Sequence[Record], rates_vary: bool = False) -
     if apart := workers_apart(a, b):
         rows.append(apart)
     for name in differing(facts):
-        if not name.startswith((*_MEANT_TO_VARY, *_OWN_NOTE)):
+        one_loop = name in OF_ONE_LOOP and (loads[0].rate is None) != (loads[1].rate is None)
+        if not one_loop and not name.startswith((*_MEANT_TO_VARY, *_OWN_NOTE)):
             left, right = (fact_text(flat, name) for flat in facts)
             rows.append(note("fact-differs", fact=name, a=left, b=right))
     if {record.series for record in a} & {record.series for record in b}:

@@ -1,4 +1,8 @@
-"""Compares A with B metric by metric: ratio, range of repeats, and whether the ranges overlap. No verdict."""
+"""Compares A with B metric by metric: ratio, range of repeats, and whether the ranges overlap. No verdict.
+
+`compare`, its breakdown, `report`, `lead` and `cost` compute a ratio in one way (`mean_ratio`): geometric means of the
+runs with Welch's interval. Medians describe one system; a quotient of medians is not the centre of that interval.
+"""
 
 from __future__ import annotations
 
@@ -11,6 +15,7 @@ from ironbench.catalogue import base_name, better, metrics
 from ironbench.model.described import LEADING
 from ironbench.model.finding import GroupRatio
 from ironbench.model.note import Note, note
+from ironbench.model.purpose import Purpose
 from ironbench.model.record import Record
 from ironbench.model.sample import late
 from ironbench.model.system import Load
@@ -21,7 +26,7 @@ from ironbench.study.curve import MOST_POOLED, NOT_POOLED, ThroughputCurve, curv
 from ironbench.study.differences import Difference, differences, facts_of
 from ironbench.study.rate import Rate, Ratios, clients_asked, paced, without_ratio
 from ironbench.study.subjects import Subject, emulated, leading, streams
-from ironbench.study.summarise import Repeats, Summary, overlap
+from ironbench.study.summarise import Repeats, Summary, overlap, repeats
 
 _LEVEL = 0.05
 """Share of intervals that miss the true ratio: 5%."""
@@ -50,12 +55,30 @@ class ComparedMetric:
     no_ratio: Note | None = None
     """Reason why no ratio is shown (`ironbench.study.rate`)."""
     means: MeanRatio | None = None
-    """The ratio with a confidence interval; only `ironbench lead` computes it."""
+    """The ratio with its confidence interval; None if a value is not positive."""
 
     @property
     def ratio(self) -> float | None:
-        """B's centre divided by A's; None if one is not positive, or if `no_ratio` or `points` is set."""
-        return None if self.no_ratio or self.points is not None else ratio(self.a.centre, self.b.centre)
+        """B as a multiple of A; None if a value is not positive, or if `no_ratio` or `points` is set."""
+        return None if self.no_ratio or self.points is not None or self.means is None else self.means.ratio
+
+    @property
+    def difference(self) -> Note:
+        """Whether the trials show a difference, or why they do not.
+
+        They do if the ranges of repeats do not overlap and the confidence interval of the ratio excludes 1.
+        """
+        if 1 in (self.a.n, self.b.n):
+            return note("no-difference-one-trial", both=self.a.n == self.b.n, first=self.a.n == 1)
+        if self.overlap:
+            return note("no-difference-ranges-overlap")
+        if self.means and self.means.known and not self.means.clear:
+            return note("no-difference-within-interval")
+        return note("difference-shown")
+
+    @property
+    def shown(self) -> bool:
+        return self.difference.code == "difference-shown"
 
     @property
     def extremes(self) -> tuple[float, float] | None:
@@ -80,7 +103,8 @@ class ComparedMetric:
         change."""
         if self.no_ratio or self.better == "neither" or self.a.centre == self.b.centre:
             return None
-        return (self.b.centre > self.a.centre) == (self.better == "higher")
+        more = self.ratio > 1 if self.ratio is not None else self.b.centre > self.a.centre
+        return more == (self.better == "higher")
 
 
 @dataclass(frozen=True, slots=True)
@@ -255,14 +279,26 @@ def _rows(
     both = [name for name in a if name in b and not any(late(record, name) for record in unkept)]
     reasons = Ratios(of_a, of_b)
     both.sort(key=lambda name: (order.get(base_name(name), len(order)), name))
-    return tuple(ComparedMetric(name, better(name), a[name], b[name], reasons.lacking(name)) for name in both)
+    return tuple(
+        ComparedMetric(name, better(name), a[name], b[name], reasons.lacking(name), ratio_of(of_a, of_b, name))
+        for name in both
+    )
+
+
+def ratio_of(a: Sequence[Record], b: Sequence[Record], metric: str) -> MeanRatio | None:
+    """Returns the ratio of a metric of B to A; None if a value is missing or not positive."""
+    if any(record.metrics.get(metric, 1.0) <= 0 for record in (*a, *b)):
+        return None
+    in_turns = {record.purpose for record in (*a, *b)} == {Purpose.LAB} and len({r.series for r in (*a, *b)}) == 1
+    return mean_ratio(repeats(a, metric, in_turns), repeats(b, metric, in_turns))
 
 
 def standing(own: ThroughputCurve, first: ThroughputCurve) -> ComparedMetric | None:
     """Compares the throughput of two peaks, `first` as A. None if one has no peak: open loops and paced work."""
     if own.peak is None or first.peak is None or any(map(paced, (*own.peak.trials, *first.peak.trials))):
         return None
-    return ComparedMetric("throughput", "higher", first.peak.throughput, own.peak.throughput)
+    means = ratio_of(first.peak.trials, own.peak.trials, "throughput")
+    return ComparedMetric("throughput", "higher", first.peak.throughput, own.peak.throughput, means=means)
 
 
 def mean_ratio(a: Repeats, b: Repeats) -> MeanRatio | None:

@@ -13,6 +13,8 @@ from ironbench.study.archive import Archive
 
 NOT_SET = "not set"
 SEED = "load.seed"
+OF_ONE_LOOP = ("load.arrivals", "load.think_time_s")
+"""Options that only one kind of loop has: open and closed."""
 NOT_SEEN = "not visible"
 """Value of a setting that the database role is not privileged to read."""
 NOT_MEASURED = "not measured"

@@ -3,7 +3,7 @@
 The levels are throughput, response time, scripts and commands, the time of a transaction, I/O, plans, configuration.
 Each level comes from its own module (`shares`, `statements`, `queries`, `inside`, `differences`); this module arranges
 them. Measured values get one kind of ratio and confidence interval: paired by block if both are configurations of one
-lab (`stats.ratio.paired`), otherwise Welch's interval of two sets of trials (`stats.ratio.unpaired`). None of them is a
+lab (`stats.ratio.paired`), otherwise Welch's interval of the runs (`study.compare.mean_ratio`). None of them is a
 verdict.
 """
 
@@ -20,8 +20,9 @@ from ironbench.model.lab import Configuration
 from ironbench.model.purpose import Purpose
 from ironbench.model.record import Record
 from ironbench.model.sample import listed
-from ironbench.stats.ratio import paired, unpaired
+from ironbench.stats.ratio import paired
 from ironbench.study.archive import Archive
+from ironbench.study.compare import mean_ratio
 from ironbench.study.differences import Difference, differences, facts
 from ironbench.study.inside import OtherPlan, other_plans, uses
 from ironbench.study.io_cause import Cause, cause
@@ -29,6 +30,7 @@ from ironbench.study.queries import QueryRatio, queries
 from ironbench.study.shares import LEVEL, Side, TimeDifference, Waterfall, half_width_of_difference, waterfall
 from ironbench.study.statements import StatementTimings, TimedCommand, sure, times
 from ironbench.study.subjects import leading
+from ironbench.study.summarise import grouped
 
 _RESPONSE = tuple(f"response_time_{name}_s" for name in ("mean", "p50", "p95", "p99"))
 _PER_TRANSACTION = (
@@ -53,7 +55,7 @@ class Measure(GroupRatio):
     """Whether the metric is a rate divided by throughput."""
     before: float
     after: float
-    """Geometric means over the trials, in base units."""
+    """Geometric means of the runs or trials, in base units."""
     whole_device: bool = False
     """Whether a shared device counted this I/O for all programs, so that the server may not have caused it."""
 
@@ -155,30 +157,29 @@ def _changed(timed: Sequence[StatementTimings]) -> list[tuple[TimedCommand, Quer
 
 def _measures(sides: Sequence[Sequence[Record]], names: Sequence[str], in_blocks: bool) -> Iterator[Measure]:
     for name in names:
-        values = [_by_block(side, name) for side in sides]
+        values = [_values(side, name) for side in sides]
         if (found := _measure(name, values[0], values[1], in_blocks)) is not None:
             yield found
 
 
-_Values = Sequence[tuple[int, float]]
-"""(block, value) of each trial."""
+_Values = Sequence[tuple[Record, float]]
+"""(trial, its value)."""
 
 
-def _by_block(records: Sequence[Record], name: str) -> list[tuple[int, float]]:
-    return [(one.block, one.metrics[name]) for one in records if one.metrics.get(name, 0.0) > 0 and listed(one, name)]
+def _values(records: Sequence[Record], name: str) -> list[tuple[Record, float]]:
+    return [(one, one.metrics[name]) for one in records if one.metrics.get(name, 0.0) > 0 and listed(one, name)]
 
 
 def _measure(name: str, a: _Values, b: _Values, in_blocks: bool, per_transaction: bool = False) -> Measure | None:
-    if not a or not b:
+    of_a, of_b = (grouped([(one.series, value) for one, value in side], in_blocks) for side in (a, b))
+    if (found := mean_ratio(of_a, of_b)) is None:
         return None
-    before, after = (statistics.geometric_mean(value for _, value in side) for side in (a, b))
-    base = dict(a)
-    common = [value / base[block] for block, value in b if block in base] if in_blocks else []
+    base = {one.block: value for one, value in a}
+    common = [value / base[one.block] for one, value in b if one.block in base] if in_blocks else []
+    bounds = found.ratio, found.low, found.high
     if len(common) > 1:
-        found = paired(common).with_interval(LEVEL, LEAST_BLOCKS_SHOWN)
-    else:
-        found = unpaired([value for _, value in a], [value for _, value in b], LEVEL)
-    return Measure(*found, name, per_transaction, before, after)
+        bounds = paired(common).with_interval(LEVEL, LEAST_BLOCKS_SHOWN)
+    return Measure(*bounds, name, per_transaction, *found.centres)
 
 
 def _io(sides: Sequence[Sequence[Record]], in_blocks: bool) -> tuple[Measure, ...]:
@@ -188,8 +189,7 @@ def _io(sides: Sequence[Sequence[Record]], in_blocks: bool) -> tuple[Measure, ..
         if (whose := cause(sides, name)) is Cause.OTHERS:
             continue
         values = [
-            [(one.block, one.metrics[name] / one.metrics["throughput"]) for one in side if _has(one, name)]
-            for side in sides
+            [(one, one.metrics[name] / one.metrics["throughput"]) for one in side if _has(one, name)] for side in sides
         ]
         one = _measure(name, values[0], values[1], in_blocks, per_transaction=True)
         if one is not None and max(one.before, one.after) >= _RARE:

@@ -22,7 +22,7 @@ from ironbench.model.record import (
 )
 from ironbench.records.described import described
 from ironbench.records.work import work
-from ironbench.study.differences import SEED, differing, facts_of
+from ironbench.study.differences import OF_ONE_LOOP, SEED, differing, facts_of
 from ironbench.words import in_percent
 
 
@@ -132,7 +132,15 @@ def _counting(records: Sequence[Record]) -> list[Record]:
 def _distinct_name(label: str, group: tuple[Record, ...], rivals: list[tuple[Record, ...]]) -> str:
     rows = differing([facts_of(rival[0]) for rival in rivals])
     own = facts_of(group[0])
-    words = [f"{row.split('.')[-1]}={own[row]}" for row in rows if row in own and row != SEED][:2]
+    words = [f"{row.split('.')[-1]}={own[row]}" for row in rows if row in own and row != SEED]
+    loops = [rival[0].cell.load.rate for rival in rivals]
+    if None in loops and any(loops):  # the kind of loop says more than the options that only one kind has
+        rate = group[0].cell.load.rate
+        kind = "closed-loop" if rate is None else f"rate={rate:g}"
+        of_loops = [f"{row.split('.')[-1]}=" for row in OF_ONE_LOOP]
+        words = [kind, *(word for word in words if not word.startswith((*of_loops, "rate=")))]
+        words = words[:1] if loops.count(rate) == 1 else words
+    words = words[:2]
     return f"{label} ({', '.join(words)})" if words else label
 
 

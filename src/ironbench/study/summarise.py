@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import fmean, geometric_mean
 from typing import Any
@@ -156,11 +156,15 @@ def repeats(trials: Sequence[Record], metric: str, interleaved: bool = False) ->
     Blocks of a lab are independent repeats. Otherwise a run is the repeat: its trials share the start of the server and
     the state of the machine, so they vary less than runs do.
     """
+    values = [(record.series, record.metrics.get(metric, 0.0)) for record in trials if sampled(record, metric)]
+    return grouped([(run, value) for run, value in values if 0 < value < math.inf], interleaved)
+
+
+def grouped(values: Iterable[tuple[str, float]], interleaved: bool = False) -> Repeats:
+    """Groups positive values of trials by run, as `repeats` does. `values`: (run, value) of each trial."""
     runs: dict[str, list[float]] = {}
-    for record in trials:
-        value = record.metrics.get(metric, 0.0)
-        if 0 < value < math.inf and sampled(record, metric):
-            runs.setdefault(record.series, []).append(value)
+    for run, value in values:
+        runs.setdefault(run, []).append(value)
     flat = tuple(value for run in runs.values() for value in run)
-    values = flat if interleaved else tuple(map(geometric_mean, runs.values()))
-    return Repeats(flat, values, len(values))
+    of_runs = flat if interleaved else tuple(map(geometric_mean, runs.values()))
+    return Repeats(flat, of_runs, len(of_runs))

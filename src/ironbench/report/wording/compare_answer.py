@@ -9,11 +9,11 @@ from collections.abc import Sequence
 
 from ironbench import units
 from ironbench.model.note import Note
-from ironbench.report.numbers import measured, signed, unit_of
+from ironbench.report.numbers import quantity, signed, unit_of
 from ironbench.report.wording.comparison import loop
-from ironbench.report.wording.ratios import change, duration, metric_words, than
+from ironbench.report.wording.ratios import change, duration, interval, metric_words, than
 from ironbench.report.wording.registry import text
-from ironbench.study.summarise import Summary, overlap
+from ironbench.study.compare import MeanRatio
 from ironbench.words import counted
 
 
@@ -44,20 +44,33 @@ def nothing_in_common() -> str:
     return "Nothing to compare: the two sides have no metric in common."
 
 
-def throughput_ratio(a: str, b: str, ratio: float, of_a: Summary, of_b: Summary, clients: int | None) -> str:
-    """`B is 26% faster than A with 8 clients: 1,260/s vs. 1,000/s (ranges of repeats do not overlap).`
+def throughput_ratio(a: str, b: str, means: MeanRatio, difference: Note, clients: int | None) -> str:
+    """`B is 26% faster than A with 8 clients: 1,260/s vs. 1,000/s (95% CI 18% to 35%; ranges of the repeats do not
+    overlap).`
 
-    `clients`: the only number of clients; None at the peaks.
+    `difference`: whether one is shown, else the sentence starts with the reason. `clients`: the only number of clients;
+    None at the peaks.
     """
     where = "at the peak" if clients is None else f"with {counted(clients, 'client')}"
-    difference = f"{b} is {change(ratio)} {than(ratio)} {a}" if ratio != 1 else f"{a} and {b} do not differ"
-    return f"{difference} {where}: {_values('throughput', of_a, of_b)} ({repeats(of_a, of_b)})."
+    words = (
+        f"{b} is {change(means.ratio)} {than(means.ratio)} {a}" if means.ratio != 1 else f"{a} and {b} do not differ"
+    )
+    return _with_values(f"{words} {where}", "throughput", means, difference)
 
 
-def metric_ratio(metric: str, a: str, b: str, ratio: float, of_a: Summary, of_b: Summary) -> str:
-    """`Throughput is 26% higher with B than with A: 1,260/s vs. 1,000/s (ranges of repeats do not overlap).`"""
-    words = f"{differs(metric_words(metric), a, b, ratio)}: {_values(metric, of_a, of_b)} ({repeats(of_a, of_b)})."
-    return f"{words[:1].upper()}{words[1:]}"
+def metric_ratio(metric: str, a: str, b: str, means: MeanRatio, difference: Note) -> str:
+    """`Throughput is 26% higher with B than with A: 1,260/s vs. 1,000/s (95% CI 18% to 35%; ranges of the repeats do
+    not overlap).`"""
+    words = differs(metric_words(metric), a, b, means.ratio)
+    return _with_values(f"{words[:1].upper()}{words[1:]}", metric, means, difference)
+
+
+def _with_values(words: str, metric: str, means: MeanRatio, difference: Note) -> str:
+    """Adds the values and the confidence interval; without a shown difference, the sentence says so first."""
+    known = interval(means.low, means.high, means.ratio)
+    if difference.code == "difference-shown":
+        return f"{words}: {_values(metric, means)} ({known}; {text(difference)})."
+    return f"No difference shown: {text(difference)}. In these trials, {words}: {_values(metric, means)} ({known})."
 
 
 def differs(what: str, a: str, b: str, ratio: float) -> str:
@@ -73,16 +86,10 @@ def explained_ratio(metric: str, a: str, b: str, ratio: float, interval: str) ->
     return f"{words[:1].upper()}{words[1:]}{interval}."
 
 
-def _values(metric: str, a: Summary, b: Summary) -> str:
-    unit = unit_of(metric)
-    return f"{measured(b, unit)} vs. {measured(a, unit)}"
-
-
-def repeats(a: Summary, b: Summary) -> str:
-    """`ranges of repeats do not overlap`"""
-    if a.n == 1 or b.n == 1:
-        return "one trial each" if a.n == b.n else f"{'A' if a.n == 1 else 'B'} has only one trial"
-    return "ranges of repeats overlap" if overlap(a, b) else "ranges of repeats do not overlap"
+def _values(metric: str, means: MeanRatio) -> str:
+    """Writes the geometric means, whose quotient is the ratio: `1,260/s vs. 1,000/s`."""
+    of_a, of_b = means.centres
+    return f"{quantity(of_b, unit_of(metric))} vs. {quantity(of_a, unit_of(metric))}"
 
 
 def outcomes(sides: Sequence[tuple[str, float, Note]]) -> str:
@@ -110,19 +117,22 @@ def not_both_sustained() -> str:
     return "Response times are compared only if both sustain the rate."
 
 
-def p99_at_rate(ratio: float, of_a: Summary, of_b: Summary) -> str:
-    """`At that rate the p99 response time of B is 12% lower than that of A: 11 ms vs. 13 ms.`"""
-    p99 = f"the p99 response time of B is {change(ratio, '')} {than(ratio)} that of A"
-    if ratio == 1:
+def p99_at_rate(means: MeanRatio, difference: Note) -> str:
+    """`At that rate the p99 response time of B is 12% lower than that of A: 11 ms vs. 13 ms (95% CI 5% to 18%; ranges
+    of the repeats do not overlap).`"""
+    p99 = f"the p99 response time of B is {change(means.ratio, '')} {than(means.ratio)} that of A"
+    if means.ratio == 1:
         p99 = "the p99 response times of A and B do not differ"
-    return f"At that rate {p99}: {_values('response_time_p99_s', of_a, of_b)}."
+    if difference.code == "difference-shown":
+        p99 = f"At that rate {p99}"
+    return _with_values(p99, "response_time_p99_s", means, difference)
 
 
-def medians() -> str:
-    """`Values are medians of the trials; percentiles are computed from all trials together. …`"""
+def geometric_means() -> str:
+    """`B / A is the quotient of A and B, which are geometric means of the trials, or of the means of the runs …`"""
     return (
-        "Values are medians of the trials; percentiles are computed from all trials together. `ironbench lead` uses "
-        "geometric means."
+        "B / A is the quotient of A and B, which are geometric means of the trials, or of the means of the runs if "
+        "both sides have several runs, as in `ironbench lead`. Without a ratio, they are medians."
     )
 
 

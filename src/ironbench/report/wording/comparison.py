@@ -119,6 +119,32 @@ def client_machines_differ() -> str:
     return "the clients ran on different machines, or on one machine with different settings"
 
 
+@wording("no-difference-one-trial")
+def no_difference_one_trial(both: bool, first: bool) -> str:
+    """one trial each, so the variation is unknown"""
+    if both:
+        return "one trial each, so the variation is unknown"
+    return f"the {'first' if first else 'second'} has only one trial, so its variation is unknown"
+
+
+@wording("no-difference-ranges-overlap")
+def no_difference_ranges_overlap() -> str:
+    """the ranges of the repeats overlap"""
+    return "the ranges of the repeats overlap"
+
+
+@wording("no-difference-within-interval")
+def no_difference_within_interval() -> str:
+    """the 95% confidence interval includes 0%"""
+    return "the 95% confidence interval includes 0%"
+
+
+@wording("difference-shown")
+def difference_shown() -> str:
+    """ranges of the repeats do not overlap"""
+    return "ranges of the repeats do not overlap"
+
+
 @wording("lead-of-one-trial")
 def of_one_trial() -> str:
     """no CI: one trial"""

@@ -61,7 +61,7 @@ def tied(marked: Sequence[str], names: Sequence[str], ratios: Sequence[str], cur
 
     `marked`: the names with their flagged trials. `ratios`: of the other systems to the first, from `more`.
     """
-    others = "; ".join(f"{name} gives {ratio}" for name, ratio in zip(names[1:], ratios, strict=True))
+    others = "; ".join(f"{name} gives {ratio}" for name, ratio in zip(names[1:], ratios, strict=False))
     return (
         f"No difference shown: {listed(list(marked))} are tied for the most work per {currency}. Compared with "
         f"{names[0]}, {others}."

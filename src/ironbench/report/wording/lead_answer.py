@@ -35,7 +35,7 @@ def geometric_means() -> str:
     """`Values are geometric means of the trials, or of the means of the runs if both sides have several runs. …`"""
     return (
         "Values are geometric means of the trials, or of the means of the runs if both sides have several runs. Ratios "
-        "have Welch's 95% CI. `ironbench compare` uses medians, so its ratios may differ."
+        "have Welch's 95% CI. `ironbench compare` and `report` use the same ratios; their values are medians."
     )
 
 
@@ -90,8 +90,10 @@ def peaks(work: str, parts: Sequence[str], confirmed: bool) -> str:
 
 
 def ratio(value: float, outcome: Note) -> str:
-    """`1.27x (27% higher)`"""
-    return f"{number(value)}x ({text(outcome)})"
+    """`1.27x (27% higher)`; without a verdict `inconclusive (0.852x)`"""
+    if outcome.code in ("lead", "lead-equal"):
+        return f"{number(value)}x ({text(outcome)})"
+    return f"{text(outcome)} ({number(value)}x)"
 
 
 def failed(share: float, units: str, side: str) -> str:

@@ -59,6 +59,13 @@ def change_bounds(low: float, high: float, value: float) -> str:
     return f"{percent(ends[0])} to {percent(ends[1]) if math.isfinite(ends[1]) else NO_END}"
 
 
+def interval(low: float, high: float, value: float) -> str:
+    """Writes the 95% confidence interval of a ratio as a change: `95% CI 18% to 35%`, or that there is none."""
+    if not (low > 0 and math.isfinite(high)):
+        return "no confidence interval"
+    return f"95% CI {change_bounds(low, high, value)}"
+
+
 def _signed(value: float) -> str:
     return f"{MINUS if value < 1 else '+'}{percent(abs(value - 1))}"
 

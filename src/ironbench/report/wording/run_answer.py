@@ -1,17 +1,18 @@
 """Words for the answer at the top of a run's report: what each system sustained or reached, compared with the first.
 
-Each function returns the sentence after a system's name. The package does not load this module: trials need only the
-words for notes.
+Each function returns the sentence after a system's name; `no_difference` returns a whole sentence. The package does not
+load this module: trials need only the words for notes.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 from ironbench.model.note import Note
-from ironbench.report.numbers import measured, number, quantity, span, unit_of
+from ironbench.report.numbers import number, quantity, span, unit_of
 from ironbench.report.wording.curve import tally
-from ironbench.report.wording.ratios import change, change_bounds, metric_words, than
+from ironbench.report.wording.ratios import change, interval, metric_words, than
 from ironbench.report.wording.registry import text
 from ironbench.study.subjects import failed_percent
 from ironbench.study.summarise import Summary
@@ -83,12 +84,12 @@ def _p99(seconds: float | None) -> str:
 
 
 def leading_ratio(
-    metric: str, ratio: float, first: str, value: Summary, of_first: Summary, passes: bool, interleaved: bool
+    metric: str, ratio: float, first: str, means: tuple[float, float], passes: bool, interleaved: bool
 ) -> str:
     """For work whose result is not a throughput: `has 26% higher random-read IOPS than ssd: 12,600/s vs. 10,000/s; the
     ranges of the trials do not overlap.`"""
     unit = unit_of(metric)
-    values = f"{measured(value, unit)} vs. {measured(of_first, unit)}"
+    values = f"{quantity(means[1], unit)} vs. {quantity(means[0], unit)}"
     ranges = f"the ranges of the {'passes' if passes else 'trials'} do not overlap"
     end = "." if interleaved else ", but the two runs were not interleaved: no verdict."
     return f"has {change(ratio, '')} {metric_words(metric)} {than(ratio)} {first}: {values}; {ranges}{end}"
@@ -147,10 +148,15 @@ def score(metric: str, value: Summary) -> str:
     return f"{number(value.centre)} {metric_words(metric)}{spread}"
 
 
-def ratio_to_first(ratio: float, first: str, extremes: tuple[float, float] | None, overlap: bool) -> str:
-    """`is 26% faster than old (extremes of the repeats: 18% to 35%; ranges do not overlap).`"""
-    words = f"does not differ from {first}" if ratio == 1 else f"is {change(ratio)} {than(ratio)} {first}"
-    if extremes is None or extremes[0] == extremes[1]:
-        return f"{words} (one trial each, so the variation is unknown)."
-    ranges = "overlap" if overlap else "do not overlap"
-    return f"{words} (extremes of the repeats: {change_bounds(*extremes, ratio)}; ranges {ranges})."
+def ratio_to_first(ratio: float, low: float, high: float, first: str) -> str:
+    """`is 26% faster than old (95% CI 18% to 35%; ranges of the repeats do not overlap).`"""
+    known = interval(low, high, ratio)
+    return f"is {change(ratio)} {than(ratio)} {first} ({known}; ranges of the repeats do not overlap)."
+
+
+def no_difference(why: Note, name: str, ratio: float, low: float, high: float, first: str) -> str:
+    """`No difference shown: the ranges of the repeats overlap. In these trials, new was 15% slower than old (95% CI
+    −42% to +26%).`"""
+    measured = "as fast as" if ratio == 1 else f"{change(ratio)} {than(ratio)}"
+    known = f" ({interval(low, high, ratio)})" if low > 0 and math.isfinite(high) else ""
+    return f"No difference shown: {text(why)}. In these trials, {name} was {measured} {first}{known}."
