@@ -82,7 +82,7 @@ def test_requested_checkpoints_are_made_and_counted(place: Path, engine: str) ->
     with Bench(place / "d", how, "tpcb-like", engine=engine) as bench:
         driven = bench.drive()
     assert driven.failure is None and all(check.passed for check in driven.checks)
-    assert driven.prepared.conditions["checkpoints"].startswith("requested every 1 s")
+    assert driven.prepared.conditions["checkpoints"].startswith("one checkpoint requested every 1 s")
     observation, _ = observe.observed(driven)
     # Each takes as long as a busy disk needs.
     assert 1 <= observation.metrics["checkpoints"] <= 4
@@ -127,7 +127,7 @@ def test_a_server_that_is_frozen_between_turns_keeps_no_interval_by_its_own_cloc
         (source,), conditions = checkpoints.prepared(bench.session, load, own=True, by_clock=False)
         assert (source.period_s, conditions["checkpoints"]) == (
             45.0,
-            "requested every 45 s (CHECKPOINT, at full speed)",
+            "one checkpoint requested every 45 s (CHECKPOINT, at full speed)",
         )
         assert bench.session.query("show checkpoint_timeout") == [("5min",)]
 

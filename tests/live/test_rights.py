@@ -146,7 +146,7 @@ def test_with_every_right_everything_runs_and_is_seen(user: User, dsn_of: Callab
     words = (*PAUSED, "--checkpoint", "0.5s", "--duration", "3s", "--warmup", "0s")
     user.measured("run", "script", "one.sql", *words, "--dsn", dsn)
     (trial,) = user.records()
-    assert trial["conditions"]["checkpoints"].startswith("requested every 0.5 s")
+    assert trial["conditions"]["checkpoints"].startswith("one checkpoint requested every 0.5 s")
     assert trial["metrics"]["checkpoints_requested"] >= 2
     assert "checkpoints" in trial["metrics"]
     facts = engine(user, trial)

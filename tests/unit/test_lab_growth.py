@@ -34,7 +34,7 @@ def test_a_curve_of_enough_numbers_of_clients_is_fitted_and_never_followed_beyon
     assert "extrapolated" in section.tables[0][1].texts[0][-1]
 
 
-@pytest.mark.parametrize(("last", "words"), [(2600.0, "shows no certain change"), (2480.0, "falls")])
+@pytest.mark.parametrize(("last", "words"), [(2600.0, "shows no statistically clear change"), (2480.0, "falls")])
 def test_a_plateau_is_not_said_to_grow_still(last: float, words: str) -> None:
     plan = lab({"clients": ("1", "2", "4", "8", "16")}, blocks=6)
     at = {1: 1500.0, 2: 1700.0, 4: 2200.0, 8: 2600.0, 16: last}

@@ -34,7 +34,7 @@ def validated(system: System) -> System:
         cause = "needs permission to change the server's machine"
         raise InputError(written("system.restart"), cause, f"add {written('system.control', 'ssh')}")
     if system.control and system.server is None:
-        cause = f"needs {written('system.server')}, the server's machine"
+        cause = f"needs {written('system.server')}, the machine that the server runs on"
         raise InputError(written("system.control"), cause, f"add {written('system.server', 'ssh://user@host')}")
     if redacted_sql(hidden(system.restart)) != system.restart:
         cause = "contains a password, which records would show"

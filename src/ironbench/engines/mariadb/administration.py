@@ -186,7 +186,7 @@ class MariadbAdministration(Administration):
         if not own:
             return (), {"checkpoints": "timed by the server"}
         session.query(CHECKPOINT)
-        how = f"requested every {interval_s:.3g} s (all dirty pages, at innodb_io_capacity_max)"
+        how = f"one checkpoint requested every {interval_s:.3g} s (all dirty pages, at innodb_io_capacity_max)"
         return (Source(REQUEST, "request", CHECKPOINT, interval_s),), {"checkpoints": how}
 
     def clients(self, session: Session) -> int:

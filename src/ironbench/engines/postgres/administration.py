@@ -194,7 +194,7 @@ class PostgresAdministration(Administration):
             return (), {"checkpoints": f"every {round(interval_s)} s (checkpoint_timeout)"}
         if own:
             session.query(CHECKPOINT)
-        how = f"requested every {interval_s:.3g} s (CHECKPOINT, at full speed)"
+        how = f"one checkpoint requested every {interval_s:.3g} s (CHECKPOINT, at full speed)"
         return (Source(REQUEST, "request", CHECKPOINT, interval_s),), {"checkpoints": how}
 
     checkpoint_setting = "checkpoint_timeout"

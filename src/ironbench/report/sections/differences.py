@@ -36,8 +36,8 @@ def sections(study: Study) -> Iterator[Section]:
 
 
 _LEAD = (
-    "Other metrics of the same trials, without a verdict: the lab declares one metric to decide by, and among many "
-    "others, some differ by chance."
+    "Other metrics of the same trials, without a verdict: the lab decides by one metric, which was chosen in advance. "
+    "Among many other metrics, some differ by chance."
 )
 
 

@@ -30,8 +30,8 @@ from ironbench.workloads.tpcc.transactions import DELIVERY, ISOLATION, REQUEST
 
 PLACE = 111
 _LEAD = (
-    "The score is NOPM: committed New-Orders per minute. The standard prescribes a least share for every other type of "
-    "transaction, and a limit for the 90th percentile of its response times."
+    "The score is NOPM: committed New-Orders per minute. The standard prescribes a minimum share for all types of "
+    "transactions except New-Order, and for each type a limit for the 90th percentile of its response times."
 )
 _FACTS = {
     "New-Orders per minute (NOPM)": NOPM,

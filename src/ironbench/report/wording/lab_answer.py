@@ -200,7 +200,7 @@ def course(curve: Growth) -> str:
 
 def _beyond(step: GrowthStep) -> str:
     """Compares the most clients with the fewest clients that no larger number surely beats."""
-    verb = "falls" if step.surely_falls else "grows" if step.surely_grows else "shows no certain change"
+    verb = "falls" if step.surely_falls else "grows" if step.surely_grows else "shows no statistically clear change"
     if not (step.surely_falls or step.surely_grows) and (step.high < 1 or step.low > 1):
         verb += " once corrected for the number of steps"
     return f"{verb}: at {step.most} it is {_size(step)} {than(step.ratio)} at {step.fewer}"
@@ -233,7 +233,7 @@ def _end(curve: Growth) -> str:
 def _last_step(step: GrowthStep | None) -> str:
     if step is None or not math.isfinite(step.high):
         return ""
-    verb = "falls" if step.high < 1 else "grows" if step.low > 1 else "shows no certain change"
+    verb = "falls" if step.high < 1 else "grows" if step.low > 1 else "shows no statistically clear change"
     return f"; from {step.fewer} to {step.most} clients throughput {verb}: {_size(step)}"
 
 

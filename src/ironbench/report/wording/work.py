@@ -139,10 +139,10 @@ def no_score() -> str:
 
 @wording("replay-skipped")
 def skipped(statements: Number, share: Number) -> str:
-    """12 statements (1.2%) were skipped, because an earlier statement of the transaction failed that had not …"""
+    """12 statements (1.2%) were skipped, because an earlier statement of the same transaction …"""
     return (
         f"{count(statements, 'statement')} ({percent(share)}) {agreed(statements)} skipped, because an earlier "
-        "statement of the transaction failed that had not failed when it was recorded"
+        "statement of the same transaction failed, although it succeeded in the recording"
     )
 
 

@@ -79,7 +79,7 @@ class Directory(Workload):
         ),
         Option("attribute", "description", "attribute that job=modify replaces"),
         Option("values", "1", "number of values of this attribute", lowest=1, highest=1000),
-        Option("length", "80", "length of each value, in random letters", lowest=1, highest=1_000_000),
+        Option("length", "80", "number of random letters in each value", lowest=1, highest=1_000_000),
         Option("weights", jobs.WEIGHTS, "weights of the operations for job=mixed"),
         Option(
             "reconnect", "0", "requests after which a client opens a new connection; 0: never", lowest=0, highest=10**9
