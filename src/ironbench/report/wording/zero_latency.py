@@ -29,9 +29,15 @@ _FREE = {
     "client": "an unconstrained client",
 }
 _PART = {"log": "WAL", "data": "data I/O", "temp": "temporary files", "client": "the client"}
+_HELD = {**_PART, "data": "data"}
 _SETTINGS_NAMED = 3
 _MOST_PERCENT = 2.0
 """Gains up to this factor are written as percentages."""
+
+
+def _held(parts: Sequence[str]) -> str:
+    """Names what the devices contain: `for WAL and temporary files`. Another device for other files may gain more."""
+    return f"for {listed([_HELD[part] for part in parts])}"
 
 
 def _free(one: Ceiling) -> str:
@@ -79,15 +85,15 @@ def _range(gain: Gain) -> str:
 
 def ceiling_sentence(one: Ceiling, where: Configuration = NOTHING_ELSE) -> str:
     """States the gain, other settings that changed, what follows, and whether a disk can speed up reads: `With
-    zero-latency WAL, throughput is 26% higher (95% CI 18% to 35%, 6 paired repeats). No real device can gain more. WAL
-    is a bottleneck.`
+    zero-latency WAL, throughput is 26% higher (95% CI 18% to 35%, 6 paired repeats). No real device for WAL can gain
+    more. WAL is a bottleneck.`
 
     `where`: the values of other factors at which it was measured.
     """
     if one.verdict is Verdict.NOT_MEASURED:
         return f"The cost of {_names(one.parts)} was not measured."
     at = f" at {configuration(where)}" if where.values else ""
-    most = "" if one.low <= 1 or "client" in one.parts else " No real device can gain more."
+    most = "" if one.low <= 1 or "client" in one.parts else f" No real device {_held(one.parts)} can gain more."
     sentences = [
         f"With {_free(one)}{at}, throughput is {_interval(one)}.{most}",
         _settings(one),
