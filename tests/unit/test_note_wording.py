@@ -120,6 +120,8 @@ OF_A_STUDY: dict[str, tuple[Any, ...]] = {
     "Sequence[tuple[str, float, Note]]": ((("A", 500.0, INNER),), (("A", 500.0, INNER), ("B", 250.0, INNER))),
     "Sequence[tuple[str, str, str]]": ((("work_mem", "4MB", "64MB"),), (("jit", "on", "off"), ("a", "b", "c"))),
     "Summary": SUMMARIES,
+    "Limits": ((), (("response_time_p99_s", 0.05),), (("response_time_p99_s", 0.05), ("failed_fraction", 0.01))),
+    "Refusals": ((), ((381, "rate", 350.0),), ((381, "response_time_p99_s", 0.183), (200, "failed", 0.5))),
     "tuple[float, float]": ((1.0, 1.0), (10_000.0, 12_600.0)),
     "MeanRatio": (
         MeanRatio(1.0, 0.0, math.inf, (10.0, 10.0), (1, 1), True),

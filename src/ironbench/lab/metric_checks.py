@@ -70,7 +70,7 @@ def _missing(metric: str, setup: Setup) -> tuple[str, str]:
     tests = workload.leading(setup.choice.options)
     if base == "throughput" and workload.drives and not workload.scores and len(tests) > 1:
         return (
-            f"it would count the {workload.counts[1]} of all tests together",
+            f"the total would count the {workload.counts[1]} of all tests together",
             f"name the test that decides, for example {tests[0]} or {tests[-1]}; reports show all tests",
         )
     if base == "throughput" and workload.is_paced(setup.choice.options):

@@ -91,7 +91,7 @@ def search_best(
     limits: Limits = (),
     confirmations: int = 0,
     completed: float = 0.0,
-    measured: Sequence[tuple[str, float]] = (),
+    measured: Limits = (),
     refused: Refusals = (),
     over_below: Sequence[int] = (),
 ) -> str:

@@ -83,11 +83,9 @@ def nothing_at_stake(how: Strings) -> str:
 
 @wording("storage-in-memory")
 def storage_in_memory(folders: Strings) -> str:
-    """/dev/shm is in memory (tmpfs): the results are those of memory, not of a device"""
+    """/dev/shm is in memory (tmpfs): the results describe memory, not a device"""
     are = "are" if len(strings(folders)) > 1 else "is"
-    return (
-        f"{names(folders) or 'the directory'} {are} in memory (tmpfs): the results are those of memory, not of a device"
-    )
+    return f"{names(folders) or 'the directory'} {are} in memory (tmpfs): the results describe memory, not a device"
 
 
 def passes_apart(first: str, apart: int, rows: int, by_chance: float) -> str:
