@@ -93,7 +93,7 @@ def test_finds_from_is_explained_with_the_largest_likely_spread_wherever_it_is_e
         next(
             line
             for line in page.read_text().splitlines()
-            if re.search(r"min\. detectable effect \||minimum detectable effect of", line)
+            if re.search(r"min\. detectable effect \||minimum detectable effect is", line)
         )
         for page in pages
     ]

@@ -194,7 +194,7 @@ def test_the_page_about_verdicts_tells_what_the_code_says() -> None:
     assert [f"{ratio:.3f}" for _, ratio in one.ratios] == [ratio for *_, ratio in rows]
     assert f"The mean ratio is {one.ratio:.3f}" in page
     assert f"from {one.low:.3f} to {one.high:.3f}" in page
-    assert f"minimum detectable effect of {100 * (one.detectable or 0):.0f}%" in page
+    assert f"minimum detectable effect is {100 * (one.detectable or 0):.0f}%" in page
     assert one.advice is not None
     assert f"To decide: {wording.text(one.advice).replace(THIN, ' ')}.**" in page
 
