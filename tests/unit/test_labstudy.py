@@ -14,7 +14,7 @@ from ironbench.model.finding import Conclusion, Noise
 from ironbench.model.lab import Claim, Stage
 from ironbench.model.note import note, text_note
 from ironbench.model.observer import OTHER_PROGRAMS
-from ironbench.model.record import Status
+from ironbench.model.record import EMULATION_LIMIT, Status
 from ironbench.model.system import Choice
 from ironbench.records.work import work_name, work_names
 from ironbench.report import document, formats, wording
@@ -73,6 +73,30 @@ def test_too_few_blocks_for_a_verdict_are_named_as_such_without_p_or_an_interval
     assert decision.startswith(start) and decision.endswith(f"{known}.")
     (row,) = effect_table(study.effects).texts
     assert row[-2:] == ("–", "–"), "neither what they would find nor p"
+
+
+@pytest.mark.parametrize(
+    ("memory", "limited", "named"),
+    [
+        (700.0, "log=memory", True),
+        (700.0, "log=disk", False),
+        (1500.0, "log=disk", True),
+        (1500.0, "log=memory", False),
+    ],
+)
+def test_a_side_that_emulation_slowed_down_is_named_if_the_real_difference_may_be_smaller(
+    memory: float, limited: str, named: bool
+) -> None:
+    plan = lab(LOG, blocks=10)
+    slow = note(EMULATION_LIMIT, load=0.1, late=0.7)
+    done = [
+        replace(one, warnings=(slow,)) if one.cell.name == limited and one.block < 4 else one
+        for one in trials(plan, {"log=disk": 1000.0, "log=memory": memory}, 0.02)
+    ]
+    study = studied(plan, done)
+    (effect,) = study.effects
+    assert [(side.name, slow, count) for side, slow, count in effect.too_slow] == ([(limited, 4, 10)] if named else [])
+    assert ("4 of 10 trials" in answer(study).decision.doubt) == named
 
 
 @pytest.mark.parametrize(("memory", "spread", "blocks"), [(70_000.0, 0.5, 4), (1004.0, 0.008, 10), (1010.0, 0.08, 10)])

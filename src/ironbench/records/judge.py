@@ -30,6 +30,7 @@ from ironbench.model.record import (
     CLIENTS_LOST,
     CONNECTIONS_LOST,
     EMULATED,
+    EMULATION_LIMIT,
     ENGINE_DIED,
     FAILED_SUSPECT,
     FAILED_VOIDED,
@@ -361,7 +362,7 @@ def _emulation(system: System, observation: Observation, budget: Budget | None) 
     load = observation.metrics.get("emulation_load_share", 0.0)
     worst = max(late.values(), default=0.0)
     if load > FAITHFUL_LOAD or worst > FAITHFUL_LATENESS:
-        warnings.append(note("emulation-limit", load=load, late=worst))
+        warnings.append(note(EMULATION_LIMIT, load=load, late=worst))
     return warnings
 
 

@@ -87,7 +87,11 @@ def _rank(study: Study, effect: Effect) -> tuple[int, int, float]:
 
 def comparison(effect: Effect, metric_named: bool = False) -> AnswerPoint:
     """States the outcome of one comparison, its size and confidence interval, and which data a side can lose."""
-    doubts = (lab_answer.why_inconclusive(effect.finding), *(f"{text}." for text in wording.texts(effect.losses)))
+    doubts = (
+        lab_answer.why_inconclusive(effect.finding),
+        *(lab_answer.emulated_too_slow(*one) for one in effect.too_slow),
+        *(f"{text}." for text in wording.texts(effect.losses)),
+    )
     return AnswerPoint(lab_answer.comparison(effect, metric_named), doubt=" ".join(filter(None, doubts)))
 
 

@@ -10,7 +10,17 @@ from typing import TypeVar
 from ironbench.model.finding import Conclusion, Finding, Noise
 from ironbench.model.lab import Configuration, Lab
 from ironbench.model.note import FLAGGED, MISSING, Note, note
-from ironbench.model.record import CAN_LOSE_DATA, DUET, NOT_WHOLE, SLICES, TRIALS, Record, Status, machine_of
+from ironbench.model.record import (
+    CAN_LOSE_DATA,
+    DUET,
+    EMULATION_LIMIT,
+    NOT_WHOLE,
+    SLICES,
+    TRIALS,
+    Record,
+    Status,
+    machine_of,
+)
 from ironbench.model.sample import too_few
 from ironbench.model.system import Setup
 from ironbench.records import progress
@@ -320,7 +330,15 @@ def _effect(finding: Finding, contrast: Contrast, records: Sequence[Record]) -> 
         dict.fromkeys(one for record in own for one in record.warnings if one.code == CAN_LOSE_DATA) for own in sides
     ]
     only = [one for mine, others in (lost, lost[::-1]) for one in mine if one not in others]
-    return Effect(finding, replace(contrast, cell=cell, baseline=baseline), tuple(only))
+    whole = replace(contrast, cell=cell, baseline=baseline)
+    limited = [
+        (side, sum(any(one.code == EMULATION_LIMIT for one in record.warnings) for record in used), len(used))
+        for side, own, faster in zip((cell, baseline), sides, (Conclusion.FASTER, Conclusion.SLOWER), strict=True)
+        if (used := [record for record in own if record.status.comparable])
+        # If emulation slows down the side that is faster anyway, the real difference is larger.
+        and finding.conclusion not in (faster, Conclusion.EQUIVALENT)
+    ]
+    return Effect(finding, whole, tuple(only), tuple(one for one in limited if one[1]))
 
 
 def _unfinished(missing: int, due: int) -> tuple[Note, ...]:

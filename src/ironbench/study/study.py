@@ -153,6 +153,9 @@ class Effect:
     contrast: Contrast
     losses: tuple[Note, ...] = ()
     """Notes on settings that can lose data and that only one of the two sides has."""
+    too_slow: tuple[tuple[Configuration, int, int], ...] = ()
+    """Sides that may be slower here than in reality: number of trials in which emulation was slower than the device's
+    model, and number of trials."""
 
 
 @dataclass(frozen=True, slots=True)

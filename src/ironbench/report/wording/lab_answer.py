@@ -88,6 +88,15 @@ def _though(finding: Finding) -> str:
     return f", though {text(finding.changed)}" if finding.changed else ""
 
 
+def emulated_too_slow(side: Configuration, slow: int, trials: int) -> str:
+    """`In 4 of 6 trials with storage io2 (emulated), this machine emulated the device too slowly: the real device would
+    do better than shown.`"""
+    return (
+        f"In {slow} of {counted(trials, 'trial')} with {configuration(side)}, this machine emulated the device too "
+        "slowly: the real device would do better than shown."
+    )
+
+
 def why_inconclusive(finding: Finding) -> str:
     """Says why a comparison is inconclusive, or which effect its blocks would have detected. Empty for a verdict, and
     if the comparison itself says it."""
