@@ -6,7 +6,7 @@ Keys are the names of cases in PostgreSQL's files.
 from __future__ import annotations
 
 TITLES = {
-    "before": "Mistakes found before the run",
+    "before": "Mistakes",
     "shell": "Shell commands",
     "variables": "Variables of a statement",
     "columns": "Columns of `\\gset`",

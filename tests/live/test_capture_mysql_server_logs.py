@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from patience import eventually
 from raw_mysql import LACKING, RawMysql
 from raw_server import free_port
 from user import User
@@ -33,6 +34,8 @@ def test_both_logs_contain_the_statements_of_the_server(place: Path) -> None:
         for number in range(30):
             session.query(f"select name from item where id = {number}")
         session.close()
+        # The server writes a statement to its slow log after it has sent the result.
+        eventually(lambda: all("id = 29" in log.read_text() for log in files.values()))
     finally:
         server.stop()
     for name, log in files.items():
