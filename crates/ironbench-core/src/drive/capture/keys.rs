@@ -107,7 +107,7 @@ impl Keys {
     /// The directory of temporary files has no space, or does not support files without a name.
     pub fn new(slots: usize) -> io::Result<Self> {
         if slots == 0 {
-            return Ok(Self { start: std::ptr::NonNull::dangling().as_ptr(), slots });
+            return Ok(Self { start: std::ptr::NonNull::<Slot>::dangling().as_ptr().cast(), slots });
         }
         let flags = OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC;
         let file = open(std::env::temp_dir(), flags, Mode::RUSR | Mode::WUSR)?;
