@@ -54,7 +54,7 @@ impl<'a> StatementKeys<'a> {
     pub fn read(mut bytes: &'a [u8]) -> Option<Self> {
         let slot = u32::from_le_bytes(take(&mut bytes)?);
         let column = u16::from_le_bytes(take(&mut bytes)?);
-        let is_whole = bytes.len() % (3 * size_of::<u32>()) == 0;
+        let is_whole = bytes.len().is_multiple_of(3 * size_of::<u32>());
         is_whole.then_some(Self { returned: (slot != NONE).then_some((slot, column)), replaced: bytes })
     }
 
