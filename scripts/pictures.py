@@ -27,11 +27,11 @@ PICTURES: dict[str, tuple[list[str], int]] = {
 """Name of the picture → the command whose HTML page it shows, run in the lab's folder, and its height in pixels."""
 QUEUED = """\
 question = "Does a larger page cache make SQLite faster?"
-workload = { name = "igen-oltp", scale = 2 }
+workload = { name = "igen-oltp", with = { scale = 2 } }
 system.engine = "sqlite"
 load = { clients = 2, duration = "10s", warmup = "1s" }
 vary.system.memory = ["8MB", "64MB"]
-measure = { repeats = 6, quiet = "1s" }
+measure = { repeats = 6, quiet = "1s", rates = "none" }
 """
 WATCHED = 9
 """The trial of the queued lab that the picture shows: the answer so far and the comparisons already have figures."""
@@ -77,6 +77,8 @@ def serve(browser: Browser, results: Path) -> None:
             tab.reload()
             tab.wait_for_timeout(8000)
             save(tab, "serve-lab")
+            tab.on("dialog", lambda dialog: dialog.accept())
+            tab.get_by_role("button", name="Stop", exact=True).click()
         finally:
             server.send_signal(signal.SIGINT)
             server.wait(120)
