@@ -26,7 +26,7 @@ from bench.series import asked
 from tests.live.raw_server import RawServer, binary
 
 TRANSACTIONS = 5000
-"""Of each client."""
+"""Number of transactions per client."""
 CLIENTS = 4
 PAIRS = 5
 _STATISTICS_S = 1.0

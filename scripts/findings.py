@@ -37,7 +37,7 @@ METRICS = tuple(
 LEAST_SHARE = 0.01
 """Wait classes below this share of transaction time are left out."""
 MOST_COLUMNS = 12
-"""Wider tables are left out: nobody can read them on a page."""
+"""Maximum number of columns; wider tables do not fit on a page and are left out."""
 
 
 def main() -> int:

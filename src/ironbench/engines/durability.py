@@ -17,7 +17,7 @@ class Hazard:
     values: tuple[str, ...]
     """Values in lower case."""
     event: str
-    """What may lose the data: a key of `EVENTS` in `report/wording/storage.py`."""
+    """The event that may lose the data: a key of `EVENTS` in `report/wording/storage.py`."""
     loss: str
     """What may be lost: a key of `LOSSES` there."""
     needs: str = ""

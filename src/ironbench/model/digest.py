@@ -11,7 +11,7 @@ Values = tuple[str | None, ...]
 
 @dataclass(frozen=True, slots=True)
 class StatementDigest:
-    """What ran of one statement while the server was watched."""
+    """Executions of one statement while the server was watched."""
 
     text: str
     """With `$1` and so on in place of literals."""

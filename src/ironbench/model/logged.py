@@ -29,7 +29,7 @@ class LoggedStatement(NamedTuple):
 
 @dataclass(slots=True)
 class LogDamage:
-    """What a reader has noticed."""
+    """Damage and gaps that a reader found in a log."""
 
     unreadable: int = 0
     """Lines that belong to no entry."""

@@ -80,7 +80,7 @@ def watch(session: Session, seconds: float, values: bool, wait: Callable[[float]
         "and backend_type = 'client backend'"
     )
     counters = session.counters()
-    # Nothing of ours runs between both readings.
+    # ironbench runs no statement between the two readings.
     before = _calls(session, sql)
     began_us = time.time_ns() // 1000
     wait(seconds)
