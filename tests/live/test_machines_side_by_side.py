@@ -28,7 +28,7 @@ pytestmark = [
 
 def commands(machine: str) -> list[list[str]]:
     """Lines `old$ ironbench …` in the part about two machines."""
-    part = GUIDE.read_text().split("## A published comparison")[1]
+    part = GUIDE.read_text().split("## Several workloads")[1]
     return [shlex.split(line) for line in re.findall(rf"^{machine}\$ ironbench (.*)$", part, re.MULTILINE)]
 
 
