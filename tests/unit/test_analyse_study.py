@@ -357,7 +357,7 @@ def test_a_peak_that_fresh_trials_do_not_bear_out_is_said_to_be_so_and_why() -> 
     ]
     (study,) = studies([*swept, *fresh])
     ((_, headed),) = headline(study)
-    assert "; 30% less than in the sweep" in headed
+    assert "; throughput is 30% lower than in the sweep" in headed
     (said,) = [text for text in wording.texts(study.parts[0].warnings) if "confirmation trials" in text]
     assert "8 clients reached 30% less" in said
     assert "34% of the CPU during them and 5% before" in said

@@ -456,7 +456,10 @@ def test_records_are_of_all_servers_together(tmp_path: Path) -> None:
         TARGET,
     )
     assert (found.rows[0].cores, found.rows[0].trials) == (16, 3)
-    assert "log on disk: records are taken as the result of all its 2 servers together." in unfolded(report.page(found))
+    assert (
+        "log on disk: the records are assumed to be the result of all 2 servers of this system together."
+        in unfolded(report.page(found))
+    )
 
 
 def test_the_example_of_a_whole_bill_is_marked_as_made_up() -> None:

@@ -199,7 +199,7 @@ def test_what_cannot_be_shown_is_refused_with_a_way_out(given: dict[str, str], c
 def test_points_that_carry_no_verdict_are_not_counted_as_searched() -> None:
     records = [*nights([1000.0] * 8), *run(8, 1000.0, blocks=1), *run(9, 1000.0, blocks=2)]
     (sentence,) = page(histories(records, EMPTY)).answer.points
-    assert "no change point in 8 points (2 more with too few trials)" in sentence.text
+    assert "no change point in 8 points (2 more points with too few trials)" in sentence.text
 
 
 def test_a_cache_that_ideal_fits_to_the_data_begins_no_new_line() -> None:
@@ -225,7 +225,7 @@ def test_a_point_whose_trials_are_all_flagged_is_marked_everywhere() -> None:
     remarks = [row[-1] for row in chart.table.texts]
     assert "every trial flagged" in remarks[-1] and remarks[0] == "1 flagged"
     assert shown.cautions == (
-        "7 trials flagged, all of them at 1 point (marked ?): see `ironbench show` for the reasons.",
+        "7 trials flagged, including all trials at 1 point (marked ?); `ironbench show` lists the reasons.",
     )
     points = shown.fields()["histories"][0]["lines"][0]["points"]
     assert [point["flagged"] for point in points] == [False] * 11 + [True]

@@ -146,7 +146,7 @@ def test_what_a_trial_wrote_is_measured_and_not_assumed() -> None:
     assert short({"writing_transactions_per_s": 0.9}, transactions=30), "few transactions, but each of them writes"
 
 
-SAYS = "server counters lag by up to 1 s (commits, rows, I/O):"
+SAYS = "the server's counters of commits, rows and I/O lag by up to 1 s:"
 
 
 @pytest.mark.parametrize(
@@ -158,7 +158,12 @@ SAYS = "server counters lag by up to 1 s (commits, rows, I/O):"
             20.0,
             2,
             1,
-            ["server counters included 0.1% of 2,000 transactions at the end: commits, rows and I/O are left out"],
+            [
+                (
+                    "the server's counters included only 0.1% of 2,000 transactions at the end of the trial, so the "
+                    "counts of commits, rows and I/O are left out"
+                )
+            ],
             False,
         ),
         (20.0, 2, 0, [], True),

@@ -69,7 +69,10 @@ def test_too_few_blocks_for_a_verdict_are_named_as_such_without_p_or_an_interval
 ) -> None:
     study = two_cells(70_000.0, 0.5, blocks)
     decision = answer(study).decision.text
-    start = f"INCONCLUSIVE: WAL in memory vs. WAL on disk: too few blocks for a verdict ({blocks} of 6); so far "
+    start = (
+        f"INCONCLUSIVE: WAL in memory vs. WAL on disk: too few blocks for a verdict ({blocks} of 6); the blocks so "
+        "far show "
+    )
     assert decision.startswith(start) and decision.endswith(f"{known}.")
     (row,) = effect_table(study.effects).texts
     assert row[-2:] == ("–", "–"), "neither what they would find nor p"
@@ -136,7 +139,7 @@ def test_no_page_gives_an_interval_of_two_blocks(kind: str) -> None:
 def test_nothing_decided_is_said_first_and_once() -> None:
     plan = lab({"log": ("disk", "ssd", "memory")}, blocks=6)
     found = answer(studied(plan, trials(plan, dict.fromkeys(("log=disk", "log=ssd", "log=memory"), 1000.0), 0.1)))
-    assert found.decision.text == "INCONCLUSIVE: all 2 comparisons of throughput are undecided."
+    assert found.decision.text == "INCONCLUSIVE: none of the 2 comparisons of throughput has a verdict."
     assert len(found.points) == 2
 
 
@@ -222,7 +225,7 @@ def test_failed_transactions_stand_in_the_answer_and_beside_the_rates_of_a_lab()
     ]
     study = studied(plan, records)
     assert (
-        "Failed transactions: 4.2% with WAL in memory. Throughput counts only those that succeeded."
+        "Failed transactions: 4.2% with WAL in memory. Throughput counts only the successful ones."
         in answer(study).doubts
     )
     tables = [chart.table for section in sections(study) for chart in section.charts if chart.id == "points"]

@@ -96,7 +96,7 @@ def test_open_loops_at_one_rate_are_compared_by_their_response_times(
 ) -> None:
     compare("asked", "same", results, False, False)
     text = plain(capsys.readouterr().out)
-    assert "Target rate of both sides 500/s: A: 500/s sustained; B: 500/s sustained." in text
+    assert "Both sides ran at a target rate of 500/s. Result: A: 500/s sustained; B: 500/s sustained." in text
     assert "50% lower than that of A: 10.0 ms vs. 20.0 ms" in text
     assert "peak" not in text and "Both sides are closed loops" not in text
     compare("asked", "same", results, False, True)
@@ -139,7 +139,10 @@ def test_totals_of_unlike_work_have_no_ratio_and_that_is_said(
         Store(tmp_path).keep(replace(one, metrics={**one.metrics, **used}), Evidence())
     for named, why in (
         (("closed", "asked"), "the loads differ"),
-        (("closed", "other"), "totals of different work: only values per transaction can be compared"),
+        (
+            ("closed", "other"),
+            "the two sides did different work, so only values per transaction can be compared, not totals",
+        ),
         (("asked", "same"), ""),
     ):
         compare(*named, str(tmp_path), False, True)
@@ -158,7 +161,7 @@ def test_an_open_loop_has_no_place_in_a_leaderboard_and_that_is_said(
 ) -> None:
     leaderboard("igen-oltp", "", "", "", None, results, False)
     text = plain(capsys.readouterr().out)
-    assert "Left out: asked: open loop at 500/s, a target rate rather than a maximum." in text
+    assert "Left out: asked: the trials ran in an open loop at 500/s, which is a target rate and not a maximum." in text
     leaderboard("igen-oltp", "", "", "", None, results, True)
     (ranking,) = json.loads(capsys.readouterr().out)["rankings"]
     assert [place["system"] for place in ranking["places"]] == ["closed"]

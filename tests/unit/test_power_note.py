@@ -26,8 +26,14 @@ def noted(*records: Record) -> list[str]:
 @pytest.mark.parametrize(
     ("records", "words"),
     [
-        ([cut()], "Power was cut after the trial, and all checks passed after the engine's recovery."),
-        ([cut(False)], "Power was cut after the trial, and a check failed after the engine's recovery."),
+        (
+            [cut()],
+            "ironbench simulated a power failure after the trial; all checks passed after the engine's recovery.",
+        ),
+        (
+            [cut(False)],
+            "ironbench simulated a power failure after the trial; a check failed after the engine's recovery.",
+        ),
         ([cut(), cut(False)], "Power was cut after 2 trials, and all checks passed in 1 of them after the engine's"),
     ],
 )

@@ -151,7 +151,7 @@ def test_what_matters_is_found_and_confirmed_and_nothing_else_is_claimed(file: P
     assert claimed(found) == {"clients": Conclusion.FASTER, "think_time": Conclusion.SLOWER}
     text = said(found)
     assert "with 4 clients than with the baseline" in text and "slower than the baseline" in text
-    assert "These trials support one change to baseline: clients=4." in text
+    assert "The trials support one change to baseline: clients=4." in text
     assert "No effect was detected for threads and max_tries. An effect of" in text
     assert {effect.finding.baseline for effect in found.effects} == {"baseline"}
     assert all(block > 2 for effect in found.effects for block, _ in effect.finding.ratios)  # none from the screen

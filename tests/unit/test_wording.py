@@ -145,7 +145,9 @@ def test_times_are_written_by_the_units_so_that_no_small_one_reads_as_nothing() 
 
 def test_numbers_with_signs_are_merged_with_them() -> None:
     changes = [note("not-steady", change=by, after_s=at) for by, at in ((-0.21, 3.0), (0.25, 13.0))]
-    merged = "throughput changed by \u221221 to 25% after 3 s to 13 s and stayed there [not-steady, 2 of 2 trials]"
+    merged = (
+        "throughput changed by \u221221 to 25% after 3 s to 13 s and stayed at that level [not-steady, 2 of 2 trials]"
+    )
     assert wording.texts(trial_warnings([record(warnings=(one,)) for one in changes])) == [merged]
     falls = [note("not-steady", change=by) for by in (-0.21, -0.13)]
     (told,) = wording.texts(trial_warnings([record(warnings=(one,)) for one in falls]))

@@ -24,9 +24,9 @@ def data_to_memory() -> str:
 
 @wording("balance-size-unknown")
 def size_unknown(of: str) -> str:
-    """size of the data not recorded"""
+    """the size of the data was not recorded"""
     lacking = {"data": "the data", "cache": "the database cache", "memory": "RAM"}.get(of, of)
-    return f"size of {lacking} not recorded"
+    return f"the size of {lacking} was not recorded"
 
 
 @wording("balance-clients")
@@ -57,14 +57,14 @@ def cores(cores: int, held_by: str = "", shared: bool = False) -> str:
 
 @wording("balance-cores-unknown")
 def cores_unknown() -> str:
-    """number of cores unknown"""
-    return "number of cores unknown"
+    """the number of cores is unknown"""
+    return "the number of cores is unknown"
 
 
 @wording("balance-throughput")
 def throughput(units: str = "") -> str:
-    """throughput per core; queries per second of the whole trial, per core"""
-    return f"{units} per second of the whole trial, per core" if units else "throughput per core"
+    """throughput per core; queries per second and core over the whole trial"""
+    return f"{units} per second and core over the whole trial" if units else "throughput per core"
 
 
 @wording("balance-checkpoint-interval")
@@ -88,14 +88,14 @@ def log() -> str:
 
 @wording("balance-log-of-other-work")
 def log_of_other_work(units: str) -> str:
-    """WAL is also written by work other than transactions"""
-    return f"WAL is also written by work other than {units}"
+    """the WAL volume includes writes by work other than transactions"""
+    return f"the WAL volume includes writes by work other than {units}"
 
 
 @wording("balance-file-system-used")
 def file_system_used() -> str:
-    """data file system in use"""
-    return "data file system in use"
+    """used space of the data file system"""
+    return "used space of the data file system"
 
 
 @wording("balance-bandwidth")
@@ -123,5 +123,5 @@ def roles(roles: Sequence[str]) -> str:
 
 @wording("balance-no-device")
 def no_device() -> str:
-    """no device visible"""
-    return "no device visible"
+    """ironbench could not find the device"""
+    return "ironbench could not find the device"

@@ -50,7 +50,7 @@ def _cpu_time(cpu: Sequence[tuple[str, float]]) -> str:
 
 def _measure_again(cpu: Sequence[tuple[str, float]]) -> str:
     words = f" {_cpu_time(cpu)}." if cpu else ""
-    return f".{words} Measure again on a quiet machine"
+    return f".{words} Measure again while no other programs use the machine"
 
 
 @wording("rival")
@@ -59,32 +59,36 @@ def rival(resource: str, share: float, computing: float | None = None, waiting: 
     verb = "take" if resource in _PLURAL else "takes"
     apart = ""
     if computing is not None and waiting is not None:
-        apart = f" ({percent(computing)} computing, {percent(waiting)} waiting for a CPU core)"
+        apart = f" ({percent(computing)} spent computing, {percent(waiting)} spent waiting for a CPU core)"
     return f"{resource_name(resource)} {verb} {percent(share)} of transaction time{apart}"
 
 
 @wording("limit-unknown")
 def limit_unknown(rivals: Sequence[Note], unknown: float = 0.0, cpu: Sequence[tuple[str, float]] = ()) -> str:
-    """the bottleneck is inconclusive: data reads take 30% of transaction time and WAL takes 28% of transaction time"""
-    known = f"; {percent(unknown)} belongs to no known wait class" if unknown else ""
+    """the bottleneck analysis is inconclusive: data reads take 30% of transaction time and WAL takes 28% of transaction
+    time"""
+    known = f"; {percent(unknown)} of transaction time belongs to no known wait class" if unknown else ""
     again = _measure_again(cpu) if cpu else ""
-    return f"the bottleneck is inconclusive: {' and '.join(map(text, rivals))}{known}{again}"
+    return f"the bottleneck analysis is inconclusive: {' and '.join(map(text, rivals))}{known}{again}"
 
 
 @wording("limit-unknown-own-cpu")
 def limit_unknown_own_cpu(share: float) -> str:
-    """the bottleneck is inconclusive: the server's CPU takes 60% of transaction time, but client and observers …"""
+    """the bottleneck analysis is inconclusive: the server's CPU takes 60% of transaction time, but client and observers
+    …"""
     return (
-        f"the bottleneck is inconclusive: the server's CPU takes {percent(share)} of transaction time, but client and "
-        "observers used much of the CPU time themselves; pin client and server to separate cores (client_cpus, "
-        "server_cpus)"
+        f"the bottleneck analysis is inconclusive: the server's CPU takes {percent(share)} of transaction time, "
+        "but the load client and ironbench's observers used much of the CPU time; pin client and server to "
+        "separate cores (client_cpus, server_cpus)"
     )
 
 
 @wording("limit-other-programs")
 def limit_other_programs(waiting: float, computing: float, cpu: Sequence[tuple[str, float]]) -> str:
     """the bottleneck is other programs on the machine: 60% of transaction time is CPU scheduling wait, 20% …"""
-    spent = f"{percent(waiting)} of transaction time is CPU scheduling wait, {percent(computing)} computing"
+    spent = (
+        f"transactions spent {percent(waiting)} of their time waiting for a CPU core and {percent(computing)} computing"
+    )
     return f"the bottleneck is {resource_name(OTHER_PROGRAMS)}: {spent}{_measure_again(cpu)}"
 
 
@@ -107,7 +111,7 @@ def limit_none(resource: str, share: float, evidence: Sequence[Note] = ()) -> st
 
 @wording("limit")
 def limit(resource: str, share: float, evidence: Sequence[Note] = ()) -> str:
-    """the bottleneck is the server's CPU: 70% of transaction time, 60% waiting for a CPU core …"""
+    """the bottleneck is the server's CPU: 70% of transaction time, 60% spent waiting for a CPU core …"""
     return f"the bottleneck is {resource_name(resource)}: {_evidence(share, evidence)}"
 
 
@@ -120,53 +124,53 @@ def _evidence(share: float, evidence: Sequence[Note]) -> str:
 
 @wording("locks-of-table")
 def locks_of_table(table: str) -> str:
-    """, waiting for rows of branches or the table itself"""
-    return f", waiting for rows of {table} or the table itself"
+    """, spent waiting for locks on branches or on its rows"""
+    return f", spent waiting for locks on {table} or on its rows"
 
 
 @wording("locks-root")
 def locks_root(event: str, does: str, share: float) -> str:
-    """; the session at the root of the lock chain waits for its client (40% of samples)"""
-    return f"; the session at the root of the lock chain {does or f'waits for {event}'} ({percent(share)} of samples)"
+    """; in 40% of samples, the session at the root of the lock chain waits for its client"""
+    return f"; in {percent(share)} of samples, the session at the root of the lock chain {does or f'waits for {event}'}"
 
 
 @wording("cpu-or-run-queue")
 def cpu_or_run_queue() -> str:
-    """, computing or waiting for a CPU core (not distinguishable here)"""
-    return ", computing or waiting for a CPU core (not distinguishable here)"
+    """, spent computing or waiting for a CPU core (not measured separately)"""
+    return ", spent computing or waiting for a CPU core (not measured separately)"
 
 
 @wording("cpu-computing")
 def cpu_computing(share: float) -> str:
-    """, 60% computing: faster cores or less work per transaction would help"""
-    return f", {percent(share)} computing: faster cores or less work per transaction would help"
+    """, 60% spent computing: faster cores or less work per transaction would help"""
+    return f", {percent(share)} spent computing: faster cores or less work per transaction would help"
 
 
 @wording("cpu-waiting")
 def cpu_waiting(share: float, more_cores: bool, cpu: Sequence[tuple[str, float]] = ()) -> str:
-    """, 60% waiting for a CPU core: more cores would help before faster ones"""
-    waiting = f", {percent(share)} waiting for a CPU core"
+    """, 60% spent waiting for a CPU core: more cores would help more than faster cores"""
+    waiting = f", {percent(share)} spent waiting for a CPU core"
     if more_cores:
-        return f"{waiting}: more cores would help before faster ones"
+        return f"{waiting}: more cores would help more than faster cores"
     return f"{waiting}; {_cpu_time(cpu)}" if cpu else waiting
 
 
 @wording("client-thinks")
 def client_thinks() -> str:
-    """, including think time: the server is not fully loaded"""
-    return ", including think time: the server is not fully loaded"
+    """, including think time; the server is not fully loaded"""
+    return ", including think time; the server is not fully loaded"
 
 
 @wording("client-busy")
 def client_busy() -> str:
-    """; its threads were busy all the time"""
-    return "; its threads were busy all the time"
+    """; the client's threads were busy all the time"""
+    return "; the client's threads were busy all the time"
 
 
 @wording("client-waited-for")
 def client_waited_for() -> str:
-    """, including the network: the server waits for requests"""
-    return ", including the network: the server waits for requests"
+    """, including the network; the server waits for the client's requests"""
+    return ", including the network; the server waits for the client's requests"
 
 
 # Warnings.
@@ -174,16 +178,19 @@ def client_waited_for() -> str:
 
 @wording("waits-not-counted")
 def waits_not_counted(trials: Strings) -> str:
-    """2 trials without CPU scheduling wait left out: s-b1, s-b2"""
+    """2 left out trials in which CPU scheduling wait was not measured: s-b1, s-b2"""
     if not strings(trials):
-        return "trials without CPU scheduling wait left out"
-    return f"{counted(len(strings(trials)), 'trial')} without CPU scheduling wait left out: {names(trials)}"
+        return "left out trials in which CPU scheduling wait was not measured"
+    return (
+        f"left out {counted(len(strings(trials)), 'trial')} in which CPU scheduling wait was not measured: "
+        f"{names(trials)}"
+    )
 
 
 @wording("run-queue-unknown")
 def run_queue_unknown() -> str:
-    """CPU scheduling wait and CPU time cannot be distinguished: the server's processes are not visible"""
-    return "CPU scheduling wait and CPU time cannot be distinguished: the server's processes are not visible"
+    """CPU scheduling wait cannot be separated from CPU time, because ironbench cannot see the server's processes"""
+    return "CPU scheduling wait cannot be separated from CPU time, because ironbench cannot see the server's processes"
 
 
 @wording("time-in-no-part")

@@ -61,8 +61,8 @@ def nothing_finished(unit: Strings) -> str:
 
 @wording("not-driven")
 def not_driven() -> str:
-    """no load was run"""
-    return "no load was run"
+    """no load was run in the trial"""
+    return "no load was run in the trial"
 
 
 @wording(NOT_WHOLE)
@@ -81,4 +81,7 @@ def probe_connection_broke(error: Strings) -> str:
 @wording("answers-wrong")
 def answers_wrong(answers: Sequence[Sequence[str]]) -> str:
     """q01 is wrong: 3 rows instead of 4; q07 is wrong: …"""
-    return "; ".join(f"{name} is wrong: {actual}" for name, actual in answers) or "answers are wrong"
+    return (
+        "; ".join(f"{name} is wrong: {actual}" for name, actual in answers)
+        or "the database returned wrong query answers"
+    )

@@ -20,8 +20,8 @@ from ironbench.words import counted
 def not_interleaved() -> str:
     """`No verdict: the trials of A and B were not interleaved in blocks. …`"""
     return (
-        "No verdict: the trials of A and B were not interleaved in blocks. The report shows only the difference and "
-        "the range of the repeats."
+        "No verdict: the trials of A and B were not interleaved in blocks. The report shows only the difference "
+        "between A and B and the range of the repeats."
     )
 
 
@@ -29,14 +29,14 @@ def undeclared() -> str:
     """`No verdict: the lab file does not declare this comparison, and choosing one after seeing the numbers raises the
     false-alarm rate. …`"""
     return (
-        "No verdict: the lab file does not declare this comparison, and choosing one after seeing the numbers raises "
-        "the false-alarm rate. Ratios are paired by block."
+        "No verdict: the lab file does not declare this comparison, and choosing a comparison after the numbers "
+        "are known raises the false-alarm rate. The ratios are computed within each block."
     )
 
 
 def no_throughput() -> str:
-    """`Nothing to compare: one side has no throughput.`"""
-    return "Nothing to compare: one side has no throughput."
+    """`Nothing to compare: one of the two sides has no throughput.`"""
+    return "Nothing to compare: one of the two sides has no throughput."
 
 
 def nothing_in_common() -> str:
@@ -108,61 +108,63 @@ def different_loads(a: float | None, b: float | None, seen: str) -> str:
 
 
 def same_rate(rate: float, seen: str) -> str:
-    """`Target rate of both sides 500/s: A: 500/s sustained; B: 500/s sustained.` `seen`: from `outcomes`."""
-    return f"Target rate of both sides {units.rate(rate)}: {seen}."
+    """`Both sides ran at a target rate of 500/s. Result: A: 500/s sustained; B: 500/s sustained.` `seen`: from
+    `outcomes`."""
+    return f"Both sides ran at a target rate of {units.rate(rate)}. Result: {seen}."
 
 
 def not_both_sustained() -> str:
-    """`Response times are compared only if both sustain the rate.`"""
-    return "Response times are compared only if both sustain the rate."
+    """`Response times are compared only if both sides sustain the target rate.`"""
+    return "Response times are compared only if both sides sustain the target rate."
 
 
 def p99_at_rate(means: MeanRatio, difference: Note) -> str:
-    """`At that rate the p99 response time of B is 12% lower than that of A: 11 ms vs. 13 ms (95% CI 5% to 18%; ranges
-    of the repeats do not overlap).`"""
+    """`At that target rate, the p99 response time of B is 12% lower than that of A: 11 ms vs. 13 ms (95% CI 5% to 18%;
+    ranges of the repeats do not overlap).`"""
     p99 = f"the p99 response time of B is {change(means.ratio, '')} {than(means.ratio)} that of A"
     if means.ratio == 1:
         p99 = "the p99 response times of A and B do not differ"
     if difference.code == "difference-shown":
-        p99 = f"At that rate {p99}"
+        p99 = f"At that target rate, {p99}"
     return _with_values(p99, "response_time_p99_s", means, difference)
 
 
 def geometric_means() -> str:
     """`B / A is the quotient of A and B, which are geometric means of the trials, or of the means of the runs …`"""
     return (
-        "B / A is the quotient of A and B, which are geometric means of the trials, or of the means of the runs if "
-        "both sides have several runs, as in `ironbench lead`. Without a ratio, they are medians."
+        "B / A is the value of B divided by the value of A. Both values are geometric means of the trials, or, "
+        "if both sides have several runs, of the means of these runs, as in `ironbench lead`. In rows without a "
+        "ratio, the values are medians."
     )
 
 
 def zero_on_both_sides(metrics: Sequence[str]) -> str:
-    """`0 on both sides: failed, deadlocks.`"""
-    return f"0 on both sides: {', '.join(metrics)}."
+    """`These metrics are 0 on both sides: failed, deadlocks.`"""
+    return f"These metrics are 0 on both sides: {', '.join(metrics)}."
 
 
 def no_ratio(metrics: Sequence[str], why: Note) -> str:
-    """`No ratio of throughput: the rate is an input, not a result.`"""
-    return f"No ratio of {', '.join(metrics)}: {text(why)}."
+    """`No ratio is computed for throughput: the rate is an input, not a result.`"""
+    return f"No ratio is computed for {', '.join(metrics)}: {text(why)}."
 
 
 def service_equals_response() -> str:
-    """`Both sides are closed loops, so service time equals response time.`"""
-    return "Both sides are closed loops, so service time equals response time."
+    """`Both sides ran in a closed loop, so service time equals response time.`"""
+    return "Both sides ran in a closed loop, so service time equals response time."
 
 
 def no_common_clients() -> str:
-    """`The two sides have no number of clients in common.`"""
-    return "The two sides have no number of clients in common."
+    """`No number of clients was measured on both sides.`"""
+    return "No number of clients was measured on both sides."
 
 
 def most_changed_script(script: str, delta_s: float) -> str:
     """`new-order changed most: +1.2 ms of the mean response time.`"""
-    return f"{script} changed most: {signed(delta_s)} of the mean response time."
+    return f"The script {script} changed most: it changed the mean response time by {signed(delta_s)}."
 
 
 def takes(what: str, ratio: float, observed_once: bool) -> str:
-    """`select * from orders takes 30% longer (one observed trial each, no CI).`"""
+    """`select * from orders takes 30% longer (one observed trial of each configuration, so no CI).`"""
     return f"{what} takes {duration(ratio)}{' (one observed trial each, no CI)' if observed_once else ''}."
 
 
@@ -172,8 +174,8 @@ def from_one_trial() -> str:
 
 
 def same_configuration() -> str:
-    """`no recorded difference.`"""
-    return "no recorded difference."
+    """`the records show no difference.`"""
+    return "the records show no difference."
 
 
 def changed_facts(facts: Sequence[tuple[str, str, str]], more: int) -> str:

@@ -28,7 +28,7 @@ def work_differs(a: Strings, b: Strings) -> str:
 @wording("script-differs")
 def script_differs(script: Strings) -> str:
     """the work differs: the contents of a.sql"""
-    return f"the work differs: the contents of {', '.join(strings(script)) or 'a script'}"
+    return f"the work differs: the contents of {', '.join(strings(script)) or 'a script'} are not the same"
 
 
 WORKLOAD_DATA = "the workload's data"
@@ -60,8 +60,8 @@ def loop(rate: float | None) -> str:
 
 @wording("methods-differ")
 def methods_differ(a: Strings, b: Strings) -> str:
-    """the method differs: by trials vs. by slices"""
-    return f"the method differs: {_by(a)} vs. {_by(b)}"
+    """the measurement method differs: by trials vs. by slices"""
+    return f"the measurement method differs: {_by(a)} vs. {_by(b)}"
 
 
 def _by(method: Strings) -> str:
@@ -83,9 +83,12 @@ def workers_differ(a: Sequence[float], b: Sequence[float]) -> str:
 
 @wording("trials-of-fewer-workers")
 def trials_of_fewer_workers(workers: Sequence[float], requested: int, trials: int, of: int) -> str:
-    """only 3 of 4 workers ran the load of 2 of 12 trials: machines were lost"""
+    """only 3 of 4 workers ran the load in 2 of 12 trials, because machines were lost"""
     drove = ", ".join(f"{count:g}" for count in workers)
-    return f"only {drove} of {requested} workers ran the load of {trials} of {counted(of, 'trial')}: machines were lost"
+    return (
+        f"only {drove} of {requested} workers ran the load in {trials} of {counted(of, 'trial')}, because "
+        "machines were lost"
+    )
 
 
 @wording("fact-differs")
@@ -97,20 +100,28 @@ def fact_differs(fact: str, a: str, b: str) -> str:
 
 @wording("not-in-turns")
 def not_in_turns() -> str:
-    """the systems were measured one after the other, not interleaved: drift would look like a difference"""
-    return "the systems were measured one after the other, not interleaved: drift would look like a difference"
+    """the systems were measured one after the other, not interleaved, so drift of the machine would look like a
+    difference between the systems"""
+    return (
+        "the systems were measured one after the other, not interleaved, so drift of the machine would look like "
+        "a difference between the systems"
+    )
 
 
 @wording("server-machine-unknown")
 def server_machine_unknown() -> str:
-    """the machine of a server is unknown and may differ: record it with --server ssh://HOST"""
-    return "the machine of a server is unknown and may differ: record it with --server ssh://HOST"
+    """the machine of at least one server is unknown, so the two machines may differ: use --server ssh://HOST to record
+    the server's machine"""
+    return (
+        "the machine of at least one server is unknown, so the two machines may differ: use --server ssh://HOST "
+        "to record the server's machine"
+    )
 
 
 @wording("machines-differ")
 def machines_differ() -> str:
-    """the machines differ, or one machine had different settings"""
-    return "the machines differ, or one machine had different settings"
+    """the trials ran on different machines, or on one machine with different settings"""
+    return "the trials ran on different machines, or on one machine with different settings"
 
 
 @wording("client-machines-differ")
@@ -121,10 +132,13 @@ def client_machines_differ() -> str:
 
 @wording("no-difference-one-trial")
 def no_difference_one_trial(both: bool, first: bool) -> str:
-    """one trial each, so the variation is unknown"""
+    """each side has only one trial, so the variation between trials is unknown"""
     if both:
-        return "one trial each, so the variation is unknown"
-    return f"the {'first' if first else 'second'} has only one trial, so its variation is unknown"
+        return "each side has only one trial, so the variation between trials is unknown"
+    return (
+        f"the {'first' if first else 'second'} of the two sides has only one trial, so the variation between its "
+        "trials is unknown"
+    )
 
 
 @wording("no-difference-ranges-overlap")
@@ -141,8 +155,8 @@ def no_difference_within_interval() -> str:
 
 @wording("difference-shown")
 def difference_shown() -> str:
-    """ranges of the repeats do not overlap"""
-    return "ranges of the repeats do not overlap"
+    """the ranges of the repeats do not overlap"""
+    return "the ranges of the repeats do not overlap"
 
 
 @wording("lead-of-one-trial")
@@ -178,8 +192,8 @@ def inconclusive() -> str:
 
 @wording("work-of-one-side")
 def work_of_one_side(side: str, work: str) -> str:
-    """only old ran igen-oltp scale=8"""
-    return f"only {side} ran {work}"
+    """only old ran the work igen-oltp scale=8"""
+    return f"only {side} ran the work {work}"
 
 
 _NAMED = 3
@@ -188,8 +202,8 @@ _NAMED = 3
 
 @wording("plans-unknown")
 def plans_unknown() -> str:
-    """query plans unknown"""
-    return "query plans unknown"
+    """the query plans are unknown"""
+    return "the query plans are unknown"
 
 
 @wording("plans-differ")
@@ -197,7 +211,7 @@ def plans_differ(more: Sequence[tuple[str, int]] = (), less: Sequence[tuple[str,
     """new plan: Index Scan on orders, Nested Loop instead of parallel Seq Scan on orders and 2 more steps"""
     if more:
         return f"new plan: {_named(more)} " + (f"instead of {_named(less)}" if less else "in addition")
-    return f"new plan: no {_named(less)}" if less else "plans have the same steps"
+    return f"new plan: no {_named(less)}" if less else "the query plans have the same steps"
 
 
 def _named(steps: Sequence[tuple[str, int]]) -> str:
@@ -226,15 +240,15 @@ def _change(seconds: float) -> str:
 
 @wording("sampling-error")
 def sampling_error(least_blocks: int | None) -> str:
-    """CI from sampling error only: a configuration has fewer than 3 blocks"""
+    """the CI covers only sampling error, because a configuration has fewer than 3 blocks"""
     few = "a single trial" if least_blocks is None else f"fewer than {counted(least_blocks, 'block')}"
-    return f"CI from sampling error only: a configuration has {few}"
+    return f"the CI covers only sampling error, because a configuration has {few}"
 
 
 @wording("t-intervals-of-differences")
 def t_intervals_of_differences(blocks: int) -> str:
-    """t confidence intervals of the differences within 6 blocks"""
-    return f"t confidence intervals of the differences within {counted(blocks, 'block')}"
+    """t confidence intervals of the paired differences in 6 blocks"""
+    return f"t confidence intervals of the paired differences in {counted(blocks, 'block')}"
 
 
 @wording("welch-intervals")

@@ -13,10 +13,10 @@ from ironbench.words import counted, listed
 
 @wording("licences-for-cores")
 def licences_for_cores(servers: int, cores: int, factor: float, least: int, packs: int, pack: int) -> str:
-    """2 servers of 8 cores, core factor 0.5, at least 4 for each server, 4 packs of 2"""
+    """2 servers of 8 cores, core factor 0.5, at least 4 cores for each server, 4 packs of 2"""
     steps = [f"{servers} servers of {counted(cores, 'core')}" if servers > 1 else counted(cores, "core")]
     steps += [f"core factor {factor:g}"] if factor != 1 else []
-    steps += [f"at least {least} for each server"] if least else []
+    steps += [f"at least {least} cores for each server"] if least else []
     steps += [f"{counted(packs, 'pack')} of {pack}"] if packs else []
     return ", ".join(steps)
 
@@ -49,21 +49,24 @@ def exchange_rate(currency: str, rate: float, into: str, date: str, source: str)
 def edition_limit(price: str, edition: str, most: float, there: float, of: str) -> str:
     """sql-server-2014-standard: edition Standard uses at most 16 of 36 cores of a server"""
     what = "GB of memory" if of == "memory_gb" else of
-    return f"{price}: edition {edition or 'bought'} uses at most {most:g} of {there:g} {what} of a server"
+    return f"{price}: edition {edition or 'bought'} can use at most {most:g} of the {there:g} {what} of a server"
 
 
 @wording("sockets-unknown")
 def sockets_unknown(licence: str) -> str:
-    """oracle: the cost depends on the number of sockets in use, which is not recorded"""
-    return f"{licence}: the cost depends on the number of sockets in use, which is not recorded"
+    """oracle: the cost depends on the number of sockets in use, but the records do not contain this number"""
+    return f"{licence}: the cost depends on the number of sockets in use, but the records do not contain this number"
 
 
 @wording("systems-file-differs")
 def systems_file_differs(of: str, declared: float, measured: float, pinned: bool = False) -> str:
-    """the systems file declares 16 cores, but the records were measured with 8 cores, so they do not apply"""
+    """the systems file declares 16 cores, but the records were measured with 8 cores, so the records are not used"""
     ours, theirs = (_hardware(of, value) for value in (declared, measured))
     limit = " (pinned)" if pinned else ""
-    return f"the systems file declares {ours}, but the records were measured with {theirs}{limit}, so they do not apply"
+    return (
+        f"the systems file declares {ours}, but the records were measured with {theirs}{limit}, so the records "
+        "are not used"
+    )
 
 
 def _hardware(of: str, value: float) -> str:
@@ -74,8 +77,8 @@ def _hardware(of: str, value: float) -> str:
 
 @wording("records-not-used")
 def records_not_used(labels: Sequence[str]) -> str:
-    """the records of old and new are not used: the systems file contains scores"""
-    return f"the records of {listed(labels)} are not used: the systems file contains scores"
+    """the records of old and new are not used, because the systems file declares scores"""
+    return f"the records of {listed(labels)} are not used, because the systems file declares scores"
 
 
 @wording("scores-of-different-work")
@@ -83,14 +86,14 @@ def scores_of_different_work(labels: Sequence[str], works: Sequence[str]) -> str
     """no scores: the records of old and new did different work (tpch sf=1; tpch sf=10). Name the series of one …"""
     names = "; ".join(dict.fromkeys(works))
     return (
-        f"no scores: the records of {listed(labels)} did different work ({names}). Name the series of one "
-        "workload: ironbench cost SERIES … --systems FILE"
+        f"no scores: the records of {listed(labels)} come from different workloads ({names}). Name the series of "
+        "one workload: ironbench cost SERIES … --systems FILE"
     )
 
 
 @wording("system-without-score")
 def no_score(system: str, why: Note) -> str:
-    """no score for old: open loop at 500/s, a target rate rather than a maximum"""
+    """no score for old: the trials ran in an open loop at 500/s, which is a target rate and not a maximum"""
     return f"no score for {system}: {text(why)}"
 
 
@@ -98,20 +101,20 @@ def no_score(system: str, why: Note) -> str:
 def several_systems(systems: Sequence[str]) -> str:
     """records of 2 systems have this label: old (m1); old (m2). Name the ones to use, by series or id: …"""
     named = f"records of {counted(len(systems), 'system')} have this label: {'; '.join(systems)}"
-    return f"{named}. Name the ones to use, by series or id: ironbench cost SERIES …"
+    return f"{named}. Name the records to use by series or id: ironbench cost SERIES …"
 
 
 @wording("driven-open-loop")
 def driven_open_loop(low: float, high: float) -> str:
-    """open loop at 500/s, a target rate rather than a maximum"""
+    """the trials ran in an open loop at 500/s, which is a target rate and not a maximum"""
     rates = units.rate(low) if low == high else f"{units.rate(low)} to {units.rate(high)}"
-    return f"open loop at {rates}, a target rate rather than a maximum"
+    return f"the trials ran in an open loop at {rates}, which is a target rate and not a maximum"
 
 
 @wording("driven-along-curve")
 def driven_along_curve() -> str:
-    """the number of clients followed a curve: throughput is the mean over the whole curve"""
-    return "the number of clients followed a curve: throughput is the mean over the whole curve"
+    """the number of clients followed a load curve, so throughput is a mean over the whole curve and not a maximum"""
+    return "the number of clients followed a load curve, so throughput is a mean over the whole curve and not a maximum"
 
 
 @wording("no-comparable-trial")

@@ -31,8 +31,8 @@ def flags(flagged: int, trials: int) -> str:
 
 
 def nothing_to_compare() -> str:
-    """`No system to compare.`"""
-    return "No system to compare."
+    """`There is no system to compare.`"""
+    return "There is no system to compare."
 
 
 def unknown_price(system: str) -> str:
@@ -90,13 +90,13 @@ def only_one_trial() -> str:
 
 
 def other_hardware() -> str:
-    """`the records are of other hardware than the systems file declares`"""
-    return "the records are of other hardware than the systems file declares"
+    """`the hardware in the records differs from the hardware in the systems file`"""
+    return "the hardware in the records differs from the hardware in the systems file"
 
 
 def no_score() -> str:
-    """`performance not measured`"""
-    return "performance not measured"
+    """`its performance was not measured`"""
+    return "its performance was not measured"
 
 
 def more(ratio: CostRange, estimate: bool, runs_known: bool) -> str:
@@ -106,7 +106,7 @@ def more(ratio: CostRange, estimate: bool, runs_known: bool) -> str:
     """
     ending = " by estimate" if estimate else ""
     if not ratio.bounded:
-        return f"{_amount(ratio.centre or 1.0)} (no confidence interval: one trial)"
+        return f"{_amount(ratio.centre or 1.0)} (no confidence interval, because one side has only one trial)"
     if ratio.centre is None:
         if math.isclose(ratio.low, ratio.high):
             return f"{_amount(ratio.low)}{ending}"
@@ -114,7 +114,7 @@ def more(ratio: CostRange, estimate: bool, runs_known: bool) -> str:
     amount = _amount(ratio.centre)
     if math.isclose(ratio.low, ratio.high):
         return f"{amount}{ending}"
-    cover = "" if runs_known else ", over the trials of single runs"
+    cover = "" if runs_known else ", which covers only the trials of single runs"
     return f"{amount} (95% CI {change_bounds(ratio.low, ratio.high, ratio.centre)}{cover}){ending}"
 
 
@@ -181,15 +181,19 @@ def decide_cheaper(undecided: Sequence[str], unmeasured: Sequence[str], rate: fl
 
 
 def met_without_prices(systems: Sequence[str]) -> str:
-    """`Target met by one core, two cores; prices unknown: name a systems file with --systems.`"""
-    return f"Target met by {', '.join(systems)}; prices unknown: name a systems file with --systems."
+    """`Systems that meet the target: one core, two cores. The prices of these systems are unknown: name a systems file
+    with --systems.`"""
+    return (
+        f"Systems that meet the target: {', '.join(systems)}. The prices of these systems are unknown: name a "
+        "systems file with --systems."
+    )
 
 
 def nearest(systems: Sequence[str], why: Note) -> str:
     """`No system was shown to meet the target. Closest: two cores, p99 response time 24 ms.`"""
     none = "No system was shown to meet the target."
     if len(systems) > 1:
-        return f"{none} Closest, with no difference shown between them: {listed(systems)}."
+        return f"{none} These systems came closest, with no difference shown between them: {listed(systems)}."
     return f"{none} Closest: {systems[0]}, {text(why)}."
 
 
@@ -203,23 +207,25 @@ def not_measured_at(rate: float) -> str:
 
 
 def several_servers(system: str, servers: int) -> str:
-    """`two nodes: records are taken as the result of all its 2 servers together.`"""
-    return f"{system}: records are taken as the result of all its {servers} servers together."
+    """`two nodes: the records are assumed to be the result of all 2 servers of this system together.`"""
+    return f"{system}: the records are assumed to be the result of all {servers} servers of this system together."
 
 
 def geometric_means() -> str:
-    """`Scores are geometric means of the trials, or of the means of the runs if there are several, with a 95% CI. …`"""
+    """`Scores are geometric means of the trials, or, if there are several runs, of the means of these runs. Each score
+    has a 95% CI. …`"""
     return (
-        "Scores are geometric means of the trials, or of the means of the runs if there are several, with a 95% CI. "
-        "Ratios have Welch's 95% CI, as in `ironbench lead`; systems are tied if the CI of their ratio contains 1."
+        "Scores are geometric means of the trials, or, if there are several runs, of the means of these runs. "
+        "Each score has a 95% CI. Ratios have Welch's 95% CI, as in `ironbench lead`; systems are tied if the CI "
+        "of their ratio contains 1."
     )
 
 
 def one_run() -> str:
     """`CIs are 95%. The CI of a score from one run covers only its trials; another run may differ by more. …`"""
     return (
-        "CIs are 95%. The CI of a score from one run covers only its trials; another run may differ by more. Repeat "
-        "the run to include that."
+        "All CIs are at 95%. The CI of a score from one run covers only the trials of that run, and another run "
+        "may differ by more. Repeat the run to include the variation between runs."
     )
 
 
@@ -230,4 +236,4 @@ def rate_is_an_input() -> str:
 
 def estimates() -> str:
     """`~ marks an estimate from the named source, not a measurement.`"""
-    return f"{ESTIMATE} marks an estimate from the named source, not a measurement."
+    return f"The sign {ESTIMATE} marks an estimate from the named source, which is not a measurement."

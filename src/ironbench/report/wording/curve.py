@@ -91,8 +91,8 @@ def rate_requested() -> str:
 
 @wording("paced-by-records")
 def paced_by_records() -> str:
-    """the recorded times determine throughput"""
-    return "the recorded times determine throughput"
+    """the recorded times of the capture determine throughput"""
+    return "the recorded times of the capture determine throughput"
 
 
 @wording("loads-unlike")
@@ -103,14 +103,14 @@ def loads_unlike() -> str:
 
 @wording("totals-of-unlike-work")
 def totals_of_unlike_work() -> str:
-    """totals of different work: only values per transaction can be compared"""
-    return "totals of different work: only values per transaction can be compared"
+    """the two sides did different work, so only values per transaction can be compared, not totals"""
+    return "the two sides did different work, so only values per transaction can be compared, not totals"
 
 
 @wording("littles-law")
 def littles_law(clients: int, expected: float, holds: bool) -> str:
-    """Little's law is satisfied: throughput times response time is 7.9 of 8 clients"""
-    product = f"throughput times response time is {expected:.1f}"
+    """Little's law is satisfied: throughput times mean response time is 7.9 of 8 clients"""
+    product = f"throughput times mean response time is {expected:.1f}"
     if holds:
         return f"Little's law is satisfied: {product} of {counted(clients, 'client')}"
     return (
@@ -122,7 +122,7 @@ def littles_law(clients: int, expected: float, holds: bool) -> str:
 @wording("measured-at")
 def measured_at(at: str, clients: int | None = None, or_rate: bool = False) -> str:
     """at the peak, or at the target rate"""
-    with_clients = "with the clients measured" if clients is None else f"with {counted(clients, 'client')}"
+    with_clients = "with each number of clients" if clients is None else f"with {counted(clients, 'client')}"
     rate = "at the target rate"
     place = {"trial": "over the whole trial", "peak": "at the peak", "clients": with_clients}.get(at, rate)
     return f"{place}, or {rate}" if or_rate else place

@@ -25,14 +25,15 @@ def t_interval(
     comparisons: int = 1,
     equivalence_level: float | None = None,
 ) -> str:
-    """t confidence interval on log ratios of 6 blocks, interim analysis 1 of 2, 1 of 3 comparisons (Holm)"""
-    words = f"t confidence interval on log ratios of {counted(blocks, 'block')}"
+    """t confidence interval of the log ratios of 6 blocks, interim analysis 1 of 2, Holm correction for 3
+    comparisons"""
+    words = f"t confidence interval of the log ratios of {counted(blocks, 'block')}"
     if looks > 1:
         words += f", interim analysis {look} of {looks}"
     if round > 1:
-        words += f", only blocks of round {round}"
+        words += f", from the blocks of round {round} only"
     if comparisons > 1:
-        words += f", 1 of {comparisons} comparisons (Holm)"
+        words += f", Holm correction for {comparisons} comparisons"
     if equivalence_level is not None:
         words += f"; equivalent by two one-sided t tests at {100 * equivalence_level:.2g}% each"
     return words
@@ -40,8 +41,8 @@ def t_interval(
 
 @wording("no-complete-block")
 def no_complete_block() -> str:
-    """no complete block"""
-    return "no complete block"
+    """there is no complete block"""
+    return "there is no complete block"
 
 
 # Advice: each text continues the phrase "To decide: ".
@@ -49,28 +50,29 @@ def no_complete_block() -> str:
 
 @wording("choose-other-metric")
 def choose_other_metric() -> str:
-    """choose another metric; neither direction of this one is better"""
-    return "choose another metric; neither direction of this one is better"
+    """choose a metric for which higher or lower is better; this metric has no better direction"""
+    return "choose a metric for which higher or lower is better; this metric has no better direction"
 
 
 @wording("finish-lab")
 def finish_lab(planned: int, least: int) -> str:
     """finish the lab; 8 blocks are planned, and a verdict needs 6"""
-    return f"finish the lab; {planned} blocks are planned, and a verdict needs {least}"
+    return f"finish the lab: {planned} blocks are planned, and a verdict needs {least} complete blocks"
 
 
 @wording("least-blocks")
 def least_blocks(least: int) -> str:
-    """run a round of at least 6 complete blocks"""
-    return f"run a round of at least {least} complete blocks"
+    """run another round with at least 6 complete blocks"""
+    return f"run another round with at least {least} complete blocks"
 
 
 @wording("reduce-variation")
 def reduce_variation(variation: float, margin: float, more_than: int) -> str:
     """use a quieter machine, longer trials or a wider margin: blocks vary by 30% (SD), so detecting a difference …"""
     return (
-        f"use a quieter machine, longer trials or a wider margin: blocks vary by {percent(variation)} (SD), so "
-        f"detecting a difference of {percent(margin)} would take more than {grouped(more_than)} blocks"
+        "use a machine with less other load, longer trials or a wider margin: the ratio varies between blocks by "
+        f"{percent(variation)} (SD), so detecting a difference of {percent(margin)} would take more than "
+        f"{grouped(more_than)} blocks"
     )
 
 
@@ -82,8 +84,8 @@ def planned_blocks(blocks: int, margin: float) -> str:
 
 @wording("another-round")
 def another_round(blocks: int, margin: float) -> str:
-    """run a round of 9 blocks, which detect or rule out a difference of 5% with 90% power"""
-    return f"run a round of {blocks} blocks, which {_with_power(margin)}"
+    """run another round of 9 blocks, which detect or rule out a difference of 5% with 90% power"""
+    return f"run another round of {blocks} blocks, which {_with_power(margin)}"
 
 
 def _with_power(margin: float) -> str:
@@ -104,31 +106,33 @@ def find_change() -> str:
 
 @wording("unequal-losses")
 def unequal_losses(lost: Sequence[tuple[Configuration, int]]) -> str:
-    """WAL in memory has no usable trial in 2 blocks: no verdict if one side lost more blocks than the other"""
+    """WAL in memory has no usable trial in 2 blocks: there is no verdict, because one side lost more blocks than the
+    other side"""
     sides = " and ".join(
         f"{configuration(name)} has no usable trial in {counted(blocks, 'block')}" for name, blocks in lost
     )
-    return f"{sides}: no verdict if one side lost more blocks than the other"
+    return f"{sides}: there is no verdict, because one side lost more blocks than the other side"
 
 
 @wording(NOT_AT_BOTH_ENDS)
 def not_at_both_ends(change: Note) -> str:
-    """the ratio drifted from 3.37 to 1.00 over the blocks, so no verdict is true for all of them"""
-    return f"{text(change)}, so no verdict is true for all of them"
+    """the ratio drifted from 3.37 to 1.00 between the first and the last block, so no verdict would be true for all
+    blocks"""
+    return f"{text(change)}, so no verdict would be true for all blocks"
 
 
 @wording("suspect-cpu")
 def suspect_cpu() -> str:
-    """no verdict about CPU time from flagged trials"""
-    return "no verdict about CPU time from flagged trials"
+    """there is no verdict about CPU time, because trials are flagged"""
+    return "there is no verdict about CPU time, because trials are flagged"
 
 
 @wording("ratio-changed")
 def ratio_changed(before: float, after: float, block: int | None = None) -> str:
-    """the ratio drifted from 3.37 to 1.00 over the blocks"""
+    """the ratio drifted from 3.37 to 1.00 between the first and the last block"""
     ends = f"{before:.2f} to {after:.2f}"
     if block is None:
-        return f"the ratio drifted from {ends} over the blocks"
+        return f"the ratio drifted from {ends} between the first and the last block"
     return f"the ratio changed from {ends} at block {block}"
 
 
@@ -138,7 +142,7 @@ def ratio_changed(before: float, after: float, block: int | None = None) -> str:
 @wording("too-few-blocks")
 def too_few_blocks(blocks: int, least: int) -> str:
     """3 complete blocks: a verdict needs at least 6"""
-    return f"{counted(blocks, 'complete block')}: a verdict needs at least {least}"
+    return f"{counted(blocks, 'complete block')}: a verdict needs at least {least} complete blocks"
 
 
 @wording("below-margin")
@@ -149,22 +153,26 @@ def below_margin(margin: Number) -> str:
 
 @wording("both-changed")
 def both_changed(metric: str, change: float, block: int | None = None) -> str:
-    """throughput of both configurations drifted by +12%; pairing within blocks cancels most of it"""
+    """throughput of both configurations drifted by +12%; comparing within blocks cancels most of this change"""
     verb, where = ("drifted", "") if block is None else ("changed", f" from block {block} on")
     by = f"{100 * change:+.0f}%"
-    return f"{metric} of both configurations {verb} by {by}{where}; pairing within blocks cancels most of it"
+    return f"{metric} of both configurations {verb} by {by}{where}; comparing within blocks cancels most of this change"
 
 
 @wording("machine-drifts")
 def machine_drifts() -> str:
-    """the machine drifts by more than its run-to-run variation: the false-alarm rate is above 5%, up to 8%"""
-    return "the machine drifts by more than its run-to-run variation: the false-alarm rate is above 5%, up to 8%"
+    """the machine drifts by more than its run-to-run variation, so the false-alarm rate is between 5% and 8% instead of
+    5%"""
+    return (
+        "the machine drifts by more than its run-to-run variation, so the false-alarm rate is between 5% and 8% "
+        "instead of 5%"
+    )
 
 
 @wording("blocks-missing")
 def blocks_missing(complete: int, planned: int, missing: int) -> str:
-    """4 of 6 planned blocks complete, 2 missing: the verdict is provisional"""
-    known = f"{complete} of {counted(planned, 'planned block')} complete, {missing} missing"
+    """4 of 6 planned blocks are complete and 2 are missing: the verdict is provisional"""
+    known = f"{complete} of {counted(planned, 'planned block')} are complete and {missing} are missing"
     return f"{known}: {'the verdict is provisional' if complete else 'there is no verdict yet'}"
 
 
@@ -176,30 +184,33 @@ def machine_changed() -> str:
 
 @wording("varied-unintended")
 def varied_unintended(fact: str, cell: str, baseline: str) -> str:
-    """varied unintentionally: system.settings.work_mem 4MB vs. 64MB"""
-    return f"varied unintentionally: {fact} {cell} vs. {baseline}"
+    """a setting varied although the lab file does not vary it: system.settings.work_mem 4MB vs. 64MB"""
+    return f"a setting varied although the lab file does not vary it: {fact} {cell} vs. {baseline}"
 
 
 @wording("not-same-load")
 def not_same_load(rated: bool) -> str:
     """closed loop: with equal clients the faster system gets more work, so these times are not at the same load …"""
     more = (
-        "Response times at the same load: see the rates at a percentage of the baseline's peak"
+        "For response times at the same load, see the results at a percentage of the baseline's peak throughput"
         if rated
-        else 'Compare them at rates that the baseline can sustain: rate = ["50%", "70%", "90%"] in [vary], with '
-        'design = "full"'
+        else (
+            'To compare response times, run the systems at rates that the baseline can sustain: rate = ["50%", '
+            '"70%", "90%"] in [vary], with design = "full"'
+        )
     )
     return (
-        "closed loop: with equal clients the faster system gets more work, so these times are not at the same load. "
-        f"{more}"
+        "closed loop: with the same number of clients, the faster system gets more work, so these response times "
+        f"are not at the same load. {more}"
     )
 
 
 @wording("loads-searched")
 def loads_searched(of: str, cell: float, baseline: float) -> str:
-    """different loads: each configuration ran at the load that its search chose (clients: 8 vs. 16)"""
+    """different loads: each configuration ran at the load that a search chose for it (clients: 8 vs. 16)"""
     return (
-        f"different loads: each configuration ran at the load that its search chose ({of}: {cell:g} vs. {baseline:g})"
+        f"different loads: each configuration ran at the load that a search chose for it ({of}: {cell:g} vs. "
+        f"{baseline:g})"
     )
 
 
@@ -214,14 +225,14 @@ def block_dropped(block: int, why: Sequence[Note]) -> str:
 
 @wording("block-on-machines")
 def block_on_machines() -> str:
-    """trials ran on different machines"""
-    return "trials ran on different machines"
+    """its trials ran on different machines"""
+    return "its trials ran on different machines"
 
 
 @wording("block-not-in-turns")
 def block_not_in_turns() -> str:
-    """trials of the two systems were not interleaved"""
-    return "trials of the two systems were not interleaved"
+    """its trials of the two systems were not interleaved"""
+    return "its trials of the two systems were not interleaved"
 
 
 @wording("cell-not-measured")
@@ -239,8 +250,8 @@ def cell_lost(cell: Configuration, status: str, causes: Sequence[Note] = ()) -> 
 
 @wording("cell-unresolved")
 def cell_unresolved(cell: Configuration, units: str, metric: str) -> str:
-    """WAL in memory: transactions still waiting at the end could change response_time_p99_s"""
-    return f"{configuration(cell)}: {units} still waiting at the end could change {metric}"
+    """WAL in memory: transactions still waiting at the end of a trial could change response_time_p99_s"""
+    return f"{configuration(cell)}: {units} still waiting at the end of a trial could change {metric}"
 
 
 @wording("cell-of-too-few")
@@ -251,9 +262,9 @@ def cell_of_too_few(cell: Configuration, units: str, needs: Sequence[Sequence[fl
 
 @wording("cell-without-ratio")
 def cell_without_ratio(cell: Configuration, metric: str, value: float | None = None) -> str:
-    """WAL on disk has throughput 0, so there is no ratio"""
+    """WAL on disk has throughput 0, so the ratio is not defined"""
     name = configuration(cell)
-    return f"{name} has no {metric}" if value is None else f"{name} has {metric} {value:g}, so there is no ratio"
+    return f"{name} has no {metric}" if value is None else f"{name} has {metric} {value:g}, so the ratio is not defined"
 
 
 # Notes about the whole lab.
@@ -263,8 +274,8 @@ def cell_without_ratio(cell: Configuration, metric: str, value: float | None = N
 def half_of_cores() -> str:
     """duet: each system ran on half of the cores while the other system used the other half, so throughput and …"""
     return (
-        "duet: each system ran on half of the cores while the other system used the other half, so throughput and "
-        "response times do not apply to the whole machine"
+        "duet: each system ran on half of the cores while the other system used the other half, so throughput "
+        "and response times are not those of the whole machine"
     )
 
 
@@ -273,30 +284,31 @@ def fixed_order(method: Strings) -> str:
     """fixed order (measure.order): changes within a block, such as a machine that warms up or effects of the …"""
     if names(method) == DUET:
         return (
-            "fixed order (measure.order): in every pair of slices of a duet the first system started on the first half "
-            "of the cores, or every rotation ran the systems in the same order; effects of one slice on the next bias "
-            "the ratios, and the confidence intervals do not account for this bias"
+            "fixed order (measure.order): every pair of slices of a duet started with the same system on the "
+            "same half of the cores, or every rotation ran the systems in the same order; effects of one slice "
+            "on the next slice bias the ratios, and the confidence intervals do not account for this bias"
         )
     if names(method) == SLICES:
         return (
-            "fixed order (measure.order): every rotation ran the systems in the same order; effects of one turn on the "
-            "next, such as CPU caches or device writes, bias the ratios, and the confidence intervals do not account "
-            "for this bias"
+            "fixed order (measure.order): every rotation ran the systems in the same order; effects of one turn "
+            "on the next turn, such as the contents of CPU caches or device writes, bias the ratios, and the "
+            "confidence intervals do not account for this bias"
         )
     return (
-        "fixed order (measure.order): changes within a block, such as a machine that warms up or effects of the "
-        "previous trial, bias the ratios, and the confidence intervals do not account for this bias"
+        "fixed order (measure.order): every block ran the configurations in the same order; changes within a "
+        "block, such as a machine that warms up, and effects of the previous trial bias the ratios, and the "
+        "confidence intervals do not account for this bias"
     )
 
 
 @wording("record-unreadable")
 def record_unreadable(fault: Strings) -> str:
-    """left out: trials/b1/record.json is not valid JSON"""
-    return f"left out: {names(fault) or 'a record'}"
+    """left out of the report: trials/b1/record.json is not valid JSON"""
+    return f"left out of the report: {names(fault) or 'a record'}"
 
 
 _DISTURBED = {
-    "not-quiet": "other programs were using the machine before",
+    "not-quiet": "other programs were using the machine shortly before",
     "cpu-taken": "other programs or virtual machines used CPU time during",
     "steal": "steal time: other virtual machines used CPU time during",
     "clock-step": "the clock was set during",
@@ -321,4 +333,7 @@ def trials_disturbed(
     if most is None or least is None:
         return event
     sides = [f"{configuration(name)} ({count} of {all})" for name, count, all in (most, least)]
-    return f"{event}, more often with {sides[0]} than with {sides[1]}, so part of the difference may come from that"
+    return (
+        f"{event}, more often with {sides[0]} than with {sides[1]}, so part of the difference may come from these "
+        "disturbances"
+    )

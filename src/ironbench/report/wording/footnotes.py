@@ -16,8 +16,8 @@ def closed_loop(unit: Strings) -> str:
     """closed loop: each client waits for the reply before it sends the next transaction, so response time is …"""
     return (
         f"closed loop: each client waits for the reply before it sends the next {either(unit, 'transaction')}, so "
-        "response time is service time. A slow server receives fewer requests, which hides waiting that real users "
-        "would see"
+        "response time equals service time. A slow server therefore receives fewer requests, and the response "
+        "times do not include the waiting that real users would experience"
     )
 
 
@@ -40,16 +40,17 @@ def search_found(result: Note) -> str:
 def confirmed(what: Strings) -> str:
     """the peak was chosen from the sweep and measured again in confirmation trials, because …"""
     return (
-        f"the {either(what, 'peak')} was chosen from the sweep and measured again in confirmation trials, because the "
-        "best of several noisy numbers is too high on average"
+        f"the {either(what, 'peak')} was chosen from the sweep and measured again in confirmation trials, because "
+        "the best of several measured values is too high on average"
     )
 
 
 @wording("emulation-cost")
 def emulation_cost(cpu_share: Number) -> str:
-    """emulated devices: results apply to the model, not to a real drive. Emulation used up to 3% of the CPU time"""
+    """emulated devices: the results apply to the device model, not to a real drive. The emulation used up to 3% of the
+    CPU time"""
     return (
-        "emulated devices: results apply to the model, not to a real drive. Emulation used up to "
+        "emulated devices: the results apply to the device model, not to a real drive. The emulation used up to "
         f"{percent(cpu_share)} of the CPU time"
     )
 
@@ -59,8 +60,8 @@ def latency_added(declared_s: Number, added_s: Number, cores: Number) -> str:
     """a relay added 0.20 ms of network latency to each round trip (measured: 0.21 ms to 0.22 ms). The relay …"""
     declared, added = low_to_high(declared_s, units.span), low_to_high(added_s, units.span)
     return (
-        f"a relay added {declared} of network latency to each round trip (measured: {added}). "
-        f"The relay used up to {highest(cores):.2f} cores, which are not part of the CPU time of client and server"
+        f"a relay added {declared} of network latency to each round trip (measured: {added}). The relay used up "
+        f"to {highest(cores):.2f} CPU cores, which are not included in the CPU time of client and server"
     )
 
 
@@ -68,8 +69,8 @@ def latency_added(declared_s: Number, added_s: Number, cores: Number) -> str:
 def not_pooled(most: Number) -> str:
     """percentiles at the peak are computed from all its trials together. At other points they are medians of …"""
     return (
-        "percentiles at the peak are computed from all its trials together. At other points they are medians of the "
-        f"trials, because there are more than {number(most)} trials"
+        "percentiles at the peak are computed from the transactions of all trials at the peak together. At other "
+        f"points, percentiles are medians of the trials, because there are more than {number(most)} trials"
     )
 
 
@@ -96,11 +97,14 @@ def confirmed_less(
     clients: Number, lost: Number, taken_before: Number | None = None, taken: Number | None = None
 ) -> str:
     """confirmation trials with 8 clients reached 12% less than the sweep that chose them: …"""
-    why = "the system or the machine changed in between, so neither number is reliable"
+    why = "the system or the machine changed between the sweep and the confirmation, so neither number is reliable"
     if taken_before is not None and taken is not None:
         why = (
-            f"other programs and steal time used {percent(taken)} of the CPU during them and {percent(taken_before)} "
-            "before"
+            f"other programs and steal time used {percent(taken)} of the CPU time during the confirmation trials "
+            f"and {percent(taken_before)} during the sweep"
         )
     which = f"confirmation trials with {number(clients)} {'client' if clients == 1 else 'clients'}"
-    return f"{which} reached {percent(lost)} less than the sweep that chose them: {why}; repeat on a quiet machine"
+    return (
+        f"{which} reached {percent(lost)} less than the sweep that chose them: {why}; repeat the run while no "
+        "other programs use the machine"
+    )

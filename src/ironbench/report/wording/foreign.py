@@ -13,27 +13,35 @@ PROGRAMS = {"hammerdb": "HammerDB", "go-tpc": "go-tpc", "sysbench": "sysbench", 
 _GAPS = {
     "machine": "the machine",
     "engine": "the version and the settings of the database",
-    "repeats": "how much results vary between repeats",
+    "repeats": "the variation between repeats",
     "work": "the workload",
-    "data": "the size of the data",
+    "data": "the data size",
     "clients": "the number of clients",
-    "duration": "the measured time",
-    "warmup": "the warm-up",
+    "duration": "the duration of the measurement",
+    "warmup": "the warm-up time",
     "failures": "failed transactions",
     "response_times": "response times",
     "distribution": "the distribution of response times",
-    "seconds": "values over time",
+    "seconds": "the course of the values over time",
     "started": "the date",
-    "checks": "whether the data were correct afterwards",
+    "checks": "whether the data were correct after the run",
 }
 """Gap (`ironbench.study.foreign`) → words."""
 _COUNTING = {
-    "hammerdb": "HammerDB reads New-Orders (NOPM) from its tables, and transactions per minute from the server's "
-    "counter, which includes rolled-back transactions and other connections.",
-    "go-tpc": "go-tpc counts New-Orders at the client; its percentiles are bounds of coarse buckets.",
-    "sysbench": "sysbench measures a transaction from its first statement to its commit; its percentiles are bounds of "
-    "buckets of about 2%. Ignored errors count as failed.",
-    "pgbench": "pgbench leaves the time for the first connections out of its throughput.",
+    "hammerdb": (
+        "HammerDB counts New-Orders (NOPM) in its tables. It reads transactions per minute from the server's "
+        "counter, which includes rolled-back transactions and transactions of other connections."
+    ),
+    "go-tpc": (
+        "go-tpc counts New-Orders at the client. The percentiles that go-tpc reports are bounds of coarse "
+        "histogram buckets."
+    ),
+    "sysbench": (
+        "sysbench measures a transaction from its first statement to its commit; the percentiles that sysbench "
+        "reports are bounds of histogram buckets about 2% wide. Errors that sysbench ignored count as failed "
+        "transactions."
+    ),
+    "pgbench": "pgbench does not include the time to open the first connections in its throughput.",
 }
 _DERIVED = {
     "hammerdb": "Derived from TPC-C: not comparable with published TPC-C results.",
@@ -44,18 +52,19 @@ _DERIVED = {
 def no_verdict() -> str:
     """`No verdict and no rank: what a foreign record does not say may explain any difference. …`"""
     return (
-        "No verdict and no rank: what a foreign record does not say may explain any difference. For a verdict, measure "
-        "both sides with ironbench in one lab."
+        "No verdict and no rank: facts that a foreign record does not contain may explain any difference. For a "
+        "verdict, measure both sides with ironbench in one lab."
     )
 
 
 def missing(facts: Sequence[str]) -> str:
-    """`The output does not say: the machine, the warm-up.`"""
-    return f"The output does not say: {', '.join(_GAPS.get(fact, fact) for fact in facts)}."
+    """`The output of the other program does not contain: the machine, the warm-up time.`"""
+    return f"The output of the other program does not contain: {', '.join(_GAPS.get(fact, fact) for fact in facts)}."
 
 
 def counting(program: str) -> str:
-    """Explains what a program counts: `pgbench leaves the time for the first connections out of its throughput.`"""
+    """Explains what a program counts: `pgbench does not include the time to open the first connections in its
+    throughput.`"""
     return _COUNTING[program]
 
 
@@ -66,8 +75,8 @@ def derived(program: str) -> str:
 
 
 def failed_users(users: int) -> str:
-    """`2 virtual users failed: the result is of fewer users than configured.`"""
-    return f"{counted(users, 'virtual user')} failed: the result is of fewer users than configured."
+    """`2 virtual users failed, so fewer users than configured produced the result.`"""
+    return f"{counted(users, 'virtual user')} failed, so fewer users than configured produced the result."
 
 
 def headline(figures: Sequence[str], failed: str, clients: int | None) -> str:
@@ -79,13 +88,15 @@ def headline(figures: Sequence[str], failed: str, clients: int | None) -> str:
 
 def median_of_trials(figure: str, clients: int, trials: int) -> str:
     """`throughput 940/s with 8 clients, median of 3 trials.` `figure`: empty if the sides have none in common."""
-    words = figure or "no figures in common"
+    words = figure or "the records have no metric in common"
     return f"{words} with {counted(clients, 'client')}, median of {counted(trials, 'trial')}."
 
 
 def scope(foreign: int) -> str:
-    """`A foreign record beside trials.`"""
-    return "A foreign record beside trials." if foreign == 1 else "Two foreign records."
+    """`A foreign record and ironbench trials side by side.`"""
+    return (
+        "A foreign record and ironbench trials side by side." if foreign == 1 else "Two foreign records side by side."
+    )
 
 
 def origin(id: str, file: str) -> str:

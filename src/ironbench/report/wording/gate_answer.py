@@ -22,7 +22,7 @@ def scope(comparisons: int, margin: float) -> str:
 
 def claims_not_met(refuted: int) -> str:
     """`FAIL: 2 expectations refuted.`"""
-    what = f"{counted(refuted, 'expectation')} refuted" if refuted else "an expectation is undecided"
+    what = f"{counted(refuted, 'expectation')} refuted" if refuted else "an expectation is inconclusive"
     return f"FAIL: {what}."
 
 
@@ -40,7 +40,7 @@ def not_slower(margin: float) -> str:
 def inconclusive(margin: float, fails: bool) -> str:
     """`INCONCLUSIVE: a slowdown by more than the margin of 2% is neither shown nor ruled out; --undecided fail: the
     gate fails.`"""
-    policy = f"--undecided {'fail' if fails else 'pass'}: the gate {'fails' if fails else 'passes'}"
+    policy = f"with --undecided {'fail' if fails else 'pass'}, the gate {'fails' if fails else 'passes'}"
     return (
         f"INCONCLUSIVE: a slowdown by more than the margin of {in_percent(margin)} is neither shown nor ruled out; "
         f"{policy}."
@@ -54,21 +54,29 @@ def size(finding: Finding) -> str:
 
 
 def cause(one: Cause) -> str:
-    """Names a likely cause of a slowdown: `largest increase: a statement takes 9.0 ms instead of 3.0 ms (+200%): select
-    …`"""
+    """Names a likely cause of a slowdown: `largest increase: this statement takes 9.0 ms on average instead of 3.0 ms
+    (+200%): select …`"""
     if isinstance(one, SlowerStatement):
         before, after = quantity(one.before_s, "s"), quantity(one.after_s, "s")
         grown = in_percent(one.after_s / one.before_s - 1)
         replaced = f", which replaces {one.replaced}" if one.replaced else ""
-        return f"largest increase: a statement takes {after} instead of {before} (+{grown}): {one.text}{replaced}"
+        return (
+            f"largest increase: this statement takes {after} on average instead of {before} (+{grown}): "
+            f"{one.text}{replaced}"
+        )
     if isinstance(one, RepeatedStatement):
         often = f"{quantity(one.after, '1')} times per transaction instead of {quantity(one.before, '1')}"
-        return f"largest increase: a statement runs {often}, {quantity(one.after_s, 's')} each: {one.text}"
+        return (
+            f"largest increase: this statement runs {often} and takes {quantity(one.after_s, 's')} each time: "
+            f"{one.text}"
+        )
     if isinstance(one, NewStatement):
-        return f"new statement, not run by the baseline, takes {quantity(one.after_s, 's')}: {one.text}"
+        return (
+            f"new statement, which the baseline does not run and which takes {quantity(one.after_s, 's')}: {one.text}"
+        )
     more, less = (listed(steps[:_STEPS]) for steps in (one.more, one.less))
     steps = f"{more} instead of {less}" if more and less else more or f"no longer {less}"
-    return f"query plan changed, {steps}: {one.statement}"
+    return f"the query plan changed ({steps}): {one.statement}"
 
 
 def noise(known: Noise | None) -> str:

@@ -20,14 +20,14 @@ def load_over_time(clients: int, rate: float | None = None, rate_share: float | 
 
 @wording("unusable-left-out")
 def unusable_left_out(trials: int) -> str:
-    """3 trials left out: not valid, or run only to prepare others"""
-    return f"{counted(trials, 'trial')} left out: not valid, or run only to prepare others"
+    """3 trials left out, because they are not valid or only prepared other trials"""
+    return f"{counted(trials, 'trial')} left out, because they are not valid or only prepared other trials"
 
 
 @wording("untagged-left-out")
 def untagged_left_out(trials: int, tag: str) -> str:
-    """3 trials without the tag commit left out"""
-    return f"{counted(trials, 'trial')} without the tag {tag} left out"
+    """3 trials left out, because they do not have the tag commit"""
+    return f"{counted(trials, 'trial')} left out, because they do not have the tag {tag}"
 
 
 @wording("metric-without-values")
@@ -39,10 +39,13 @@ def metric_without_values(metric: str) -> str:
 @wording("few-points")
 def few_points(points: int, least: int, trials: int) -> str:
     """2 points with 3 trials or more; change points need at least 4"""
-    return f"{counted(points, 'point')} with {trials} trials or more; change points need at least {least}"
+    return (
+        f"{counted(points, 'point')} with at least {trials} trials; finding a change point takes at least {least} "
+        "points"
+    )
 
 
 @wording("few-points-besides-outliers")
 def few_points_besides_outliers(points: int, least: int) -> str:
     """3 points besides outliers; change points need at least 4"""
-    return f"{counted(points, 'point')} besides outliers; change points need at least {least}"
+    return f"{counted(points, 'point')} left without outliers; finding a change point takes at least {least} points"

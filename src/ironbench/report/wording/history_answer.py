@@ -17,19 +17,19 @@ _DIRECTION = {True: "worse", False: "better", None: "changed"}
 
 
 def scope(trials: int, points: int, by: str, works: int) -> str:
-    """`120 trials in 40 points by commit; 2 kinds of work under one load.`"""
+    """`120 trials in 40 points by commit; 2 kinds of work, each under one load.`"""
     seen = f"{counted(trials, 'trial')} in {counted(points, 'point')} by {by}"
-    return f"{seen}; {counted(works, 'kind')} of work under one load."
+    return f"{seen}; {counted(works, 'kind')} of work, each under one load."
 
 
 def nothing_to_show() -> str:
-    """`No points to show.`"""
-    return "No points to show."
+    """`There are no points to show.`"""
+    return "There are no points to show."
 
 
 def no_change_point(lines: int) -> str:
-    """`No change point in 3 lines.`; without a line that could be judged: `No verdict yet.`"""
-    return f"No change point in {counted(lines, 'line')}." if lines else "No verdict yet."
+    """`No change point in 3 lines.`; without a line that could be judged: `There is no verdict yet.`"""
+    return f"No change point in {counted(lines, 'line')}." if lines else "There is no verdict yet."
 
 
 def changed(
@@ -51,7 +51,7 @@ def changed(
     bounds = f"{confidence(CONFIDENCE)} CI {change_bounds(low, high, ratio)}"
     size = f"{sized(ratio, '')} {than(ratio)} before ({bounds})"
     place = f"{since} ({day})" if day else since
-    mark = f" Every trial of {since} is flagged." if flagged else ""
+    mark = f" Every trial of the point {since} is flagged." if flagged else ""
     return f"{metric_words(metric).capitalize()} {_DIRECTION[worse]} since {place}: {size}; {line}.{mark}"
 
 
@@ -61,48 +61,53 @@ def no_verdict(line: str, why: Note) -> str:
 
 
 def unchanged(line: str, judged: int, too_few_trials: int, detectable: float | None) -> str:
-    """`postgres 18: no change point in 40 points (2 more with too few trials). Minimum detectable change after three
-    points: 4.1%.`"""
-    points = counted(judged, "point") + (f" ({too_few_trials} more with too few trials)" if too_few_trials else "")
-    seen = f" Minimum detectable change after three points: {in_percent(detectable)}." if detectable else ""
+    """`postgres 18: no change point in 40 points (2 more points with too few trials). A change of at least 4 would be
+    detected after three more points.1%.`"""
+    points = counted(judged, "point") + (
+        f" ({too_few_trials} more points with too few trials)" if too_few_trials else ""
+    )
+    seen = (
+        f" A change of at least {in_percent(detectable)} would be detected after three more points."
+        if detectable
+        else ""
+    )
     return f"{line}: no change point in {points}.{seen}"
 
 
 def unconfirmed(line: str, point: str) -> str:
-    """`postgres 18: 1f3c2a9 may be a change: the next point will confirm or reject it.`"""
-    return f"{line}: {point} may be a change: the next point will confirm or reject it."
+    """`postgres 18: the point 1f3c2a9 may be a change; the next point will confirm or reject it.`"""
+    return f"{line}: the point {point} may be a change; the next point will confirm or reject it."
 
 
 def flagged_trials(trials: int, whole_points: int) -> str:
-    """`7 trials flagged, all of them at 2 points (marked ?): see `ironbench show` for the reasons.`"""
-    marked = f", all of them at {counted(whole_points, 'point')} (marked ?)" if whole_points else ""
-    return f"{counted(trials, 'trial')} flagged{marked}: see `ironbench show` for the reasons."
+    """`7 trials flagged, including all trials at 2 points (marked ?); `ironbench show` lists the reasons.`"""
+    marked = f", including all trials at {counted(whole_points, 'point')} (marked ?)" if whole_points else ""
+    return f"{counted(trials, 'trial')} flagged{marked}; `ironbench show` lists the reasons."
 
 
 def what_a_point_is() -> str:
-    """`A point is the geometric mean of the trials of one commit, version or run, with Student's 95% CI of their
-    logarithms.`"""
+    """`A point is the geometric mean of the trials of one commit, version or run. Its 95% CI is Student's t interval of
+    the logarithms of the trials.`"""
     return (
-        "A point is the geometric mean of the trials of one commit, version or run, with Student's 95% CI of their "
-        "logarithms."
+        "A point is the geometric mean of the trials of one commit, version or run. Its 95% CI is Student's t "
+        "interval of the logarithms of the trials."
     )
 
 
 def what_a_change_point_is() -> str:
     """`A change point separates two segments whose means differ by more than chance explains. …`"""
     return (
-        "A change point separates two segments whose means differ by more than chance explains. Of 2,000 simulated "
-        "series without a change, tested after each of 40 nights, 0.95% had a false change point (95% CI 0.61% to "
-        "1.48%) if nights were independent. Correlation between successive nights is estimated and corrected for; with "
-        "a correlation of 0.5, 12.4% of 1,000 series still had a false change point (95% CI 10.5% to 14.6%)."
+        "A change point separates two segments with means that differ by more than chance explains. In "
+        "simulations of 2,000 series without a change, tested after each of 40 independent nights, 0.95% of the "
+        "series had a false change point (95% CI 0.61% to 1.48%). ironbench estimates the correlation between "
+        "successive nights and corrects for it. With a correlation of 0.5, 12.4% of 1,000 simulated series still "
+        "had a false change point (95% CI 10.5% to 14.6%)."
     )
 
 
 def what_a_spike_is() -> str:
-    """`A single outlier is a spike, not a change; a change at the last point needs the next point for confirmation.`"""
-    return (
-        "A single outlier is a spike, not a change; a change at the last point needs the next point for confirmation."
-    )
+    """`A single outlier is a spike, not a change. A change at the last point is confirmed only by the next point.`"""
+    return "A single outlier is a spike, not a change. A change at the last point is confirmed only by the next point."
 
 
 def without_verdict() -> str:

@@ -50,7 +50,7 @@ def comparison(effect: Effect, metric_named: bool = False) -> str:
         seen = _seen(effect, metric_named)
         return f"{subject} and {baseline} are equivalent within {percent(finding.margin)} ({seen}){_though(finding)}."
     if not finding.blocks:
-        return f"{subject} and {baseline} cannot be compared: no block has both."
+        return f"{subject} and {baseline} cannot be compared, because no block has usable trials of both."
     sides = compared(contrast.cell, contrast.baseline, contrast.where)
     return f"INCONCLUSIVE: {sides}: {_so_far(effect, metric_named)}."
 
@@ -70,7 +70,7 @@ def _difference(effect: Effect, subject: str, at: str) -> str:
 def _so_far(effect: Effect, metric_named: bool) -> str:
     finding, seen = effect.finding, _seen(effect, metric_named)
     if finding.blocks < LEAST_BLOCKS:
-        return f"too few blocks for a verdict ({finding.blocks} of {LEAST_BLOCKS}); so far {seen}"
+        return f"too few blocks for a verdict ({finding.blocks} of {LEAST_BLOCKS}); the blocks so far show {seen}"
     return f"{text(finding.changed)}; on average {seen}" if finding.changed else seen
 
 
@@ -89,11 +89,11 @@ def _though(finding: Finding) -> str:
 
 
 def emulated_too_slow(side: Configuration, slow: int, trials: int) -> str:
-    """`In 4 of 6 trials with storage io2 (emulated), this machine emulated the device too slowly: the real device would
-    do better than shown.`"""
+    """`In 4 of 6 trials with storage io2 (emulated), this machine emulated the device too slowly, so the real device
+    would perform better than shown.`"""
     return (
-        f"In {slow} of {counted(trials, 'trial')} with {configuration(side)}, this machine emulated the device too "
-        "slowly: the real device would do better than shown."
+        f"In {slow} of {counted(trials, 'trial')} with {configuration(side)}, this machine emulated the device "
+        "too slowly, so the real device would perform better than shown."
     )
 
 
@@ -108,7 +108,7 @@ def why_inconclusive(finding: Finding) -> str:
         return f"{text(finding.barred)}."
     if finding.detectable is None:
         return ""
-    return f"Minimum detectable effect of these blocks: {minimum_effect(finding.detectable)}."
+    return f"The minimum detectable effect of these blocks is {minimum_effect(finding.detectable)}."
 
 
 def to_decide(advice: Note | None, purpose: str = "To decide") -> str:
@@ -118,7 +118,7 @@ def to_decide(advice: Note | None, purpose: str = "To decide") -> str:
 
 def all_inconclusive(comparisons: int, metric: str) -> str:
     """Sums up a lab without any verdict."""
-    return f"INCONCLUSIVE: all {comparisons} comparisons of {metric_words(metric)} are undecided."
+    return f"INCONCLUSIVE: none of the {comparisons} comparisons of {metric_words(metric)} has a verdict."
 
 
 def no_comparison(study: Study) -> str:
@@ -126,10 +126,10 @@ def no_comparison(study: Study) -> str:
     if not any(cell.usable for cell in study.cells):
         return "No answer yet: no trial is usable."
     if not (study.lab and study.lab.comparisons):
-        return "This lab describes its configurations without comparing them."
+        return "This lab measures its configurations but does not compare them."
     if study.missing:
         over = f"{study.trials} of {counted(study.trials + study.missing, 'planned trial')}"
-        return f"No answer yet: no block is complete ({over} finished)."
+        return f"No answer yet: no block is complete ({over} have finished)."
     return "No answer: no block has a usable trial of both configurations."
 
 
@@ -143,7 +143,7 @@ def rounds(earlier: Sequence[Round]) -> list[str]:
     """Names the current round, and how the earlier rounds ended."""
     if not earlier:
         return []
-    texts = [f"This is round {len(earlier) + 1}; its verdicts use only its own blocks."]
+    texts = [f"This is round {len(earlier) + 1}; the verdicts of this round use only blocks of this round."]
     for one in earlier:
         ends = [effect.finding.conclusion.word for effect in one.effects]
         ends += [f"claim {judged.verdict}" for judged in one.claims]
@@ -154,9 +154,9 @@ def rounds(earlier: Sequence[Round]) -> list[str]:
 def claims(judged: Sequence[JudgedClaim]) -> str:
     """Counts the outcomes of the author's claims."""
     if len(judged) == 1:
-        return f"The claim of the lab file is {judged[0].verdict}."
+        return f"Result of the claim in the lab file: {judged[0].verdict}."
     ends = [one.verdict for verdict in ClaimVerdict for one in judged if one.verdict is verdict]
-    return f"{len(judged)} claims of the lab file: {_tally(ends)}." if judged else ""
+    return f"Results of the {len(judged)} claims in the lab file: {_tally(ends)}." if judged else ""
 
 
 def _tally(ends: Sequence[str]) -> str:
@@ -168,10 +168,10 @@ def beside_versions(known: Sequence[BesideVersion]) -> list[str]:
     chosen, defaults = _by_facts((one, one.rows) for one in known), _by_facts((one, one.defaults) for one in known)
     return [
         *(
-            f"The version is not the only difference ({pairs}): {words}. These may explain the result."
+            f"The version is not the only difference ({pairs}): {words}. The other differences may explain the result."
             for words, pairs in chosen
         ),
-        *(f"Defaults changed with the version ({pairs}): {words}." for words, pairs in defaults),
+        *(f"Default settings changed with the version ({pairs}): {words}." for words, pairs in defaults),
     ]
 
 
@@ -199,10 +199,10 @@ def course(curve: Growth) -> str:
     enough, step, beyond = counted(curve.course.enough, "client"), curve.course.first, curve.course.beyond
     words = "throughput " if curve.name == ALL else f"With {configuration(curve.name)}, throughput "
     if step is None:
-        words += f"shows no certain growth beyond {enough} ({means[curve.course.enough]})"
+        words += f"shows no statistically clear growth beyond {enough} ({means[curve.course.enough]})"
     else:
         start = f"{means[step.fewer]} at {counted(step.fewer, 'client')}"
-        words += f"grows from {start} to {means[step.most]} at {step.most}: {_size(step)}"
+        words += f"grows from {start} to {means[step.most]} at {step.most} clients: {_size(step)}"
     words += f"; beyond that, it {_beyond(beyond)}" if beyond else ", the highest number measured"
     return f"{words[:1].upper()}{words[1:]}."
 
@@ -211,8 +211,8 @@ def _beyond(step: GrowthStep) -> str:
     """Compares the most clients with the fewest clients that no larger number surely beats."""
     verb = "falls" if step.surely_falls else "grows" if step.surely_grows else "shows no statistically clear change"
     if not (step.surely_falls or step.surely_grows) and (step.high < 1 or step.low > 1):
-        verb += " once corrected for the number of steps"
-    return f"{verb}: at {step.most} it is {_size(step)} {than(step.ratio)} at {step.fewer}"
+        verb += " after correction for the number of steps"
+    return f"{verb}: with {step.most} clients it is {_size(step)} {than(step.ratio)} with {step.fewer}"
 
 
 def _size(step: GrowthStep) -> str:
@@ -230,11 +230,11 @@ def _end(curve: Growth) -> str:
     fit = curve.fit
     assert fit
     if curve.grows:
-        return f"throughput still grows at {fit.last:g}, the highest number measured"
+        return f"throughput still grows at {fit.last:g} clients, the highest number measured"
     if fit.falls:
         return f"throughput does not grow beyond {counted(fit.first, 'client')}"
     if fit.peak_is_beyond:
-        return f"no peak up to {fit.last:g}, the highest number measured{_last_step(curve.last_step)}"
+        return f"there is no peak up to {fit.last:g} clients, the highest number measured{_last_step(curve.last_step)}"
     peak_throughput = quantity(fit.curve.peak_throughput, "1/s")
     return f"the fitted curve peaks near {fit.curve.peak_clients:.0f} clients at {peak_throughput}"
 
@@ -249,7 +249,7 @@ def _last_step(step: GrowthStep | None) -> str:
 def failures(units: str, shares: Sequence[tuple[Configuration, float]]) -> str:
     """Lists the shares of failed transactions."""
     known = ", ".join(f"{failed_percent(share)} with {configuration(cell)}" for cell, share in shares)
-    return f"Failed {units}: {known}. Throughput counts only those that succeeded."
+    return f"Failed {units}: {known}. Throughput counts only the successful ones."
 
 
 def noise(known: Noise) -> str:

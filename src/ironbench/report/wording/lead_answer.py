@@ -14,47 +14,52 @@ from ironbench.study.subjects import failed_percent
 
 
 def interleaved() -> str:
-    """`The trials of both were interleaved in blocks. The difference applies to these configurations.`"""
-    return "The trials of both were interleaved in blocks. The difference applies to these configurations."
+    """`The trials of both systems were interleaved in blocks. The difference applies to these configurations.`"""
+    return "The trials of both systems were interleaved in blocks. The difference applies to these configurations."
 
 
 def not_interleaved() -> str:
     """`The trials of the two were not interleaved. The difference applies to these machines as configured, …`"""
     return (
-        "The trials of the two were not interleaved. The difference applies to these machines as configured, including "
-        "the differences listed below."
+        "The trials of the two systems were not interleaved. The difference applies to the two machines as "
+        "configured, with all differences that are listed below."
     )
 
 
 def no_difference() -> str:
-    """`No recorded difference between the two.`"""
-    return "No recorded difference between the two."
+    """`The records show no other difference between the two systems.`"""
+    return "The records show no other difference between the two systems."
 
 
 def geometric_means() -> str:
     """`Values are geometric means of the trials, or of the means of the runs if both sides have several runs. …`"""
     return (
-        "Values are geometric means of the trials, or of the means of the runs if both sides have several runs. Ratios "
-        "have Welch's 95% CI. `ironbench compare` and `report` use the same ratios; their values are medians."
+        "Values are geometric means of the trials, or, if both sides have several runs, of the means of these "
+        "runs. Ratios have Welch's 95% CI. `ironbench compare` and `ironbench report` show the same ratios, but "
+        "medians as values."
     )
 
 
 def single_trial() -> str:
-    """`A ratio has no CI if one side has a single trial; it may be chance.`"""
-    return "A ratio has no CI if one side has a single trial; it may be chance."
+    """`A ratio has no CI if one side has only one trial; the difference may then be chance.`"""
+    return "A ratio has no CI if one side has only one trial; the difference may then be chance."
 
 
 def single_run() -> str:
     """`No verdict, because one side has a single run: the CI covers its trials, not the variation between runs. …`"""
     return (
-        "No verdict, because one side has a single run: the CI covers its trials, not the variation between runs. Run "
-        "both sides at least three times."
+        "No verdict, because one side has only one run: the CI covers the variation between the trials of that "
+        "run, but not the variation between runs. Run both sides at least three times."
     )
 
 
 def rows_and_peak() -> str:
-    """`Rows use all trials with that number of clients; the peak uses only its confirmation trials.`"""
-    return "Rows use all trials with that number of clients; the peak uses only its confirmation trials."
+    """`Each row uses all trials with that number of clients. The row for the peak uses only the confirmation trials of
+    the peak.`"""
+    return (
+        "Each row uses all trials with that number of clients. The row for the peak uses only the confirmation "
+        "trials of the peak."
+    )
 
 
 def hardware(
@@ -71,7 +76,7 @@ def hardware(
         before, after = (str(count) if count else NOT_KNOWN for count in cores)
         has.append(f"{after} {'core' if cores[1] == 1 else 'cores'} instead of {before}")
     texts = [f"Compared with {a}, {b} has {', and '.join(has)}."] if has else []
-    texts += [] if comparable else ["The clock frequencies cannot be compared."]
+    texts += [] if comparable else ["The clock frequencies of the two processors cannot be compared."]
     return " ".join(texts)
 
 
@@ -85,7 +90,7 @@ def peaks(work: str, parts: Sequence[str], confirmed: bool) -> str:
 
     `parts`: from `ratio`, `failed` and `both_sustained` or `outcomes`.
     """
-    fresh = "" if confirmed else " (from the trials that chose the peaks: not confirmed)"
+    fresh = "" if confirmed else " (from the same trials that chose the peaks, without confirmation trials)"
     return f"{work}: {'; '.join(parts)}{fresh}."
 
 
@@ -102,11 +107,12 @@ def failed(share: float, units: str, side: str) -> str:
 
 
 def both_sustained() -> str:
-    """`both sustained the rate`"""
-    return "both sustained the rate"
+    """`both systems sustained the target rate`"""
+    return "both systems sustained the target rate"
 
 
 def outcomes(a: str, of_a: Note, b: str, of_b: Note) -> str:
-    """`rate: old sustained and new not sustained; response times are compared only if both sustain it`"""
+    """`target rate: old sustained and new not sustained; response times are compared only if both systems sustain the
+    target rate`"""
     sides = f"{a} {text(of_a)} and {b} {text(of_b)}"
-    return f"rate: {sides}; response times are compared only if both sustain it"
+    return f"target rate: {sides}; response times are compared only if both systems sustain the target rate"

@@ -48,8 +48,11 @@ def transactions_failed(
 def failed_outside_window(
     failed: Number, ended: Number, share: Number, one: Strings, many: Strings, script: Strings, first: Strings
 ) -> str:
-    """5 of 900 transactions during warm-up or after the measured window failed (0.56%); the first: a.sql, line 3: …"""
-    how_many = f"{number(failed)} of {_units(ended, one, many)} during warm-up or after the measured window"
+    """5 of 900 transactions that ended during the warm-up or after the measured window failed (0.56%); the first:
+    a.sql, line 3: …"""
+    how_many = (
+        f"{number(failed)} of {_units(ended, one, many)} that ended during the warm-up or after the measured window"
+    )
     return _with_first(f"{how_many} failed ({percent(share, *FAILED_LIMITS)})", first)
 
 
@@ -65,24 +68,27 @@ def _with_first(text: str, first: Strings) -> str:
 @wording("stopped-on-error")
 def stopped_on_error(reason: Strings) -> str:
     """the first error ended the trial: correct the script, or continue after errors with --on-error continue …"""
-    fix = "correct the script, or continue after errors with --on-error continue (load.on_error in a lab)"
+    fix = "correct the script, or use --on-error continue to continue after errors (load.on_error in a lab)"
     if "denied" in strings(reason):
         fix = (
-            "grant the role the privilege that the statement needs (for a template, in the template), or name another "
-            "role in --dsn"
+            "grant the database role the privilege that the statement needs (in the template database, if the "
+            "lab uses one), or name another role in --dsn"
         )
     elif "parameter" in strings(reason):
         fix = (
-            "use --protocol simple, which puts variables into the statement text as pgbench does by default; if that "
-            f"does not help, {fix}"
+            "use --protocol simple, which substitutes variables into the statement text as pgbench does by "
+            f"default; if the error remains, {fix}"
         )
     return f"the first error ended the trial: {fix}"
 
 
 @wording("fewer-workers")
 def fewer_workers(workers: Number, requested: Number) -> str:
-    """only 3 of 4 workers ran the load: machines of the cluster were lost"""
-    return f"only {number(workers)} of {count(requested, 'worker')} ran the load: machines of the cluster were lost"
+    """only 3 of 4 workers ran the load, because machines of the cluster were lost"""
+    return (
+        f"only {number(workers)} of {count(requested, 'worker')} ran the load, because machines of the cluster "
+        "were lost"
+    )
 
 
 @wording("client-saturated")
@@ -103,8 +109,9 @@ def client_saturated(
     if highest(cores):
         used = low_to_high(cores, lambda one: f"{one:.2f}")
         return (
-            f"the client process used {used} cores and runs its connections one after the other, so it may be the "
-            "bottleneck: use fewer clients, or an engine whose protocol ironbench implements itself"
+            f"the client process used {used} CPU cores and may be the bottleneck, because it serves its "
+            "connections one after the other: use fewer clients, or an engine whose protocol ironbench "
+            "implements itself"
         )
     only = highest(threads) == 1
     which_threads = "the client's only thread was" if only else f"the client's {count(threads, 'thread')} were"
@@ -118,28 +125,29 @@ def client_saturated(
 
 @wording(RELAY_SATURATED)
 def relay_saturated(busy: Number) -> str:
-    """the relay that adds latency was 97% busy and may be the bottleneck: use fewer clients, or a machine with …"""
+    """the relay that adds network latency was 97% busy and may be the bottleneck: use fewer clients, or a machine with
+    …"""
     return (
-        f"the relay that adds latency was {percent(busy, CLIENT_SATURATED)} busy and may be the bottleneck: use fewer "
-        "clients, or a machine with more cores"
+        f"the relay that adds network latency was {percent(busy, CLIENT_SATURATED)} busy and may be the "
+        "bottleneck: use fewer clients, or a machine with more cores"
     )
 
 
 @wording(LATENCY_LATE)
 def latency_late(declared_s: Number, added_s: Number) -> str:
-    """the relay added 350 µs per round trip instead of 200 µs"""
+    """the relay added 350 µs of network latency per round trip instead of 200 µs"""
     added, declared = low_to_high(added_s, units.span), low_to_high(declared_s, units.span)
-    return f"the relay added {added} per round trip instead of {declared}"
+    return f"the relay added {added} of network latency per round trip instead of {declared}"
 
 
 @wording(RATE_NOT_KEPT)
 def rate_not_kept(
     finished: Number, waiting: Number, longest_wait_s: Number, warmup_s: Number, rate: Number = 0.0, curve: Strings = ""
 ) -> str:
-    """target rate of 500/s not sustained: 92% of it was finished, 1,200 were waiting at the end"""
+    """target rate of 500/s not sustained: 92% of the scheduled work was finished, 1,200 were waiting at the end"""
     target = f"load curve {names(curve)}" if strings(curve) else f"target rate of {per_second(rate)}"
     since = " scheduled since the start of the warm-up" if highest(warmup_s) else ""
-    text = f"{target} not sustained: {percent(finished, RATE_KEPT)} of it was finished"
+    text = f"{target} not sustained: {percent(finished, RATE_KEPT)} of the scheduled work was finished"
     text += f", {number(waiting)}{since} {agreed(waiting)} waiting at the end"
     return f"{text}, for up to {units.span(highest(longest_wait_s))}" if highest(longest_wait_s) else text
 
@@ -148,26 +156,29 @@ def rate_not_kept(
 def clients_cut_off(cut_off: Number, longest_wait_s: Number, share: Number, one: Strings, many: Strings) -> str:
     """3 transactions were still running at the end of the window, for up to 9 s, longer than 99% of those that …"""
     return (
-        f"{_units(cut_off, one, many)} {agreed(cut_off)} still running at the end of the window, for up to "
-        f"{units.span(highest(longest_wait_s))}, longer than 99% of those that finished; "
-        f"{agreed(cut_off, 'it', 'they')} took {percent(share, CUT_OFF)} of the clients' time. Check for lock waits"
+        f"{_units(cut_off, one, many)} {agreed(cut_off)} still running at the end of the measured window and had "
+        f"run for up to {units.span(highest(longest_wait_s))}, longer than 99% of the finished ones; "
+        f"{agreed(cut_off, 'it', 'they')} took {percent(share, CUT_OFF)} of the clients' time. Check for lock "
+        "waits"
     )
 
 
 @wording(STOPPED_ON_LOSS)
 def stopped_on_loss() -> str:
-    """a lost connection ended the trial: use --on-error continue to end only its client, or …"""
+    """a lost connection ended the trial: use --on-error continue to end only the client that lost its connection, or
+    …"""
     return (
-        "a lost connection ended the trial: use --on-error continue to end only its client, or --reconnect-on-loss to "
-        "open a new connection (load.on_error, load.reconnect_on_loss in a lab)"
+        "a lost connection ended the trial: use --on-error continue to end only the client that lost its "
+        "connection, or --reconnect-on-loss to open a new connection (load.on_error, load.reconnect_on_loss in a "
+        "lab)"
     )
 
 
 @wording(CLIENTS_LOST)
 def clients_lost(lost: Number, clients: Number, first: Strings) -> str:
-    """3 of 8 clients lost their connection and ended, so the load was lower than planned; the first: …"""
+    """3 of 8 clients lost their connection and stopped, so the load was lower than planned; the first: …"""
     whose = agreed(lost, "its", "their")
-    how_many = f"{number(lost)} of {count(clients, 'client')} lost {whose} connection and ended"
+    how_many = f"{number(lost)} of {count(clients, 'client')} lost {whose} connection and stopped"
     return _with_first(f"{how_many}, so the load was lower than planned", first)
 
 
@@ -186,18 +197,20 @@ def loop_delayed(share: Number, rearms: Number) -> str:
             f"replies waited for ironbench's event loop during {percent(share, OWN_DELAY)} of the service time"
         )
     if highest(rearms) or not causes:
-        causes.append(f"{count(rearms, 'reply', 'replies')} found all receive buffers in use")
+        causes.append(
+            f"{count(rearms, 'reply', 'replies')} of the server found all receive buffers of ironbench in use"
+        )
     return f"{' and '.join(causes)}; increase --threads"
 
 
 @wording("not-steady")
 def not_steady(change: Number, after_s: Number | None = None) -> str:
-    """throughput fell by 20% after 12 s and stayed there"""
+    """throughput fell by 20% after 12 s and stayed at that level"""
     return f"throughput {changed(change, after_s)}"
 
 
 def changed(change: Number, after_s: Number | None) -> str:
-    """fell by 20% after 12 s and stayed there; rose by 11 to 15% between the trial's start and its end"""
+    """fell by 20% after 12 s and stayed at that level; rose by 11 to 15% between the trial's start and its end"""
     if highest(change) < 0:
         by = f"fell by {_turned(change)}"
     elif isinstance(change, NoteRange) and change.low < 0:
@@ -205,7 +218,9 @@ def changed(change: Number, after_s: Number | None) -> str:
     else:
         by = f"rose by {percent(change)}"
     return (
-        f"{by} from the trial's start to its end" if after_s is None else f"{by} after {span(after_s)} and stayed there"
+        f"{by} from the trial's start to its end"
+        if after_s is None
+        else f"{by} after {span(after_s)} and stayed at that level"
     )
 
 
@@ -229,6 +244,9 @@ _NOT_ASSESSED = {
 
 @wording("warm-up-not-assessed")
 def warm_up_not_assessed(reason: Strings, warmup_s: Number) -> str:
-    """the warm-up could not be measured (the pilot trial failed): 5 s was used"""
+    """the necessary warm-up time could not be measured (the pilot trial failed); a warm-up of 5 s was used"""
     why = names([_NOT_ASSESSED.get(one, one) for one in strings(reason)])
-    return f"the warm-up could not be measured{f' ({why})' if why else ''}: {span(warmup_s)} was used"
+    return (
+        f"the necessary warm-up time could not be measured{f' ({why})' if why else ''}; a warm-up of "
+        f"{span(warmup_s)} was used"
+    )

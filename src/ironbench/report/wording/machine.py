@@ -29,7 +29,7 @@ _NOTABLE = 0.001
 def not_quiet(
     waited_s: Number, busy: Number, device_bytes_per_s: Number, in_flight: Number, dirty_bytes: Number
 ) -> str:
-    """the machine was still busy before the trial, after a wait of 30 s: CPU 12% busy"""
+    """the machine was still busy before the trial, although ironbench had waited for 30 s: CPU 12% busy"""
     found = []
     if highest(busy):
         found.append(f"CPU {percent(busy, BUSY)} busy")
@@ -40,7 +40,7 @@ def not_quiet(
     if highest(dirty_bytes):
         found.append(f"{size(dirty_bytes)} of dirty pages")
     what = f": {', '.join(found)}" if found else ""
-    return f"the machine was still busy before the trial, after a wait of {span(waited_s)}{what}"
+    return f"the machine was still busy before the trial, although ironbench had waited for {span(waited_s)}{what}"
 
 
 @wording("clock-step")
@@ -61,28 +61,31 @@ def cpu_taken(
     if share is not None:
         return f"{percent(share, BUSY)} of CPU time was lost: {by}"
     return (
-        f"{count(slices, 'slice')} of the block lost CPU time (at most {by}), and {count(dropped, 'rotation')} had "
-        "already been dropped"
+        f"{count(slices, 'slice')} of the block lost CPU time to other programs or virtual machines (at most "
+        f"{by}), after {count(dropped, 'rotation')} had already been dropped and repeated"
     )
 
 
 @wording("own-cpu-share")
 def own_cpu_share(share: Number, parts: Strings) -> str:
-    """client and observers used 22% of the CPU time: do not draw conclusions about CPU"""
+    """client and observers used 22% of the CPU time, so do not draw conclusions about the server's CPU use"""
     who = listed(strings(parts)) or "ironbench"
-    return f"{who} used {percent(share, OUR_SHARE)} of the CPU time: do not draw conclusions about CPU"
+    return (
+        f"{who} used {percent(share, OUR_SHARE)} of the CPU time, so do not draw conclusions about the server's CPU use"
+    )
 
 
 @wording("server-unseen")
 def server_unseen(error: Strings = "", processes: Strings = "") -> str:
     """the server's processes are not visible: CPU, memory and device metrics come from the machine that …"""
     if strings(error):
-        return f"the server's machine could not be observed: {names(error)}"
+        return f"ironbench could not observe the server's machine: {names(error)}"
     if strings(processes):
-        return f"the server's processes are not visible on its machine: {names(processes)}"
+        return f"ironbench cannot see the server's processes on the server's machine: {names(processes)}"
     return (
-        "the server's processes are not visible: CPU, memory and device metrics come from the machine that "
-        "ironbench ran on; use --server ssh://USER@HOST (system.server in a lab) to observe the server's machine"
+        "ironbench cannot see the server's processes, so CPU, memory and device metrics come from the machine "
+        "that ironbench ran on; use --server ssh://USER@HOST (system.server in a lab) to observe the server's "
+        "machine"
     )
 
 
@@ -93,7 +96,7 @@ def link_lost(
     """the connection to the server's machine was lost 2 times for 4 s in total: from 3 s to 5 s, from 9 s to 11 s"""
     why = f" ({names(error)})" if strings(error) else ""
     if times is None:
-        return f"the server's machine could not be observed{why}"
+        return f"ironbench could not observe the server's machine{why}"
     when = ", ".join(f"from {units.span(low)} to {units.span(high)}" for low, high in gaps[:3])
     lost = f"the connection to the server's machine was lost {count(times, 'time')} for {span(lost_s)} in total"
     return f"{lost}{f': {when}' if when else ''}{why}"
@@ -101,15 +104,15 @@ def link_lost(
 
 @wording("lab-changed")
 def lab_changed(changes: Strings) -> str:
-    """changed since the lab was started: software: ironbench 0.1.0, now 0.2.0"""
-    return f"changed since the lab was started: {'; '.join(strings(changes)) or 'unknown'}"
+    """these facts changed since the lab was started: software: ironbench 0.1.0, now 0.2.0"""
+    return f"these facts changed since the lab was started: {'; '.join(strings(changes)) or 'unknown'}"
 
 
 @wording("not-undone")
 def not_undone(command: Strings, error: Strings) -> str:
-    """an earlier change was not undone, because `umount /srv` failed: exit status 32"""
+    """an earlier change to the system was not reverted, because `umount /srv` failed: exit status 32"""
     why = f": {names(error)}" if strings(error) else ""
-    return f"an earlier change was not undone, because `{names(command) or 'the cleanup'}` failed{why}"
+    return f"an earlier change to the system was not reverted, because `{names(command) or 'the cleanup'}` failed{why}"
 
 
 @wording("counts-late")
@@ -120,21 +123,25 @@ def counts_late(
     published: Number | None = None,
     transactions: Number = 0,
 ) -> str:
-    """server counters lag by up to 1 s (commits, rows, I/O): an error of up to 20% in a trial of 5 s"""
+    """the server's counters of commits, rows and I/O lag by up to 1 s, which is an error of up to 20% in a trial of 5
+    s"""
     if published is not None:
-        seen = f"server counters included {percent(published)} of {count(transactions, 'transaction')} at the end"
-        return f"{seen}: commits, rows and I/O are left out"
-    delay = f"server counters lag by up to {span(late_s)} (commits, rows, I/O)"
+        seen = (
+            f"the server's counters included only {percent(published)} of {count(transactions, 'transaction')} at "
+            "the end of the trial"
+        )
+        return f"{seen}, so the counts of commits, rows and I/O are left out"
+    delay = f"the server's counters of commits, rows and I/O lag by up to {span(late_s)}"
     if error is not None:
-        return f"{delay}: an error of up to {percent(error)} in a trial of {span(window_s)}"
-    return f"{delay}: not usable in a trial of {span(window_s)}"
+        return f"{delay}, which is an error of up to {percent(error)} in a trial of {span(window_s)}"
+    return f"{delay}, so they are not usable in a trial of {span(window_s)}"
 
 
 @wording("more-threads-than-cpus")
 def more_threads_than_cpus(threads: Number, cpus: Number) -> str:
-    """8 threads on 2 CPUs: threads share CPUs, so the times include CPU scheduling wait"""
+    """8 threads on 2 CPUs: the threads share CPUs, so the measured times include CPU scheduling wait"""
     on = f"{count(threads, 'thread')} on {count(cpus, 'CPU')}"
-    return f"{on}: threads share CPUs, so the times include CPU scheduling wait"
+    return f"{on}: the threads share CPUs, so the measured times include CPU scheduling wait"
 
 
 @wording("probes-within-caches")
@@ -142,6 +149,6 @@ def probes_within_caches(probed_bytes: Number, needed_bytes: Number) -> str:
     """bandwidth and latency were measured within 8 MiB, which CPU caches can hold: use --with memory= …"""
     probed, needed = low_to_high(probed_bytes, units.memory), low_to_high(needed_bytes, units.memory)
     return (
-        f"bandwidth and latency were measured within {probed}, which CPU caches can hold: use --with memory= "
-        f"(workload.with in a lab) of {needed} or more to measure memory"
+        f"bandwidth and latency were measured in a memory area of {probed}, which fits into the CPU caches: to "
+        f"measure memory, use --with memory= (workload.with in a lab) with {needed} or more"
     )

@@ -26,8 +26,9 @@ def excluded(what: str) -> str:
 def ratios() -> str:
     """`Ratio: the geometric mean of the block ratios, configuration over baseline. …`"""
     return (
-        "Ratio: the geometric mean of the block ratios, configuration over baseline. Pairing by block removes what a "
-        "whole block has in common, such as machine drift."
+        "Ratio: the geometric mean of the ratios of all blocks, where the ratio of a block is the "
+        "configuration's value divided by the baseline's. Comparing within blocks removes changes that affect a "
+        "whole block, such as machine drift."
     )
 
 
@@ -35,18 +36,20 @@ def equivalence(margin: float) -> str:
     """`Equivalent: two one-sided tests at 5% each rule out a ratio below 0.952 and one above 1.05, so the 90%
     confidence interval is between the two. …`"""
     return (
-        f"Equivalent: two one-sided tests at 5% each rule out a ratio below {1 / (1 + margin):.3g} and one above "
-        f"{1 + margin:.3g}, so the 90% confidence interval is between the two. The confidence interval shown is wider "
-        "and may extend beyond them. Interim analyses and comparisons share the 5%. Inconclusive: these blocks show "
-        "neither a difference nor equivalence."
+        f"Equivalent: two one-sided tests at 5% each rule out a ratio below {1 / (1 + margin):.3g} and a ratio "
+        f"above {1 + margin:.3g}, so the 90% confidence interval lies between these two limits. The confidence "
+        "interval in the table is wider and may extend beyond the limits. If there are several interim analyses "
+        "or comparisons, the 5% is divided among them. Inconclusive: the blocks show neither a difference nor "
+        "equivalence."
     )
 
 
 def minimum_detectable_effect() -> str:
     """`Minimum detectable effect: the smallest difference that this many blocks would detect with 90% power if …`"""
     return (
-        "Minimum detectable effect: the smallest difference that this many blocks would detect with 90% power if the "
-        "variation were at its upper 90% confidence limit; with the variation observed, it is smaller."
+        "Minimum detectable effect: the smallest difference that this number of blocks detects with 90% power. "
+        "The calculation uses the upper 90% confidence limit of the variation between blocks; with the observed "
+        "variation, the effect would be smaller."
     )
 
 
@@ -56,8 +59,8 @@ def p_values() -> str:
 
 
 def wider_intervals(levels: Sequence[float], usual: float, interim_analyses: int, comparisons: int) -> str:
-    """Explains confidence levels above the usual one: `Confidence intervals at 97.5% instead of 95%: the 5% chance of a
-    false alarm is divided among 2 interim analyses and 3 comparisons.`
+    """Explains confidence levels above the usual one: `Confidence intervals have a level of 97.5% instead of 95%,
+    because the 5% chance of a false alarm is divided among 2 interim analyses and 3 comparisons.`
 
     `levels`: in ascending order.
     """
@@ -65,14 +68,14 @@ def wider_intervals(levels: Sequence[float], usual: float, interim_analyses: int
     among += [f"{comparisons} comparisons"] if comparisons > 1 else []
     named = " to ".join(confidence(level) for level in dict.fromkeys((levels[0], levels[-1])))
     return (
-        f"Confidence intervals at {named} instead of {confidence(usual)}: the 5% chance of a false alarm is "
-        f"divided among {' and '.join(among) or 'the interim analyses'}."
+        f"Confidence intervals have a level of {named} instead of {confidence(usual)}, because the 5% chance of a "
+        f"false alarm is divided among {' and '.join(among) or 'the interim analyses'}."
     )
 
 
 def power_cut(trials: int, passed: int, unflushed: Sequence[float]) -> str:
-    """`Power was cut after 3 trials, and all checks passed in 3 of them after the engine's recovery. 12 to 40 writes
-    were unflushed at that moment.`
+    """`ironbench simulated a power failure after 3 trials; all checks passed in 3 of them after the engine's recovery.
+    12 to 40 writes were unflushed at that moment.`
 
     `unflushed`: the writes that the cut could lose, by trial; records of older versions do not contain the number.
     """
@@ -80,14 +83,14 @@ def power_cut(trials: int, passed: int, unflushed: Sequence[float]) -> str:
     outcome = f"all checks passed in {passed} of them"
     if trials == 1:
         outcome = "all checks passed" if passed else "a check failed"
-    return f"Power was cut {after}, and {outcome} after the engine's recovery.{_unflushed(unflushed)}"
+    return f"ironbench simulated a power failure {after}; {outcome} after the engine's recovery.{_unflushed(unflushed)}"
 
 
 def _unflushed(writes: Sequence[float]) -> str:
     if not writes:
         return ""
     if not max(writes):
-        return " No write was unflushed at that moment, so this does not test lost or torn writes."
+        return " No write was unflushed at that moment, so the result says nothing about lost or torn writes."
     low, high = grouped(min(writes)), grouped(max(writes))
     without = sum(not count for count in writes)
     trials = f", none in {counted(without, 'trial')}" if without else ""
@@ -95,6 +98,6 @@ def _unflushed(writes: Sequence[float]) -> str:
 
 
 def contents(kinds: int, systems: int, trials: int) -> str:
-    """`2 kinds of work, 3 systems, 54 trials; each kind of work has its own part.`"""
+    """`2 kinds of work, 3 systems, 54 trials; each kind of work has a separate part below.`"""
     counts = f"{counted(kinds, 'kind')} of work, {counted(systems, 'system')}, {counted(trials, 'trial')}"
-    return f"{counts}; each kind of work has its own part."
+    return f"{counts}; each kind of work has a separate part below."

@@ -73,7 +73,7 @@ def target_rate(
     of_trials = tally(trials, confirmed)
     if kept == trials:
         return f"sustains {asked} ({of_trials}){_p99(p99_s)}."
-    part = "" if finished is None else f"; {quantity(finished, 'share')} finished"
+    part = "" if finished is None else f"; {quantity(finished, 'share')} of the scheduled work finished"
     if kept:
         return f"sustains {asked} in only {kept} of {of_trials}{part}."
     return f"does not sustain {asked} ({of_trials}){part}."
@@ -127,15 +127,17 @@ def peak(
         reached, with_clients = f"{reached} on average over the curve", f"at most {with_clients}"
     verb = "peaks at" if single_maximum else "reaches"
     if limits:
-        verb = f"within {', '.join(limits)} reaches"
+        verb = f"within the limit {', '.join(limits)} reaches"
     if limits and exceeded:
-        verb = f"exceeds the limit {', '.join(limits)} in the confirmation trials; it reaches"
+        verb = f"exceeds the limit {', '.join(limits)} in the confirmation trials and reaches"
     if recorded_pace:
-        verb = "at the recorded pace runs"
+        verb = "at the recorded pace, runs"
     first = f"{score} and " if score else ""
-    rest = "" if plateau is None else f"; no difference shown between {plateau[0]} and {plateau[1]} clients"
+    rest = (
+        "" if plateau is None else f"; no difference in throughput shown between {plateau[0]} and {plateau[1]} clients"
+    )
     rest += f"; {listed([f'{name} {quantity(value, unit_of(name))}' for name, value in limited])}" if limited else ""
-    rest += "" if lost is None else f"; {in_percent(lost)} less than in the sweep"
+    rest += "" if lost is None else f"; throughput is {in_percent(lost)} lower than in the sweep"
     rest += _p99(p99_s)
     rest += f"; {failed_percent(failed)} of the {units} failed" if failed else ""
     return f"{verb} {first}{reached} with {with_clients} ({spread}{text(basis)}){rest}."
@@ -149,9 +151,9 @@ def score(metric: str, value: Summary) -> str:
 
 
 def ratio_to_first(ratio: float, low: float, high: float, first: str) -> str:
-    """`is 26% faster than old (95% CI 18% to 35%; ranges of the repeats do not overlap).`"""
+    """`is 26% faster than old (95% CI 18% to 35%; the ranges of the repeats do not overlap).`"""
     known = interval(low, high, ratio)
-    return f"is {change(ratio)} {than(ratio)} {first} ({known}; ranges of the repeats do not overlap)."
+    return f"is {change(ratio)} {than(ratio)} {first} ({known}; the ranges of the repeats do not overlap)."
 
 
 def no_difference(why: Note, name: str, ratio: float, low: float, high: float, first: str) -> str:

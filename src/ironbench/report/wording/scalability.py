@@ -25,7 +25,10 @@ def peak(clients: float, throughput: float, last: float, beyond: bool) -> str:
     """the fitted curve peaks at 31 clients with 7,000/s"""
     found = f"the fitted curve peaks at {_clients(clients)} clients with {_rate(throughput)}"
     if beyond:
-        return f"{found}. This is beyond the {_clients(last)} clients measured: measure there before relying on it"
+        return (
+            f"{found}. This is an extrapolation beyond the {_clients(last)} clients measured: measure with that "
+            "number of clients before you rely on the prediction"
+        )
     return found
 
 
@@ -33,19 +36,20 @@ def peak(clients: float, throughput: float, last: float, beyond: bool) -> str:
 def superlinear(contention: float) -> str:
     """superlinear scaling: the fitted contention is negative (−2%), so several clients reach more than that many …"""
     return (
-        f"superlinear scaling: the fitted contention is negative ({in_percent(contention)}), so several clients reach "
-        "more than that many times the throughput of one (shared caches, group commit). The scalability law does not "
-        "model this; do not rely on its predictions beyond the measured range"
+        f"superlinear scaling: the fitted contention is negative ({in_percent(contention)}), so throughput grows "
+        "faster than the number of clients, for example because of shared caches or group commit. The Universal "
+        "Scalability Law does not model superlinear scaling, so do not rely on its predictions beyond the "
+        "measured range"
     )
 
 
 @wording("curve-knee")
 def knee(clients: float, contention: float, measured: bool) -> str:
     """the knee is at 20 clients: up to there, additional clients mostly work; beyond it, they mostly wait. …"""
-    where = "" if measured else ", beyond what was measured"
+    where = "" if measured else ", beyond the measured range"
     return (
-        f"the knee is at {_clients(clients)} clients{where}: up to there, additional clients mostly work; beyond it, "
-        f"they mostly wait. Contention is {in_percent(contention)} of the work"
+        f"the knee is at {_clients(clients)} clients{where}: up to the knee, additional clients mostly work; "
+        f"beyond the knee, they mostly wait. Contention is {in_percent(contention)} of the work"
     )
 
 
@@ -53,21 +57,22 @@ def knee(clients: float, contention: float, measured: bool) -> str:
 def without_measured_fall(first: float, last: float) -> str:
     """measured throughput does not fall from 24 clients to 40, the highest number measured: only the fitted curve …"""
     flat = f"from {counted(first, 'client')} to {_clients(last)}, the highest number measured"
-    return f"measured throughput does not fall {flat}: only the fitted curve falls beyond its peak"
+    return f"measured throughput does not fall {flat}; only the fitted curve falls beyond its peak"
 
 
 @wording("curve-of-few-points")
 def of_few_points(points: int, enough: int) -> str:
-    """the curve is fitted to 4 client counts; use 6 or more"""
-    return f"the curve is fitted to {points} client counts; use {enough} or more"
+    """the curve is fitted to only 4 numbers of clients; measure 6 or more"""
+    return f"the curve is fitted to only {points} numbers of clients; measure {enough} or more"
 
 
 @wording("curve-misfit")
 def misfit(clients: float, missed: float) -> str:
     """the scalability law does not describe this system: the curve deviates from the trials by more than repeats …"""
     return (
-        "the scalability law does not describe this system: the curve deviates from the trials by more than repeats "
-        f"vary, most at {_clients(clients)} clients (by {in_percent(missed)}). Use the measured points, not the curve"
+        "the Universal Scalability Law does not describe this system: the fitted curve deviates from the trials "
+        f"by more than the repeats vary, most of all at {_clients(clients)} clients (by {in_percent(missed)}). "
+        "Use the measured points instead of the curve"
     )
 
 

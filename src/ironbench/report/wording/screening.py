@@ -33,8 +33,8 @@ def incomplete(trials: int, missing: int) -> str:
 
 
 def no_result() -> str:
-    """`The screen has no result: too few of its pairs have two usable trials.`"""
-    return "The screen has no result: too few of its pairs have two usable trials."
+    """`The screen has no result, because too few of its pairs of trials have two usable trials.`"""
+    return "The screen has no result, because too few of its pairs of trials have two usable trials."
 
 
 def no_effect(metric: str, factors: int, detectable: float) -> str:
@@ -60,46 +60,49 @@ def supported(changes: Sequence[str], baseline: str, losses: Sequence[str]) -> s
     """Recommends the changes that were measured, with the data that they can lose: `These trials support one change to
     the baseline: wal_compression=lz4.` Values that were not measured may be better still."""
     if not changes:
-        return "These trials support no change to the baseline."
+        return "The trials do not support any change to the baseline."
     what = "one change" if len(changes) == 1 else f"{len(changes)} changes"
-    return f"These trials support {what} to {baseline}: {listed(changes)}.{''.join(f' {text}.' for text in losses)}"
+    return f"The trials support {what} to {baseline}: {listed(changes)}.{''.join(f' {text}.' for text in losses)}"
 
 
 def contradicted(factor: str, better: str) -> str:
     """`The results for jit contradict each other: off was better in the screen, across all settings of the other
     factors, and the later blocks against the baseline show the opposite. …`"""
     return (
-        f"The results for {factor} contradict each other: {better} was better in the screen, across all settings of "
-        "the other factors, and the later blocks against the baseline show the opposite. The effect of "
-        f"{factor} depends on other settings, or one of the two results is chance; these trials support neither value."
+        f"The results for {factor} contradict each other: {better} was better in the screen, on average over all "
+        "settings of the other factors, but the later blocks show the opposite in comparison with the baseline. "
+        f"Either the effect of {factor} depends on other settings, or one of the two results is chance, so the "
+        "trials support neither value."
     )
 
 
 def not_confirmed(factor: str, first: str, last: str, metric: str, ratio: float, low: float, high: float) -> str:
-    """`In the screen, across all settings of the other factors, jit=off instead of on changed throughput by +8.1%
-    (+3.2% to +13%); the comparison with the baseline does not confirm this.`"""
+    """`In the screen, on average over all settings of the other factors, jit=off instead of on changed throughput by
+    +8.1% (+3.2% to +13%). The comparison with the baseline does not confirm this change.`"""
     return (
-        f"In the screen, across all settings of the other factors, {factor}={last} instead of {first} changed "
-        f"{metric_words(metric)} by {percent_change(ratio)} ({percent_change(low)} to {percent_change(high)}); the "
-        "comparison with the baseline does not confirm this."
+        f"In the screen, on average over all settings of the other factors, {factor}={last} instead of {first} "
+        f"changed {metric_words(metric)} by {percent_change(ratio)} ({percent_change(low)} to "
+        f"{percent_change(high)}). The comparison with the baseline does not confirm this change."
     )
 
 
 def interaction(p: float, pairs: Sequence[tuple[str, float]]) -> str:
-    """`Two factors interact (p 0.003). The effect of both changes together, divided by the product of their separate
-    effects, is one of: jit and work_mem 1.12x or 3 other pairs.`"""
+    """`Two factors interact (p-value 0.003). The effect of both changes together, divided by the product of their
+    separate effects, has one of these values, depending on which two factors interact: jit and work_mem 1.12x or 3
+    other pairs.`"""
     known = [f"{pair} {quantity(factor, 'ratio')}" for pair, factor in pairs[:_PAIRS]]
     more = len(pairs) - len(known)
     which = " or ".join(known) + (f" or {counted(more, 'other pair')}" if more > 0 else "")
     return (
-        f"Two factors interact (p {quantity(p, 'p')}). The effect of both changes together, divided by the product of "
-        f"their separate effects, is one of: {which}."
+        f"Two factors interact (p-value {quantity(p, 'p')}). The effect of both changes together, divided by the "
+        "product of their separate effects, has one of these values, depending on which two factors interact: "
+        f"{which}."
     )
 
 
 def interaction_caveat() -> str:
-    """`A screen cannot distinguish these pairs; a lab with design = "full" for one pair can.`"""
-    return 'A screen cannot distinguish these pairs; a lab with design = "full" for one pair can.'
+    """`A screen cannot determine which of these pairs interacts; a lab with design = "full" for one pair can.`"""
+    return 'A screen cannot determine which of these pairs interacts; a lab with design = "full" for one pair can.'
 
 
 def method(runs: int, factors: int, blocks: int, spread: float | None, freedom: int) -> str:
@@ -111,15 +114,16 @@ def method(runs: int, factors: int, blocks: int, spread: float | None, freedom: 
     noise = ""
     if spread is not None:
         noise = (
-            f" The error is estimated from the variation between blocks, SD {percent(spread)} "
-            f"({freedom} degrees of freedom); no effect is assumed to be zero."
+            f" The standard error is estimated from the variation between blocks (SD {percent(spread)}, {freedom} "
+            "degrees of freedom), without the assumption that some effects are zero."
         )
     return (
-        f"{counted(runs, 'run')} of a fractional factorial design of {factors} factors (Plackett "
-        f"and Burman, folded over: resolution IV) in {counted(blocks, 'block')}. Each run was measured next to "
-        "its mirror image, which has every factor at its other value. The effect of a factor is the ratio of its last "
-        "value to its first, across all settings of the other factors; interactions of two factors do not bias it. "
-        f"Confidence intervals are corrected for the number of factors (Holm).{noise}\n\n"
-        "The screen only selects what the later blocks compare, because the largest of many noisy effects look larger "
-        "than they are. Values between the two of a factor were not screened."
+        f"{counted(runs, 'run')} of a fractional factorial design of {factors} factors (Plackett and Burman, "
+        f"folded over: resolution IV) in {counted(blocks, 'block')}. Each run was measured next to its mirror "
+        "image, a run in which every factor has the other value. The effect of a factor is the ratio of the "
+        "metric at the factor's last value to the metric at its first value, on average over all settings of the "
+        "other factors. Interactions of two factors do not bias the effect. Confidence intervals are corrected "
+        f"for the number of factors (Holm).{noise}\n\nThe screen only selects which values the later blocks "
+        "compare with the baseline, because the largest of many noisy effects look larger than they are. Values "
+        "between the two screened values of a factor were not measured."
     )
