@@ -376,9 +376,9 @@ def test_trials_of_unlike_loads_do_not_add_up() -> None:
 
 def test_why_a_system_is_not_measured_is_told_of_all_that_was_driven(tmp_path: Path) -> None:
     results = stored(tmp_path / "a", [driven(0.005, 0, 100.0), driven(0.005, 1, 4000.0), driven(0.005, 2, 100.0)])
-    assert told(results) == {"log on disk": "not measured: the highest rate tried is 4,000/s"}
+    assert told(results) == {"log on disk": "not measured: the highest tested rate is 4,000/s"}
     results = stored(tmp_path / "b", [driven(0.005, 0, None), driven(0.005, 1, 4000.0)])
-    assert told(results) == {"log on disk": "not measured: the highest rate tried is 4,000/s"}
+    assert told(results) == {"log on disk": "not measured: the highest tested rate is 4,000/s"}
     failed = driven(0.005, 0, None, status=Status.FAILED)
     results = stored(tmp_path / "c", [failed, driven(0.005, 1, None)])
     assert told(results) == {"log on disk": "not measured: closed loop only; run with --rate"}

@@ -92,7 +92,7 @@ def test_a_slowdown_of_a_time_is_the_change_of_that_time() -> None:
     assert wording.text(note("slower", slowdown=0.25, margin=0.05)) == "25% slower; 5% is allowed"
     assert wording.text(note("slower", slowdown=0.25, margin=0.05, higher_is_better=True)).startswith("20% slower")
     assert wording.text(note("perhaps-slower", least=-0.1, most=math.inf, margin=2.0, higher_is_better=True)) == (
-        "possibly up to 100% slower; 67% is allowed (200% more time)"
+        "between 11% faster and 100% slower; 67% is allowed (200% more time)"
     )
 
 

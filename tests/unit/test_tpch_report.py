@@ -128,10 +128,12 @@ def test_the_end_of_a_run_says_whether_answers_were_checked() -> None:
     assert page.sections(study)[0].at_end
     assert page.sections(study)[0].sentences == (
         "Answers checked: 22 of 22 correct (1 trial).",
-        "Answers checked: 22 of 22 correct, in an earlier trial on the same data (1 trial).",
+        "Answers checked: 22 of 22 correct, checked in an earlier trial on the same data (1 trial).",
     )
     study, page = shown(checked(note("answers-unchecked", reason="unknown scale factor")))
-    assert page.sections(study)[0].sentences == ("Answers not checked: no answers are known for this scale factor.",)
+    assert page.sections(study)[0].sentences == (
+        "Answers not checked: the correct answers for this scale factor are unknown.",
+    )
 
 
 @pytest.mark.parametrize(("engine", "told"), [("duckdb", True), ("postgres", False)])

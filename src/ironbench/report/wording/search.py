@@ -19,8 +19,11 @@ Refusals = Sequence[tuple[int, str, float]]
 
 @wording("search-failed")
 def search_failed(of: str, low: int, high: int, at: int) -> str:
-    """search failed: no result for clients in 1 to 128, because every trial at 1 failed"""
-    return f"search failed: no result for {of} in {low} to {high}, because every trial at {at} failed"
+    """the search failed: there is no result for clients in the range 1 to 128, because every trial at 1 failed"""
+    return (
+        f"the search failed: there is no result for {of} in the range {low} to {high}, because every trial at "
+        f"{at} failed"
+    )
 
 
 @wording("search-none-sustained")
@@ -47,12 +50,12 @@ def none_within_limit(
     longer_s: float = 0.0,
     limits: Limits = (),
 ) -> str:
-    """limit on response_time_p99_s (50.0 ms) exceeded at every value of clients (tried: 1)"""
+    """the limit on response_time_p99_s (50.0 ms) was exceeded at every value of clients (tried: 1)"""
     doubt = _doubt(too_few, percentiles, longer_s)
     limit = _limit(limit, limits)
     if surely and not doubt:
-        return f"limit on {limit} exceeded at every value of {of} ({_tried(tried)})"
-    why = doubt or "trials at the lowest value vary too much"
+        return f"the limit on {limit} was exceeded at every value of {of} ({_tried(tried)})"
+    why = doubt or "the trials at the lowest value vary too much"
     return f"inconclusive: the limit on {limit} was not shown to be met at any value of {of} ({_tried(tried)}; {why})"
 
 
@@ -69,8 +72,8 @@ def search_unconfirmed(
     """inconclusive: no rate was confirmed (limit: response_time_p99_s at most 50.0 ms); 381/s was refused by …"""
     within = listed([f"{metric} at most {_value(metric, most)}" for metric, most in limits])
     none = f"inconclusive: no {of} was confirmed" + (f" (limit: {within})" if within else "")
-    why = [_refused(of, refused, limits)] if refused else [] if percentiles else ["confirmation trials are missing"]
-    again = "" if percentiles else "repeat the search with longer trials, or while fewer other programs run"
+    why = [_refused(of, refused, limits)] if refused else [] if percentiles else ["the confirmation trials are missing"]
+    again = "" if percentiles else "repeat the search with longer trials, or while fewer other programs use the machine"
     return "; ".join(filter(None, (none, *why, again, _doubt(too_few, percentiles, longer_s))))
 
 
@@ -95,22 +98,23 @@ def search_best(
     refused: Refusals = (),
     over_below: Sequence[int] = (),
 ) -> str:
-    """best clients: 8 with 940/s, from 12 trials; no difference shown between 6 and 8; 10 exceeds the limit on …"""
+    """best clients: 8 with 940/s, found in 12 trials; no difference shown between 6 and 8; 10 exceeds the limit on …"""
     best = f"best {of}: {_load(of, point)}"
     if of == "rate":
         done = f"completed: {grouped(throughput)}/s in {trials} trials"
         if confirmations:
             done = (
-                f"completed: {grouped(completed)}/s in {counted(confirmations, 'confirmation')}, after {trials} trials"
+                f"completed: {grouped(completed)}/s in {counted(confirmations, 'confirmation')}, after a search "
+                f"of {trials} trials"
             )
         parts = [f"{best} (target rate; {done})"]
     else:
-        parts = [f"{best} with {grouped(throughput)}/s, from {trials} trials"]
+        parts = [f"{best} with {grouped(throughput)}/s, found in {trials} trials"]
     parts += [_within(metric, value, limits) for metric, value in measured]
     if low != high:
         parts.append(f"no difference shown between {_load(of, low)} and {_load(of, high)}")
     if ended_by == "range":
-        parts.append(f"throughput still rises at {_load(of, ended_at)}, the end of the range")
+        parts.append(f"throughput still rises at {_load(of, ended_at)}, the end of the searched range")
     elif ended_by == "rate":
         parts.append(f"{_load(of, ended_at)} was not sustained")
     elif ended_by:
@@ -119,14 +123,16 @@ def search_best(
         parts.append(_refused(of, refused, limits))
     if over_below:
         below = listed([_load(of, one) for one in over_below])
-        parts.append(f"{below} also exceeded the limit, which is not a sharp edge here")
+        parts.append(
+            f"{below} also exceeded the limit, so there is no single value at which the limit is first exceeded"
+        )
     return "; ".join(filter(None, (*parts, _doubt(too_few, percentiles, longer_s))))
 
 
 @wording("search-ladder")
 def search_ladder() -> str:
-    """next step up"""
-    return "next step up"
+    """next higher value"""
+    return "next higher value"
 
 
 @wording("search-repeat")
@@ -137,14 +143,14 @@ def search_repeat() -> str:
 
 @wording("search-near-limit")
 def search_near_limit() -> str:
-    """repeat to decide whether the limit is met"""
-    return "repeat to decide whether the limit is met"
+    """a a repeat to decide whether the limit is met"""
+    return "a repeat to decide whether the limit is met"
 
 
 @wording("search-best-undecided")
 def search_best_undecided() -> str:
-    """repeat to decide whether this value is the best"""
-    return "repeat to decide whether this value is the best"
+    """a a repeat to decide whether this value is the best"""
+    return "a repeat to decide whether this value is the best"
 
 
 @wording("search-between")
@@ -155,8 +161,8 @@ def search_between(low: int, high: int) -> str:
 
 @wording("search-confirm")
 def search_confirm(trials: int) -> str:
-    """to be confirmed by 3 new trials"""
-    return f"to be confirmed by {trials} new trials"
+    """3 new trials to confirm the result"""
+    return f"{trials} new trials to confirm the result"
 
 
 def _load(of: str, point: int) -> str:
@@ -204,6 +210,6 @@ def _tried(points: Sequence[int]) -> str:
 def _doubt(too_few: Strings, percentiles: Sequence[Sequence[float]], longer_s: float) -> str:
     if not percentiles:
         return ""
-    compared = f"the limit was compared with percentiles of too few {names(too_few)}, {needed(percentiles)}"
+    compared = f"the limit was compared with percentiles computed from too few {names(too_few)}: {needed(percentiles)}"
     longer = f": use trials of {units.span(math.ceil(longer_s))} or longer" if longer_s else ""
     return f"{compared}{longer}"

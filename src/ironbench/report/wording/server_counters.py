@@ -9,22 +9,22 @@ from ironbench.report.wording.values import count as counted
 
 @wording("statements-since-restart")
 def since_restart() -> str:
-    """the server was restarted during the trial: statement statistics start at the restart"""
-    return "the server was restarted during the trial: statement statistics start at the restart"
+    """the server was restarted during the trial, so its statement statistics start at the restart"""
+    return "the server was restarted during the trial, so its statement statistics start at the restart"
 
 
 @wording("statements-since-reset")
 def since_reset(by: Strings) -> str:
-    """pg_stat_statements was reset during the trial: values start at the reset"""
-    return f"{names(by) or 'a server view'} was reset during the trial: values start at the reset"
+    """pg_stat_statements was reset during the trial, so its values start at the reset"""
+    return f"{names(by) or 'a server view'} was reset during the trial, so its values start at the reset"
 
 
 @wording("statements-evicted")
 def evicted(by: Strings, setting: Strings) -> str:
-    """pg_stat_statements evicted rare statements during the trial (increase pg_stat_statements.max): some values are
-    too low or missing"""
+    """pg_stat_statements evicted rare statements during the trial (increase pg_stat_statements.max): some of its values
+    are too low or missing"""
     more = f" (increase {names(setting)})" if names(setting) else ""
-    lacks = "some values are too low or missing"
+    lacks = "some of its values are too low or missing"
     return f"{names(by) or 'the server'} evicted rare statements during the trial{more}: {lacks}"
 
 

@@ -12,15 +12,16 @@ def slow_start(
     lost_s: Number, slice_s: Number, share: Number, least_turns: Number | None = None, needed_s: Number = 0.0
 ) -> str:
     """each turn lost at least 50 ms after start-up, 5% of a slice of 1 s, so throughput is at least that much too …"""
-    fix = f"slices of {span(slice_s)} are the longest possible: measure by trials"
+    fix = f"slices of {span(slice_s)} are already the longest possible: measure by trials instead"
     if least_turns is not None:
         fix = (
-            f"longer slices would leave fewer than {count(least_turns, 'turn')}: set load.duration to {span(needed_s)} "
-            "or more, or measure by trials"
+            f"longer slices would leave fewer than {count(least_turns, 'turn')}: set load.duration to "
+            f"{span(needed_s)} or more, or measure by trials instead"
         )
     return (
-        f"each turn lost at least {span(lost_s)} after start-up, {percent(share)} of a slice of {span(slice_s)}, so "
-        f"throughput is at least that much too low; {fix}"
+        f"after the unmeasured start of each turn, the system needed at least {span(lost_s)} more to reach full "
+        f"throughput, which is {percent(share)} of a slice of {span(slice_s)}; the measured throughput is too low "
+        f"by at least this share; {fix}"
     )
 
 
@@ -28,8 +29,9 @@ def slow_start(
 def written_between_turns(share: Number) -> str:
     """writing back dirty pages between turns took 12% of the slice time, including pages that other programs …"""
     return (
-        f"writing back dirty pages between turns took {percent(share)} of the slice time, including pages that other "
-        "programs left in the same file systems; a trial would have written some of them while it measured"
+        f"writing back dirty pages between turns took {percent(share)} of the slice time, including dirty pages "
+        "of other programs in the same file systems; in a lab by trials, some of these pages would have been "
+        "written during the measurement"
     )
 
 
@@ -37,9 +39,9 @@ def written_between_turns(share: Number) -> str:
 def not_written_back(directories: Strings) -> str:
     """dirty pages in /srv/d were not written back between turns, because this user has no access to the directory: …"""
     return (
-        f"dirty pages in {listed(strings(directories)) or 'the data directories'} were not written back between turns, "
-        "because this user has no access to the directory: the kernel writes them later, also during turns of other "
-        "systems"
+        f"dirty pages in {listed(strings(directories)) or 'the data directories'} were not written back between "
+        "turns, because the user that runs ironbench has no access to the directory; the kernel writes these "
+        "pages later, possibly during turns of other systems"
     )
 
 
@@ -47,8 +49,8 @@ def not_written_back(directories: Strings) -> str:
 def fewer_checkpoints(checkpoints: Number, planned: Number, every_s: Number) -> str:
     """1 of 3 planned checkpoints (every 10 s of this system's time) started in its slices: a checkpoint starts …"""
     return (
-        f"{number(checkpoints)} of {count(planned, 'planned checkpoint')} "
-        f"(every {span(every_s)} of this system's time) "
-        "started in its slices: a checkpoint starts only at the start of a turn and only if no other one is running. "
-        "The cost of the missing checkpoints is not in the result; slices may be too long"
+        f"only {number(checkpoints)} of {count(planned, 'planned checkpoint')} (one every {span(every_s)} of this "
+        "system's time) started in the slices of this system, because a checkpoint starts only at the start of a "
+        "turn and only if no other checkpoint is running. The result does not include the cost of the missing "
+        "checkpoints; the slices may be too long"
     )

@@ -11,7 +11,7 @@ from ironbench.words import listed
 
 EVENTS = {
     "crash": "a crash",
-    "crash-in-transaction": "a crash inside a transaction",
+    "crash-in-transaction": "a crash during a transaction",
     "server-crash": "a server crash",
     "os-crash": "an operating system crash",
     "os-crash-or-power-failure": "an operating system crash or power failure",
@@ -29,45 +29,52 @@ LOSSES = {
 
 @wording("data-as-found")
 def data_as_found() -> str:
-    """data not restored between trials: it existed before this run, so each trial starts with what the last one left"""
+    """the data was not restored between trials, because it existed before this run; each trial starts with the data
+    that the previous trial left"""
     return (
-        "data not restored between trials: it existed before this run, so each trial starts with what the last one left"
+        "the data was not restored between trials, because it existed before this run; each trial starts with "
+        "the data that the previous trial left"
     )
 
 
 @wording("cache-not-cold")
 def cache_not_cold() -> str:
-    """declared cold, but no data was read from a device: the files were cached in memory, or no data was needed"""
-    return "declared cold, but no data was read from a device: the files were cached in memory, or no data was needed"
+    """the cache was declared cold, but no data was read from a device: the files were cached in memory, or the queries
+    needed no data"""
+    return (
+        "the cache was declared cold, but no data was read from a device: the files were cached in memory, or "
+        "the queries needed no data"
+    )
 
 
 @wording("cache-not-warm")
 def cache_not_warm(declared: Strings, read_bytes: Number) -> str:
-    """declared warm, but 1.5 GB was read from devices"""
-    return f"declared {names(declared) or 'warm'}, but {size(read_bytes)} was read from devices"
+    """the cache was declared warm, but 1.5 GB was read from devices"""
+    return f"the cache was declared {names(declared) or 'warm'}, but {size(read_bytes)} was read from devices"
 
 
 @wording("cache-not-steady")
 def cache_not_steady(rehearsals: Number) -> str:
-    """declared hot, but the cache hit rate was not steady after 15 warm-up passes"""
+    """the cache was declared hot, but the cache hit rate was not steady after 15 warm-up passes"""
     passes = count(rehearsals, "warm-up pass", "warm-up passes")
-    return f"declared hot, but the cache hit rate was not steady after {passes}"
+    return f"the cache was declared hot, but the cache hit rate was not steady after {passes}"
 
 
 @wording(EMULATED)
 def emulated(models: Strings, cpu_share: Number | None = None) -> str:
-    """storage was emulated (hdd-15k): its times come from a model; emulation used 3% of the machine's CPU"""
+    """storage was emulated (hdd-15k), so its I/O times come from a device model; the emulation used 3% of the machine's
+    CPU time"""
     which = f" ({names(models)})" if strings(models) else ""
-    cpu = "" if cpu_share is None else f"; emulation used {percent(cpu_share)} of the machine's CPU"
-    return f"storage was emulated{which}: its times come from a model{cpu}"
+    cpu = "" if cpu_share is None else f"; the emulation used {percent(cpu_share)} of the machine's CPU time"
+    return f"storage was emulated{which}, so its I/O times come from a device model{cpu}"
 
 
 @wording("emulation-limit")
 def emulation_limit(load: Number, late: Number) -> str:
     """the emulated device was at 60% of what this machine can emulate and 7% too slow: the real device …"""
     return (
-        f"the emulated device was at {percent(load)} of what this machine can emulate and {percent(late)} too slow: "
-        "the real device would be faster"
+        f"the emulated device ran at {percent(load)} of the highest rate that this machine can emulate and was "
+        f"{percent(late)} too slow, so the real device would be faster"
     )
 
 
@@ -76,16 +83,18 @@ def nothing_at_stake(how: Strings) -> str:
     """no unflushed write was on the device at the power cut (torn): without a loss, the trial shows little, …"""
     cut = f"the power cut{f' ({names(how)})' if strings(how) else ''}"
     return (
-        f"no unflushed write was on the device at {cut}: without a loss, the trial shows little, because the device "
-        "could neither lose nor tear a write"
+        f"no unflushed write was on the device at {cut}, so the device could neither lose nor tear a write, and "
+        "passed checks prove little"
     )
 
 
 @wording("storage-in-memory")
 def storage_in_memory(folders: Strings) -> str:
-    """/dev/shm is in memory (tmpfs): the results describe memory, not a device"""
+    """/dev/shm is in memory (tmpfs), so the results describe memory and not a device"""
     are = "are" if len(strings(folders)) > 1 else "is"
-    return f"{names(folders) or 'the directory'} {are} in memory (tmpfs): the results describe memory, not a device"
+    return (
+        f"{names(folders) or 'the directory'} {are} in memory (tmpfs), so the results describe memory and not a device"
+    )
 
 
 def passes_apart(first: str, apart: int, rows: int, by_chance: float) -> str:
@@ -93,36 +102,38 @@ def passes_apart(first: str, apart: int, rows: int, by_chance: float) -> str:
     if not apart:
         return f"shows no difference from {first}: the ranges of the passes overlap in all {rows} tests."
     return (
-        f"differs from {first} in {apart} of {rows} tests, whose ranges of the passes do not overlap. This is no "
-        f"verdict: chance alone separates at least one test in {percent(by_chance)} of comparisons, and drift of the "
-        "device more often."
+        f"differs from {first} in {apart} of {rows} tests: in these tests, the ranges of the passes do not "
+        f"overlap. This is no verdict, because in {percent(by_chance)} of comparisons the ranges of at least one "
+        "test do not overlap by chance alone, and even more often if the device drifts."
     )
 
 
 @wording("ranges-by-chance")
 def ranges_by_chance(rows: int, each: float, any: float, in_turns: bool) -> str:
-    """without any real difference, the ranges of a row do not overlap in 0.79% of comparisons, and
+    """even without a real difference, the two ranges of a row do not overlap in 0.79% of comparisons, and
     the ranges of at least one of 8 rows in 6.2%; drift between the two runs adds to that: …"""
-    of_rows = f", and the ranges of at least one of {rows} rows in {percent(any)}" if rows > 1 else ""
-    drift = "; drift between the two runs adds to that: only a lab with interleaved blocks excludes it"
-    return (
-        f"without any real difference, the ranges of a row do not overlap in {percent(each)} of comparisons{of_rows}"
-        + ("" if in_turns else drift)
+    of_rows = f", and the ranges of at least one of {rows} rows do not overlap in {percent(any)}" if rows > 1 else ""
+    drift = (
+        "; drift between the two runs makes this more frequent, and only a lab with interleaved blocks excludes drift"
     )
+    return (
+        f"even without a real difference, the two ranges of a row do not overlap in {percent(each)} of "
+        f"comparisons{of_rows}"
+    ) + ("" if in_turns else drift)
 
 
 @wording("no-io-uring")
 def no_io_uring(reason: Strings) -> str:
-    """io_uring is not allowed here: I/O uses threads instead"""
-    return f"{names(reason) or 'io_uring was not used'}: I/O uses threads instead"
+    """io_uring is not allowed here, so I/O uses threads instead"""
+    return f"{names(reason) or 'io_uring was not used'}, so I/O uses threads instead"
 
 
 @wording("short-of-two-checkpoints")
 def short_of_two_checkpoints(checkpoints: Number, elapsed_s: Number) -> str:
-    """1 checkpoint in 30 s, fewer than two: WAL and data writes have not reached a steady state"""
+    """1 checkpoint in 30 s, but at least two are needed for WAL and data writes to reach a steady state"""
     return (
-        f"{count(checkpoints, 'checkpoint')} in {span(elapsed_s)}, fewer than two: WAL and data writes have not "
-        "reached a steady state"
+        f"{count(checkpoints, 'checkpoint')} in {span(elapsed_s)}, but at least two are needed for WAL and data "
+        "writes to reach a steady state"
     )
 
 

@@ -79,7 +79,7 @@ def reads_from_memory(share: Number) -> str:
     """device reads took at most 0.2% of transaction time because data was cached: the data devices differ only in
     WAL and checkpoint writes. For reads to reach the device, set limits.memory_total to …"""
     return (
-        f"device reads took at most {percent(highest(share))} of transaction time because data was cached: the "
-        "data devices differ only in WAL and checkpoint writes. For reads to reach the device, set limits.memory_total "
-        "to a size in the same proportion to the data as in production"
+        f"device reads took at most {percent(highest(share))} of transaction time, because the data was cached, "
+        "so the data devices differ only in WAL and checkpoint writes. To make reads reach the device, set "
+        "limits.memory_total so that the ratio of memory to data is the same as in production"
     )

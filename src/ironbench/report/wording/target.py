@@ -25,15 +25,16 @@ def met(bound_s: float, rate: float, failed: float = 0.0) -> str:
 
 @wording("target-rate-not-kept")
 def rate_not_kept(rate: float, centre_s: float) -> str:
-    """does not sustain 500/s; 12.5 ms at that rate"""
-    return f"does not sustain {written.rate(rate)}; {milliseconds(centre_s)} at that rate"
+    """does not sustain 500/s; its response time at that rate is 12.5 ms"""
+    return f"does not sustain {written.rate(rate)}; its response time at that rate is {milliseconds(centre_s)}"
 
 
 @wording("target-of-few-trials")
 def of_few_trials(rate: float, centre_s: float, trials: int, least: int) -> str:
-    """not measured: 2 of 3 trials at 500/s, too few for a confidence interval (12.5 ms)"""
-    at = f"{trials} of {least} trials at {written.rate(rate)}"
-    return f"not measured: {at}, too few for a confidence interval ({milliseconds(centre_s)})"
+    """not measured: only 2 of 3 necessary trials at 500/s ran, too few for a confidence interval (response time 12.5
+    ms)"""
+    at = f"{trials} of {least} necessary trials at {written.rate(rate)}"
+    return f"not measured: only {at} ran, too few for a confidence interval (response time {milliseconds(centre_s)})"
 
 
 @wording("target-inconclusive")
@@ -50,7 +51,7 @@ def missed(rate: float, centre_s: float, bound_s: float, limit_s: float) -> str:
 
 
 def _near(rate: float, centre_s: float, bound_s: float) -> str:
-    return f"{milliseconds(centre_s)}, at most {milliseconds(bound_s)} at {written.rate(rate)}"
+    return f"{milliseconds(centre_s)} at {written.rate(rate)} (upper confidence limit {milliseconds(bound_s)})"
 
 
 @wording("target-unresolved")
@@ -62,34 +63,37 @@ def unresolved(units: str, metric: str) -> str:
 @wording("target-of-too-few")
 def of_too_few(units: str, needs: Sequence[Sequence[float]]) -> str:
     """not measured: too few transactions in a trial, 99% needs 299"""
-    return f"not measured: too few {units} in a trial, {needed(needs)}"
+    return f"not measured: too few {units} in a trial ({needed(needs)})"
 
 
 @wording("target-no-records")
 def no_records() -> str:
-    """not measured: no records of this work"""
-    return "not measured: no records of this work"
+    """not measured: there are no records of this workload"""
+    return "not measured: there are no records of this workload"
 
 
 @wording("target-of-other-hardware")
 def of_other_hardware() -> str:
-    """not measured: the records are of other hardware than the systems file declares"""
-    return "not measured: the records are of other hardware than the systems file declares"
+    """not measured: the hardware in the records differs from the hardware in the systems file"""
+    return "not measured: the hardware in the records differs from the hardware in the systems file"
 
 
 @wording("target-none-usable")
 def none_usable() -> str:
-    """not measured: no usable trial"""
-    return "not measured: no usable trial"
+    """not measured: there is no usable trial"""
+    return "not measured: there is no usable trial"
 
 
 @wording("target-no-rate")
 def no_rate(curved: bool) -> str:
-    """not measured: closed loop only; run with --rate"""
-    return f"not measured: {'no steady rate' if curved else 'closed loop only'}; run with --rate"
+    """not measured: all trials ran in a closed loop; run with --rate"""
+    return (
+        f"not measured: {'the rate followed a load curve' if curved else 'all trials ran in a closed loop'}; run "
+        "with --rate"
+    )
 
 
 @wording("target-rate-lower")
 def rate_lower(highest: float) -> str:
-    """not measured: the highest rate tried is 500/s"""
-    return f"not measured: the highest rate tried is {written.rate(highest)}"
+    """not measured: the highest tested rate is 500/s"""
+    return f"not measured: the highest tested rate is {written.rate(highest)}"

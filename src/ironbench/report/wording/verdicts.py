@@ -21,15 +21,15 @@ _RANGE = {"confirmed": "inside", "refuted": "outside"}
 @wording("value-against-limit")
 def value_against_limit(verdict: str, low: float, high: float, unit: str, confidence: float, trials: int) -> str:
     """95% CI 1.2 ms to 1.4 ms, 6 trials: within the limit"""
-    place = _LIMIT.get(verdict, "partly beyond the limit; run more trials")
+    place = _LIMIT.get(verdict, "partly within and partly beyond the limit; run more trials")
     seen = f"{100 * confidence:.3g}% CI {in_unit(low, unit)} to {in_unit(high, unit)}"
     return f"{seen}, {trials} trials: {place}"
 
 
 @wording("interval-against-range")
 def interval_against_range(verdict: str, low: float, high: float, confidence: float) -> str:
-    """95% CI of the ratio 1.180 to 1.350: inside the range"""
-    seen = f"{100 * confidence:.3g}% CI of the ratio {_ratio(low)} to {_ratio(high)}"
+    """95% CI of the ratio: 1.180 to 1.350: inside the range"""
+    seen = f"{100 * confidence:.3g}% CI of the ratio: {_ratio(low)} to {_ratio(high)}"
     return f"{seen}: {_RANGE.get(verdict, 'partly outside')} the range"
 
 
@@ -46,14 +46,14 @@ def too_few_transactions(needs: Sequence[Sequence[float]]) -> str:
 
 @wording("too-few-trials")
 def too_few_trials(trials: int, least: int) -> str:
-    """2 trials; a confidence interval needs 3"""
-    return f"{counted(trials, 'trial')}; a confidence interval needs {least}"
+    """2 trials; a confidence interval needs at least 3"""
+    return f"{counted(trials, 'trial')}; a confidence interval needs at least {least}"
 
 
 @wording("no-interval-at-look")
 def no_interval_at_look() -> str:
-    """no confidence interval at this interim analysis"""
-    return "no confidence interval at this interim analysis"
+    """there is there is no confidence interval at this interim analysis"""
+    return "there is no confidence interval at this interim analysis"
 
 
 @wording("rate-sustained")
@@ -64,14 +64,14 @@ def rate_sustained(trials: int, of: int, rate: float) -> str:
 
 @wording("not-compared")
 def not_compared(cells: Sequence[Configuration]) -> str:
-    """WAL on disk and WAL in memory were not compared"""
-    return f"{' and '.join(map(configuration, cells))} were not compared"
+    """WAL on disk and WAL in memory were not compared with each other"""
+    return f"{' and '.join(map(configuration, cells))} were not compared with each other"
 
 
 @wording("fewer-blocks")
 def fewer_blocks(least: int) -> str:
-    """fewer than 6 complete blocks"""
-    return f"fewer than {least} complete blocks"
+    """there are fewer than 6 complete blocks"""
+    return f"there are fewer than {least} complete blocks"
 
 
 _ORDER = {"slower": "{} is slower than {}", "equivalent": "{} is equivalent to {}"}
@@ -80,19 +80,21 @@ _ORDER = {"slower": "{} is slower than {}", "equivalent": "{} is equivalent to {
 @wording("order-of-two")
 def order_of_two(cell: Configuration, following: Configuration, conclusion: str) -> str:
     """WAL on disk is slower than WAL in memory"""
-    return _ORDER.get(conclusion, "{} vs. {} is inconclusive").format(configuration(cell), configuration(following))
+    return _ORDER.get(conclusion, "the comparison {} vs. {} is inconclusive").format(
+        configuration(cell), configuration(following)
+    )
 
 
 @wording("order-confirmed")
 def order_confirmed() -> str:
-    """every configuration is better than the next"""
-    return "every configuration is better than the next"
+    """every configuration is better than the next one in the claimed order one in the claimed order"""
+    return "every configuration is better than the next one in the claimed order"
 
 
 @wording("fell-behind")
 def fell_behind(cell: Configuration, trials: int, of: int) -> str:
-    """WAL on disk, 90% of peak throughput fell behind in 6 of 6 trials"""
-    return f"{configuration(cell)} fell behind in {trials} of {counted(of, 'trial')}"
+    """WAL on disk, 90% of peak throughput did not sustain its rate in 6 of 6 trials"""
+    return f"{configuration(cell)} did not sustain its rate in {trials} of {counted(of, 'trial')}"
 
 
 @wording("budget-too-small")
@@ -101,8 +103,8 @@ def budget_too_small(budget_s: float, blocks: int, least: int, needed_s: float, 
     done = f"; {counted(blocks, 'block')} ran" if blocks else ""
     more = f", or run `ironbench lab resume {resumes} --more {least}`" if resumes else ""
     return (
-        f"the budget of {units.span(budget_s)} was too short for the configurations at a fixed rate, whose verdict "
-        f"needs {least} blocks{done}: use a budget of about {units.span(needed_s)}{more}"
+        f"the budget of {units.span(budget_s)} was too short for the configurations at a fixed rate, because a "
+        f"verdict about them needs {least} blocks{done}: use a budget of about {units.span(needed_s)}{more}"
     )
 
 
@@ -143,30 +145,40 @@ def not_slower(bound: float, margin: float, higher_is_better: bool = False) -> s
 def perhaps_slower(
     least: float, most: float, margin: float, higher_is_better: bool = False, advice: Note | None = None
 ) -> str:
-    """possibly up to 9% slower; 5% is allowed. To decide: run a round of 9 blocks, which detect or rule out …"""
-    up_to = f"{_size(most, higher_is_better)} slower"
-    words = f"{_size(least, higher_is_better)} to {up_to}" if least > 0 else f"possibly up to {up_to}"
-    return f"{words}; {_allowed(margin, higher_is_better)}{_to_decide(advice)}"
+    """between 2% faster and 9% slower; 5% is allowed. To decide: run another round of 9 blocks, which detect or …"""
+    return f"{_range(least, most, higher_is_better)}; {_allowed(margin, higher_is_better)}{_to_decide(advice)}"
+
+
+def _range(least: float, most: float, higher_is_better: bool) -> str:
+    """`3% to 9% slower`; `between 2% faster and 9% slower`"""
+    slower = f"{_size(most, higher_is_better)} slower"
+    if least > 0:
+        return f"{_size(least, higher_is_better)} to {slower}"
+    if least <= -1:  # no lower bound is known
+        return f"possibly up to {slower}"
+    faster = abs(least / (1 + least) if higher_is_better else least)
+    return f"between {percent(faster)} faster and {slower}" if faster else f"between 0% and {slower}"
 
 
 @wording("slower-at-one-end")
 def slower_at_one_end(change: Note | None, slowdown: float, margin: float, higher_is_better: bool = False) -> str:
-    """the ratio drifted from 1.00 to 0.80 over the blocks: 20% slower at one end; 4.8% is allowed (5% more time)"""
+    """the ratio drifted from 1.00 to 0.80 over the blocks: at one end of the blocks, it is 20% slower; 4.8% is allowed
+    (5% more time)"""
     drift = text(change) if change is not None else "the ratio changed over the blocks"
     size = _size(slowdown, higher_is_better)
-    return f"{drift}: {size} slower at one end; {_allowed(margin, higher_is_better)}"
+    return f"{drift}: at one end of the blocks, it is {size} slower; {_allowed(margin, higher_is_better)}"
 
 
 @wording("slower-in-earlier-round")
 def slower_in_earlier_round(round: int, why: Note) -> str:
-    """round 1: 12% slower; 5% is allowed. Later rounds do not change that"""
-    return f"round {round}: {text(why)}. Later rounds do not change that"
+    """round 1: 12% slower; 5% is allowed. Later rounds do not change this result"""
+    return f"round {round}: {text(why)}. Later rounds do not change this result"
 
 
 @wording("trials-still-to-run")
 def trials_still_to_run(missing: int) -> str:
     """3 planned trials have not run"""
-    return f"{counted(missing, 'planned trial')} {'has' if missing == 1 else 'have'} not run"
+    return f"{counted(missing, 'planned trial')} {'has' if missing == 1 else 'have'} not run yet"
 
 
 @wording("no-better-direction")
@@ -177,5 +189,5 @@ def no_better_direction(metric: str) -> str:
 
 @wording("gate-of-too-few-blocks")
 def gate_of_too_few_blocks(blocks: int, least: int, advice: Note | None = None) -> str:
-    """3 complete blocks; a verdict needs 6. To decide: run a round of at least 6 complete blocks"""
-    return f"{counted(blocks, 'complete block')}; a verdict needs {least}{_to_decide(advice)}"
+    """3 complete blocks; a verdict needs at least 6. To decide: run a round of at least 6 complete blocks"""
+    return f"{counted(blocks, 'complete block')}; a verdict needs at least {least}{_to_decide(advice)}"

@@ -30,46 +30,48 @@ def compares_false(share: Number) -> str:
 
 @wording("others-changed")
 def others_changed(changes: Number) -> str:
-    """other clients changed 12 entries of this directory during the trial"""
-    return f"other clients changed {count(changes, 'entry', 'entries')} of this directory during the trial"
+    """clients other than ironbench changed 12 entries of this directory during the trial"""
+    return (
+        f"clients other than ironbench changed {count(changes, 'entry', 'entries')} of this directory during the trial"
+    )
 
 
 @wording("over-limit")
 def over_limit(queries: Strings) -> str:
-    """cancelled at the time limit: q09, q21; metrics that need all queries are left out"""
+    """cancelled at the time limit: q09, q21; metrics that need the times of all queries are left out"""
     cancelled = ", ".join(strings(queries)) or "queries"
-    return f"cancelled at the time limit: {cancelled}; metrics that need all queries are left out"
+    return f"cancelled at the time limit: {cancelled}; metrics that need the times of all queries are left out"
 
 
 @wording("query-failed")
 def query_failed(queries: Sequence[Sequence[str]]) -> str:
-    """failed in the database: q09 (out of memory); metrics that need all queries are left out"""
+    """failed in the database: q09 (out of memory); metrics that need the times of all queries are left out"""
     refused = some([f"{name} ({error})" for name, error in queries]) or "queries"
-    return f"failed in the database: {refused}; metrics that need all queries are left out"
+    return f"failed in the database: {refused}; metrics that need the times of all queries are left out"
 
 
 _UNCHECKED = {
     "refreshed data": "refresh functions changed the data before the answers were checked",
-    "unknown scale factor": "no answers are known for this scale factor",
+    "unknown scale factor": "the correct answers for this scale factor are unknown",
     "drawn parameters": (
-        "no known answers for random parameters; compare with the answers of another engine: --with expected=DIR "
-        "(workload.with in a lab)"
+        "the correct answers for random parameters are unknown; to compare with the answers of another engine, "
+        "use --with expected=DIR (workload.with in a lab)"
     ),
-    "not requested": "as requested (check=no)",
-    "written to files": "answers were only written to files",
+    "not requested": "the check was turned off (check=no)",
+    "written to files": "the answers were only written to files",
 }
 
 
 @wording("answers-unchecked")
 def answers_unchecked(reason: Strings, written: Number = 0) -> str:
-    """answers not checked: no answers are known for this scale factor"""
+    """the query answers were not checked: the correct answers for this scale factor are unknown"""
     why = names([_UNCHECKED.get(one, one) for one in strings(reason)])
-    return f"answers not checked{f': {why}' if why else ''}"
+    return f"the query answers were not checked{f': {why}' if why else ''}"
 
 
 _EARLIER = {
-    "same data": "in an earlier trial on the same data",
-    "before refresh": "in an earlier trial before refresh functions changed the data",
+    "same data": "checked in an earlier trial on the same data",
+    "before refresh": "checked in an earlier trial, before refresh functions changed the data",
 }
 
 
@@ -82,8 +84,9 @@ def answers_checked(
     refused: Sequence[Sequence[str]] = (),
     earlier: Strings = "",
 ) -> str:
-    """answers checked: 20 of 22 correct, q09, q21 did not finish within 60 s, in an earlier trial on the same data"""
-    parts = [f"answers checked: {number(right)} of {number(of)} correct"]
+    """query answers checked: 20 of 22 correct, q09, q21 did not finish within 60 s, checked checked in an earlier trial
+    on the same data"""
+    parts = [f"query answers checked: {number(right)} of {number(of)} correct"]
     if strings(slow):
         parts.append(f"{', '.join(strings(slow))} did not finish within {span(limit_s)}")
     parts += [f"{name} failed ({error})" for name, error in refused]
@@ -95,8 +98,8 @@ def answers_checked(
 def mix_missed(script: Strings, share: Number, specified: Number, transactions: Number) -> str:
     """transaction mix not met: trade_order 8% instead of 10% of 4,000 transactions"""
     return (
-        f"transaction mix not met: {names(script) or 'a transaction'} {percent(share)} instead of {percent(specified)} "
-        f"of {count(transactions, 'transaction')}"
+        f"the transaction mix is wrong: {names(script) or 'a transaction'} makes up {percent(share)} instead of "
+        f"{percent(specified)} of {count(transactions, 'transaction')}"
     )
 
 
@@ -104,37 +107,43 @@ def mix_missed(script: Strings, share: Number, specified: Number, transactions: 
 def response_limit(
     script: Strings, limit_s: Number, p90_s: Number | None = None, longest_s: Number | None = None
 ) -> str:
-    """the 90th percentile of response times of trade_order is 4 s (limit 3 s)"""
+    """the 90th percentile of response times of trade_order is 4 s, above the limit of 3 s"""
     if longest_s is not None:
-        return f"{names(script) or 'a transaction'} took {span(longest_s)} (limit {span(limit_s)})"
+        return f"{names(script) or 'a transaction'} took {span(longest_s)}, longer than the limit of {span(limit_s)}"
     whose = f" of {names(script)}" if strings(script) else ""
-    return f"the 90th percentile of response times{whose} is {span(p90_s or 0.0)} (limit {span(limit_s)})"
+    return f"the 90th percentile of response times{whose} is {span(p90_s or 0.0)}, above the limit of {span(limit_s)}"
 
 
 @wording("no-steady-state")
 def no_steady_state(
     least_s: Number | None = None, rate: Strings = "", change: Number = 0.0, after_s: Number | None = None
 ) -> str:
-    """no steady state: the rate of the market's transactions fell by 20% after 12 s and stayed there"""
+    """the trial had no steady state: the rate of the market's transactions fell by 20% after 12 s and stayed there"""
     if least_s is not None:
-        return f"too short to confirm a steady state: use at least {span(least_s)}"
+        return f"the trial was too short to confirm a steady state: use at least {span(least_s)}"
     what = "the rate of the market's transactions" if "market" in strings(rate) else "throughput"
-    return f"no steady state: {what} {changed(change, after_s)}"
+    return f"the trial had no steady state: {what} {changed(change, after_s)}"
 
 
 @wording("market-gave-up")
 def given_up(given_up: Number) -> str:
-    """the market emulator gave up 2 results or feeds after 20 attempts each: those trades stay in progress"""
+    """the market emulator gave up 2 results or feeds after 20 attempts each, so the trades concerned stay in
+    progress"""
     what = "result or feed" if number(given_up) == "1" else "results or feeds"
     return (
-        f"the market emulator gave up {number(given_up)} {what} after 20 attempts each: those trades stay in progress"
+        f"the market emulator gave up {number(given_up)} {what} after 20 attempts each, so the trades concerned "
+        "stay in progress"
     )
 
 
 @wording("no-score")
 def no_score() -> str:
-    """no score: one client ran all roles one after another, and each transaction advanced the simulated time"""
-    return "no score: one client ran all roles one after another, and each transaction advanced the simulated time"
+    """there is no score, because one client ran all roles one after another and each transaction advanced the simulated
+    time"""
+    return (
+        "there is no score, because one client ran all roles one after another and each transaction advanced the "
+        "simulated time"
+    )
 
 
 @wording("replay-skipped")
@@ -148,7 +157,7 @@ def skipped(statements: Number, share: Number) -> str:
 
 MEASURES = {
     "statements": "statements",
-    "mix": "mix of statements",
+    "mix": "mix of statement types",
     "failed_statements": "failed statements",
     "rows": "rows returned or changed",
     "rows_inserted": "rows inserted",
@@ -157,7 +166,7 @@ MEASURES = {
     "wal_bytes": "WAL",
     "wal_records": "WAL records",
     "wal_full_page_images": "full-page images in WAL",
-    "blocks_hit": "blocks found in the buffer cache",
+    "blocks_hit": "buffer cache hits",
     "blocks_read": "blocks read into the buffer cache",
 }
 """Measure of the work of a replay → its name."""
@@ -165,6 +174,6 @@ MEASURES = {
 
 @wording("replay-differs", "replay-unfaithful")
 def replay_differs(measures: Strings, most: Number) -> str:
-    """the replay differs from the recording by up to 12%: WAL, rows updated"""
+    """the replay differs from the recording by up to 12% in: WAL, rows updated"""
     what = names([MEASURES.get(one, one) for one in strings(measures)]) or "its work"
-    return f"the replay differs from the recording by up to {percent(most)}: {what}"
+    return f"the replay differs from the recording by up to {percent(most)} in: {what}"

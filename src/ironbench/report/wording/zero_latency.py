@@ -64,7 +64,7 @@ def limit_sentence(spent: TimeSpent, measured: Sequence[Ceiling] = ()) -> str:
         return why
     if limit.resource == CONCURRENCY:
         return f"{why} Estimate: with all cores busy, up to {roughly(limit.gain.high)}x the throughput."
-    return f"{why} Estimate: without it, {_range(limit.gain)} throughput."
+    return f"{why} Estimate: without this bottleneck, {_range(limit.gain)} throughput."
 
 
 def _only_of(one: Ceiling, resource: str) -> bool:
@@ -91,7 +91,7 @@ def ceiling_sentence(one: Ceiling, where: Configuration = NOTHING_ELSE) -> str:
     `where`: the values of other factors at which it was measured.
     """
     if one.verdict is Verdict.NOT_MEASURED:
-        return f"The cost of {_names(one.parts)} was not measured."
+        return f"The throughput cost of {_names(one.parts)} was not measured."
     at = f" at {configuration(where)}" if where.values else ""
     most = "" if one.low <= 1 or "client" in one.parts else f" No real device {_held(one.parts)} can gain more."
     sentences = [
@@ -105,7 +105,7 @@ def ceiling_sentence(one: Ceiling, where: Configuration = NOTHING_ELSE) -> str:
 
 def unexplained(one: Ceiling) -> str:
     """Says that a measured gain exceeds what the wait classes explain; empty if not, or if unknown: `The gain is larger
-    than the wait classes explain (WAL 6%), so part of it has another cause.`"""
+    than the time in the wait classes explains (WAL 6%), so part of the gain has another cause.`"""
     if (
         one.predicted is None
         or one.verdict not in (Verdict.SMALL, Verdict.DISTURBED, Verdict.HELD)
@@ -113,7 +113,10 @@ def unexplained(one: Ceiling) -> str:
     ):
         return ""
     shares = listed([f"{_PART[part]} {in_percent(one.shares[part])}" for part in one.seen])
-    return f"The gain is larger than the wait classes explain ({shares}), so part of it has another cause."
+    return (
+        f"The gain is larger than the time in the wait classes explains ({shares}), so part of the gain has "
+        "another cause."
+    )
 
 
 def _interval(one: Ceiling) -> str:
@@ -137,7 +140,7 @@ def _settings(one: Ceiling) -> str:
     ]
     if more := one.besides[_SETTINGS_NAMED:]:
         changes.append(counted(len(more), "other setting"))
-    return f"That also changes {listed(changes)}, which may explain part of the gain."
+    return f"This configuration also changes {listed(changes)}, which may explain part of the gain."
 
 
 def _verdict(one: Ceiling) -> str:
@@ -145,27 +148,29 @@ def _verdict(one: Ceiling) -> str:
     if one.verdict is Verdict.OPEN:
         need = f" To decide: {text(finding.advice)}." if finding.advice else ""
         why = f": {text(finding.barred)}" if finding.changed and finding.barred else ""
-        return f"Whether {every} {_is(one.parts)} a bottleneck is inconclusive{why}.{need}"
+        return f"The measurement does not show whether {every} {_is(one.parts)} a bottleneck{why}.{need}"
     if one.verdict is Verdict.UNAFFECTED:
         return f"{_upper(every)} {_is(one.parts)} not the bottleneck."
     if one.verdict is Verdict.UNSEEN:
         return f"The baseline spent no time on {every}, so the gain has another cause."
     if one.verdict is Verdict.MEMORY:
         return (
-            f"Whether {every} or memory is the bottleneck is inconclusive: the memory limit was "
-            f"{units.memory(one.added_bytes)} higher, and the unused part of that could cache data."
+            f"The measurement does not show whether {every} or memory is the bottleneck: the memory limit was "
+            f"{units.memory(one.added_bytes)} higher, and the unused part of the additional memory could cache "
+            "data."
         )
     seen = _names(one.seen)
     if one.verdict is Verdict.SMALL:
         small = (
-            f"{_upper(seen)} {_costs(one.seen)} some throughput. Whether the cost is more than "
-            f"{in_percent(finding.margin)} is inconclusive."
+            f"{_upper(seen)} {_costs(one.seen)} some throughput. The measurement does not show whether the cost "
+            f"is more than {in_percent(finding.margin)} of throughput."
         )
         return f"{small}{_unseen(one)}"
     if one.verdict is Verdict.DISTURBED:
         return (
-            f"Whether {seen} {_is(one.seen)} a bottleneck on a quiet machine is inconclusive: other programs used "
-            f"{in_percent(one.taken)} of the CPU time, which may explain part of the gain.{_unseen(one)}"
+            f"The measurement does not show whether {seen} would be a bottleneck without other programs on the "
+            f"machine: other programs used {in_percent(one.taken)} of the CPU time, which may explain part of the "
+            f"gain.{_unseen(one)}"
         )
     return f"{_upper(seen)} {_is(one.seen)} a bottleneck.{_unseen(one)}"
 
