@@ -95,8 +95,8 @@ def other_hardware() -> str:
 
 
 def no_score() -> str:
-    """`its performance was not measured`"""
-    return "its performance was not measured"
+    """`performance was not measured`"""
+    return "performance was not measured"
 
 
 def more(ratio: CostRange, estimate: bool, runs_known: bool) -> str:

@@ -225,14 +225,14 @@ def block_dropped(block: int, why: Sequence[Note]) -> str:
 
 @wording("block-on-machines")
 def block_on_machines() -> str:
-    """its trials ran on different machines"""
-    return "its trials ran on different machines"
+    """the trials of this block ran on different machines"""
+    return "the trials of this block ran on different machines"
 
 
 @wording("block-not-in-turns")
 def block_not_in_turns() -> str:
-    """its trials of the two systems were not interleaved"""
-    return "its trials of the two systems were not interleaved"
+    """the trials of the two systems were not interleaved in this block"""
+    return "the trials of the two systems were not interleaved in this block"
 
 
 @wording("cell-not-measured")

@@ -104,7 +104,7 @@ def passes_apart(first: str, apart: int, rows: int, by_chance: float) -> str:
     return (
         f"differs from {first} in {apart} of {rows} tests: in these tests, the ranges of the passes do not "
         f"overlap. This is no verdict, because in {percent(by_chance)} of comparisons the ranges of at least one "
-        "test do not overlap by chance alone, and even more often if the device drifts."
+        "test do not overlap by chance, and even more often if the device drifts."
     )
 
 
