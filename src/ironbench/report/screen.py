@@ -73,7 +73,7 @@ def _faster(study: Study, screen: Screen) -> list[str]:
 
 def _supported(cells: Sequence[str], study: Study) -> str:
     losses = [one for effect in study.effects if effect.finding.cell in cells for one in effect.losses]
-    return screening.supported(cells, study.baseline, wording.texts(losses))
+    return screening.supported(cells, wording.texts(losses))
 
 
 def _not_confirmed(study: Study, screen: Screen) -> Iterator[str]:

@@ -56,13 +56,13 @@ def _would_be_detected(detectable: float) -> str:
     return f"An effect of {at_least(detectable)} would have been detected with 90% power."
 
 
-def supported(changes: Sequence[str], baseline: str, losses: Sequence[str]) -> str:
-    """Recommends the changes that were measured, with the data that they can lose: `These trials support one change to
+def supported(changes: Sequence[str], losses: Sequence[str]) -> str:
+    """Recommends the changes that were measured, with the data that they can lose: `The trials support one change to
     the baseline: wal_compression=lz4.` Values that were not measured may be better still."""
     if not changes:
         return "The trials do not support any change to the baseline."
     what = "one change" if len(changes) == 1 else f"{len(changes)} changes"
-    return f"The trials support {what} to {baseline}: {listed(changes)}.{''.join(f' {text}.' for text in losses)}"
+    return f"The trials support {what} to the baseline: {listed(changes)}.{''.join(f' {text}.' for text in losses)}"
 
 
 def contradicted(factor: str, better: str) -> str:
