@@ -1,1 +1,2 @@
-"""Shows what faster storage, memory, cores, engine or settings would do for a database."""
+"""Benchmarks databases: shows what faster storage, more memory, more cores, another engine or other settings would
+change."""

@@ -22,18 +22,19 @@ truncated password."""
 
 
 class IronbenchError(Exception):
-    """Shown as `subject: cause` and, on a separate line, `hint`."""
+    """An error of ironbench with subject, cause and hint, displayed as `subject: cause` with `hint` on a separate
+    line."""
 
     exit_code = 1
     code = "error"
-    """Code of the note that records the error as the cause of a trial's status; decisions use this code."""
+    """Code of the note that records this error as the cause of a trial's status. Decisions use this code."""
     sqlstate = ""
     """SQLSTATE, if the error comes from a database server."""
     number = 0
     """The server's own error number, if it has one besides the SQLSTATE."""
 
     def __init__(self, subject: str, cause: str, hint: str = "") -> None:
-        # A server may repeat what it was sent, and messages quote files that may contain passwords.
+        # A server may repeat in its message what was sent to it, and messages quote files that may contain passwords.
         subject, cause, hint = (redacted_sql(hidden(text[:_LONGEST])) for text in (subject, cause, hint))
         super().__init__(subject, cause, hint)
         self.subject = subject
@@ -65,7 +66,8 @@ class MistakesError(InputError):
 
 
 def collected(checks: Iterable[Callable[[], T]]) -> list[T]:
-    """Runs all checks and returns their results. Raises InputError with the first mistake of each subject."""
+    """Runs all checks and returns their results. If checks fail, raises an error with the first mistake of each
+    subject."""
     values: list[T] = []
     mistakes: dict[str, InputError] = {}
     for check in checks:
@@ -94,7 +96,7 @@ class FailureError(IronbenchError):
 
 
 class ProgramError(FailureError):
-    """A program failed."""
+    """A program that ironbench ran has failed."""
 
     said = ""
     """Output of the program: standard error, or else standard output."""
@@ -105,11 +107,11 @@ class EntryRefusedError(FailureError):
 
     dn = ""
     change = "add"
-    """Or `modify`, `delete`, `rename`."""
+    """The refused change: `modify`, `delete` or `rename`; for a refused entry: `add`."""
 
 
 class UnwrittenError(FailureError):
-    """A result could not be written, so that further measurements would be lost."""
+    """A result could not be written, so the results of further measurements would also be lost."""
 
 
 class EngineDiedError(FailureError):
@@ -118,7 +120,7 @@ class EngineDiedError(FailureError):
 
 _IN_A_FILE: ContextVar[bool] = ContextVar("in_a_file", default=False)
 _TABLES = ("system.set", "workload.with", "workload.define")
-"""Fields whose keys are chosen by the user."""
+"""Fields that are tables with keys chosen by the user."""
 
 
 @contextmanager
@@ -134,7 +136,7 @@ def in_a_file() -> Iterator[None]:
 def written(field: str, value: object = "") -> str:
     """Returns a field as the user writes it: `--memory 1GB` on the command line, `system.memory = 1GB` in a lab file.
 
-    For a table, `value` is a key, with or without its value: `--set work_mem=1GB`, `system.set.work_mem=1GB`.
+    For a table, `value` is a key, optionally with a value: `--set work_mem=1GB`, `system.set.work_mem=1GB`.
     """
     if _IN_A_FILE.get():
         between = "." if field in _TABLES else " = "
@@ -157,7 +159,7 @@ MANY_NAMES = 40
 
 
 def similar(name: str, known: Iterable[str]) -> str:
-    """A hint with the known names most similar to `name`; "" if none is similar."""
+    """Returns a hint with the known names that are most similar to `name`; "" if none is similar."""
     import difflib
 
     close = difflib.get_close_matches(name, sorted(set(known)), n=2, cutoff=0.6)
@@ -165,8 +167,9 @@ def similar(name: str, known: Iterable[str]) -> str:
 
 
 def nearest(name: str, known: list[str], closest_first: bool = False) -> str:
-    """A hint with the known names most similar to `name`; if none is similar, all names, in alphabetical order or the
-    most similar first. Of more than `MANY_NAMES`, only the most similar ones."""
+    """Returns a hint with the known names that are most similar to `name`. If none is similar, the hint lists all
+    names, in alphabetical order or the most similar first. Of more than `MANY_NAMES` names, the hint lists only the
+    most similar ones."""
     import difflib
 
     if hint := similar(name, known):

@@ -1,4 +1,4 @@
-"""Paths as users write them."""
+"""Resolves paths as users write them."""
 
 import contextlib
 import errno
@@ -8,13 +8,13 @@ from ironbench.errors import InputError
 
 
 def expanded(text: str) -> Path:
-    """Expands a leading `~`. Raises InputError if there is no home directory, or if the path is too long for any
+    """Expands a leading `~`. Raises InputError if the user has no home directory, or if the path is too long for any
     file."""
     try:
         path = Path(text).expanduser()
     except RuntimeError:
         raise InputError(text, "~ has no home directory here", "use an absolute path") from None
-    with contextlib.suppress(ValueError):  # a null character, which no file name contains
+    with contextlib.suppress(ValueError):  # the path contains a null character, which no file name can contain
         _require_short(path, text)
     return path
 

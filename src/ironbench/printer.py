@@ -15,7 +15,8 @@ from ironbench.words import clean_lines
 
 
 class Printer:
-    """Prints results and messages. Output is readable without colours, and stdout contains only the requested data."""
+    """Prints results and messages. Output is readable without colours, and stdout contains only the data that the user
+    requested."""
 
     def __init__(self, stdout: TextIO | None = None, stderr: TextIO | None = None) -> None:
         self._stdout: TextIO = stdout or sys.stdout
@@ -48,7 +49,7 @@ class Printer:
             return
         if self._stderr is None:
             return
-        with suppress(OSError, ValueError):  # a closed stderr is no reason to stop
+        with suppress(OSError, ValueError):  # ironbench continues if stderr is closed
             self._stderr.write(text + "\n")
             self._stderr.flush()
 
@@ -58,7 +59,7 @@ class Printer:
             self.say(f"  hint: {error.hint}")
 
     def width(self) -> int | None:
-        """Number of columns of the terminal that shows stdout; None if stdout is a file or a pipe."""
+        """Returns the number of columns of the terminal that shows stdout; None if stdout is a file or a pipe."""
         try:
             return os.get_terminal_size(self._stdout.fileno()).columns or None
         except (OSError, ValueError):
@@ -66,9 +67,9 @@ class Printer:
 
     @contextmanager
     def bar(self, what: str, total_s: float | None = None) -> Iterator[Callable[[float, str], None]]:
-        """A progress bar on stderr. Call the yielded function with the fraction done and a note.
+        """Shows a progress bar on stderr. Call the yielded function with the fraction done and a note.
 
-        If stderr is not a terminal, at most one line is printed every 10 s, so that logs stay short.
+        If stderr is not a terminal, prints at most one line every 10 s, so that logs stay short.
         """
         if self._stderr is not None and self._stderr.isatty():
             with self._rich_bar(what) as advance:

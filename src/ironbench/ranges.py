@@ -12,7 +12,7 @@ from ironbench.words import MINUS, grouped
 
 @dataclass(frozen=True, slots=True)
 class Range:
-    """Values from `low` to `high`, both included; `above`: `low` is excluded."""
+    """Values from `low` to `high`, both included. If `above` is true, `low` is excluded."""
 
     low: float
     high: float
@@ -22,18 +22,18 @@ class Range:
     whole: bool = False
     example: str = ""
     note: str = ""
-    """Explanation for a user whose value is out of range."""
+    """Explanation that is shown to a user whose value is out of range."""
 
     def require(self, subject: str, value: float) -> None:
-        """Raises InputError if the value is outside the range; NaN is outside."""
+        """Raises InputError if the value is outside the range; NaN is always outside."""
         if (self.low < value if self.above else self.low <= value) and value <= self.high:
             return
         cause = f"{in_words(value, self.unit)} is out of range"
         raise InputError(subject, cause, f"{self} is possible" + (f": {self.note}" if self.note else ""))
 
     def read(self, subject: str, written: str | float) -> float:
-        """Returns the value in base units: seconds, whole bytes, or a number. Raises InputError if it is not a number
-        or out of range."""
+        """Returns the value in base units: seconds, whole bytes, or a number. Raises InputError if the text is not a
+        number or the number is out of range."""
         if self.unit == "s":
             value: float = units.seconds(subject, written)
         elif self.unit == "bytes":
@@ -44,8 +44,8 @@ class Range:
         return value
 
     def number(self, subject: str, written: str | float) -> float:
-        """Parses a number without a unit, without range check. Raises InputError if it is not a number, or not a whole
-        one."""
+        """Parses a number without a unit and without a range check. Raises InputError if the text is not a number, or
+        not a whole number where one is required."""
         try:
             return int(written) if self.whole else float(written)
         except (ValueError, OverflowError):
@@ -59,7 +59,7 @@ class Range:
 
 
 def in_words(value: float, unit: str = "") -> str:
-    """Formats a value of a range: `10 000`, `1GiB`, `30 s`."""
+    """Formats a value of a range, such as `10 000`, `1GiB` or `30 s`."""
     if not math.isfinite(value) or abs(value) > 1e21:
         return f"{value:g}" if isinstance(value, float) else "a number with this many digits"
     if unit == "bytes":

@@ -1,7 +1,7 @@
-"""Entry point of the program. `--help` is answered directly; everything else by the command line parser.
+"""Entry point of the program. Answers `--help` directly; passes all other command lines to the parser.
 
 Importing the parser takes too long for a help page (0.13 s of 0.18 s). `make docs` generates the page from the parser,
-and a test compares both.
+and a test compares the two.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ def main() -> None:
 
         streams.prepare()
         written = False
-        with suppress(OSError, FailureError):  # stdout is full or closed
+        with suppress(OSError, FailureError):  # stdout has no space left or is closed
             sys.stdout.write(HELP.read_text(encoding="utf-8"))
             sys.stdout.flush()
             written = True

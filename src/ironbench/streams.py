@@ -13,7 +13,7 @@ from ironbench.errors import FailureError
 _PLAIN = dict(zip(map(ord, "\u202f\u00a0\u2212–─│█×µ•·²³"), "  ---|#xu*.23", strict=True)) | {
     ord(char): text for char, text in (("…", "..."), ("≤", "<="), ("≥", ">="), ("→", "->"), ("∞", "inf"))
 }
-"""Characters in ironbench's texts and tables, and their ASCII replacements."""
+"""Characters that ironbench's texts and tables contain → their ASCII replacements."""
 
 
 def _plainly(error: UnicodeError) -> tuple[str, int]:
@@ -24,20 +24,21 @@ def _plainly(error: UnicodeError) -> tuple[str, int]:
 
 
 class _Closed(io.TextIOBase):
-    """Replacement for a closed stdout. Without it, the parser would silently drop its help pages."""
+    """Replacement for a closed stdout. Without it, the parser would print no help page and no error."""
 
     def write(self, _: str) -> int:
         raise unwritten(OSError("stdout is closed"))
 
 
 def unwritten(error: Exception) -> FailureError:
-    """Error for a result that could not be written to stdout."""
+    """Returns the error for a result that could not be written to stdout."""
     cause = f"the result cannot be written: {getattr(error, 'strerror', None) or error}"
     return FailureError("stdout", cause, "redirect it to another file")
 
 
 def prepare() -> None:
-    """Prevents encoding errors: characters that a stream's encoding lacks are replaced by similar ASCII characters."""
+    """Prevents encoding errors: on a stream whose encoding lacks a character, a similar ASCII character is printed
+    instead."""
     if sys.stdout is None:
         sys.stdout = cast(TextIO, _Closed())
     codecs.register_error("ironbench-plainly", _plainly)
@@ -47,8 +48,8 @@ def prepare() -> None:
 
 
 def ended() -> bool:
-    """Flushes both streams and returns whether everything was written. Drops the rest, for which Python would report an
-    error at exit."""
+    """Flushes both streams and returns whether everything was written. Discards what could not be written, because
+    Python would report an error at exit."""
     whole = True
     for stream in (sys.stdout, sys.stderr):
         if stream is None:

@@ -1,4 +1,4 @@
-"""Sizes, durations and values in data sheets: parsing and formatting.
+"""Parses and formats sizes, durations and values in data sheets.
 
 MB is always 10⁶ bytes and MiB is 2²⁰ (IEC 80000-13). A single letter (`64K`, `2G`) means a power of 1024, as in GNU
 coreutils and fio (`info coreutils 'Block size'`).
@@ -28,7 +28,7 @@ _FIGURES: dict[str, float] = (
 """Units in data sheets, with factors to seconds, bytes, bytes per second, or 1."""
 
 _LONGEST_TEXT = 64
-"""Maximum length of a number with its unit."""
+"""Maximum number of characters of a number with its unit."""
 _NUMBER = re.compile(r"\s*([0-9][0-9_]*\.?[0-9]*|\.[0-9]+)(e[+-]?[0-9]{1,3})?\s*([^\s0-9.]*)\s*", re.ASCII)
 
 
@@ -46,7 +46,8 @@ def size(subject: str, written: str | float) -> int:
 
 
 def figure(subject: str, written: object) -> float | int | bool:
-    """Parses a value in a data sheet to base units: `7.5 ms`, `163 MB/s`, `256 GB`, `20 %`. Raises InputError."""
+    """Parses a value in a data sheet, such as `7.5 ms`, `163 MB/s`, `256 GB` or `20 %`, to base units. Raises
+    InputError."""
     if isinstance(written, bool | int | float):
         return written
     units = ", ".join(name for name in _FIGURES if name)
@@ -54,7 +55,7 @@ def figure(subject: str, written: object) -> float | int | bool:
 
 
 def size_of_1024(subject: str, written: str, bare: int) -> int:
-    """Parses an engine setting in which MB means 2²⁰; a number without a unit is multiplied by `bare` bytes. Raises
+    """Parses an engine setting in which MB means 2²⁰. A number without a unit is multiplied by `bare` bytes. Raises
     InputError."""
     return int(_read(subject, written, _OF_1024 | {"": bare}, "a size", "use B, kB, MB, GB or TB"))
 
@@ -71,7 +72,8 @@ def _read(
 
 
 def exact(count: int) -> str:
-    """Formats bytes without rounding in the shortest unit, for use in commands: 268435456 → `256MiB`."""
+    """Formats bytes without rounding in the unit that gives the shortest text, for use in commands: 268435456 →
+    `256MiB`."""
     whole = [
         f"{count // factor}{name}" for name, factor in (_BINARY | _DECIMAL).items() if count and count % factor == 0
     ]
@@ -79,7 +81,7 @@ def exact(count: int) -> str:
 
 
 TIME = (("h", 3600.0), ("min", 120.0), ("s", 1.0), ("ms", 1e-3), ("µs", 1e-6), ("ns", 1e-9))
-"""Unit → smallest value in seconds that is written in it: 110 s, 2.00 min."""
+"""Unit → smallest value in seconds that is formatted in this unit, as in 110 s or 2.00 min."""
 DECIMAL = (*((name, float(factor)) for name, factor in reversed(_DECIMAL.items())), ("B", 1.0))
 BINARY = (*((name, float(factor)) for name, factor in reversed(_BINARY.items())), ("B", 1.0))
 
@@ -89,7 +91,7 @@ def number(value: float, digits: int = 3) -> str:
     be finite."""
     if value == 0:
         return "0"
-    exponent = int(f"{value:.{digits - 1}e}".rpartition("e")[2])  # exponent of the rounded value: 999.9 → 1.00e+03
+    exponent = int(f"{value:.{digits - 1}e}".rpartition("e")[2])  # exponent after rounding: 999.9 → 1.00e+03
     places = digits - 1 - exponent
     rounded = round(value, places)
     return f"{rounded:,.{max(0, places)}f}".replace("-", MINUS)
@@ -107,13 +109,13 @@ def all_digits(value: float) -> str:
 
 
 def scaled(value: float, units: Sequence[tuple[str, float]]) -> str:
-    """Formats the value in a suitable unit with three digits: (0.0123, TIME) → 12.3 ms."""
+    """Formats the value with three digits in a suitable unit: (0.0123, TIME) → 12.3 ms."""
     name, factor = chosen(abs(value), units)
     return f"{number(value / factor)}{THIN}{name}"
 
 
 def chosen(value: float, units: Sequence[tuple[str, float]]) -> tuple[str, float]:
-    """Returns the largest unit of which `value` is at least one, and its factor."""
+    """Returns the largest unit that is not larger than `value`, and its factor."""
     if value == 0:
         return next((name, factor) for name, factor in units if factor == 1.0)
     for name, factor in units:
@@ -124,7 +126,7 @@ def chosen(value: float, units: Sequence[tuple[str, float]]) -> tuple[str, float
 
 
 def stored(count: float) -> str:
-    """Formats bytes on a device or in a file: 1.50 GB."""
+    """Formats bytes on a device or in a file, in powers of 1000: 1.50 GB."""
     return scaled(count, DECIMAL)
 
 

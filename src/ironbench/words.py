@@ -8,11 +8,11 @@ from collections.abc import Sequence
 from typing import Any
 
 _CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
-"""Control characters (Unicode category Cc), and surrogates, which no encoding can represent."""
+"""Control characters (Unicode category Cc), and surrogates, which cannot be encoded."""
 _KEPT = {"\n": " ", "\r": " ", "\t": " "}
 
 THIN = "\u202f"
-"""Narrow no-break space, between a number and its unit."""
+"""Narrow no-break space, used between a number and its unit."""
 MINUS = "\u2212"
 
 
@@ -23,17 +23,17 @@ def grouped(value: float) -> str:
 
 
 def counted(count: float, one: str, many: str = "") -> str:
-    """Formats a count with its noun: `1 client`, `8 clients`, `1,000 clients`; `many` is an irregular plural."""
+    """Formats a count with its noun: `1 client`, `8 clients`, `1,000 clients`. `many`: an irregular plural."""
     return f"{grouped(count)} {one if count == 1 else many or one + 's'}"
 
 
 def listed(words: Sequence[str]) -> str:
-    """Joins words: `a`, `a and b`, `a, b and c`."""
+    """Joins words to a list: `a`, `a and b`, `a, b and c`."""
     return " and ".join(filter(None, (", ".join(words[:-1]), *words[-1:])))
 
 
 def some(words: Sequence[str], most: int = 3, of: int | None = None) -> str:
-    """Lists the first words and counts the rest: `a, b, c and 4 more`; `of`: total number."""
+    """Lists the first words and counts the rest: `a, b, c and 4 more`. `of`: the total number of words."""
     rest = (of or len(words)) - min(len(words), most)
     return ", ".join(words[:most]) + (f" and {grouped(rest)} more" if rest > 0 else "")
 
@@ -44,7 +44,7 @@ def cut(text: str, most: int) -> str:
 
 
 def roughly(factor: float) -> str:
-    """Formats a bound with two digits: `6.4`, `120`."""
+    """Formats an approximate bound with two digits: `6.4`, `120`."""
     return f"{factor:.2g}" if factor < 99.5 else f"{factor:.0f}"
 
 
@@ -57,8 +57,8 @@ def in_percent(share: float, limits: Sequence[float] = ()) -> str:
 
 
 def percents(share: float, signed: bool = False, limits: Sequence[float] = ()) -> str:
-    """Like `in_percent`, without the unit: whole numbers from 10 on, else two digits, which is the precision of
-    sampling and repeats."""
+    """Formats a share like `in_percent`, without the unit: as a whole number from 10 on, otherwise with two digits.
+    This is the precision of sampling and repeats."""
     value, sign = share * 100, "+" if signed else ""
     if not signed and 0 < value < 0.01:
         return "< 0.01"
@@ -73,7 +73,7 @@ _MOST_PLACES = 6
 
 
 def _hides(text: str, share: float, limit: float) -> bool:
-    """Whether the formatted percentage is not on the same side of the limit as the share."""
+    """Returns whether the formatted percentage is not on the same side of the limit as the share."""
     if math.isclose(share, limit):
         return False
     shown = float(text.replace(",", ""))
@@ -88,7 +88,7 @@ def clean(text: str) -> str:
 
 
 def clean_lines(text: str) -> str:
-    """Like `clean`, for a text of several lines."""
+    """Cleans a text of several lines like `clean`, but keeps the line ends."""
     return "\n".join(clean(line) for line in text.split("\n"))
 
 

@@ -1,4 +1,4 @@
-"""Built-in data: this file contains the catalogue of metrics."""
+"""Built-in data. This file contains the catalogue of metrics."""
 
 from __future__ import annotations
 
@@ -22,19 +22,20 @@ class Metric:
     """Which values are better: `higher`, `lower` or `neither`."""
     doc: str
     source: str
-    """Source of the number, such as a file or a system view."""
+    """Where the value comes from, such as a file or a system view."""
     workloads: tuple[str, ...] = ()
-    """Workloads whose trials have the metric; empty: no restriction."""
+    """Workloads whose trials have the metric. If empty, every workload has it."""
     needs: str = ""
-    """Ability that the engine must have (`engines.base.ABILITIES`); empty: none."""
+    """Ability that the engine must have (`engines.base.ABILITIES`). If empty, the metric needs none."""
     total: bool = False
-    """Whether the metric is a total over the trial, so that it grows with the work done."""
+    """Whether the metric is a total over the trial and therefore grows with the work done."""
     title: str = ""
-    """Name shown to users; empty if it is derived from the metric's name (`words`)."""
+    """Name shown to users. If empty, the name is derived from the metric's name (`words`)."""
 
     @property
     def words(self) -> str:
-        """`CPU steal (share of time)` for `cpu_steal_share`: the title, else the name without its unit."""
+        """Name shown to users: the title, or else the metric's name without its unit, such as `CPU steal (share of
+        time)` for `cpu_steal_share`."""
         return self.title or _spelled(self.name)
 
 
@@ -70,28 +71,29 @@ _WORDS = {
 
 
 PER_UNIT = "_per_transaction"
-"""Part of the names of metrics that are given per unit of work."""
+"""Text that the names of all metrics per unit of work contain."""
 
 
 def base_name(name: str) -> str:
-    """`throughput{script=pay}` → `throughput`."""
+    """Returns a metric's name without its part in braces: `throughput` for `throughput{script=pay}`."""
     return name.partition("{")[0]
 
 
 def part_of(name: str) -> str:
-    """`throughput{script=pay}` → `script=pay`; "" for the whole."""
+    """Returns the part of a metric's name in braces: `script=pay` for `throughput{script=pay}`; "" if there is none."""
     return name.partition("{")[2].removesuffix("}")
 
 
 def better(name: str) -> str:
-    """Returns `higher`, `lower` or `neither`: the direction in which a metric is better; `neither` if it is unknown."""
+    """Returns the direction in which a metric is better: `higher`, `lower`, or `neither` (also if the direction is
+    unknown)."""
     known = metrics().get(base_name(name))
     return known.better if known else "neither"
 
 
 def metric(name: str) -> Metric:
-    """Returns the metric for a name in a record; the part in braces is ignored. The InputError suggests the nearest
-    names."""
+    """Returns the metric for a name in a record; ignores the part in braces. Raises InputError that suggests the
+    nearest names."""
     known = metrics()
     row = known.get(base_name(name))
     if row is None:
@@ -100,7 +102,7 @@ def metric(name: str) -> Metric:
 
 
 def suggestion(name: str, more: Sequence[str] = ()) -> str:
-    """A hint for an unknown metric: the metric that users know by this name (NOPM), else similar names. `more`: other
-    names that are possible."""
+    """Returns a hint for an unknown metric: the metric that users know by this name (NOPM), or else similar names.
+    `more`: names that are valid besides the catalogue's."""
     named = [one.name for one in metrics().values() if f"({name.casefold()})" in one.words.casefold()]
     return f"did you mean {named[0]}?" if named else nearest(name, [*more, *metrics()])

@@ -1,4 +1,4 @@
-"""Device models: their parameters with sources, and published results to compare the models with."""
+"""Device models: parameters with their sources, and published results to compare the models with."""
 
 from __future__ import annotations
 
@@ -34,7 +34,8 @@ KINDS: dict[str, tuple[str, ...]] = {
     "volume": ("capacity", "iops", "rate", "read_latency", "write_latency", "io_size", "burst"),
     "controller": ("rate", "iops", "latency", "cache", "write_cache"),
 }
-"""Kind of model → its parameters, all of which are required: see `crates/ironbench-device/src/figures.rs`."""
+"""Kind of model → its parameters, all of which are required: the parameters are explained in
+`crates/ironbench-device/src/figures.rs`."""
 
 _FIGURES = Range(0.0, 1e18, example="7.5 ms")
 """Allowed values of numeric parameters: seconds, bytes, bytes per second, and counts."""
@@ -45,7 +46,7 @@ _MAY_BE_ZERO = {
 }
 _ORIGINS = ("source", "derived", "assumed")
 _NAME = re.compile(r"[a-z][a-z0-9._-]*")
-"""Names that a device expression can contain: it is case-insensitive, and a digit starts a count
+"""Pattern of names that a device expression can contain. Expressions are case-insensitive, and a digit starts a count
 (`crates/ironbench-device/src/text/parser.rs`)."""
 
 
@@ -55,14 +56,14 @@ class Figure:
 
     name: str
     written: str
-    """Text in the catalogue, such as `7.5 ms`."""
+    """The value as written in the catalogue, such as `7.5 ms`."""
     value: float | int | bool
-    """Value in base units."""
+    """The value in base units."""
     origin: str
-    """`source`: published; `derived`: computed from published values; `assumed`: neither; `yours`: from a user's
-    file."""
+    """Origin of the value: `source` (published), `derived` (computed from published values), `assumed` (neither), or
+    `yours` (from a user's file)."""
     why: str
-    """The published source, the rule of derivation, or the reason for the assumption."""
+    """The published source, the rule by which the value was derived, or the reason for the assumption."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,17 +74,17 @@ class PublishedFigure:
     on: str
     """The device expression that was measured."""
     load: Mapping[str, Any]
-    """Load for the core's `probe_device`."""
+    """The load that was measured, as the core's `probe_device` takes it."""
     against: Mapping[str, Any] | None
-    """If the result is a ratio: the load of its denominator."""
+    """If the result is a ratio: the load whose result is the denominator."""
     of: str
-    """`iops` or `rate`."""
+    """The quantity that was measured: `iops` or `rate`."""
     low: float
     high: float
     source: str
     not_held: str | None
-    """Why the model is shown beside the result but not tested against it: the source does not name the device or the
-    load."""
+    """Why the model is shown beside the result but not tested against it; for example, the source does not name the
+    device or the load."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,13 +102,13 @@ class DeviceModel:
         return tuple(figure.name for figure in self.figures if figure.origin == "assumed")
 
     def values(self) -> dict[str, Any]:
-        """Kind and parameters in base units, as the core expects them."""
+        """Returns the kind and the parameters in base units, as the core expects them."""
         return {"kind": self.kind} | {figure.name: figure.value for figure in self.figures}
 
 
 @cache
 def device_models() -> dict[str, DeviceModel]:
-    """The built-in models by name, in the catalogue's order."""
+    """Returns the built-in models by name, in the catalogue's order."""
     text = files(__package__).joinpath("devices.toml").read_text(encoding="utf-8")
     return read(text, "catalogue/devices.toml", {})
 
@@ -142,7 +143,7 @@ _HINT = "see docs/how/emulated-devices.md for the format of your own models"
 
 
 def read(text: str, place: str, known: Mapping[str, DeviceModel]) -> dict[str, DeviceModel]:
-    """Reads models from a TOML text; `like` may name an earlier model or one in `known`. Raises InputError."""
+    """Reads models from a TOML text. `like` in a model names an earlier model or one in `known`. Raises InputError."""
     table = document(text, place, _HINT)
     sources = converted({"sources": table.pop("sources", {})}, _Sources, place, _HINT).sources
     models: dict[str, DeviceModel] = {}

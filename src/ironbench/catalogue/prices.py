@@ -20,8 +20,8 @@ from ironbench.ranges import Range
 
 Kind = Literal["server", "storage", "licence", "power", "instance"]
 Unit = Literal["core", "socket", "server", "TB", "kWh", "hour"]
-"""Unit of a price: physical core (counted by the price's rules), socket of each server, server, TB of storage, kWh that
-the servers use over the years, or hour of the years for each server."""
+"""Unit that a price is charged for: a physical core (counted by the price's rules), a processor socket, a server, a TB
+of storage, a kWh used by the servers, or an hour of running each server."""
 _CODE = re.compile("[A-Z]{3}")
 Currency = Annotated[str, Meta(pattern=rf"^{_CODE.pattern}$", description="three letters, e.g. USD")]
 """An ISO 4217 code."""
@@ -40,7 +40,7 @@ class Price(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
     """An item that can be bought."""
 
     name: str = ""
-    """Name of its table in the sheet."""
+    """Name of the item's table in the sheet."""
     kind: Kind
     price: Annotated[float, row("price of one unit", _AMOUNTS)]
     currency: Currency
@@ -49,7 +49,7 @@ class Price(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
     source: Source
     edition: str = ""
     every: Literal["once", "year", "month"] = "once"
-    """How often the price is paid."""
+    """Billing period."""
     pack: Annotated[int, row("number of units per pack", Range(1, 10**6, whole=True, example="2"))] = 1
     least_cores_per_socket: Annotated[
         int, row("minimum number of licensed cores per socket", Range(0, 10**6, whole=True, example="4"))
@@ -105,10 +105,10 @@ class Sheet:
         return self.prices[name]
 
     def licence(self, name: str) -> Price:
-        """Returns a licence price for a leaderboard.
+        """Returns the price with this name for a leaderboard, which can use licence prices only.
 
-        The InputError lists licences, the most similar first, or explains that the price depends on something results
-        do not contain, such as years or storage.
+        Raises InputError that lists the licences, the most similar first, or explains that the price depends on
+        something results do not contain, such as years or storage.
         """
         known = [price.name for price in self.prices.values() if price.kind == "licence"]
         if name not in known:
@@ -142,7 +142,7 @@ class Sheet:
 
 
 def currency(subject: str, text: str) -> str:
-    """Validates a currency code; "" means that none is requested. Raises InputError."""
+    """Validates a currency code; "" means that the user chose none. Raises InputError."""
     if text and not _CODE.fullmatch(text):
         way_out = "use its three-letter code" + (f": {text.upper()}" if _CODE.fullmatch(text.upper()) else ", e.g. EUR")
         raise InputError(subject, f"{quoted(text)} is not a currency code", way_out)
@@ -150,12 +150,12 @@ def currency(subject: str, text: str) -> str:
 
 
 def shipped() -> Sheet:
-    """The built-in price sheet."""
+    """Returns the built-in price sheet."""
     return read(files("ironbench.catalogue").joinpath("prices.toml").read_text(encoding="utf-8"), "prices.toml")
 
 
 def with_sheets(paths: Sequence[Path]) -> Sheet:
-    """Merges the user's sheets into the built-in one; the last price with a name takes precedence. Raises
+    """Merges the user's sheets into the built-in one. If a name occurs several times, the last price is used. Raises
     InputError."""
     sheet = shipped()
     for path in paths:
@@ -165,7 +165,8 @@ def with_sheets(paths: Sequence[Path]) -> Sheet:
 
 
 def read(text: str, name: str) -> Sheet:
-    """Parses a price sheet and validates every entry. The InputError names the sheet, the entry and the mistake."""
+    """Parses a price sheet and validates every entry. Raises InputError that names the sheet, the entry and the
+    mistake."""
     sheet = converted(document(text, name, _HINT), _SheetFile, name, _HINT)
     return Sheet(
         {key: _price(name, key, row) for key, row in sheet.price.items()},

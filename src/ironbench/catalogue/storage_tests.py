@@ -3,7 +3,7 @@
 Names are written as in CrystalDiskMark 8: SEQ1M Q8T1 is sequential, blocks of 1 MiB, queue depth 8, 1 thread (profiles
 of versions 3 to 8 from their published result texts; KDiskMark `src/appsettings.cpp`).
 
-Tests in the sets `default` and `nvme` use KDiskMark's method, which calls fio for each pass (KDiskMark
+Tests in the sets `default` and `nvme` use KDiskMark's method, which runs fio once for each pass (KDiskMark
 `src/helper.cpp`: `--ioengine=libaio --direct=1 --end_fsync=1 --randrepeat=0 --size=1024m --runtime=5`, without
 `--time_based`). In the other tests, each pass lasts its full time.
 """
@@ -20,12 +20,12 @@ MIB = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class Test:
-    """A line of a result, in one direction."""
+    """A line in the result of a storage test, for one direction of I/O."""
 
     name: str
-    """Part of the names of metrics: `seq1m-q8t1-read`."""
+    """Name of the test within names of metrics, such as `seq1m-q8t1-read`."""
     title: str
-    """Name of the line: `SEQ1M Q8T1`."""
+    """Name of the line in tables, such as `SEQ1M Q8T1`."""
     direction: str
     """Direction of the I/Os: `read`, `write` or `mix`."""
     order: str
@@ -37,17 +37,19 @@ class Test:
     sync: str = "none"
     """How each write is made durable: `none`, `fsync`, `fdatasync`, or `dsync` for a file opened with O_DSYNC."""
     cached: bool = False
-    """Whether I/Os go through the page cache, which is emptied before, as in a table scan."""
+    """Whether I/Os go through the page cache, which is emptied before the pass, as in a table scan."""
     sustained: bool = False
-    """Whether there is one long pass instead of several short ones."""
+    """Whether the test is one long pass instead of several short ones."""
     hot: bool = False
-    """Whether I/Os are served from the page cache, which contains the whole file, without access to the device."""
+    """Whether all I/Os are served from the page cache, which contains the whole file, so that the device is not
+    accessed."""
     blocking: bool = False
-    """Whether one thread makes one blocking call after another, even if other interfaces are available, so that CPU
-    times are comparable."""
+    """Whether one thread makes one blocking call at a time even if asynchronous I/O is available. This makes CPU times
+    comparable."""
     kdiskmark: bool = False
-    """Whether the test uses KDiskMark's method: a pass ends after its time or once each thread has transferred the size
-    of the file; a write pass includes a final fsync; buffers use normal pages; the result is the mean of the passes."""
+    """Whether the test uses KDiskMark's method. A pass then ends when its time is over or each thread has transferred
+    the size of the file; a write pass includes a final fsync; buffers use normal pages; and the result is the mean of
+    the passes."""
 
 
 def _pair(order: str, block: int, depth: int, threads: int = 1) -> tuple[Test, Test]:
@@ -74,7 +76,8 @@ def _sync(kind: str, block: int) -> Test:
 
 
 def _cost(block: int) -> tuple[Test, Test]:
-    """The same random reads twice: from the device, bypassing the page cache, and from the page cache."""
+    """Returns two tests with the same random reads: from the device, bypassing the page cache, and from the page
+    cache."""
     size = f"{block // MIB}M" if block >= MIB else f"{block // KIB}K"
     read = Test(f"cost{size.lower()}-device", f"COST{size} device", "read", "random", block, blocking=True)
     return read, replace(read, name=f"cost{size.lower()}-cached", title=f"COST{size} cached", hot=True)
@@ -113,7 +116,7 @@ SETS: dict[str, tuple[tuple[Test, ...], ...]] = {
     "cost": tuple((test,) for size in (8, 64, 128, 256, 1024) for test in _cost(size * KIB)),
     "sustained": ((Test("sustained-write", "SUSTAINED 1M Q8", "write", "sequential", MIB, 8, 1, 0, sustained=True),),),
 }
-"""Name of a set → its lines, each with its directions."""
+"""Name of a set → lines of the result, each with its directions."""
 SET_WORDS = {
     "default": "KDiskMark's SEQ1M Q8T1, SEQ1M Q1T1, RND4K Q32T1, RND4K Q1T1",
     "nvme": "KDiskMark's SEQ1M Q8T1, SEQ128K Q32T1, RND4K Q32T16, RND4K Q1T1",
@@ -129,12 +132,12 @@ SET_WORDS = {
     "sustained": "one long sequential write that exceeds a drive's write cache",
 }
 MOST_TESTS = 20
-"""Limit that keeps a record small; more sets need more trials."""
+"""Maximum number of tests in a trial, which keeps its record small. For more tests, several trials are needed."""
 
 
 def chosen(text: str, mix: int) -> tuple[Test, ...]:
-    """Returns the tests of, for example, `default+sync`, without duplicates: reads first, then writes, then mixed
-    tests. Raises InputError."""
+    """Returns the tests of an expression such as `default+sync`, without duplicates: reads first, then writes, then
+    mixed tests. Raises InputError."""
     subject = written("workload.with", f"tests={text}")
     lines: dict[str, tuple[Test, ...]] = {}
     for name in text.split("+"):
@@ -156,7 +159,7 @@ def _mixed(read: Test, percent: int) -> Test:
 
 
 def known(name: str) -> Test | None:
-    """Returns the test with this name in metrics, including mixed tests; None if no set contains it."""
+    """Returns the test with this name in metrics, including mixed tests. Returns None if no set contains the test."""
     head, _, percent = name.rpartition("mix")
     for test in (test for lines in SETS.values() for line in lines for test in line):
         if test.name == name:
@@ -167,7 +170,7 @@ def known(name: str) -> Test | None:
 
 
 def order(name: str) -> int:
-    """Sort key of a test in a table: lines in the order of their sets, reads before writes."""
+    """Returns the sort key of a test in a table: lines in the order of their sets, reads before writes."""
     names = [test.name for lines in SETS.values() for line in lines for test in line]
     plain = name.rpartition("mix")[0] + "write" if "mix" in name else name
     return names.index(plain) * 2 + ("mix" in name) if plain in names else len(names) * 2

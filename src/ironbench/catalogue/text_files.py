@@ -9,7 +9,7 @@ from ironbench.errors import InputError
 
 _PACKED = ((b"\x1f\x8b", "gzip"), (b"\x28\xb5\x2f\xfd", "zstd"), (b"BZh", "bzip2"), (b"\xfd7zXZ", "xz"),
            (b"\x04\x22\x4d\x18", "lz4"), (b"PK\x03\x04", "zip"), (b"7z\xbc\xaf\x27\x1c", "7z"))  # fmt: skip
-"""Magic numbers (file(1), magic/Magdir/compress and archive)."""
+"""Magic numbers of compressed files and archives (file(1), magic/Magdir/compress and archive)."""
 _UNPACK = {"gzip": "gunzip", "zstd": "unzstd", "bzip2": "bunzip2", "xz": "unxz", "lz4": "unlz4", "zip": "unzip"}
 MARK = codecs.BOM_UTF8
 """The byte order mark that editors on Windows write before UTF-8."""
@@ -21,8 +21,8 @@ def head_of(path: Path, size: int = 4096) -> bytes:
 
 
 def refuse_unreadable(head: bytes, subject: str, kind: str, *, empty: bool = False) -> None:
-    """Raises InputError if the file is empty (unless `empty`), compressed, UTF-16 or binary. `kind`: expected
-    contents."""
+    """Raises InputError if the file is compressed, UTF-16 or binary, or, unless `empty` is true, if it is empty.
+    `kind`: what the file should contain."""
     if not empty and not head.strip(b"\0 \r\n\t" + MARK):
         raise InputError(subject, "the file is empty", "create it again")
     for magic, name in _PACKED:

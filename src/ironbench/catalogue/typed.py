@@ -1,4 +1,4 @@
-"""Text files and TOML documents written by users: errors name the file and the position in it."""
+"""Reads text files and TOML documents written by users. Errors name the file and the position in it."""
 
 from __future__ import annotations
 
@@ -18,9 +18,10 @@ _LARGEST = 1 << 20
 """Maximum size in bytes of a file written by a person."""
 _DEEPEST = 32
 _DEEP_KEY = re.compile(rf"""(?<![\w.'"-])(?:(?:[\w-]++|"[^"\n]*+"|'[^'\n]*+')[ \t]*+\.[ \t]*+){{{4 * _DEEPEST},}}""")
-"""A key `a.b.c…` with very many parts, for which the time of tomllib grows with the square of the number of parts."""
+"""A key `a.b.c…` with so many parts that tomllib would take very long: its time grows with the square of the number of
+parts."""
 _CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f]")
-"""Control characters except tab and newline; they could move the cursor or end a path."""
+"""Control characters except tab and newline; they could move the terminal's cursor or truncate a path."""
 
 
 def text_of(path: Path, subject: str, hint: str, most_bytes: int = _LARGEST) -> str:
@@ -49,7 +50,7 @@ def text_of(path: Path, subject: str, hint: str, most_bytes: int = _LARGEST) -> 
 
 
 def document(text: str, file: str, hint: str) -> dict[str, Any]:
-    """Parses TOML. Raises InputError if it is invalid, or contains a value that no field accepts."""
+    """Parses TOML. Raises InputError if the text is invalid or contains a value that no field accepts."""
     if _DEEP_KEY.search(text):
         raise InputError(file, "has a key with too many parts", f"use at most {_DEEPEST}")
     try:
@@ -58,7 +59,7 @@ def document(text: str, file: str, hint: str) -> dict[str, Any]:
         raise InputError(file, f"is not valid TOML: {str(error)[:1].lower()}{str(error)[1:]}", hint) from None
     except RecursionError:
         raise InputError(file, "has too many nested brackets", f"use at most {_DEEPEST} levels") from None
-    except ValueError:  # raised by int() for more than 4300 digits
+    except ValueError:  # int() raises ValueError for more than 4300 digits
         raise InputError(file, "has a number with too many digits", "use numbers of at most 64 bits") from None
     _validate(parsed, file, "", 0)
     return parsed

@@ -1,5 +1,5 @@
-"""The command line. A command is a line in `VERBS` and the module of its name. The other modules of this package are
-used by several commands."""
+"""The command line. Each command is a line in `VERBS` and a module with the command's name. The other modules of this
+package are used by several commands."""
 
 from __future__ import annotations
 
@@ -43,8 +43,9 @@ VERBS = {
 }
 """Command → help text. `ironbench --help` shows the first sentence, which has at most 60 characters.
 
-The module of that name in this package has a function of the same name, or `app` for a command with subcommands.
-The module is imported when the command is used."""
+The command's module in this package has a function with the command's name, or `app` for a command with subcommands.
+The module is imported when the command is used.
+"""
 
 
 def _version(asked: bool) -> None:
@@ -111,7 +112,7 @@ def ironbench(
 
 
 def program(verbs: Iterable[str]) -> typer.Typer:
-    """Builds the program. Only the named commands are imported; the others have a help text."""
+    """Builds the program. Imports only the named commands; the others have a help text and no options."""
     made = group(
         "ironbench",
         "Measures what faster storage, more memory, more cores, another engine or another setting would do for your "
@@ -148,7 +149,7 @@ def main() -> None:
     streams.prepare()
     # `-@2` is standard input with a weight, as for pgbench; the parser would take it for an option.
     sys.argv[1:] = [f"/dev/stdin{word[1:]}" if re.fullmatch(r"-@\d+", word) else word for word in sys.argv[1:]]
-    # Importing all commands takes longer than many of them run.
+    # Importing all commands takes longer than running most of them.
     asked = program(VERBS.keys() & set(sys.argv[1:2]))
     failure: IronbenchError | None = None
     try:
@@ -161,7 +162,7 @@ def main() -> None:
         refuse_empty(sys.argv[1:], lambda: typer.main.get_command(asked))
         command = typer.main.get_command(asked)
         without_pydantic(command)
-        # Not `asked(…)`, which ends silently with code 130 on Ctrl-C.
+        # Not `asked(…)`, which would exit with code 130 on Ctrl-C without a message.
         with command.make_context("ironbench", sys.argv[1:]) as context:
             code = command.invoke(context) or 0
     except IronbenchError as error:
@@ -191,12 +192,12 @@ def main() -> None:
 
 
 def _named(error: Exception) -> IronbenchError:
-    """Converts an error of the command line parser or the operating system to an IronbenchError; others become an
-    unforeseen error."""
+    """Converts an error of the command line parser or the operating system to an IronbenchError. Any other exception
+    becomes an "unforeseen" error."""
     from ironbench.cli.mistakes import forbidden, mistake, unforeseen
 
     if isinstance(error, OSError) and not error.filename and "--help" in sys.argv:
-        known: IronbenchError | None = unwritten(error)  # the parser itself writes help pages
+        known: IronbenchError | None = unwritten(error)  # the parser prints help pages itself
     else:
         known = forbidden(error) if isinstance(error, PermissionError) else mistake(error)
     return known or unforeseen(error)

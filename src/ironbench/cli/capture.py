@@ -1,5 +1,5 @@
-"""`ironbench capture`: production work from logs or a server becomes one file, for `ironbench show` and `ironbench run
-capture`."""
+"""`ironbench capture`: converts production work from logs or a server to one file, for `ironbench show` and `ironbench
+run capture`."""
 
 from __future__ import annotations
 

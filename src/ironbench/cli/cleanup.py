@@ -1,4 +1,4 @@
-"""`ironbench cleanup`: ends servers that outlived their ironbench."""
+"""`ironbench cleanup`: stops servers that kept running after the ironbench that started them had died."""
 
 from __future__ import annotations
 

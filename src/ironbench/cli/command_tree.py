@@ -12,17 +12,17 @@ import typer.main
 
 @dataclass(frozen=True, slots=True)
 class Value:
-    """An option or argument, as shells complete it."""
+    """An option or argument, with the facts that shell completion needs."""
 
     names: tuple[str, ...]
-    """Names of the option; the name of an argument in capitals."""
+    """Names of the option, or the name of an argument in capitals."""
     help: str
     placeholder: str
     """Placeholder of the value; empty if the option takes no value."""
     many: bool
     """Whether the option may be given several times."""
     words: tuple[str, ...]
-    """Known values; others may be valid, too."""
+    """Known values; others may also be valid."""
     files: bool
     """Whether files or directories are valid values."""
     required: bool
@@ -37,19 +37,19 @@ class Command:
     """A command, or a group of commands."""
 
     path: str
-    """Its full name, e.g. `ironbench device mount`."""
+    """Full name of the command, such as `ironbench device mount`."""
     help: str
     options: tuple[Value, ...]
     arguments: tuple[Value, ...]
     commands: tuple[Command, ...] = ()
-    """The commands of a group."""
+    """Commands of the group; empty for a command without subcommands."""
 
     @property
     def name(self) -> str:
         return self.path.rpartition(" ")[2]
 
     def every(self) -> Iterator[Command]:
-        """Yields this command and all below it."""
+        """Yields this command and all commands below it."""
         yield self
         for one in self.commands:
             yield from one.every()

@@ -1,4 +1,4 @@
-"""`ironbench compare`: A against B, metric by metric."""
+"""`ironbench compare`: compares system A with system B, metric by metric."""
 
 from __future__ import annotations
 

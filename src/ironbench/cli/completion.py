@@ -1,6 +1,6 @@
 """Shell completion: scripts for bash, zsh and fish, generated from the commands and options that the parser knows.
 
-The scripts contain all names, so that completing a word starts no Python (docs/adr/0040-completion-scripts.md).
+The scripts contain all names, so that completing a word does not start Python (docs/adr/0040-completion-scripts.md).
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from ironbench.errors import InputError, nearest
 
 FLAG = "--install-completion"
 MARK = "# Written by `ironbench --install-completion` or `--show-completion`."
-"""Start of a line in every script: files that contain it may be overwritten."""
+"""Line start that every completion script contains. Files that contain it may be overwritten."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,9 +27,9 @@ class Shell:
 
     script: Callable[[Command], str]
     file: Callable[[Mapping[str, str], Path], Path]
-    """The user's file for the script, from the environment and the home directory."""
+    """The user's file for the script; depends on the environment and the home directory."""
     load: str
-    """How to load the script, for the user; `{file}` and `{folder}` are placeholders."""
+    """Instructions for the user how to load the script; `{file}` and `{folder}` are placeholders."""
 
 
 def _bash_file(variables: Mapping[str, str], home: Path) -> Path:
@@ -65,7 +65,7 @@ SHELLS = {
 
 
 def users_shell(variables: Mapping[str, str]) -> str:
-    """Returns the name of the user's shell. InputError: $SHELL names no known shell."""
+    """Returns the name of the user's shell. Raises InputError if $SHELL names no known shell."""
     name = Path(variables.get("SHELL", "")).name
     if name not in SHELLS:
         cause = f"cannot detect your shell: $SHELL is {name}" if name else "cannot detect your shell: $SHELL is not set"
@@ -74,7 +74,7 @@ def users_shell(variables: Mapping[str, str]) -> str:
 
 
 def script(program: typer.Typer, option: str, name: str) -> str:
-    """Returns the completion script for a shell. InputError: unknown shell."""
+    """Returns the completion script for a shell. Raises InputError if the shell is unknown."""
     from ironbench._core import VERSION
 
     if name not in SHELLS:
@@ -84,9 +84,10 @@ def script(program: typer.Typer, option: str, name: str) -> str:
 
 
 def installed(program: typer.Typer, name: str, variables: Mapping[str, str], home: Path) -> str:
-    """Writes the completion script to the user's folder; returns what was written and how to load it.
+    """Writes the completion script to the user's folder. Returns the path of the script and how to load it.
 
-    InputError: the file exists and was not written by ironbench."""
+    Raises InputError if the file exists and was not written by ironbench.
+    """
     from ironbench.cli.output import write
 
     text = script(program, FLAG, name)

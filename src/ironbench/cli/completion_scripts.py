@@ -1,4 +1,4 @@
-"""The text of completion scripts for bash, zsh and fish."""
+"""Generates completion scripts for bash, zsh and fish."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from ironbench.cli.command_tree import Command, Value
 
 _WORD = re.compile(r"[\w.+/-]+")
-"""Words that need no quotes in any shell."""
+"""Pattern of words that need no quotes in any shell."""
 
 
 def bash(root: Command) -> str:
@@ -191,7 +191,7 @@ def _named(command: Command) -> Iterator[tuple[list[str], Value]]:
 
 
 _MOST = 9
-"""Arguments that the bash script distinguishes by number."""
+"""Maximum number of arguments that the bash script distinguishes by position."""
 
 
 def _positions(command: Command) -> Iterator[tuple[list[str], Value]]:
@@ -218,7 +218,7 @@ def _patterns(keys: Iterable[str]) -> str:
 
 
 def _described(text: str) -> str:
-    """The first sentence without the characters that are special to zsh's `_arguments`."""
+    """Returns the first sentence of a help text without the characters that are special to zsh's `_arguments`."""
     return re.sub(r"([\[\]:\\])", r"\\\1", _first_sentence(text))
 
 

@@ -1,4 +1,4 @@
-"""`ironbench cost`: cost breakdowns, and the cheapest system that meets a target."""
+"""`ironbench cost`: shows cost breakdowns, and the cheapest system that meets a target."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Derives options from the table of fields, and a document from the options that were given."""
+"""Derives options from the table of fields, and builds a document from the options that the user gave."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ironbench.fields.row import Field, optional, table
 
 
 def option(section: type[msgspec.Struct], name: str, more: str = "") -> Any:
-    """Returns the option of a field. `more` is added to its help."""
+    """Returns the command line option of a field. `more` is appended to the option's help."""
     return _option(table(section)[name], more)
 
 
@@ -39,8 +39,8 @@ def _values(field: Field) -> Callable[[], list[str]] | None:
 def declares(
     arguments: Mapping[str, Any], file: type[msgspec.Struct]
 ) -> Callable[[Callable[..., int]], Callable[..., int]]:
-    """Gives a command these arguments and an option for every field of a file. Arguments of type `str` are required.
-    The command gets all values by name; None for an option that was not given."""
+    """Adds these arguments, and an option for every field of a file, to a command. Arguments of type `str` are
+    required. The command receives all values by name; None for an option that was not given."""
 
     def with_options(command: Callable[..., int]) -> Callable[..., int]:
         every = [_parameter(name, one, get_args(one)[0] is str) for name, one in arguments.items()]

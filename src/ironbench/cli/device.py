@@ -1,4 +1,4 @@
-"""`ironbench device`: modelled storage."""
+"""`ironbench device`: shows, mounts and replays modelled storage."""
 
 from __future__ import annotations
 
@@ -157,7 +157,7 @@ def replay(
     core = known_models.for_core(known_models.models(models or ()))
     size = int(CAPACITY.read("--capacity", capacity)) if capacity else None
     recorded = traces.read(Path(file)).measured(trial)
-    known_models.normal(on, models or ())  # parsed first: the check below takes long
+    known_models.normal(on, models or ())  # parsed early, because the check below takes long
     if recorded.recorded is not None:
         _require_known(file, recorded.recorded.device, models or ())
     check = replays.checked(recorded, core)
@@ -191,7 +191,7 @@ _ORIGINS = {"source": "published", "derived": "derived", "assumed": "ASSUMED", "
 
 
 def _names(expression: str) -> set[str]:
-    """Returns the words of an expression. Words that are names of models are its models."""
+    """Returns all words of an expression; those that name models are the models used in it."""
     return set("".join(c if c.isalnum() or c in "-_." else " " for c in expression).split())
 
 
@@ -257,7 +257,8 @@ def _quantiles(histogram: Any) -> dict[str, float]:
 
 
 def _check_line(check: ReplayCheck | None, device: str) -> str:
-    """`device`: the recorded one; empty if unknown."""
+    """Returns the line that describes the replay on the recorded device. `device`: the recorded device; empty if
+    unknown."""
     if check is None:
         why = f"the recorded device ({device}) takes no time" if device else "the trace does not name its device"
         return f"Check: not possible, because {why}."

@@ -24,8 +24,8 @@ _QUICK_S, _UNMOUNT_S = 3.0, 60.0
 
 
 def mounted(device: Device, seed: int, detach: bool, trace: str) -> int:
-    """Mounts a device until Ctrl-C or `device unmount`; with `detach`, returns while it is mounted. InputError,
-    FailureError."""
+    """Mounts a device until Ctrl-C or `device unmount`. With `detach`, returns while the device stays mounted. Raises
+    InputError and FailureError."""
     printer = Printer()
     path = traced(trace) if trace else None
     if path and detach:
@@ -55,7 +55,7 @@ def mounted(device: Device, seed: int, detach: bool, trace: str) -> int:
 
 
 def traced(name: str) -> Path:
-    """Returns the path of a trace file. InputError."""
+    """Returns the path of a trace file. Raises InputError if the path cannot be used."""
     path = Path(name).absolute()
     if not path.parent.is_dir():
         raise InputError(
@@ -68,7 +68,7 @@ def traced(name: str) -> Path:
 
 
 def unmounted(name: str) -> int:
-    """Unmounts a device. InputError: no such device is mounted. FailureError: it is in use."""
+    """Unmounts a device. Raises InputError if no such device is mounted, and FailureError if it is in use."""
     entry = _meant(name)
     if entry.server is not None and entry.server.signal(signal.SIGTERM) and not entry.server.wait(_QUICK_S):
         Printer().say(
@@ -82,7 +82,7 @@ def unmounted(name: str) -> int:
 
 
 def wanted(model: str, directory: str, capacity: str, fs: str, backing: str) -> Device:
-    """Builds the device from the options. InputError."""
+    """Builds the device from the options. Raises InputError."""
     name = expression.normal("device", model)
     capability.require(f"device {name}")
     bytes_ = int(CAPACITY.read("--capacity", capacity))
@@ -122,12 +122,13 @@ def _wait(one: Mounted) -> None:
 
 
 def _meant(name: str) -> register.RegisterEntry:
-    """Finds a mounted device by its mount point or model. InputError: there is none, or several."""
+    """Finds a mounted device by its mount point or model. Raises InputError if there is no such device, or several."""
     orders = [(entry, _order(entry)) for entry in register.entries() if entry.kind == register.DEVICE]
     mounted = [(entry, order["spec"]["model"]) for entry, order in orders if order.get("by_hand")]
     matching = [entry for entry, _ in mounted if Path(entry.data) == Path(name).absolute()]
     if not matching and arrange.is_expression(name):
-        with contextlib.suppress(InputError):  # a user's own model that is not known now: its name as written
+        # a model from a user's file that is not loaded now: keep the name as written
+        with contextlib.suppress(InputError):
             name = expression.normal("device", name)
         matching = [entry for entry, model in mounted if model == name]
     if len(matching) > 1:
@@ -144,7 +145,7 @@ def _meant(name: str) -> register.RegisterEntry:
 
 
 def _order(entry: register.RegisterEntry) -> dict[str, Any]:
-    """Returns the order that a device process was given; empty if it is gone."""
+    """Returns the order with which a device process was started; empty if the process has ended."""
     try:
         order: dict[str, Any] = json.loads((Path(entry.remove[0]) / ORDER).read_text())
     except (OSError, ValueError, IndexError):

@@ -1,4 +1,4 @@
-"""`ironbench doctor`: finds what distorts measurements on this machine or in a database."""
+"""`ironbench doctor`: finds settings and conditions that distort measurements on this machine or in a database."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 _MARKS = {"ok": "ok", "note": "note", "warning": "WARNING", "severe": "SEVERE"}
 _SUSPECT = 3
-"""Exit code: finished, but results from this machine would be flagged."""
+"""Exit code 3: doctor finished, but results from this machine would be flagged."""
 
 
 def doctor(
@@ -75,7 +75,7 @@ def doctor(
 
 
 def _hint_at_leftovers(printer: Printer) -> None:
-    """Mentions servers left by a killed ironbench, which would disturb every trial."""
+    """Prints a hint about servers left by a killed ironbench, because they would disturb every trial."""
     from ironbench.engines.cleanup import leftovers, unfinished_cleanup_commands
 
     if commands := unfinished_cleanup_commands():
@@ -88,7 +88,8 @@ def _hint_at_leftovers(printer: Printer) -> None:
 
 
 def diagnose(printer: Printer, host: HostView, everything: bool, json: bool, areas: Sequence[str] | None = None) -> int:
-    """Runs the probes and prints their findings; returns 3 if one is severe, otherwise 0. `areas`: None for all."""
+    """Runs the checks and prints their findings; returns 3 if one is severe, otherwise 0. `areas`: the areas to check;
+    None: all."""
     from ironbench.host.doctor import AREAS, examine
 
     diagnoses = examine(host, areas or AREAS)
@@ -134,7 +135,7 @@ def _code(diagnoses: Sequence[Diagnosis]) -> int:
 
 
 def _hidden(examined: ExaminationResult) -> list[str]:
-    """Groups the probes that could not run by reason, with the fix."""
+    """Groups the checks that could not run by reason, with the fix."""
     reasons: dict[tuple[str, str], list[str]] = {}
     for one in examined.diagnoses:
         if not one.visible:
@@ -154,7 +155,7 @@ def _database_as_json(examined: ExaminationResult) -> str:
 
 
 def _places(data: list[str] | None) -> tuple[Path, ...]:
-    """Returns the given directories, or those that `run` would use."""
+    """Returns the given directories, or the directories that `run` would use."""
     from ironbench.host import data_dirs
 
     if data:
@@ -182,7 +183,7 @@ def _as_json(diagnoses: tuple[Diagnosis, ...], host: HostView) -> str:
 
 
 def _as_text(diagnoses: Sequence[Diagnosis], what: str, hidden: Sequence[str], everything: bool) -> str:
-    """Formats the findings, the worst first. Passed and unavailable probes take one line each, unless details are
+    """Formats the findings, the worst first. Passed and unavailable checks take one line each, unless details are
     requested."""
     lines = [what, ""]
     visible = [one for one in diagnoses if one.visible]
@@ -206,7 +207,7 @@ def _as_text(diagnoses: Sequence[Diagnosis], what: str, hidden: Sequence[str], e
 
 
 def _well(visible: Sequence[Diagnosis]) -> list[str]:
-    """Names the passed probes, with their number of readings if there are several or if not all passed."""
+    """Lists the passed checks, with the number of values read if several were read or not all passed."""
     readings, fine = Counter(one.name for one in visible), Counter(one.name for one in visible if one.severity == "ok")
     several = {name: f" ({count} of {readings[name]})" for name, count in fine.items() if readings[name] > 1}
     return [name + several.get(name, "") for name in sorted(fine)]

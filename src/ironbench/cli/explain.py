@@ -1,4 +1,4 @@
-"""`ironbench explain`: where the difference of A and B comes from."""
+"""`ironbench explain`: shows the causes of the difference between A and B."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Foreign records on the command line: which names mean them, and the message where they are left out."""
+"""Foreign records on the command line: recognises their names, and reports how many a command leaves out."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ironbench.words import counted
 
 
 def any_named(words: Iterable[str], results: str) -> bool:
-    """Whether one of the words names a foreign record and no trials."""
+    """Returns whether one of the words names a foreign record and no trials."""
     if not _there(results):
         return False
     from ironbench.records import foreign
@@ -27,7 +27,7 @@ def any_named(words: Iterable[str], results: str) -> bool:
 
 
 def say_left_out(results: str) -> None:
-    """Prints how many foreign records a command leaves out; nothing if there are none."""
+    """Prints how many foreign records a command leaves out. Prints nothing if there are none."""
     if not _there(results):
         return
     from ironbench.records import foreign
@@ -40,5 +40,5 @@ def say_left_out(results: str) -> None:
 
 
 def _there(results: str) -> bool:
-    """Whether the results contain foreign records. Imports nothing."""
+    """Returns whether the results contain foreign records, without importing any module."""
     return (Path(results) / "foreign").is_dir()

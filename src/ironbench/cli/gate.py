@@ -1,4 +1,4 @@
-"""`ironbench gate`: decides whether a change passes."""
+"""`ironbench gate`: decides whether a change passes or fails."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def gate(
 
 
 def whole(directory: LabDirectory, undecided: str) -> Gate:
-    """Judges every comparison of a lab at the lab's margin."""
+    """Judges every comparison of a lab with the lab's equivalence margin."""
     from ironbench.report.studies import study_of
     from ironbench.study.gate import gate as judged
 
@@ -87,7 +87,7 @@ def whole(directory: LabDirectory, undecided: str) -> Gate:
 
 
 def require_comparisons(name: str, lab: Lab) -> None:
-    """InputError: the lab has no comparison."""
+    """Raises InputError if the lab has no comparison."""
     from ironbench.model.lab import SCREEN
     from ironbench.study.findings import declared
 
@@ -103,7 +103,7 @@ def require_comparisons(name: str, lab: Lab) -> None:
 
 
 def shown(gate: Gate, targets: Sequence[Path], json: bool) -> int:
-    """Writes every document; returns the exit code."""
+    """Writes every requested document and returns the exit code."""
     from ironbench.cli.output import write
     from ironbench.report import gate_page, wording
 
@@ -124,7 +124,7 @@ def shown(gate: Gate, targets: Sequence[Path], json: bool) -> int:
 def _target(output: str) -> Path:
     from ironbench.cli.output import target
 
-    # The suffixes of `report.gate_page.FORMATS`, repeated so that a refusal need not import it.
+    # The suffixes of `report.gate_page.FORMATS`, repeated here so that an input error does not import that module.
     if Path(output).suffix not in (".xml", ".md", ".json", ".svg", ".txt"):
         raise InputError(
             f"-o {output}", "the file name has no known suffix", "use the suffix .xml, .md, .json, .svg or .txt"
@@ -133,7 +133,8 @@ def _target(output: str) -> Path:
 
 
 def _compared(base: str, new: str, results: str) -> tuple[LabDirectory, list[Effect]]:
-    """Returns the lab and the requested comparisons (all by default). InputError: nothing was run in blocks."""
+    """Returns the lab and the requested comparisons (all by default). Raises InputError if no lab with blocks was
+    measured."""
     from ironbench.records.labs import LabDirectory
     from ironbench.records.selection import both
 
@@ -165,7 +166,7 @@ def _not_in_blocks(a: NamedRecords, b: NamedRecords) -> str:
 
 
 def _of_cells(directory: LabDirectory, base: NamedRecords, new: NamedRecords) -> list[Effect]:
-    """Returns the declared comparisons between these configurations, each with `base` as its reference."""
+    """Returns the declared comparisons between these configurations that have `base` as their reference."""
     from ironbench.study.findings import declared
     from ironbench.study.labstudy import compare_cells
 

@@ -1,4 +1,4 @@
-"""`ironbench history`: a metric of comparable trials over time, with its change points."""
+"""`ironbench history`: shows a metric of comparable trials over time, with its change points."""
 
 from __future__ import annotations
 

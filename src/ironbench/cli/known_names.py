@@ -1,4 +1,4 @@
-"""Names of built-in workloads, engines, devices and metrics, for shell completion."""
+"""Lists the names of built-in workloads, engines, devices and metrics for shell completion."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""`ironbench lab`: declared experiments. A subcommand is a function. Heavy imports wait until a subcommand runs."""
+"""`ironbench lab`: declared experiments. Each subcommand is a function, and heavy imports are done inside these
+functions."""
 
 from __future__ import annotations
 
@@ -63,7 +64,7 @@ def plan(
 
 
 def planned(file: Path, budget: str, json: bool, design: str = "", trust: bool = False) -> int:
-    """Plans a lab file. `design`: as in `labfile.read`; `trust`: the programs that it names may run."""
+    """Plans a lab file. `design`: as in `labfile.read`; `trust`: whether the programs that the file names may run."""
     from ironbench.host.trust import reading_only
     from ironbench.lab import declare
     from ironbench.lab.dry_run import lab as plan_page
@@ -111,8 +112,8 @@ def measured(
     policy: Policy | None = None,
     tag: Sequence[str] = (),
 ) -> int:
-    """Measures a lab; returns the exit code. `design`: as in `labfile.read`. `policy`: that of a gate; None: no gate.
-    `tag`: KEY=VALUE texts."""
+    """Measures a lab and returns the exit code. `design`: as in `labfile.read`; `policy`: how a gate judges an
+    inconclusive comparison; None: no gate; `tag`: KEY=VALUE texts."""
     from ironbench.cli.gate import require_comparisons
     from ironbench.cli.gate import whole as judged
     from ironbench.lab import declare, freeze, gate_rounds, loop, upkeep
@@ -121,7 +122,8 @@ def measured(
 
     printer = Printer()
     lab, secrets = declare.lab(file, _seconds(budget), design, tag)
-    if policy and lab.design != SCREEN:  # the results of a screen decide which configurations its confirmation compares
+    # the results of a screen determine which configurations its confirmation compares
+    if policy and lab.design != SCREEN:
         require_comparisons(f"{file} with --gate", lab)
     upkeep.require_person(lab.every_command)
     traces = freeze.traced(lab, trace)
@@ -283,7 +285,7 @@ def _seconds(budget: str) -> float | None:
 def _conclude(
     directory: LabDirectory, records: Sequence[Record], json: bool, printer: Printer, gated: bool = False
 ) -> int:
-    """Shows the verdict. For an A/A lab, the run-to-run variation is stored first, because the verdict quotes it."""
+    """Shows the verdict. For an A/A lab, stores the run-to-run variation first, because the verdict quotes it."""
     from ironbench.cli import verdict
     from ironbench.lab import noise as noise_lab
     from ironbench.lab import upkeep
@@ -308,7 +310,7 @@ def _conclude(
 
 
 def _policy(gate: bool, undecided: str) -> Policy | None:
-    """Reads the options of a gate. InputError: unknown policy, or a policy without a gate."""
+    """Reads the options of a gate. Raises InputError for an unknown policy, or a policy without a gate."""
     if undecided and not gate:
         raise InputError("--undecided", "needs --gate", "add --gate, or remove --undecided")
     if not gate:
@@ -324,8 +326,8 @@ def _policy(gate: bool, undecided: str) -> Policy | None:
 
 
 def _gated(directory: LabDirectory, records: Sequence[Record], code: int, json: bool, policy: Policy) -> int:
-    """Returns the exit code of the gate. If the lab did not finish or refuted an expectation, the code and the document
-    of the verdict are used instead."""
+    """Returns the exit code of the gate. If the lab did not finish or an expectation was refuted, returns the verdict's
+    exit code, and with `json` prints the verdict's document."""
     from ironbench.cli import verdict
     from ironbench.cli.gate import require_comparisons, shown
     from ironbench.cli.gate import whole as gate
@@ -343,7 +345,7 @@ def _gated(directory: LabDirectory, records: Sequence[Record], code: int, json: 
 
 @contextmanager
 def _resumable(directory: LabDirectory, printer: Printer) -> Iterator[None]:
-    """Ends a lab on Ctrl-C between trials with the same message as during a trial."""
+    """Prints the same message for Ctrl-C between trials as for Ctrl-C during a trial, and ends the lab."""
     from ironbench.cli import verdict
 
     try:

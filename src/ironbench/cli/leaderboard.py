@@ -1,4 +1,4 @@
-"""`ironbench leaderboard`: published results ranked by score, per core, per socket or per unit of money."""
+"""`ironbench leaderboard`: ranks published results by score, per core, per socket or per unit of money."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`ironbench list`: workloads, engines, devices, metrics, observers, records, labs, foreign records."""
+"""`ironbench list`: lists workloads, engines, devices, metrics, observers, records, labs and foreign records."""
 
 from __future__ import annotations
 
@@ -71,7 +71,8 @@ RANKS = {
     "purpose": 8,
     "lab": 9,
 }
-"""In a narrow terminal, columns are dropped in this order, the highest first; columns without a rank stay."""
+"""Column → rank. In a narrow terminal, columns with the highest rank are dropped first; columns without a rank always
+stay."""
 
 
 def workloads() -> Rows:
@@ -145,7 +146,7 @@ def _lab(directory: Path, store: Store) -> dict[str, Any]:
     row = {"name": directory.name}
     try:
         plan = LabDirectory(directory).lab()
-    except IronbenchError as error:  # a lab with a damaged plan is listed, too
+    except IronbenchError as error:  # labs with a damaged plan are listed as well
         return {**row, "began": "", "trials": "", "what": f"cannot be read: {error.cause}"}
     rows = [one for one in store.listed() if one.purpose == Purpose.LAB]
     began = min((one.started_at for one in rows), default="")
@@ -173,7 +174,7 @@ def foreign_records(results: str) -> Rows:
 
 
 def kinds(results: str) -> dict[str, Callable[[], Rows]]:
-    """Returns the function that lists each kind."""
+    """Returns, for each kind of thing, the function that lists it."""
     return {
         "workloads": workloads,
         "engines": engines,

@@ -1,4 +1,4 @@
-"""Mistakes on the command line, as errors with subject, cause and hint."""
+"""Converts mistakes on the command line to errors with subject, cause and hint."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _REMOVED = {
         "remove --emulated; to include computing time, run the program on the emulated device",
     ),
 }
-"""Options of earlier versions: command and option → cause and hint."""
+"""Options that earlier versions had: command and option → cause and hint."""
 
 
 def whole(option: str, known: Range) -> Callable[[Any], int]:
@@ -45,7 +45,8 @@ def number(option: str, known: Range) -> Callable[[Any], float]:
 
 
 def refuse_repeated(words: Sequence[str], command: Any) -> None:
-    """InputError: an option that takes one value is given twice. The parser would silently use the last."""
+    """Raises InputError if an option that takes one value is given twice. The parser would silently use the last
+    value."""
     options = [word.partition("=")[0] for word in words[: words.index("--") if "--" in words else None]]
     twice = {option for option in options if option.startswith("-") and options.count(option) > 1}
     if not twice:
@@ -58,8 +59,8 @@ def refuse_repeated(words: Sequence[str], command: Any) -> None:
 
 
 def refuse_empty(words: Sequence[str], command: Any) -> None:
-    """InputError: an option has an empty value, e.g. from an unset shell variable. The option would count as not
-    given, and the command would measure or examine something else."""
+    """Raises InputError if an option has an empty value, e.g. from an unset shell variable. The command would otherwise
+    ignore the option, and measure or examine something else."""
     given = words[: words.index("--") if "--" in words else None]
     empty = {word.removesuffix("=") for word in given if word.startswith("-") and word.find("=") == len(word) - 1}
     empty |= {word for word, value in pairwise(given) if word.startswith("-") and not value}
@@ -73,7 +74,7 @@ def refuse_empty(words: Sequence[str], command: Any) -> None:
 
 
 def _parameters(words: Sequence[str], command: Any) -> Sequence[Any]:
-    """Returns the parameters of the command that the words name."""
+    """Returns the parameters of the command that the words of a command line name."""
     for word in words:
         command = getattr(command, "commands", {}).get(word, command)
     parameters: Sequence[Any] = command.params
@@ -81,8 +82,11 @@ def _parameters(words: Sequence[str], command: Any) -> Sequence[Any]:
 
 
 def forbidden(error: OSError) -> InputError | None:
-    """Converts a PermissionError to an InputError. Some functions of pathlib raise it, others return False (in Python
-    3.14 all of `exists` and `is_dir`), so it is converted in one place."""
+    """Converts a PermissionError to an InputError.
+
+    Only some functions of pathlib raise PermissionError where others return False (in Python 3.14, `exists` and
+    `is_dir` always do), so it is converted here for all commands.
+    """
     if error.errno != errno.EACCES or not error.filename:
         return None
     path = Path(os.fsdecode(error.filename)).absolute()
@@ -92,7 +96,7 @@ def forbidden(error: OSError) -> InputError | None:
 
 
 def refuse_unprintable(words: Sequence[str]) -> None:
-    """InputError: an argument has control characters or bytes that are not UTF-8."""
+    """Raises InputError if an argument has control characters or bytes that are not UTF-8."""
     for word in words:
         option = word.partition("=")[0] if word.startswith("-") else "argument"
         for char in word:
@@ -104,7 +108,7 @@ def refuse_unprintable(words: Sequence[str]) -> None:
 
 
 def unforeseen(error: Exception) -> IronbenchError:
-    """Converts any other exception to an error of one line; the details go to a file, without passwords."""
+    """Converts any other exception to an error of one line. The details are written to a file, without passwords."""
     if isinstance(error, OSError) and error.filename:
         return InputError(
             str(error.filename), error.strerror or str(error), "use another path, or change its permissions"
@@ -120,7 +124,7 @@ def unforeseen(error: Exception) -> IronbenchError:
         return hidden(redacted(text))
 
     words = sys.argv[1:]
-    # A malformed DSN may have its password anywhere.
+    # In a malformed DSN, the password may be anywhere.
     addresses = [word for last, word in pairwise(["", *words]) if last == "--dsn" or word.startswith("--dsn=")]
     addresses += [piece for word in addresses for piece in re.split(r"\W+", word) if len(piece) > 3 and piece != "dsn"]
     text = "".join(traceback.format_exception(error))
@@ -137,7 +141,7 @@ def unforeseen(error: Exception) -> IronbenchError:
 
 
 def mistake(error: Any) -> InputError | None:
-    """Converts an exception of the command line parser; None for any other exception."""
+    """Converts an exception of the command line parser; returns None for any other exception."""
     message = getattr(error, "format_message", None)
     if message is None:
         return None
@@ -160,7 +164,7 @@ def mistake(error: Any) -> InputError | None:
 
 
 def _of_other_program(verb: str, option: str, context: Any) -> str:
-    """Returns a hint if the option of `run` is one of pgbench or sysbench; else an empty text."""
+    """Returns a hint if the unknown option of `run` is an option of pgbench or sysbench; otherwise an empty text."""
     if context is None or verb not in ("ironbench", "ironbench run"):
         return ""
     from ironbench.cli.other_programs import hint
@@ -183,7 +187,7 @@ def _usage(verb: str, message: str, context: Any) -> InputError:
 
 
 def _name(error: Any) -> str:
-    """Returns the option as written, or the argument in capitals as in the help page."""
+    """Returns the option as the user wrote it, or the argument in capitals as in the help page."""
     parameter = error.param
     if parameter is None:
         return "an argument"

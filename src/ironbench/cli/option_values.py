@@ -14,7 +14,7 @@ import typer
 
 
 def without_pydantic(command: Any) -> None:
-    """Gives the options of a command and its subcommands readers that need no schema."""
+    """Replaces the readers of option values in a command and its subcommands by readers that need no schema."""
     try:
         from typer._coercion import RuntimeParam
     except ImportError:
@@ -32,11 +32,12 @@ def without_pydantic(command: Any) -> None:
         if described is not None and (described.parameter_info.parser or _is_text(described.annotation)):
             param._runtime_param = Plain(described.parameter_info, described.annotation)
         if param.param_type_name == "argument":
-            param.display_type = lambda _: ""  # `<list[str]>` means nothing to users; the help text describes the value
+            # `<list[str]>` means nothing to users, and the help text describes the value
+            param.display_type = lambda _: ""
 
 
 def _is_text(annotation: Any) -> bool:
-    """Whether a type is `str`, `list[str]` or `bool`, or one of these or None."""
+    """Returns whether a type is `str`, `list[str]` or `bool`, or one of these or None."""
     if isinstance(annotation, types.UnionType) or typing.get_origin(annotation) is typing.Union:
         kinds = [one for one in typing.get_args(annotation) if one is not types.NoneType]
         return len(kinds) == 1 and _is_text(kinds[0])

@@ -1,4 +1,4 @@
-"""Options and arguments that several commands have, and groups of commands."""
+"""Options and arguments that several commands share, and groups of commands."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def _formats() -> list[str]:
 
 
 def policies() -> list[str]:
-    """Returns the results that a gate can have if it is inconclusive."""
+    """Returns the results that a gate may have when its comparison is inconclusive."""
     from ironbench.study.gate import POLICIES
 
     return list(POLICIES)

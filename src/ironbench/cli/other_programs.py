@@ -1,4 +1,4 @@
-"""Answers options of pgbench and sysbench with our own: hints, and the data of the reference page."""
+"""Translates options of pgbench and sysbench to ironbench's, for hints and for the reference page."""
 
 from __future__ import annotations
 
@@ -23,16 +23,17 @@ class OtherOption:
     names: tuple[str, ...]
     """Spellings of the option on the command line, without a value."""
     value: str = ""
-    """Placeholder of its value; empty for a switch."""
+    """Placeholder of the option's value; empty for a switch."""
     ours: str = ""
-    """Words for `ironbench run`, with `{}` for the value; a workload if they do not begin with `-`. Empty: none."""
+    """Equivalent options of `ironbench run`, with `{}` for the value; a workload's name if the text does not begin with
+    `-`. If empty, there is no equivalent."""
     remark: str = ""
-    """A remark on the reference page; if `ours` is empty, it is also the hint."""
+    """Remark on the reference page. If `ours` is empty, the remark is also the hint."""
     values: Mapping[str, str] = field(default_factory=dict)
-    """Maps values of the other program to ironbench's, if they differ."""
+    """Values of the other program → ironbench's values, if they differ."""
 
     def words(self, value: str) -> str:
-        """Returns our words for this value of the option."""
+        """Returns ironbench's equivalent for this value of the option."""
         return self.ours.format(shlex.quote(shortened(self.values.get(value, value), _LONGEST)))
 
 
@@ -45,12 +46,12 @@ class OtherProgram:
     workload: str
     """The workload that the program runs by default."""
     example: str
-    """Commands of the program, each followed by ours."""
+    """Command lines of the program, each followed by ironbench's equivalent."""
     tests: tuple[str, ...] = ()
-    """Names of tests on its command line, which are values of the workload's option `test`."""
+    """Names of tests on the program's command line. They are values of the workload's option `test`."""
 
     def option(self, name: str) -> OtherOption | None:
-        """Returns the option; sysbench also accepts underscores in names."""
+        """Returns the option with this name; sysbench also accepts underscores in names."""
         return next((one for one in self.options if name.replace("_", "-") in one.names), None)
 
 
@@ -71,14 +72,15 @@ def programs() -> tuple[OtherProgram, ...]:
 
 
 def hint(words: Sequence[str], unknown: str, known: Mapping[str, str], command: str) -> str:
-    """Returns our words for all options of another program in a command line; empty if `unknown` is no such option.
+    """Returns ironbench's equivalents for all options of another program in a command line. Returns an empty text if
+    `unknown` is not an option of such a program.
 
     words: the words after `ironbench`. known: name of each option of the command → name of its parameter. command: its
     full name.
     """
     candidates = [one for one in programs() if one.option(unknown)]
     found = [_foreign(words, one, known) for one in candidates]
-    if not candidates or (unknown == "-h" and not any(one.get("-h") for one in found)):  # a request for help
+    if not candidates or (unknown == "-h" and not any(one.get("-h") for one in found)):  # the user requests help
         return ""
     given = max(found, key=len)
     program = candidates[found.index(given)]
@@ -95,7 +97,8 @@ def hint(words: Sequence[str], unknown: str, known: Mapping[str, str], command: 
 
 
 def _foreign(words: Sequence[str], program: OtherProgram, known: Mapping[str, str]) -> dict[str, str]:
-    """Returns the program's options in a command line with their values, without those that are the same here."""
+    """Returns the program's options in a command line with their values, without options that mean the same in
+    ironbench."""
     found: dict[str, str] = {}
     for name, value in _options(words, program):
         option = program.option(name)
@@ -127,7 +130,7 @@ def _options(words: Sequence[str], program: OtherProgram) -> Iterator[tuple[str,
 
 
 def _command(pieces: Sequence[str], program: OtherProgram, command: str) -> str:
-    """Returns the options; the whole command if the workload belongs to it, or the word `run` is missing."""
+    """Returns the equivalent options, or a whole command if a workload is among them or the word `run` is missing."""
     workloads = [one for one in pieces if not one.startswith("-")]
     options = list(dict.fromkeys(one for one in pieces if one.startswith("-")))
     if workloads or command == "ironbench":

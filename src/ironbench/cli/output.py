@@ -1,4 +1,4 @@
-"""Output files of commands."""
+"""Writes the output files of commands."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def target(output: str) -> Path:
-    """Checks an output path before any work is done. InputError: it cannot be written."""
+    """Checks an output path before any work is done. Raises InputError if the file cannot be written."""
     path = Path(output)
     if path.is_dir():
         raise InputError(output, "is a directory", f"name a file, for example {path / 'report.html'}")
@@ -28,9 +28,10 @@ def target(output: str) -> Path:
 
 
 def write(path: Path, data: bytes) -> None:
-    """Writes a file atomically: under another name, then renamed. FailureError.
+    """Writes a file atomically: under a temporary name, then renamed. Raises FailureError.
 
-    A symbolic link stays, and its target is replaced. A device or pipe, such as /dev/stdout, is written to.
+    If the path is a symbolic link, its target is replaced. A device or pipe, such as /dev/stdout, is written to
+    directly.
     """
     try:
         if _is_stream(path):
@@ -51,13 +52,13 @@ def _replace(file: Path, data: bytes) -> None:
 
 
 def _is_stream(path: Path) -> bool:
-    """Whether the path is an existing device, pipe or socket."""
+    """Returns whether the path is an existing device, pipe or socket."""
     return path.exists() and not path.is_file()
 
 
 def destination(output: str, format: str, json: bool = False) -> tuple[str, Path | None]:
-    """Returns the format that `--format`, `--json` or the name of the file asks for, and the file; None: stdout.
-    InputError."""
+    """Returns the output format, as chosen by `--format`, `--json` or the file's suffix, and the file; None: stdout.
+    Raises InputError."""
     from ironbench.report import formats
 
     if json and (output or format):
@@ -75,7 +76,7 @@ def destination(output: str, format: str, json: bool = False) -> tuple[str, Path
 
 
 def written(page: Page, format: str, place: Path | None) -> int:
-    """Writes the page, or prints it as wide as the terminal; returns the exit code."""
+    """Writes the page to a file or prints it in the width of the terminal; returns the exit code."""
     from ironbench.report import formats
 
     if format == "text" and place is None:
@@ -91,7 +92,7 @@ def delivered(data: bytes, place: Path | None, words: str) -> int:
     """Writes the document to a file and prints a message, or prints the document; returns the exit code."""
     printer = Printer()
     if place is None:
-        printer.data(data.decode().replace("\r\n", "\n"))  # of CSV; a terminal shows carriage returns as spaces
+        printer.data(data.decode().replace("\r\n", "\n"))  # carriage returns of CSV, which a terminal shows as spaces
         return 0
     write(place, data)
     printer.say(words)

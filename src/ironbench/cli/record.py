@@ -1,4 +1,5 @@
-"""`ironbench record`: export to one file and import on another machine. A subcommand is a function."""
+"""`ironbench record`: exports records to one file and imports them on another machine. Each subcommand is a
+function."""
 
 from __future__ import annotations
 

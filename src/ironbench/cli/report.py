@@ -1,4 +1,4 @@
-"""`ironbench report`: a report of records."""
+"""`ironbench report`: writes a report of records."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def report(
         return delivered(data, place, f"report of {counted(len(records), 'foreign record')}:")
     if not selection:
         foreign.say_left_out(results)
-    from ironbench.report.studies import rendered  # imports numpy, which a refusal need not wait for
+    from ironbench.report.studies import rendered  # imports numpy, which is not needed to report an input error
 
     data, trials = rendered(selection or [], results, chosen)
     return delivered(data, place, f"report of {counted(trials, 'trial')}:")

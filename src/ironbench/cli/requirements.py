@@ -1,4 +1,4 @@
-"""`run --require`: judges requirements over the repeats of each configuration, and derives the exit code."""
+"""`run --require`: judges requirements over the repeats of each configuration and derives the exit code."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from ironbench.study.claims import JudgedClaim
 
 Judgements = Sequence[tuple[str, "JudgedClaim"]]
-"""Name of the configuration, and the judgement."""
+"""Pairs of a configuration's name and the judgement of a requirement."""
 
 
 def judged(claims: Sequence[Claim], records: Sequence[Record]) -> Judgements:
@@ -32,7 +32,7 @@ def judged(claims: Sequence[Claim], records: Sequence[Record]) -> Judgements:
 
 
 def text(judgements: Judgements) -> str:
-    """Formats the judgements as a table below a line of counts."""
+    """Formats the judgements as a table with a line of counts above it."""
     refuted = sum(one.verdict is ClaimVerdict.REFUTED for _, one in judgements)
     confirmed = sum(one.verdict is ClaimVerdict.CONFIRMED for _, one in judgements)
     undecided = len(judgements) - refuted - confirmed

@@ -1,4 +1,4 @@
-"""`ironbench run`: one system, one workload, a load or a sweep of loads."""
+"""`ironbench run`: measures one system and one workload at one load or a sweep of loads."""
 
 from __future__ import annotations
 
@@ -144,7 +144,8 @@ def _measured(plan: Plan, secrets: Secrets, store: Store, own: RunSection, claim
 
 
 def _goes_on(records: Sequence[Record]) -> str:
-    """Returns the message after Ctrl-C. `--resume` needs records to find the run."""
+    """Returns the message after Ctrl-C. It mentions `--resume` only if there are records by which the run can be
+    found."""
     kept = counted(sum(record.status.comparable for record in records), "trial")
     way = "to continue, add --resume to the same command" if records else "start it again"
     return f"interrupted: {kept} measured; {way}"

@@ -1,4 +1,4 @@
-"""`ironbench serve`: labs and results in a browser."""
+"""`ironbench serve`: shows labs and results in a browser."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`ironbench show`: all facts about a record, workload, engine, device, metric or observer."""
+"""`ironbench show`: shows all facts about a record, workload, engine, device, metric or observer."""
 
 from __future__ import annotations
 
@@ -45,7 +45,8 @@ _SUGGESTED = 3
 
 
 def shown(name: str, results: str, json: bool, everything: bool) -> int:
-    """Shows the thing of that name, or the records of that id, series or label."""
+    """Shows the workload, engine, device, metric or observer with that name, or the records with that id, series or
+    label."""
     if is_capture(name):
         from ironbench.cli.output import written
         from ironbench.report.capture import page as capture_page
@@ -89,7 +90,7 @@ def _page(found: Sequence[Record], store: Store, printer: Printer, everything: b
 
 
 def _known() -> dict[str, tuple[str, dict[str, Any]]]:
-    """Returns everything that is not a record: name → kind and facts."""
+    """Returns everything that can be shown besides records: name → kind and facts."""
     kinds = {
         "workload": listing.workloads,
         "engine": listing.engines,
@@ -101,7 +102,7 @@ def _known() -> dict[str, tuple[str, dict[str, Any]]]:
 
 
 def _records(name: str, store: Store, known: dict[str, tuple[str, dict[str, Any]]]) -> tuple[Store, list[Record]]:
-    """Finds records in the results or their labs, and the store that contains them. InputError."""
+    """Finds records in the results directory or its labs, and the store that contains them. Raises InputError."""
     try:
         return store, store.select([name])
     except InputError as error:

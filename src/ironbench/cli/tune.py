@@ -1,4 +1,4 @@
-"""`ironbench tune`: screens many settings, then compares those that matter in fresh blocks."""
+"""`ironbench tune`: screens many settings, then compares the important ones in new blocks."""
 
 from __future__ import annotations
 

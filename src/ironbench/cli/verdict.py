@@ -1,4 +1,4 @@
-"""The end of a run or a lab: what is shown, and the exit code."""
+"""Shows the result of a run or a lab at its end, and derives the exit code."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ INTERRUPTED, REFUTED, SUSPECT, FAILED = 130, 4, 3, 1
 
 
 def show(directory: LabDirectory, records: Sequence[Record], json: bool, printer: Printer, gated: bool = False) -> int:
-    """Shows the results so far; returns the exit code. `records`: in the order of measurement. `gated`: a gate decides
-    the exit code of a finished lab and prints the JSON document."""
+    """Shows the results so far and returns the exit code. `records`: in the order of measurement; `gated`: a gate
+    decides the exit code of a finished lab and prints the JSON document."""
     measured = [record for record in records if record.purpose == Purpose.LAB]
     study = labs.study(directory, records)
     if json and not gated:
@@ -54,7 +54,7 @@ def show(directory: LabDirectory, records: Sequence[Record], json: bool, printer
 
 
 def claims_words(code: int, outcome: str, claims: Sequence[tuple[str, JudgedClaim]]) -> str:
-    """Returns the line on stderr that names the claims with this outcome and counts their flagged trials."""
+    """Returns the line on stderr that names the claims with this outcome and counts flagged trials behind them."""
     flags = wording.texts(reason for _, one in claims for reason in one.reasons if reason.code == FLAGGED)
     parts = [*(name for name, _ in claims), *(text.rstrip(".") for text in flags)]
     return f"exit code {code}: {outcome}: {'; '.join(parts)}"
@@ -65,8 +65,8 @@ def _named(claims: Sequence[JudgedClaim]) -> list[tuple[str, JudgedClaim]]:
 
 
 def exit_code(study: Study, records: Sequence[Record]) -> int:
-    """Returns the exit code: interrupted (also in a pilot or peak trial) before failed before refuted before
-    flagged."""
+    """Returns the exit code; of several that apply, the first of interrupted (also in a pilot or peak trial), failed,
+    refuted, flagged."""
     if progress.interrupted(records):
         return INTERRUPTED
     if progress.given_up(records) or lost_in_cuts(study, records):
@@ -79,7 +79,8 @@ def exit_code(study: Study, records: Sequence[Record]) -> int:
 
 
 def lost_in_cuts(study: Study, records: Sequence[Record]) -> list[Record]:
-    """Finds trials that lost confirmed data in their power cut, even if another attempt lost nothing."""
+    """Finds trials that lost committed data in their power cut, even if another attempt of the same trial lost
+    nothing."""
     if study.lab is None or not study.lab.method.crash:
         return []
     return [
@@ -90,14 +91,15 @@ def lost_in_cuts(study: Study, records: Sequence[Record]) -> list[Record]:
 
 
 def _own(study: Study, records: Sequence[Record]) -> list[Record]:
-    """Returns the records behind a verdict. A fixed-rate configuration that missed its rate is a finding, not a
-    flaw."""
+    """Returns the records that a verdict is based on. A fixed-rate configuration that missed its rate is a finding, not
+    a failure."""
     rated = {setup.cell.name for setup in study.lab.rated} if study.lab else set()
     return [record for record in records if record.purpose == Purpose.LAB and record.cell.name not in rated]
 
 
 def suspect_words(records: Sequence[Record], answer: SearchResult | None = None) -> str:
-    """Explains exit code 3 of a finished run or lab, with the counts of its report. `answer`: of the run's search."""
+    """Explains exit code 3 of a finished run or lab, with the counts from its report. `answer`: the result of the run's
+    search."""
     entered = entering(records)
     doubtful = [record for record in entered if record.status is Status.SUSPECT]
     if answer is not None and answer.inconclusive:
@@ -110,7 +112,8 @@ def suspect_words(records: Sequence[Record], answer: SearchResult | None = None)
 
 
 def require_kept(store: Store, records: Sequence[Record]) -> None:
-    """FailureError: records were written and are missing now, because the results were removed or unmounted."""
+    """Raises FailureError if written records are missing now, because the results directory was removed or
+    unmounted."""
     if gone := store.gone(records):
         named = ", ".join(gone[:_MOST_NAMED]) + (f" and {len(gone) - _MOST_NAMED} more" if gone[_MOST_NAMED:] else "")
         cause = f"{len(gone)} of {counted(len(records), 'record')} were written there but no longer exist: {named}"
@@ -119,8 +122,9 @@ def require_kept(store: Store, records: Sequence[Record]) -> None:
 
 
 def code_of_run(records: Sequence[Record], answer: SearchResult | None = None) -> int:
-    """Returns the exit code of a run without its requirements. `answer`: the result of its search, if any."""
-    again = [record for record in records[:-1] if record.status is not Status.CUT_SHORT]  # these were resumed
+    """Returns the exit code of a run, not counting its requirements. `answer`: the result of its search, if any."""
+    # aborted trials before the last one were repeated after a resume
+    again = [record for record in records[:-1] if record.status is not Status.CUT_SHORT]
     statuses = {record.status for record in [*again, *records[-1:]]}
     if not statuses or statuses & {Status.FAILED, Status.VOIDED}:
         return FAILED

@@ -1,7 +1,7 @@
 """Emulated devices: modelled storage on which real file systems and real databases run.
 
-The child process of a device imports this package, but has only the standard library, so other packages must not be
-imported at module level.
+The child process of a device imports this package with only the standard library available, so third-party packages
+must not be imported at module level.
 """
 
 from __future__ import annotations

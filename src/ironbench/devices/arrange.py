@@ -25,12 +25,12 @@ and may exceed it."""
 TEMP_BYTES = 1 << 30
 SPARE_BYTES = 1 << 30
 GROWTH = 2.0
-"""Size of the data partition as a multiple of the loaded data: tables grow, and a restore may briefly need two
-copies."""
+"""Size of the data partition as a multiple of the loaded data. Tables grow, and while data are restored, two copies may
+exist for a short time."""
 UNDONE = 2
 """Memory for undoing writes, as a multiple of the data. Until the next flush, a device keeps the old and the new
-contents of every write, so that a power cut can undo it (`crates/ironbench-device/src/live/undo.rs`). Between two
-flushes a load may write all of the data, but hardly more."""
+contents of every write, so that a power cut can undo the write (`crates/ironbench-device/src/live/undo.rs`). Between
+two flushes, loading may write all of the data, but hardly more."""
 LEAST_BYTES = 64 << 20
 FILE_SYSTEM_SHARE = 0.1
 """Approximate share of a small partition that file system metadata takes."""
@@ -46,11 +46,12 @@ class DeviceRequest:
     file_system: str = file_systems.DEFAULT
     backing: str = RAM
     name: str = ""
-    """Name chosen by the user: two devices of the same model are different devices."""
+    """Name chosen by the user. Two devices of the same model have different names."""
 
 
 def is_expression(text: str) -> bool:
-    """Whether `text` is a device expression. A text that contains `/` or starts with `.` is a directory instead."""
+    """Returns whether `text` is a device expression. A text that contains `/` or starts with `.` is a directory
+    instead."""
     return bool(text) and "/" not in text and not text.startswith(".")
 
 
@@ -110,12 +111,12 @@ def with_devices(layout: Layout, devices: tuple[Device, ...]) -> Layout:
 
 
 def directories(devices: Sequence[Device]) -> dict[str, str]:
-    """Role → mount point of its partition."""
+    """Returns the mount point of each role's partition, by role."""
     return {partition.role: partition.directory for device in devices for partition in device.partitions}
 
 
 def partition_bytes(devices: Sequence[Device], role: str) -> int | None:
-    """Size of the partition for a role in bytes; None if the role is on no device."""
+    """Returns the size of the partition for a role in bytes; None if the role is on no device."""
     for device in devices:
         for partition in device.partitions:
             if partition.role == role:
@@ -161,7 +162,8 @@ def _arranged(request: DeviceRequest, number: int, placed: set[str], estimate_by
 
 
 def usual_bytes(role: str, placed: Collection[str], estimate_bytes: int) -> int:
-    """Size of the partition for a role when the user sets no capacity. `placed`: the roles on emulated devices."""
+    """Returns the size of the partition for a role when the user sets no capacity. `placed`: the roles that are on
+    emulated devices."""
     return _whole_pages(_needed(role, placed, estimate_bytes))
 
 
@@ -179,7 +181,7 @@ def _needed(role: str, placed: Collection[str], estimate_bytes: int) -> int:
 
 
 def require_memory(subject: str, devices: Sequence[Device], undone: int) -> None:
-    """Raises InputError if the devices in memory need more than is available. Otherwise the kernel would start to kill
+    """Raises InputError if the devices in memory need more memory than is available, because the kernel would kill
     processes. `undone`: bytes for undoing writes."""
     needed = sum(one.bytes for device in devices if device.backing == RAM for one in device.partitions) + undone
     may = int(ideal.available_bytes() * ideal.MOST_OF_MEMORY)

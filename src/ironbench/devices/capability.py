@@ -1,4 +1,4 @@
-"""What emulated devices require of the machine."""
+"""Checks whether this machine can emulate devices."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def require(subject: str) -> None:
 
 
 def lacking(root: Path = Path("/")) -> str:
-    """Describes what is missing, otherwise returns ""."""
+    """Describes what the machine lacks to emulate devices; returns "" if nothing is missing."""
     if not _may_mount(root / "proc/self/status"):
         return "root (the right to mount file systems), but this process is not root"
     for path, what in ((FUSE, "FUSE"), (LOOPS, "loop devices")):

@@ -12,7 +12,7 @@ from ironbench import _core
 
 _LARGE, _LOG = 1 << 20, 8192
 _FILLING = 40_000
-"""Number of writes before the measured ones: more than any disk's cache can buffer."""
+"""Number of writes before the measured ones: more than the cache of any disk can buffer."""
 LOADS: dict[str, Mapping[str, Any]] = {
     "4 KiB random read, depth 1": {"depth": 1},
     "4 KiB random read, depth 32": {"depth": 32},

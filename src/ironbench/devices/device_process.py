@@ -30,10 +30,10 @@ IMAGES = "images"
 CALIBRATED_BYTES = 32 << 20
 """Bytes of a partition that are overwritten to measure the I/O path overhead."""
 STOPPED_PATIENCE_S = 10.0
-"""Seconds to wait while a mount is still in use after a request to stop: the engine was stopped before."""
+"""Seconds to wait while a mount is still in use after a request to stop. The engine has stopped before that request."""
 ORPHAN_PATIENCE_S = 45.0
-"""Seconds to wait while a mount is still in use after the parent process has died: the engine's guard is stopping the
-engine, which writes its last pages to this device."""
+"""Seconds to wait while a mount is still in use after the parent process has died. During this time, the engine's guard
+stops the engine, which writes its last pages to this device."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,9 +43,9 @@ class DeviceOrder:
     entry: str
     """Path of the entry in the register of running processes."""
     folder: str
-    """Directory of this device only; removed at the end."""
+    """Directory that only this device uses; removed at the end."""
     spec: dict[str, Any]
-    """See `crates/ironbench-device/src/live/spec.rs`."""
+    """Specification of the device, as described in `crates/ironbench-device/src/live/spec.rs`."""
     file_system: str
     points: dict[str, str]
     """Partition → mount point of its file system."""
@@ -89,10 +89,10 @@ class MountedDevice:
         self._modelled = False
         self._made: list[Path] = []
         self.untraced = ""
-        """Why the trace lacks I/Os; "" if it is complete or none was requested."""
+        """Why I/Os are missing from the trace; "" if it is complete or none was requested."""
 
     def make(self) -> dict[str, Any]:
-        """Creates files, loop devices, file systems and mounts; returns the calibration of the I/O path. Raises
+        """Creates files, loop devices, file systems and mounts. Returns the calibration of the I/O path. Raises
         FailureError and InputError."""
         from ironbench import _core
 
@@ -114,7 +114,7 @@ class MountedDevice:
         """Executes one command of the parent process."""
         if word == "model":
             for point in self._order.points.values():
-                output(["sync", "--file-system", point], timeout_s=None)  # writes dirty pages (syncfs(2))
+                output(["sync", "--file-system", point], timeout_s=None)  # syncfs(2) writes dirty pages to the device
             self._live.pace(list(self._blocks.values()))
             self._modelled = True
             return {"paced": word}
@@ -131,7 +131,7 @@ class MountedDevice:
 
     def unmake(self, patience_s: float) -> list[str]:
         """Undoes `make` in reverse order, with modelled timing off. Returns a line for each thing that could not be
-        undone. If there is none, the register's entry is removed."""
+        undone. If there is no such thing, removes the register's entry."""
         if self._live is not None:
             self._live.hurry()
             self.untraced = self._end_trace()
@@ -143,7 +143,7 @@ class MountedDevice:
             with contextlib.suppress(OSError):
                 point.rmdir()
         if left:
-            return left  # the entry stays: `ironbench cleanup` tries again
+            return left  # the entry stays, so that `ironbench cleanup` tries again
         entry = register.read(Path(self._order.entry))
         for path in entry.remove if entry else (self._order.folder,):
             shutil.rmtree(path, ignore_errors=True)
@@ -152,13 +152,13 @@ class MountedDevice:
         return left
 
     def delete_raw_rows(self) -> None:
-        """Deletes the raw rows of the trace: the parent process, which would have converted them, has died."""
+        """Deletes the raw rows of the trace. The parent process would have converted them but has died."""
         if rows := self._order.spec.get("trace"):
             with contextlib.suppress(OSError):
                 Path(rows).unlink(missing_ok=True)
 
     def _end_trace(self) -> str:
-        """Ends the trace; returns why it lacks I/Os, or ""."""
+        """Ends the trace. Returns why I/Os are missing from it, or ""."""
         try:
             self._live.end_trace()
         except IronbenchError as error:
@@ -167,8 +167,8 @@ class MountedDevice:
         return f"{dropped} I/Os arrived faster than the trace could be written" if dropped else ""
 
     def _powered(self) -> dict[str, str]:
-        """Detaches, attaches and mounts everything again after a power cut, so that the kernel's caches are lost as
-        well."""
+        """Detaches, attaches and mounts everything again after a power cut, so that the kernel's caches are also
+        lost."""
         files = self._folder / FILES
         if left := [
             *self._unmounted(),

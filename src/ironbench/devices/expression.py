@@ -1,4 +1,4 @@
-"""Properties of a device expression: its normal form, the queue depth it benefits from, its read rate."""
+"""Properties of a device expression: its normal form, the queue depth up to which it gets faster, its read rate."""
 
 from __future__ import annotations
 
@@ -35,25 +35,25 @@ def normal(subject: str, text: str) -> str:
 
 
 def read_rate(model: str, capacity_bytes: int, depth: int) -> float:
-    """Modelled rate of 4 KiB random reads per second at a queue depth."""
+    """Returns the modelled rate of random 4 KiB reads per second at a queue depth."""
     return _reads(model, capacity_bytes, depth)[0]
 
 
 def is_negligible(model: str, capacity_bytes: int) -> bool:
-    """Whether the modelled read latency is negligible compared with the I/O path of any emulated device, so that the
-    model makes no difference."""
+    """Returns whether the modelled read latency is negligible compared with the I/O path of any emulated device, so
+    that the model makes no difference."""
     return _reads(model, capacity_bytes, 1)[1] < NEXT_TO_NOTHING_S
 
 
 def mixed_read_rate(model: str, capacity_bytes: int, read_bytes: int) -> float:
-    """Modelled throughput in bytes per second for random reads of `read_bytes` at the queue depth of a mix of
-    queries."""
+    """Returns the modelled throughput in bytes per second of random reads of `read_bytes` at the queue depth of a mix
+    of queries."""
     reads_per_s, _ = _reads(model, capacity_bytes, _MIXED_DEPTH, read_bytes)
     return reads_per_s * read_bytes
 
 
 def depth(model: str, capacity_bytes: int) -> int:
-    """Queue depth up to which the device gets faster; 1 if its latency is negligible."""
+    """Returns the queue depth up to which the device gets faster; 1 if its latency is negligible."""
     if is_negligible(model, capacity_bytes):
         return 1
     gain = read_rate(model, capacity_bytes, DEEP) / read_rate(model, capacity_bytes, 1)
@@ -61,8 +61,8 @@ def depth(model: str, capacity_bytes: int) -> int:
 
 
 def rotates(model: str) -> bool:
-    """Whether the expression contains a rotating disk. The kernel's rotational flag of an emulated device does not
-    depend on its model."""
+    """Returns whether the expression contains a rotating disk. The kernel's rotational flag of an emulated device does
+    not depend on the model."""
     known = models()
     return any(known[name].kind == "disk" for name in _NAME.findall(model) if name in known)
 

@@ -29,7 +29,7 @@ class FileSystem:
     package: str
     """Debian package that contains the program."""
     options: tuple[str, ...] = ()
-    """Mount options that may follow the name after a colon, up to their `=`."""
+    """Mount options that may follow the name after a colon. Each is given up to and including its `=`."""
     unflushed: str = ""
     """Mount option that disables flushes."""
 
@@ -50,7 +50,8 @@ KINDS = {
         "mkfs.btrfs", ("-q", "-f", "-K"), 128 << 20, "btrfs-progs", ("compress=", "compress-force="), "nobarrier"
     ),
 }
-"""Minimum sizes: mkfs.xfs(8) refuses less than 300 MB, mkfs.btrfs(8) less than 109 MiB."""
+"""Name → file system. The minimum sizes are those of the mkfs programs: mkfs.xfs(8) refuses less than 300 MB,
+mkfs.btrfs(8) less than 109 MiB."""
 
 
 def validated(subject: str, text: str) -> str:
@@ -75,7 +76,7 @@ def validated(subject: str, text: str) -> str:
 
 
 def smallest_bytes(text: str) -> int:
-    """Size in bytes of the smallest partition for this file system."""
+    """Returns the size in bytes of the smallest partition for this file system."""
     return KINDS[text.partition(":")[0]].smallest_bytes
 
 
@@ -88,9 +89,9 @@ def make(text: str, block: str) -> None:
             output([kind.program, *kind.make, block], timeout_s=None)
             return
         except ProgramError as error:
-            # mkfs.btrfs looks up the backing file of every mounted loop device, and gives up if one does not answer
-            # (check_mounted_where in btrfs-progs). That happens when the process of another emulated device has just
-            # died. The ironbench that uses that device unmounts it within seconds.
+            # mkfs.btrfs looks up the backing file of every mounted loop device and fails if one does not answer
+            # (check_mounted_where in btrfs-progs). A loop device does not answer if the process of another emulated
+            # device has just died. The ironbench that uses that device unmounts it within seconds.
             if _UNCHECKED not in error.said:
                 raise
             if time.monotonic() > deadline:
@@ -100,7 +101,7 @@ def make(text: str, block: str) -> None:
 
 
 def mount(text: str, block: str, point: Path, *, flushes: bool = True) -> None:
-    """Mounts the file system. `flushes`: whether the device needs flushes; xfs has no option to disable them. Raises
+    """Mounts the file system. `flushes`: whether the device needs flushes; xfs has no option to disable flushes. Raises
     FailureError."""
     name, _, option = text.partition(":")
     options = [one for one in (option, "" if flushes else KINDS[name].unflushed) if one]

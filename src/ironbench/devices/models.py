@@ -17,8 +17,8 @@ VARIABLE = "IRONBENCH_DEVICES"
 
 
 def models(more: Iterable[str] = ()) -> dict[str, DeviceModel]:
-    """Returns all models by name: built-in ones, those in the files of `IRONBENCH_DEVICES`, and those in `more`. Later
-    definitions replace earlier ones.
+    """Returns all models by name: built-in models, those in the files of `IRONBENCH_DEVICES`, and those in `more`.
+    Later definitions replace earlier ones.
 
     Raises InputError if a file cannot be read or a model is incomplete.
     """
@@ -30,7 +30,7 @@ def models(more: Iterable[str] = ()) -> dict[str, DeviceModel]:
 
 
 def for_core(known: dict[str, DeviceModel]) -> bytes:
-    """Encodes the models for the core: JSON, name → kind and figures in base units."""
+    """Encodes the models for the core as JSON: name → kind and parameters in base units."""
     return msgspec.json.encode({name: model.values() for name, model in known.items()})
 
 

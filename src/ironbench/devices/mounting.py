@@ -30,7 +30,7 @@ _PREFIX = "device-"
 _LOG = "log"
 _WATCH_S = 0.2
 TOO_FAST = 4.0
-"""A model is refused if it is this many times as fast as the calibrated I/O path of this machine."""
+"""Speed above which a model is refused, as a multiple of the speed of the calibrated I/O path of this machine."""
 
 
 class Mounted:
@@ -52,7 +52,7 @@ class Mounted:
         emulated. `trace`: file for a trace of all requests.
         """
         _refuse_used(device)
-        # Less memory may be free than when the plan was made.
+        # Less memory may be free now than when the plan was made.
         arrange.require_memory(f"device {device.model}", [device], 0)
         self.device = device
         self._trace = trace
@@ -103,7 +103,7 @@ class Mounted:
 
     @property
     def way(self) -> str:
-        """The I/O path of requests: through the device's process, or through the kernel only."""
+        """Name of the I/O path that requests take: through the device's process, or only through the kernel."""
         return "kernel only" if self.calibration["passes"] else "/dev/fuse"
 
     @property
@@ -112,18 +112,18 @@ class Mounted:
         return self._child.process.poll()
 
     def cut(self, how: str, seed: int) -> int:
-        """Emulates a power cut: `lose`, `subset` or `torn` (`crates/ironbench-device/src/live/undo.rs`).
+        """Emulates a power cut. `how`: `lose`, `subset` or `torn` (`crates/ironbench-device/src/live/undo.rs`).
 
         Later requests fail. Returns the number of writes since the last flush. Raises FailureError.
         """
         return int(self._ask(f"cut {how} {seed}")["cut"])
 
     def restore_power(self) -> None:
-        """Mounts the file systems again after a power cut, once no process uses them any more. Raises FailureError."""
+        """Mounts the file systems again after a power cut, when no process uses them any more. Raises FailureError."""
         self.blocks = self._ask("power")["blocks"]
 
     def death(self) -> str:
-        """Describes how the device's process ended; "" while it runs."""
+        """Describes how the device's process ended; returns "" while the process runs."""
         how, _ = self._child.how_it_ended()
         return f"the process of the emulated device {self.device.model} {how}" if how and not self._stopped else ""
 
@@ -137,8 +137,8 @@ class Mounted:
         self._child.close()
 
     def stop(self) -> None:
-        """Unmounts the device and ends its process, and cleans up if that process could not. Raises FailureError that
-        names what is left."""
+        """Unmounts the device and ends its process. Cleans up if the process could not do so. Raises FailureError that
+        names what could not be removed."""
         if self._stopped:
             return
         answer = self._child.ask("stop") or self._last_words()
@@ -154,26 +154,26 @@ class Mounted:
             )
 
     def _last_words(self) -> dict[str, Any]:
-        """Returns the message that the device's process sent when another command or a signal ended it. Empty if it
-        died without one."""
+        """Returns the message that the device's process sent when another command or a signal ended it. Returns an
+        empty text if the process died without a message."""
         frame = self._child.receive()
         words: dict[str, Any] = {} if frame is None else frame[0]
         return words
 
     def _forget_trace(self) -> None:
-        """Deletes the trace, which so far contains only the I/O of mounting, so that its file name can be used
-        again."""
+        """Deletes the trace so that its file name can be used again. At this time, the trace contains only the I/O of
+        mounting."""
         if self._trace is not None:
             raw(self._trace).unlink(missing_ok=True)
 
     def _keep_trace(self, trace: Path, untraced: str | None) -> None:
-        """Converts the trace, or deletes it if it lacks I/Os: a replay would take part of the work for all of it.
-        Raises FailureError."""
+        """Converts the trace, or deletes it if I/Os are missing, because a replay would treat the incomplete trace as
+        the whole work. Raises FailureError."""
         if untraced == "":
             finish(trace, self.device, self._trials)
             return
         raw(trace).unlink()
-        if untraced is not None:  # Without an answer the process has died, which is reported elsewhere.
+        if untraced is not None:  # If there is no answer, the process has died, which is reported elsewhere.
             raise FailureError(
                 f"trace {trace}",
                 f"is incomplete: {untraced}",
@@ -181,8 +181,8 @@ class Mounted:
             )
 
     def _refuse_too_fast(self, reads_per_s: float) -> None:
-        """Raises InputError for a model that is much faster than the I/O path of this machine: the results would
-        measure the machine."""
+        """Raises InputError for a model that is much faster than the I/O path of this machine. The results would
+        measure the machine instead of the model."""
         size = sum(one.bytes for one in self.device.partitions)
         if expression.is_negligible(self.device.model, size):
             return
@@ -196,8 +196,8 @@ class Mounted:
             )
 
     def _ask(self, word: Any) -> dict[str, Any]:
-        """Sends a command and returns the answer. Raises FailureError, with the last output of the process if it has
-        ended."""
+        """Sends a command and returns the answer. Raises FailureError, which includes the last output of the process if
+        the process has ended."""
         answer = self._child.ask(word)
         if not answer:
             raise self._child.died(kind=FailureError)
@@ -244,17 +244,18 @@ class Devices:
             one.measured(started_unix_s, elapsed_s)
 
     def cut(self, how: str, seed: int) -> int:
-        """Cuts the power of all devices, see `Mounted.cut`. Returns the number of writes since the last flush. Raises
-        FailureError."""
+        """Cuts the power of all devices as `Mounted.cut` does. Returns the number of writes since the last flush.
+        Raises FailureError."""
         return sum(one.cut(how, seed) for one in self.mounted)
 
     def restore_power(self) -> None:
-        """See `Mounted.restore_power`. Raises FailureError."""
+        """Mounts the file systems of all devices again after a power cut, as `Mounted.restore_power` does. Raises
+        FailureError."""
         for one in self.mounted:
             one.restore_power()
 
     def death(self) -> str:
-        """Describes how one of the devices died; "" while all are alive."""
+        """Describes how one of the devices died; returns "" while all devices work."""
         return next((cause for one in self.mounted if (cause := one.death())), "")
 
     def conditions(self) -> dict[str, str]:
@@ -263,7 +264,7 @@ class Devices:
 
 
 NO_DEVICES = Devices(())
-"""For a system without emulated devices."""
+"""The value of `Devices` for a system without emulated devices."""
 
 
 class _Watch(threading.Thread):
@@ -273,7 +274,8 @@ class _Watch(threading.Thread):
     """
 
     def __init__(self, devices: Devices, data: str | None) -> None:
-        """`data`: data directory of the server on the devices; None: any server of this process may be on them."""
+        """Starts the watch. `data`: data directory of the server on the devices; None: any server of this process may
+        be on them."""
         super().__init__(name="device-watch", daemon=True)
         self._devices, self._data = devices, data
         self._over = threading.Event()
@@ -289,7 +291,8 @@ class _Watch(threading.Thread):
 
 
 def _end_servers(data: str | None) -> None:
-    """Kills the servers of this process in `data` only: other servers run at the same time on other devices."""
+    """Kills only the servers of this process whose data directory is `data`, because servers on other devices may be
+    running at the same time."""
     own = processes.identify(os.getpid())
     for entry in register.entries():
         ours = entry.kind != register.DEVICE and entry.owner == own
@@ -377,8 +380,8 @@ def _spec(device: Device, seed: int, entry: register.RegisterEntry) -> dict[str,
 
 
 def _remove_empty(point: Path) -> None:
-    """Removes a mount point that ironbench made, and its empty parents. Directories that have contents or are outside
-    of our base directory are kept."""
+    """Removes a mount point that ironbench made, and its empty parents. Keeps directories that are not empty or are
+    outside ironbench's base directory."""
     base = data_dirs.base() / "devices"
     while point != base and point.is_relative_to(base):
         try:

@@ -17,7 +17,7 @@ RAW = ".raw"
 
 
 def raw(path: Path) -> Path:
-    """Path of the raw rows for a trace at `path`."""
+    """Returns the path of the raw rows for a trace at `path`."""
     return path.with_name(path.name + RAW)
 
 
@@ -30,11 +30,11 @@ class TraceWindow:
 
 
 def on_its_clock(counters: Path, started_unix_s: float, elapsed_s: float) -> TraceWindow:
-    """Converts measured times of day to the clock of the rows. `counters`: counters file of the device, see
-    `trial/observe/emulation.py`. Raises OSError."""
+    """Converts a measured time window from time of day to the clock of the rows. `counters`: the device's counters
+    file, see `trial/observe/emulation.py`. Raises OSError."""
     descriptor = os.open(counters, os.O_RDONLY)
     try:
-        # A single read call, so that both clocks are read at the same moment.
+        # One call reads the whole file, so that both clocks are from the same moment.
         text, now_s = os.read(descriptor, 1 << 20), time.time()
     finally:
         os.close(descriptor)

@@ -25,7 +25,8 @@ def page() -> str:
 
 
 def _table(known: dict[str, DeviceModel]) -> str:
-    """Table of I/Os per second (MB/s for sequential loads) of every model that stores data, rounded to two digits."""
+    """Returns a table of I/Os per second (MB/s for sequential loads) of every model that stores data, rounded to two
+    digits."""
     core = models.for_core(known)
     short = ["read, depth 1", "read, 32", "write, 1", "write, 32", "MB/s read", "MB/s write", "commits"]
     assert len(short) == len(LOADS)

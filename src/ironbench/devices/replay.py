@@ -1,5 +1,5 @@
-"""Replays a recorded trace on another device model in simulated time, with the recorded arrival times: predicted
-latencies and load of the device, and whether it keeps up."""
+"""Replays a recorded trace on another device model, in simulated time and with the recorded arrival times. Predicts
+latencies and the load of the device, and whether the device keeps up."""
 
 from __future__ import annotations
 
@@ -14,13 +14,14 @@ from ironbench.devices.trace import OPS, Trace
 from ironbench.errors import InputError
 
 BEHIND = 0.05
-"""Maximum delay of the last completion, relative to the recorded time. Beyond it, the device does not keep up."""
+"""Maximum delay of the last completion as a fraction of the recorded time. With a longer delay, the device does not
+keep up."""
 BEHIND_S = 0.1
-"""The device keeps up if the last completion is late by less than this, which a few slow I/Os can cause in a short
-trace."""
+"""Maximum delay of the last completion in seconds that never counts as falling behind, because a few slow I/Os in a
+short trace can cause it."""
 MISSED = 0.25
-"""Maximum relative error of the mean latency in a replay on the recorded device. Beyond it, the replay predicts nothing
-for other devices."""
+"""Maximum relative error of the mean latency in a replay on the recorded device. With a larger error, the replay makes
+no prediction for other devices."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +35,7 @@ class ReplayCheck:
 
     @property
     def miss(self) -> float:
-        """Replayed mean latency relative to the recorded one, minus 1."""
+        """Relative error of the replay: replayed mean latency divided by the recorded mean latency, minus 1."""
         return self.replayed_mean_s / self.recorded_mean_s - 1 if self.recorded_mean_s > 0 else 0.0
 
     @property
@@ -44,7 +45,7 @@ class ReplayCheck:
 
 @dataclass(frozen=True, slots=True)
 class Latency:
-    """Latencies of one operation, recorded and predicted."""
+    """Recorded and predicted latencies of one operation, such as reads."""
 
     op: str
     count: int
@@ -54,12 +55,12 @@ class Latency:
 
 @dataclass(frozen=True, slots=True)
 class DeviceLoad:
-    """How busy a device was with the I/Os of a trace."""
+    """Utilisation of a device by the I/Os of a trace."""
 
     elapsed_s: float
     """Time from the first arrival to the last completion."""
     busy_share: float
-    """Share of that time during which at least one I/O was in flight."""
+    """Fraction of `elapsed_s` during which at least one I/O was in flight."""
     in_flight: float
     """Mean number of I/Os in flight."""
 
@@ -79,13 +80,13 @@ class Prediction:
 
     @property
     def behind_s(self) -> float:
-        """How much later than recorded the last I/O completes; negative if earlier."""
+        """How much later than recorded the last I/O completes, in seconds; negative if it completes earlier."""
         return self.predicted.elapsed_s - self.recorded.elapsed_s
 
     @property
     def keeps_up(self) -> bool:
-        """Whether the device serves the I/Os as fast as they arrived. If not, its queue grows as long as the load
-        lasts, and so do the latencies."""
+        """Whether the device serves the I/Os as fast as they arrived. If not, the queue and the latencies grow for as
+        long as the load lasts."""
         return self.behind_s <= max(BEHIND_S, BEHIND * self.recorded.elapsed_s)
 
     @property
@@ -100,8 +101,8 @@ class Prediction:
 
 
 def predicted(trace: Trace, model: str, models: bytes, capacity: int | None = None) -> Prediction:
-    """Replays the trace on a device of `capacity` bytes (None: just large enough). `models`: as returned by
-    `models.for_core`.
+    """Replays the trace on a device of `capacity` bytes. Without `capacity`, the device is just large enough. `models`:
+    as returned by `models.for_core`.
 
     Raises InputError if the expression is invalid, or if the trace is empty or does not fit on the device.
     """
@@ -127,13 +128,13 @@ def predicted(trace: Trace, model: str, models: bytes, capacity: int | None = No
 
 
 def checked(trace: Trace, models: bytes) -> ReplayCheck | None:
-    """Replays a trace on the device it was recorded on; None if the trace does not name its device, or if that device
-    takes no time.
+    """Replays a trace on the device it was recorded on. Returns None if the trace does not name its device, or if the
+    model of that device has no latency.
 
-    Raises InputError if the device's expression is unknown here or the trace is empty.
+    Raises InputError if the device's expression is unknown on this machine or the trace is empty.
     """
     if trace.recorded is None:
         return None
     own = predicted(trace, trace.recorded.device, models, trace.recorded.capacity)
-    # On a device that takes no time, the recorded latencies are those of the emulation.
+    # On a device without modelled latency, the recorded latencies are those of the emulation itself.
     return ReplayCheck(own.model, own.recorded_mean_s, own.predicted_mean_s) if own.predicted_mean_s else None

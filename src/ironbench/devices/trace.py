@@ -25,7 +25,7 @@ LATER = {
     "device": "the emulated device that was recorded, as an expression",
     "device_bytes": "capacity of the device in bytes",
 }
-"""Columns that older traces lack. Traces of earlier versions also have CPU counters, which are ignored."""
+"""Columns that older traces lack. Traces of earlier versions also contain CPU counters, which are ignored."""
 OPS = ("read", "write", "flush")
 
 _FIRST = """
@@ -40,7 +40,7 @@ _LATER = {
 }
 _LAST = "FROM read_parquet(?, file_row_number = true) ORDER BY time_ns, file_row_number"
 ALL = "all"
-"""Value of `--trial` for every I/O."""
+"""Value of `--trial` that selects every I/O."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +55,7 @@ class RecordedDevice:
 
 @dataclass(frozen=True, slots=True)
 class Trace:
-    """Columns of equal length, ordered by `time_ns`; `op` is an index into `OPS`."""
+    """A recorded trace as columns of equal length, ordered by `time_ns`. `op` is an index into `OPS`."""
 
     time_ns: np.ndarray[Any, np.dtype[np.uint64]]
     op: np.ndarray[Any, np.dtype[np.uint8]]
@@ -65,7 +65,7 @@ class Trace:
     partition: np.ndarray[Any, np.dtype[np.object_]]
     trial: np.ndarray[Any, np.dtype[np.uint16]] | None = None
     recorded: RecordedDevice | None = None
-    """None if the trace does not name its device."""
+    """The device on which the trace was recorded; None if the trace does not name it."""
 
     def for_core(self) -> tuple[bytes, bytes, bytes, bytes, bytes]:
         """Encodes the columns for `_core.replay_trace`."""
@@ -78,10 +78,11 @@ class Trace:
         )
 
     def measured(self, trial: str = "") -> Trace:
-        """Selects the I/Os that arrived during a trial: the given one, or the only one. Without trials, returns all
-        I/Os.
+        """Selects the I/Os that arrived during a trial: the given trial, or the only one in the trace. Returns all I/Os
+        if the trace has no trials.
 
-        `trial`: a number, `ALL`, or empty. Raises InputError if there is no such trial, or several and none was chosen.
+        `trial`: a number, `ALL`, or empty. Raises InputError if there is no such trial, or if the trace has several and
+        `trial` is empty.
         """
         known = [] if self.trial is None else [int(number) for number in np.unique(self.trial) if number]
         if trial == ALL or (not trial and not known):
@@ -100,13 +101,13 @@ class Trace:
         return Trace(**columns, trial=trial, recorded=self.recorded)
 
     def end(self) -> int:
-        """Offset of the first byte after all accessed bytes."""
+        """Returns the offset of the first byte after all accessed bytes."""
         touched = self.op != OPS.index("flush")
         return int((self.offset[touched] + self.length[touched]).max(initial=0))
 
 
 def read(path: Path) -> Trace:
-    """Reads a trace from Parquet. Raises InputError if the file is missing or is no trace."""
+    """Reads a trace from Parquet. Raises InputError if the file is missing or is not a trace."""
     if not path.is_file():
         raise InputError(f"trace {path}", "does not exist", "`ironbench device mount --trace FILE` records one")
     with duckdb.connect() as database:

@@ -1,4 +1,5 @@
-"""The databases that ironbench starts or connects to. An engine is a subpackage whose `engine.py` defines `ENGINE`."""
+"""The databases that ironbench starts or connects to. Each engine is a subpackage whose `engine.py` defines
+`ENGINE`."""
 
 from __future__ import annotations
 
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 
 @cache
 def names() -> tuple[str, ...]:
-    """Names of all engines, sorted."""
+    """Returns the names of all engines, sorted."""
     return tuple(sorted(module.name for module in pkgutil.iter_modules(__path__) if module.ispkg))
 
 
@@ -41,7 +42,8 @@ def _of_folder(folder: str) -> Engine:
 
 
 def find(name: str) -> Engine | None:
-    """Returns the engine with this name; None if this version does not know it. A record may name such an engine."""
+    """Returns the engine with this name; None if this version does not know it. A record of another version may name
+    such an engine."""
     try:
         return get(name)
     except InputError:
@@ -61,20 +63,21 @@ def with_variants() -> list[Engine]:
 
 
 def texts(name: str) -> tuple[str, ...]:
-    """Suffixes of the SQL files for an engine, in order of precedence: the first existing file is used."""
+    """Returns the suffixes of an engine's SQL files, in order of precedence: the first existing file is used."""
     engine = find(name)
     return (name,) if engine is None else (name, *engine.traits.texts)
 
 
 def default(needs: Sequence[str], dsn: str | None = None) -> Engine:
-    """Returns the preferred engine that has these abilities. A DSN decides instead, if its scheme names an engine."""
+    """Returns the preferred engine that has these abilities. If a DSN's scheme names an engine, that engine is returned
+    instead."""
     if dsn and (engine := of_scheme(scheme(dsn))) is not None:
         return engine
     return max((get(name) for name in able(needs)), key=lambda engine: engine.traits.preference)
 
 
 _SCHEME = re.compile(r"([A-Za-z][\w+.-]*):")
-"""Scheme of a URI (RFC 3986, 3.1); DSNs in another form have none."""
+"""Pattern of a URI's scheme (RFC 3986, section 3.1). DSNs in other formats have no scheme."""
 
 
 def scheme(dsn: str) -> str:
@@ -83,12 +86,12 @@ def scheme(dsn: str) -> str:
 
 
 def of_scheme(word: str) -> Engine | None:
-    """Returns the engine whose DSNs have this scheme; None if there is none."""
+    """Returns the engine whose DSNs have this scheme; None if there is no such engine."""
     return next((engine for engine in map(get, names()) if word in engine.traits.schemes), None)
 
 
 def able(needs: Sequence[str]) -> list[str]:
-    """Names of the engines that have these abilities, in order of preference."""
+    """Returns the names of the engines that have these abilities, in order of preference."""
     engines = [engine for engine in map(get, names()) if not engine.missing(needs)]
     return [engine.name for engine in sorted(engines, key=lambda engine: -engine.traits.preference)]
 

@@ -1,4 +1,4 @@
-"""Operations on a running engine around a trial, and its counters. Engines override what they support.
+"""Operations on a running engine around a trial, and the engine's counters. Engines override what they support.
 
 The operations use the given session; they never start or stop an engine.
 """
@@ -38,27 +38,28 @@ class WriteCounters:
 
 
 MARK = "made by ironbench"
-"""Comment on an object that ironbench created, stored by the server. A table that a user has dropped and created again
-does not have it."""
+"""Comment on an object that ironbench created. The server stores the comment with the object, so a table that a user
+has dropped and created again does not have it."""
 ENTRY_MARK = "ironbench: "
-"""Start of the description of a directory entry. The entry and everything below it belong to ironbench."""
+"""Start of the description of a directory entry that ironbench created. The entry and everything below it belong to
+ironbench."""
 BEGUN = "begun"
-"""Text that follows the mark until the load is complete."""
+"""Text that follows the mark until loading is complete."""
 ROOTS = "loaded-"
-"""Start of the `ou` of organizational units below a marked entry. Such a unit lists, as `description`, the DNs of
-entries that were added outside of the marked entry; everything below those DNs also belongs to ironbench."""
+"""Start of the `ou` of organizational units below a marked entry. The `description` of such a unit lists the DNs of
+entries that were added outside the marked entry. Everything below those DNs also belongs to ironbench."""
 DENIED = "42501"
 """SQLSTATE insufficient_privilege: the role lacks a privilege that a statement needs."""
 AS_PARAMETER = ("42601", "42P18", "42P02", "42804", "42883", "22023", "22P02")
-"""SQLSTATEs for a statement that has a parameter where the server allows none, or a parameter whose type differs from
-that of a literal (PostgreSQL documentation, appendix A)."""
+"""SQLSTATEs of errors for a statement that has a parameter where the server allows none, or a parameter whose type
+differs from the literal's type (PostgreSQL documentation, appendix A)."""
 TABLES = "tables"
 CHECKPOINT = "checkpoint"
 REPLICATION = "replication"
 SIZES = "sizes"
 DATABASES = "databases"
-"""Privileges that a role may lack on an existing server: creating tables, requesting checkpoints, replication (to copy
-the server), reading the sizes of all its databases, creating databases."""
+"""Privileges that a role may lack on an existing server: creating tables, requesting checkpoints, replication (for
+copying the server), reading the sizes of all of the server's databases, and creating databases."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,22 +68,22 @@ class MarkedObjects:
 
     database: str = ""
     tables: Mapping[str, int] = field(default_factory=dict)
-    """Name as written in SQL → bytes. Indexes and partitions are counted with their table."""
+    """Table name as written in SQL → bytes. Indexes and partitions are counted with their table."""
     routines: tuple[str, ...] = ()
     """Names of routines, with the types of their arguments."""
     server: str = ""
-    """Identifies the server: the same value for every address of it."""
+    """Identifier of the server, which is the same for all of the server's addresses."""
     databases: Mapping[str, int] = field(default_factory=dict)
     """Databases that ironbench created on the server for the user's own data → bytes."""
     keys: Mapping[str, str] = field(default_factory=dict)
     """Database → content key of the data, for databases that are complete."""
     entries: Mapping[str, int] = field(default_factory=dict)
-    """In a directory: DN of an entry → number of entries including those below it; 0 if the server does not report
-    it."""
+    """In a directory: DN of an entry → number of entries, including the entries below it; 0 if the server does not
+    report the number."""
 
     @property
     def words(self) -> str:
-        """Short description; "" if nothing was found."""
+        """Short description of the objects; "" if nothing was found."""
         parts = []
         if self.tables or self.routines:
             kinds = [counted(len(self.tables), "table")]
@@ -109,16 +110,16 @@ class ServerLocation:
     """Processes and directories of a server, with the process ids and paths of its machine."""
 
     processes: tuple[int, ...] = ()
-    """Processes of the server. The first process is enough, because its children are found from it."""
+    """Processes of the server. Listing only the first process is enough, because its children are found from it."""
     directories: Mapping[str, str] = field(default_factory=dict)
-    """Role → directory, as far as known."""
+    """Role → directory; roles with an unknown directory are missing."""
     unseen: str = ""
-    """Reason why its processes cannot be seen; "" if they can."""
+    """Why the server's processes cannot be seen; "" if they can."""
 
 
 def no_checkpoint() -> FailureError:
-    """Returns the error for an existing server whose engine has no checkpoint statement: settings would have to be
-    changed instead."""
+    """Returns the error for an existing server whose engine has no checkpoint statement. A checkpoint would require
+    changing the server's settings."""
     error = FailureError("checkpoint", "ironbench requests checkpoints only from servers that it started")
     error.sqlstate = DENIED
     return error
@@ -137,31 +138,31 @@ def checkpoint(session: Session, dialect: Dialect) -> bool:
 
 
 class Insight:
-    """Query plans and server statistics of a trial, as the engine reports them. The defaults report nothing."""
+    """Collects query plans and server statistics of a trial as the engine reports them. The defaults report nothing."""
 
     def begin(self, session: Session, commands: Sequence[ScriptCommand], own: bool) -> ServerStatistics:
-        """Called before the trial. Returns the plans of its commands, without executing them, and which information
-        will be missing.
+        """Is called before the trial. Returns the plans of the trial's commands, without executing the commands, and
+        which information will be missing.
 
-        `own`: ironbench started the server, so an available extension may be created in its database.
+        `own`: whether ironbench started the server, so that an available extension may be created in its database.
         """
         return ServerStatistics()
 
     def end(
         self, session: Session, begun: ServerStatistics, samples: Mapping[str, Sequence[Sample]], window_s: float
     ) -> ServerStatistics:
-        """Called after the trial; adds what the engine's observers read at the start and the end of the measured
+        """Is called after the trial. Adds what the engine's observers read at the start and the end of the measured
         window."""
         return begun
 
 
 @dataclass(frozen=True, slots=True)
 class CommitCount:
-    """A server's count of commits in one database, and known commits that belong to no transaction of a trial."""
+    """A server's count of commits in one database, and those commits that are known not to belong to a trial."""
 
     server: int
     own: int
-    """Commits of the session that reads the count, over its whole lifetime."""
+    """Commits of the session that reads the count, over the session's whole lifetime."""
     maintained: int = 0
     """Number of vacuums and analyzes of tables by background maintenance."""
     rest_s: float = 60.0
@@ -170,19 +171,19 @@ class CommitCount:
 
 class Administration:
     marks: bool = False
-    """Whether objects that ironbench creates can be marked, so that they can be distinguished from others."""
+    """Whether objects that ironbench creates can be marked, so that they can be distinguished from the user's."""
     nothing_made: str = "this database contains no objects created by ironbench"
-    """Sentence for a cleanup that finds nothing to remove."""
+    """Message of a cleanup that finds nothing to remove."""
 
     def mark(self, session: Session, tables: Sequence[str]) -> None:
         """Marks tables as created by ironbench."""
 
     def marked(self, statement: str) -> str:
-        """Extends a statement that creates a routine so that the same transaction marks it."""
+        """Extends a statement that creates a routine, so that the same transaction marks the routine."""
         return statement
 
     def unmarked_routines(self, session: Session, statements: Sequence[str]) -> Sequence[str]:
-        """Names of existing unmarked routines that `statements` would replace."""
+        """Returns the names of existing routines without a mark that `statements` would replace."""
         return ()
 
     def made(self, session: Session) -> MarkedObjects:
@@ -190,12 +191,12 @@ class Administration:
         return MarkedObjects()
 
     def remove_made(self, session: Session) -> MarkedObjects:
-        """Drops all marked objects or none. Raises FailureError if they are in use or another object depends on
-        them."""
+        """Drops either all marked objects or none. Raises FailureError if one of them is in use or another object
+        depends on one."""
         return MarkedObjects()
 
     def remove_entries(self, session: Session, top: str) -> int:
-        """For a directory: deletes an entry and everything below it; returns the number of entries. Raises
+        """In a directory: deletes an entry and everything below it. Returns the number of deleted entries. Raises
         FailureError."""
         raise NotImplementedError
 
@@ -204,44 +205,48 @@ class Administration:
         privilege that it requires."""
 
     def warm(self, session: Session, tables: tuple[str, ...]) -> str:
-        """Loads the tables (default: all) into the engine's own cache, as far as they fit; describes how. Raises
+        """Loads the tables (default: all) into the engine's own cache as far as they fit. Returns a description. Raises
         FailureError."""
         return ""
 
     def hits(self, session: Session) -> Mapping[str, int]:
-        """Number of blocks found in the engine's cache (`hit`) and not found there (`read`) so far; empty if the engine
-        does not count them."""
+        """Returns the number of blocks that were found in the engine's cache (`hit`) and not found (`read`) so far;
+        empty if the engine does not count them."""
         return {}
 
     def reset_statistics(self, session: Session) -> Mapping[str, str]:
-        """Resets the statistics counters; returns conditions of the trial that describe it. For servers that ironbench
-        started."""
+        """Resets the statistics counters of a server that ironbench started. Returns conditions for the trial's record
+        that describe the reset."""
         return {}
 
     def vacuum_dead_rows(self, session: Session, tables: Sequence[str], most: float) -> Mapping[str, str]:
-        """Vacuums tables with more dead rows than `most` times the live ones; returns conditions that describe it."""
+        """Vacuums tables whose dead rows exceed `most` times the live rows. Returns conditions for the trial's
+        record."""
         return {}
 
     def pace_checkpoints(
         self, session: Session, interval_s: float, own: bool, by_clock: bool = True
     ) -> tuple[tuple[Source, ...], Mapping[str, str]]:
-        """Returns the sources that request checkpoints during a trial, and its conditions. `own`: ironbench started the
-        server. `by_clock`: the server is not paused in between, so its own timer may trigger checkpoints. Raises
-        FailureError."""
+        """Returns the sources that request checkpoints during a trial, and conditions for the trial's record. Raises
+        FailureError.
+
+        `own`: whether ironbench started the server. `by_clock`: whether the server runs without pauses, so that its own
+        timer may trigger checkpoints.
+        """
         return (), {}
 
     paces_existing_server: bool = True
-    """Whether `pace_checkpoints` has any effect on an existing server."""
+    """Whether `pace_checkpoints` has an effect on an existing server."""
 
     checkpoint_setting: str = ""
-    """Name of the setting for the checkpoint interval; "" if there is none."""
+    """Name of the setting for the checkpoint interval; "" if the engine has none."""
 
     def commits(self, session: Session) -> CommitCount | None:
-        """Commits counted by the server; None if it does not count them."""
+        """Returns the number of commits that the server has counted; None if it does not count them."""
         return None
 
     def clients(self, session: Session) -> int:
-        """Number of connections of ironbench's clients and observers, without this session."""
+        """Returns the number of connections of ironbench's clients and observers, not counting this session."""
         return 0
 
     def written(self, session: Session) -> WriteCounters | None:
@@ -249,11 +254,13 @@ class Administration:
         return None
 
     def log_since_checkpoint(self, session: Session, log_bytes: int) -> int:
-        """Bytes of log that crash recovery would replay. `log_bytes`: current value of `WriteCounters.log_bytes`."""
+        """Returns the bytes of WAL that crash recovery would replay. `log_bytes`: current value of
+        `WriteCounters.log_bytes`."""
         return 0
 
     def locate(self, session: Session, machine: Tree) -> ServerLocation:
-        """Locates the server's processes and directories on `machine`, which may be remote. Raises FailureError."""
+        """Locates the server's processes and directories on `machine`, which may be a remote machine. Raises
+        FailureError."""
         return ServerLocation(unseen="this engine cannot locate its processes")
 
     insight: Insight = Insight()
@@ -261,16 +268,17 @@ class Administration:
 
     @property
     def digests(self) -> Callable[[Session, float, bool, Callable[[float], None]], Digests] | None:
-        """Watches a server for some seconds and returns what ran; None if the engine has no such statistics. The
-        arguments: session, seconds, whether values of columns may be used, and a function that waits."""
+        """Function that watches a server for some seconds and returns which statements ran; None if the engine has no
+        such statistics. Its arguments: session, seconds, whether values of columns may be used, and a function that
+        waits."""
         return None
 
     @property
     def examination(self) -> Examination | None:
-        """Finds problems in a database; None if the engine has no examination."""
+        """The examination that finds problems in a database; None if the engine has none."""
         return None
 
     @property
     def maintaining(self) -> MaintenanceOperations:
-        """Maintenance operations on a database in use. Called only for engines with the ability `maintenance`."""
+        """Maintenance operations on a database in use. Used only for engines with the ability `maintenance`."""
         raise NotImplementedError

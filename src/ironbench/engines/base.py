@@ -53,32 +53,32 @@ ABILITIES: Mapping[str, str] = {
 
 @dataclass(frozen=True, slots=True)
 class EngineCosts:
-    """Figures for plans and disk space estimates, measured on a small virtual machine."""
+    """Figures for time and disk space estimates of a plan, measured on a small virtual machine."""
 
     start_stop_s: float = 0.1
-    """Time to start and stop once, including the checks of data and machine in between."""
+    """Seconds to start and stop the engine once, including the checks of data and machine."""
     empty_bytes: int = 0
     """Size of a database without tables."""
     log_bytes: int | None = None
-    """Maximum size of the log; None if it grows with everything that is written."""
+    """Maximum size of the WAL; None if the WAL grows with everything that is written."""
     mixed_read_bytes: int = 65536
-    """Size of a random read that takes an emulated disk as long as an average read of the engine's analytical
-    queries."""
+    """Size of a random read that takes an emulated disk as long as an average read of the engine's analytical queries
+    does."""
     row_overhead_bytes: int = 0
-    """Overhead of a stored row besides its values."""
+    """Bytes that a stored row takes in addition to its values."""
     page_bytes: int = 0
-    """Usable bytes of a page, if rows cannot span pages; 0 if they can."""
+    """Usable bytes of a page, if rows cannot span pages; 0 if rows can span pages."""
     separate_primary_key: bool = False
-    """Whether the primary key is a separate index; otherwise rows are stored in primary key order."""
+    """Whether the primary key is a separate index. If not, rows are stored in primary key order."""
     queries_s: float = 30.0
-    """Duration of one stream of the 22 TPC-H-derived queries at scale factor 1 on two cores."""
+    """Duration in seconds of one stream of the 22 TPC-H-derived queries at scale factor 1 on two cores."""
     queries_read: float = 10.0
-    """How many times such a stream reads all data if a third of the data fits in memory."""
+    """Number of times that such a stream reads all data if a third of the data fits in memory."""
     checkpoint_s: float = 0.0
-    """Default interval between checkpoints; 0 if the engine makes none by itself."""
+    """Default interval between checkpoints in seconds; 0 if the engine makes none by itself."""
 
     def log_of(self, written_bytes: int) -> int:
-        """Size of the log after `written_bytes` were written."""
+        """Returns the size of the WAL after `written_bytes` were written."""
         return written_bytes if self.log_bytes is None else min(written_bytes, self.log_bytes)
 
 
@@ -88,11 +88,11 @@ class SuggestedSetting:
 
     name: str
     levels: tuple[str, ...]
-    """Values to compare; the default first."""
+    """Values to compare, with the default value first."""
     about: str
     """Effect of the setting, as a sentence."""
     session: bool = False
-    """Whether a connection can set it for itself."""
+    """Whether a connection can change the setting for itself."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,51 +100,54 @@ class Traits:
     """Properties of an engine, as data."""
 
     doc: str
-    """Description in one line, for `ironbench list engines`."""
+    """Description of the engine in one line, for `ironbench list engines`."""
     abilities: frozenset[str] = frozenset()
-    """Subset of `ABILITIES`."""
+    """Abilities of the engine: a subset of `ABILITIES`."""
     preference: int = 0
-    """Among the engines that can run a workload, the one with the highest value is the default."""
+    """Preference as a default engine. Among the engines that can run a workload, the one with the highest value is the
+    default."""
     protocols: tuple[str, ...] = ("",)
-    """Protocols for sending statements; scripts are compiled for the first one by default."""
+    """Protocols for sending statements. Scripts are compiled for the first protocol by default."""
     costs: EngineCosts = field(default_factory=EngineCosts)
     dialect: Dialect = field(default_factory=Dialect)
     schemes: tuple[str, ...] = ()
-    """Schemes of the DSNs of its servers. `""` means that a DSN may have no scheme; () that the engine is not a
-    server."""
+    """Schemes of the DSNs of the engine's servers. `""` means that a DSN may have no scheme; () means that the engine
+    is not a server."""
     digests: str = ""
     """Name of the statistics from which `administration.digests` makes a capture."""
     packages: tuple[str, ...] = ()
     """Python packages that contain the engine; their versions are stored in every record."""
     events: Mapping[str, str] = field(default_factory=dict)
-    """Wait event, as named by the observer → what a backend with this event does. Case is ignored. Read after "the
-    holder"."""
+    """Wait event as named by the observer → what a backend does during this event, in words that follow "the holder".
+    Case is ignored."""
     texts: tuple[str, ...] = ()
-    """Further suffixes of SQL files that the engine can use: those of the same database accessed in another way."""
+    """Additional suffixes of SQL files that the engine can use, because they belong to the same database accessed in
+    another way."""
     products: tuple[str, ...] = ()
-    """Names that third-party drivers report for this database."""
+    """Names that third-party ODBC drivers report for this database."""
     knobs: tuple[SuggestedSetting, ...] = ()
-    """Settings that `ironbench lab new setting` suggests, the most informative first."""
+    """Settings that `ironbench lab new setting` suggests, with the most informative ones first."""
     ideal_settings: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    """Ideal part → settings whose value it determines."""
+    """Zero-latency part → settings whose values it determines."""
     writers: int | None = None
     """Maximum number of connections that can write at the same time; None if there is no limit."""
     files_per_client: int = 1
-    """Open files of ironbench per client: a socket, or the files of a library engine."""
+    """Number of files that ironbench opens for each client: a socket, or the files of a library engine."""
     beside_version: tuple[str, ...] = ()
-    """Settings whose defaults differ by version or build; a comparison of versions must set them."""
+    """Settings whose defaults differ by version or build. A comparison of versions must set them."""
     build_features: Mapping[str, str] = field(default_factory=dict)
-    """Optional feature of a build → setting that requires it. A version without this setting cannot have the
-    feature."""
+    """Optional feature of a build → setting that requires the feature. If a version lacks the setting, it cannot have
+    the feature."""
     pinned: Mapping[str, str] = field(default_factory=dict)
     """Setting → value that all versions in a comparison should use."""
     duplicate_key: tuple[str, ...] = ()
-    """Error classes of an INSERT with the key of a row that the same transaction has deleted, because another one
-    inserted it again meanwhile; () if that cannot happen."""
+    """Error classes of an INSERT of a key whose row the same transaction has deleted, if another transaction has
+    inserted the key again in the meantime; () if this cannot happen."""
     derived_settings: tuple[str, ...] = ()
-    """Settings that cannot be set, because the server computes them from others or the layout determines them."""
+    """Settings that the user cannot set, because the server derives them from other settings or the layout determines
+    them."""
     hazards: tuple[Hazard, ...] = ()
-    """Settings that can lose data."""
+    """Values of settings with which data can be lost."""
 
     @property
     def in_process(self) -> bool:
@@ -159,7 +162,7 @@ class Engine(ABC):
     traits: Traits
 
     administration: Administration = Administration()
-    """Operations on a running engine around a trial."""
+    """Operations on the running engine around a trial."""
     data_import: DataImport = DataImport()
     """Functions that import the user's own data into the engine."""
 
@@ -169,8 +172,8 @@ class Engine(ABC):
         return {}
 
     def engine_for(self, dsn: str | None) -> Engine:
-        """Returns the engine that a DSN leads to: this engine or one of its variants; the server may be asked to
-        identify itself. Raises InputError and FailureError."""
+        """Returns the engine for a DSN: this engine or one of its variants. May ask the server to identify itself.
+        Raises InputError and FailureError."""
         return self
 
     @abstractmethod
@@ -182,45 +185,45 @@ class Engine(ABC):
 
     @abstractmethod
     def identity(self, system: System, secrets: Secrets) -> dict[str, str]:
-        """Version, build and whatever else distinguishes this program from another. Starts nothing. Raises InputError
-        and FailureError."""
+        """Returns the version, the build and whatever else distinguishes this program from others. Starts nothing.
+        Raises InputError and FailureError."""
 
     @abstractmethod
     def start(self, system: System, secrets: Secrets, clients: int) -> Session:
         """Starts the engine with room for `clients` connections and a few more. Raises InputError and FailureError."""
 
     def log_reader(self, path: Path) -> LogReader | None:
-        """Returns a reader for statements in a log of this engine; None if the file is no such log, or if the core
-        reads the logs of this engine."""
+        """Returns a reader for the statements in a log of this engine. Returns None if the file is not such a log, or
+        if the core reads the engine's logs."""
         return None
 
     def installations(self) -> tuple[tuple[str, str], ...]:
-        """Installed versions and the `bin` setting that selects each, the oldest first. The installations come from one
+        """Returns the installed versions and the `bin` setting that selects each, the oldest first. All come from one
         source, so that they differ in little besides the version."""
         return ()
 
     def in_use(self, system: System) -> InputError | None:
-        """Returns the error to raise if a server is already running in the system's directories; None if no server is
+        """Returns the error for a server that is already running in the system's directories; None if no server is
         running there."""
         return None
 
     def can(self, ability: str) -> bool:
-        """Whether the engine has an ability of `ABILITIES`."""
+        """Returns whether the engine has an ability of `ABILITIES`."""
         assert ability in ABILITIES, ability
         return ability in self.traits.abilities
 
     def protocol(self, preferred: str) -> str:
-        """The protocol that scripts are compiled for: `preferred` if the engine supports it, otherwise its first
-        one."""
+        """Returns the protocol that scripts are compiled for: `preferred` if the engine supports it, otherwise the
+        engine's first protocol."""
         return preferred if preferred in self.traits.protocols else self.traits.protocols[0]
 
     def basis(self, system: System) -> str:
-        """Properties that the data files depend on besides the loaded rows: version, build, flags. "" if the files are
-        out of reach."""
+        """Returns the properties that the data files depend on besides the loaded rows: version, build, flags. Returns
+        "" if the files cannot be accessed."""
         return ""
 
     def loading_system(self, system: System, folder: Path) -> System:
-        """Returns the system that loads the data for a snapshot in `folder`: it has only the settings that affect the
+        """Returns the system that loads the data for a snapshot in `folder`. It has only the settings that affect the
         files."""
         return system
 
@@ -240,24 +243,27 @@ class Engine(ABC):
         return CopyResult()
 
     def cache_bytes(self, settings: Mapping[str, str], clients: int) -> int | None:
-        """Size of the engine's own data cache according to its settings, summed over `clients`; None if unknown."""
+        """Returns the size of the engine's own data cache according to its settings, summed over `clients`; None if
+        unknown."""
         return None
 
     def data_memory(self, settings: Mapping[str, str], clients: int) -> int | None:
-        """Memory that can cache data, for engines that bypass the page cache; None if all memory can."""
+        """Returns the memory that can cache data, for engines that bypass the page cache; None if all memory can."""
         return None
 
     def ideal_bytes(self, system: System) -> dict[str, int]:
-        """Ideal part → additional memory that it may need. A limit on total memory is raised by the sum."""
+        """Returns zero-latency part → additional memory that it may need. A limit on total memory is raised by the
+        sum."""
         return {}
 
     def preset(self, system: System, streams: int) -> dict[str, str]:
-        """Settings that suit `streams` concurrent streams of large queries on this system. The user's settings take
-        precedence."""
+        """Returns settings that suit `streams` concurrent streams of large queries on this system. The user's settings
+        take precedence."""
         return {}
 
     def for_devices(self, system: System) -> dict[str, str]:
-        """Settings that suit the system's emulated devices. The user's settings take precedence. Raises InputError."""
+        """Returns settings that suit the system's emulated devices. The user's settings take precedence. Raises
+        InputError."""
         return {}
 
     def with_session_setting(self, text: str, name: str, value: str) -> str:
@@ -270,8 +276,8 @@ class Engine(ABC):
         return text
 
     def server_of(self, text: str) -> str:
-        """Returns the address of the server in the DSN `text`; equal for DSNs that name the same server by the same
-        address."""
+        """Returns the address of the server in the DSN `text`. DSNs that name the same server by the same address give
+        equal results."""
         return self.without_session_settings(text)
 
     def database_of(self, text: str) -> str:
@@ -279,12 +285,12 @@ class Engine(ABC):
         return self.without_session_settings(text)
 
     def missing(self, needs: Sequence[str]) -> list[str]:
-        """The abilities in `needs` that the engine lacks."""
+        """Returns the abilities in `needs` that the engine lacks."""
         return [ability for ability in needs if not self.can(ability)]
 
 
 class SessionDefaults:
-    """Session methods for engines that have no counters, no files and no separate process."""
+    """Session methods for engines without counters, files and separate processes."""
 
     engine: str
 

@@ -1,4 +1,4 @@
-"""Ends servers and devices that outlived the ironbench process that started them."""
+"""Stops servers and removes devices that remained after the ironbench process that started them had died."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ class CleanupResult:
     """Result of a cleanup."""
 
     ended: tuple[register.RegisterEntry, ...] = ()
-    """Entries whose owner is dead, and whose processes were stopped."""
+    """Entries whose owner is dead and whose processes were stopped."""
     stubborn: tuple[register.RegisterEntry, ...] = ()
-    """Entries whose owner is dead, and whose processes could not be stopped."""
+    """Entries whose owner is dead and whose processes could not be stopped."""
     living: tuple[register.RegisterEntry, ...] = ()
     """Entries whose owner is alive; their processes are not touched."""
     removed: tuple[str, ...] = ()
-    """Directories that were removed: ideal parts left in memory, and default data directories."""
+    """Directories that were removed: zero-latency parts left in memory, and default data directories."""
     kept: tuple[str, ...] = ()
-    """Default data directories and snapshots that were kept, because removing them was not requested."""
+    """Default data directories and snapshots that were kept because their removal was not requested."""
     used: tuple[str, ...] = ()
-    """Directories that were kept although removal was requested, because they are in use."""
+    """Directories that were kept because they are in use, although their removal was requested."""
 
 
 def cleanup(remove_data: bool, environ: Mapping[str, str] = os.environ) -> CleanupResult:
@@ -60,7 +60,8 @@ def cleanup(remove_data: bool, environ: Mapping[str, str] = os.environ) -> Clean
 
 
 def database(dsn: str) -> str:
-    """Removes what ironbench created in the database or directory of an existing server; returns a sentence about it.
+    """Removes what ironbench created in the database or directory of an existing server. Returns a sentence about the
+    result.
 
     Raises InputError if the DSN cannot be used, and FailureError if nothing was removed.
     """
@@ -72,8 +73,8 @@ def database(dsn: str) -> str:
 
 
 def _engine_of(dsn: str) -> Engine:
-    """Returns the engine whose DSNs have this scheme, if it marks what ironbench creates; otherwise raises
-    InputError."""
+    """Returns the engine whose DSNs have this scheme. Raises InputError if there is no such engine, or if it does not
+    mark what ironbench creates."""
     scheme = engines.scheme(dsn)
     engine = engines.of_scheme(scheme)
     if engine is None or not engine.administration.marks:
@@ -84,7 +85,7 @@ def _engine_of(dsn: str) -> Engine:
 
 
 def leftovers() -> list[str]:
-    """Lists what a killed ironbench left behind and `cleanup` would end or remove. Changes nothing."""
+    """Lists what a killed ironbench left behind and `cleanup` would stop or remove. Changes nothing."""
     entries = register.entries()
     orphans = [entry for entry in entries if register.orphaned(entry)]
     in_memory = ideal.abandoned([entry.data for entry in entries if entry not in orphans])
@@ -92,13 +93,13 @@ def leftovers() -> list[str]:
 
 
 def unfinished_cleanup_commands() -> list[str]:
-    """Cleanup commands of finished ironbench processes that failed or were never run."""
+    """Returns cleanup commands of dead ironbench processes that failed or were never run."""
     return [f"{one.of}: `{shortened(one.cleanup)}`" for one in pending_cleanups.orphans()]
 
 
 def lines_of(cleaned: CleanupResult, unfinished: Sequence[str] = ()) -> list[str]:
-    """Returns a line for each thing ended, removed or kept. `unfinished`: incomplete records and exports that were
-    removed."""
+    """Returns a line for each thing that was stopped, removed or kept. `unfinished`: incomplete records and exports
+    that were removed."""
     lines = []
     for word, entries in (("ended", cleaned.ended), ("cannot be killed", cleaned.stubborn), ("in use", cleaned.living)):
         for entry in entries:
@@ -122,7 +123,7 @@ def _snapshots(environ: Mapping[str, str]) -> list[Path]:
 
 
 def _snapshot_removed(path: Path) -> bool:
-    """Removes a snapshot, complete or not, unless another process is creating or using it."""
+    """Removes a snapshot, complete or incomplete, unless another process is creating or using it."""
     fd = os.open(path.with_suffix(".lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
         fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -1,5 +1,5 @@
-"""Trials in the engine's own process, for engines whose wire protocol the core does not implement: for each command,
-the core's drive loop calls a Python client.
+"""Trials in the engine's own process, for engines whose wire protocol the core does not implement: the core's drive
+loop calls a Python client for each command.
 
 A client has the methods `steps` (one callable for each command of its scripts), `rollback`, `cancel`, `trouble` and
 `inside` (crates/ironbench-python/src/called.rs). Imports only the standard library, because child processes import this
@@ -13,8 +13,8 @@ from collections.abc import Callable
 from typing import Any
 
 Command = tuple[str, str, bool]
-"""Text of the command; which rows are returned (`gset`: those of the last statement, `aset`: of each statement, "":
-none); whether the text contains several statements."""
+"""Text of the command; which rows are returned (`gset`: those of the last statement, `aset`: those of each statement,
+"": none); and whether the text contains several statements."""
 Answer = bool | tuple[bool, int, list[tuple[str, str | None]]]
 Step = Callable[[tuple[Any, ...]], Answer]
 

@@ -24,7 +24,7 @@ _SHOW: ContextVar[Show | None] = ContextVar("show", default=None)
 
 @contextmanager
 def shown(show: Show) -> Iterator[None]:
-    """Passes the progress of every file read in the `with` block to `show`."""
+    """Calls `show` with the progress of every file that is read in the `with` block."""
     token = _SHOW.set(show)
     try:
         yield
@@ -43,9 +43,9 @@ class Dump:
     """A dump and its properties."""
 
     kind: str
-    """Description, e.g. `custom dump of version 15.8`."""
+    """Description of the dump's kind, such as `custom dump of version 15.8`."""
     tools: str
-    """Program and version that restores it."""
+    """Program, with version, that restores the dump."""
     data_bytes: int
     """Approximate size of the restored data."""
 
@@ -55,55 +55,57 @@ class RestoreResult:
     """Result of a restore."""
 
     objects: Mapping[str, int] = field(default_factory=dict)
-    """Kind of object (`tables`, `indexes`, `constraints`, `rows`, …) → number, compared with the dump's table of
-    contents."""
+    """Kind of object (`tables`, `indexes`, `constraints`, `rows`, …) → number. The numbers were compared with the
+    dump's table of contents."""
     left_out: Mapping[str, int] = field(default_factory=dict)
-    """Kind of statement → number of failed ones. No table, row, index or constraint depends on them."""
+    """Kind of statement → number of statements that failed. No table, row, index or constraint depends on them."""
     without: str = ""
-    """Extensions that were skipped, as text."""
+    """Extensions that were skipped, in words."""
     has_end_mark: bool = True
-    """False if the file has no end mark: a file cut off between two statements would then look complete."""
+    """Whether the file has an end mark. Without one, a file that was cut off between two statements would look
+    complete."""
 
 
 class DataImport:
     dumps: str = ""
-    """Supported dump formats, as text; "" if the engine takes no dumps."""
+    """Dump formats that the engine can import, in words; "" if it imports no dumps."""
     setup: bool = False
     """Whether the engine can run the user's SQL files."""
     databases: bool = False
-    """Whether ironbench can create databases on an existing server, so that trials can start from the user's data."""
+    """Whether ironbench can create databases on an existing server, so that trials there can start from the user's
+    data."""
     templates: bool = False
-    """Whether ironbench can also copy a database of the user on such a server."""
+    """Whether ironbench can also copy one of the user's databases on such a server."""
 
     def examined(self, system: System, dump: Path) -> Dump:
-        """Reads the properties of a dump; starts nothing. Raises InputError if it is no dump or cannot be restored
-        here."""
+        """Reads the properties of a dump. Starts nothing. Raises InputError if the file is not a dump or cannot be
+        restored here."""
         raise InputError(
             written("data.dump"), f"engine {system.engine} cannot load dumps", "remove it, or choose another engine"
         )
 
     def version(self, system: System) -> str:
-        """Version of the server that ironbench would start; "" if the system does not determine it."""
+        """Returns the version of the server that ironbench would start; "" if the system does not determine it."""
         return ""
 
     def examined_setup(self, file: Path, dump: Path | None = None) -> None:
-        """Raises InputError if the SQL file is incomplete or has effects outside of the database. `dump`: loaded before
-        it."""
+        """Raises InputError if the SQL file is incomplete or has effects outside the database. `dump`: the dump that is
+        loaded before it."""
 
     def examined_script(self, name: str, commands: Sequence[str]) -> None:
-        """Raises InputError if an SQL command of a script would have effects outside of the database."""
+        """Raises InputError if an SQL command of a script would have effects outside the database."""
 
     def place_dump(self, system: System, dump: Path) -> None:
-        """Called before the engine starts in a new directory: copies the dump there if it is a database file of the
-        engine."""
+        """Copies the dump into a new directory, if the dump is a database file of the engine. Is called before the
+        engine starts there."""
 
     def restored(self, session: Session, dump: Path, jobs: int, show: Show) -> RestoreResult:
         """Restores a dump into an empty database. Raises FailureError if the resulting database must not be used."""
         return RestoreResult()
 
     def set_up(self, session: Session, file: Path, show: Show, dump: Path | None = None) -> Mapping[str, int]:
-        """Runs an SQL file after `dump`; returns the failed statements as in `RestoreResult.left_out`. Raises
-        FailureError with statement and reason."""
+        """Runs an SQL file after `dump`. Returns the failed statements as in `RestoreResult.left_out`. Raises
+        FailureError that contains the statement and the reason."""
         return {}
 
     def way_out(self, session: Session, error: FailureError) -> str:
@@ -111,17 +113,17 @@ class DataImport:
         return ""
 
     def finish_load(self, session: Session) -> None:
-        """Called after all data are loaded: collects planner statistics and finishes work that would otherwise disturb
-        a trial."""
+        """Collects planner statistics and finishes work that would otherwise disturb a trial. Is called after all data
+        are loaded."""
         raise NotImplementedError
 
     def template_of(self, dsn: str) -> tuple[str, str]:
         """Returns the user's database that a DSN names, and a DSN of another database on the same server, from which
-        the first can be copied. If there is no database to copy, returns "" and the DSN itself."""
+        the first can be copied. Returns "" and the DSN itself if there is no database to copy."""
         return "", dsn
 
     def copies(self, system: System, secrets: Secrets) -> DatabaseCopies:
-        """Copies of databases on an existing server. Called only if `databases` is set."""
+        """Returns the copies of databases on an existing server. Is called only if `databases` is true."""
         raise NotImplementedError
 
 
@@ -132,11 +134,11 @@ class Copy:
     name: str
     bytes: int
     how: str
-    """How the copy was created, as text for the record."""
+    """How the copy was created, in words for the record."""
 
 
 class DatabaseCopies:
-    """Databases that ironbench creates, names and drops on an existing server. Nothing else there is changed."""
+    """Databases that ironbench creates, names and drops on an existing server. ironbench changes nothing else there."""
 
     _session: ServerSession[Any, Any]
 
@@ -145,21 +147,21 @@ class DatabaseCopies:
         self._session.stop()
 
     def reconnect(self) -> None:
-        """Connects again if the server has closed the connection, because it restarted or the connection was idle.
-        Raises FailureError if no server answers."""
+        """Connects again if the server has closed the connection, because the server restarted or the connection was
+        idle. Raises FailureError if no server answers."""
         self._session.reconnect()
 
     def kept(self, key: str) -> Copy | None:
-        """Returns the complete database with these data from an earlier run; None if there is none."""
+        """Returns the complete database with these data from an earlier run; None if there is no such database."""
         raise NotImplementedError
 
     def abandoned(self) -> Mapping[str, int]:
-        """Incomplete databases and trial copies that are known to be unused: name → bytes."""
+        """Returns incomplete databases and trial copies that are known to be unused: name → bytes."""
         return {}
 
     def new(self, key: str, template: str = "") -> Copy:
-        """Creates an incomplete database: empty, or a copy of `template`. Raises InputError if the template is missing
-        or in use, and FailureError."""
+        """Creates an incomplete database, which is empty or a copy of `template`. Raises InputError if the template is
+        missing or in use, and FailureError."""
         raise NotImplementedError
 
     def complete(self, copy: Copy, key: str) -> Copy:
@@ -167,18 +169,18 @@ class DatabaseCopies:
         raise NotImplementedError
 
     def drop(self, name: str) -> None:
-        """Drops a database that ironbench created; does nothing for another one. Raises FailureError if it is in
-        use."""
+        """Drops a database that ironbench created. Does nothing for other databases. Raises FailureError if the
+        database is in use."""
 
     def with_database(self, system: System, name: str) -> System:
-        """Returns the system with another database on the same server."""
+        """Returns the system with a different database on the same server."""
         raise NotImplementedError
 
     def size(self, template: str) -> int:
-        """Size of a template in bytes."""
+        """Returns the size of a template in bytes."""
         raise NotImplementedError
 
     def state(self, template: str) -> str:
-        """A fingerprint that changes when the contents of the database change. Raises InputError if it does not
-        exist."""
+        """Returns a fingerprint that changes when the contents of the database change. Raises InputError if the
+        database does not exist."""
         raise NotImplementedError

@@ -15,17 +15,17 @@ class Hazard:
 
     setting: str
     values: tuple[str, ...]
-    """Values in lower case."""
+    """The values, in lower case."""
     event: str
     """The event that may lose the data: a key of `EVENTS` in `report/wording/storage.py`."""
     loss: str
-    """What may be lost: a key of `LOSSES` there."""
+    """What may be lost: a key of `LOSSES` in `report/wording/storage.py`."""
     needs: str = ""
-    """A setting that must be on for the loss to be possible; "" if there is none."""
+    """A setting that must be on for the loss to be possible; "" if there is no such setting."""
 
 
 class Loss(NamedTuple):
-    """A setting of a server whose value allows data to be lost. In records it is part of a note."""
+    """A server's setting whose value allows data to be lost. In records, it is part of a note."""
 
     setting: str
     value: str
@@ -34,7 +34,8 @@ class Loss(NamedTuple):
 
 
 def losses(hazards: Sequence[Hazard], settings: Mapping[str, str]) -> tuple[Loss, ...]:
-    """Returns the settings with which data can be lost. `settings`: declared ones, or all settings of a server."""
+    """Returns the settings with which data can be lost. `settings`: the declared settings, or all settings of a
+    server."""
     return tuple(_losses(hazards, {name.lower(): str(value) for name, value in settings.items()}))
 
 

@@ -1,9 +1,9 @@
 """Examines a database for hidden problems: what was found, what it means, the fix, and the SQL that shows it.
 
-The probes are functions in a package of the engine's folder, registered with its `Examination`. A probe has one
-statement, which a user can repeat. The function receives its rows, and returns one reading, several, or None if there
-is nothing to report. The function's docstring describes in one sentence what is examined. The statements run in
-read-only transactions with a timeout.
+The checks are functions in a package of the engine's folder, registered with the engine's `Examination`. A check has
+one statement, which a user can repeat. The function receives the statement's rows, and returns one finding, several, or
+None if there is nothing to report. The function's docstring describes in one sentence what is examined. The statements
+run in read-only transactions with a timeout.
 """
 
 from __future__ import annotations
@@ -24,25 +24,25 @@ from ironbench.units import memory
 from ironbench.words import counted, in_percent
 
 TIMEOUT_S = 10
-"""Statement timeout, so that an examination does not become a load."""
+"""Statement timeout in seconds, so that an examination cannot become a significant load."""
 
 
 @dataclass(frozen=True, slots=True)
 class ExaminedServer:
-    """What every probe may use besides the rows of its statement."""
+    """What a check may use besides the rows of its statement."""
 
     title: str
     version: str
     number: int
-    """Version as a number in the engine's own encoding."""
+    """Version number in the engine's own encoding."""
     database: str
     role: str
     rights: frozenset[str] = frozenset()
     """Names of the `NeededPrivilege` entries that the role has."""
     extensions: Mapping[str, str] = field(default_factory=dict)
-    """Extension whose views can be read → its schema, quoted."""
+    """Extension whose views can be read → the extension's schema, quoted."""
     memory_bytes: int | None = None
-    """Memory of the machine; None if the server is remote or its processes cannot be seen."""
+    """Memory of the server's machine; None if the server is remote or its processes cannot be seen."""
     rotates: bool | None = None
     """Whether the server's data are on a rotating disk; None if unknown."""
 
@@ -50,7 +50,8 @@ class ExaminedServer:
 Readings = CheckResult | Iterable[CheckResult] | None
 Inspection = Callable[[Sequence[Row], ExaminedServer], Readings]
 Query = str | Callable[[ExaminedServer], str]
-"""A statement, or a function that returns it for a server; "" if the server's version lacks the information."""
+"""A statement, or a function that returns the statement for a server; "" if the server's version lacks the
+information."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +60,7 @@ class NeededPrivilege:
 
     name: str
     grant: str
-    """SQL with the placeholder `{role}`."""
+    """SQL statement that grants the privilege, with the placeholder `{role}`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,19 +74,21 @@ class DatabaseProbe:
 
 
 class Examination:
-    """The probes of one engine."""
+    """The checks of one engine."""
 
     def __init__(
         self, package: str, areas: Sequence[str], server: Callable[[Session], ExaminedServer], wrapped: str = "{}"
     ) -> None:
-        """`package`: contains the modules with the probes. `wrapped`: format of a statement that prevents changes."""
+        """Creates the examination. `package`: contains the modules with the checks. `wrapped`: format of a statement
+        that prevents changes."""
         self._package, self._areas, self._server, self._wrapped = package, tuple(areas), server, wrapped
         self._probes: dict[str, DatabaseProbe] = {}
 
     def probe(
         self, area: str, name: str, query: Query, right: NeededPrivilege | None = None
     ) -> Callable[[Inspection], Inspection]:
-        """Registers a probe under a unique name. Without the privilege `right` its rows would be incomplete."""
+        """Registers a check under a unique name. `right`: privilege without which the check's rows would be
+        incomplete."""
         assert area in self._areas, area
         assert name not in self._probes, name
 
@@ -97,14 +100,14 @@ class Examination:
         return register
 
     def probes(self) -> tuple[DatabaseProbe, ...]:
-        """Returns all probes, sorted by area, then by file."""
+        """Returns all checks, sorted by area, then by file."""
         for module in iter_modules(import_module(self._package).__path__):
             import_module(f"{self._package}.{module.name}")
         return tuple(sorted(self._probes.values(), key=lambda one: self._areas.index(one.area)))
 
     def examine(self, session: Session) -> ExaminationResult:
-        """Runs all probes. Raises FailureError if the server cannot be reached; errors in a probe are reported as
-        readings."""
+        """Runs all checks. Raises FailureError if the server cannot be reached. Errors in a check are reported as
+        findings."""
         server = self._server(session)
         diagnoses = (diagnosis for one in self.probes() for diagnosis in self._diagnoses(one, session, server))
         return ExaminationResult(server, tuple(diagnoses))
@@ -157,7 +160,7 @@ def _without(right: NeededPrivilege, server: ExaminedServer) -> CheckResult:
 
 def examine(dsn: str) -> ExaminationResult:
     """Examines the database of an existing server. Raises InputError if the database does not exist or its engine has
-    no examination, and FailureError."""
+    no examination. Raises FailureError if the server cannot be reached."""
     word = engines.scheme(dsn)
     engine = engines.of_scheme(word)
     examination = engine.administration.examination if engine else None
@@ -172,7 +175,7 @@ def examine(dsn: str) -> ExaminationResult:
 
 
 _FULL, _NEARLY = 0.95, 0.8
-"""Shares of the maximum number of connections from which a reading is severe or a warning."""
+"""Fractions of the maximum number of connections from which a finding is severe or a warning."""
 
 
 def connections_reading(used: int, most: int, remedy: str) -> CheckResult:
@@ -186,5 +189,5 @@ def connections_reading(used: int, most: int, remedy: str) -> CheckResult:
 
 
 def memory_bytes(session: Session) -> int | None:
-    """Memory of the server's machine; None if that is not this machine."""
+    """Returns the memory of the server's machine; None if the server runs on another machine."""
     return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") if session.processes() else None

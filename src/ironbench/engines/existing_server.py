@@ -1,4 +1,4 @@
-"""Checks for an existing server, common to all engines: ironbench does not configure it."""
+"""Checks for an existing server that are common to all engines. ironbench does not configure such a server."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ironbench.model.system import Layout, System
 
 @contextmanager
 def checked_answers(is_given: bool) -> Iterator[None]:
-    """Turns errors while parsing the answers of an existing server into a FailureError.
+    """Converts errors that occur while answers of an existing server are parsed to a FailureError.
 
     The answers of such a server are external input. For a server that ironbench started (`is_given` is false), the
     original exception is raised.
@@ -40,16 +40,16 @@ class ServerAddress(Protocol):
 def validated_existing(
     system: System, parse: Callable[[str], tuple[ServerAddress, Secrets]], way: str = ""
 ) -> tuple[System, Secrets]:
-    """Returns the system with a normalized DSN, and its secrets. Raises InputError for options that would change the
-    server. `parse`: parses a DSN."""
+    """Returns the system with a normalised DSN, and its secrets. Raises InputError for options that would change the
+    server. `parse`: function that parses a DSN."""
     refuse_configuring(system, way)
     address, secrets = parse(system.dsn or "")
     return replace(system, dsn=address.text()), secrets
 
 
 def refuse_configuring(system: System, way: str = "") -> None:
-    """Raises InputError for an option that would change the server of a DSN. `way`: the engine's own way to vary a
-    setting."""
+    """Raises InputError for an option that would change the server of a DSN. `way`: how a setting can be varied with
+    this engine."""
     settings = written("system.set")
     for option, is_set in (
         (settings, system.settings),
@@ -71,6 +71,6 @@ def refuse_configuring(system: System, way: str = "") -> None:
 
 
 def _control(system: System) -> str:
-    """Hint that names the missing options for controlling the server over ssh."""
+    """Returns a hint that names the missing options for controlling the server over ssh."""
     server = "" if system.server else f"{written('system.server', 'ssh://user@host')} and "
     return f"add {server}{written('system.control', 'ssh')}"

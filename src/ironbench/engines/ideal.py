@@ -26,30 +26,32 @@ from ironbench.model.system import System
 MEMORY = Path("/dev/shm")
 _TMPFS = "tmpfs"
 _NOTE = "data"
-"""File in the memory directory that names the data directory it belongs to."""
+"""Name of a file in the memory directory. The file contains the path of the data directory that the memory directory
+belongs to."""
 TEMP_BYTES = 1 << 30
-"""Memory that must be available for temporary files; statements that need more fail as with a full disk."""
+"""Memory that must be available for temporary files. Statements that need more fail as if the disk were full."""
 GROWTH = 1.25
 ROOM_BYTES = 256 << 20
-"""The engine's cache is `GROWTH` times the current size of the data plus `ROOM_BYTES`: tables grow, and catalogs need
-buffers."""
+"""Extra size of the engine's cache, which is `GROWTH` times the current size of the data plus `ROOM_BYTES`: tables
+grow, and catalogs need buffers."""
 MOST_OF_MEMORY = 0.7
-"""Share of the available memory that may be used: the engine, the clients and the page cache need the rest."""
+"""Fraction of the available memory that may be used. The engine, the clients and the page cache need the rest."""
 
 
 def refuse(system: System, possible: Mapping[str, str]) -> None:
-    """Raises InputError for an ideal part that this engine does not support. `possible`: unsupported part → reason."""
+    """Raises InputError for a zero-latency part that this engine does not support. `possible`: unsupported part →
+    reason."""
     for part in system.ideal:
         if part in possible:
             raise InputError(written("system.ideal", part), possible[part], "remove it, or use another engine")
 
 
 def arranged(system: System, data: str, needed: Mapping[str, int], cache: str) -> System:
-    """Returns the system with its ideal parts in memory. Raises InputError if there is too little memory. Creates
-    nothing.
+    """Returns the system with its zero-latency parts in memory. Raises InputError if there is too little memory.
+    Creates nothing.
 
-    `needed`: part → maximum size of its directory in bytes. `cache`: the cache setting that an ideal `data` replaces
-    (see `with_cache`).
+    `needed`: part → maximum size of its directory in bytes. `cache`: the cache setting that a zero-latency `data`
+    replaces (see `with_cache`).
     """
     for part, count in needed.items():
         where = directory(data, part)
@@ -67,8 +69,8 @@ def arranged(system: System, data: str, needed: Mapping[str, int], cache: str) -
 
 
 def with_cache(system: System, files: Path, least_bytes: int) -> System:
-    """Returns the system with a cache for all data that are in `files` now. Raises InputError if there is too little
-    memory."""
+    """Returns the system with a cache for all data that are currently in `files`. Raises InputError if there is too
+    little memory."""
     if "data" not in system.ideal:
         return system
     enough = int(copies.size(files) * GROWTH) + ROOM_BYTES if files.is_dir() else ROOM_BYTES
@@ -78,15 +80,15 @@ def with_cache(system: System, files: Path, least_bytes: int) -> System:
 
 
 def directories(system: System) -> tuple[str, ...]:
-    """Directories that are removed together with the server."""
+    """Returns the directories that are removed together with the server."""
     if system.layout.data is None or not {"log", "temp"} & set(system.ideal):
         return ()
     return (str(root(system.layout.data)),)
 
 
 def directory(data: str, role: str) -> str:
-    """Directory of an ideal role for a data directory. Raises InputError if there is no writable file system in
-    memory."""
+    """Returns the directory of a zero-latency role for a data directory. Raises InputError if no file system in memory
+    is writable."""
     if not (MEMORY.is_dir() and os.access(MEMORY, os.W_OK | os.X_OK) and _is_memory(MEMORY)):
         raise InputError(
             written("system.ideal", role),
@@ -97,14 +99,14 @@ def directory(data: str, role: str) -> str:
 
 
 def root(data: str) -> Path:
-    """The directory in memory for a data directory."""
+    """Returns the directory in memory for a data directory."""
     key = hashlib.sha256(os.path.realpath(data).encode()).hexdigest()[:12]
     return MEMORY / f"ironbench-{os.getuid()}-{key}"
 
 
 def claim(data: str) -> None:
-    """Creates the directory and writes the owner's data directory into it, so that leftovers can be identified. Raises
-    InputError.
+    """Creates the directory and writes the path of the data directory into it, so that directories left in memory can
+    be identified. Raises InputError.
 
     Every user may write to `MEMORY`, and the name is predictable: a directory of that name may belong to another user.
     """
@@ -132,12 +134,13 @@ def require(part: str, wanted_bytes: int, file_system: Path | None = None) -> No
 
 
 def available_bytes() -> int:
-    """Memory that is available at the moment."""
+    """Returns the memory that is currently available."""
     return memory_available(Tree()) or 0
 
 
 def abandoned(used: Sequence[str]) -> list[Path]:
-    """Our directories in memory whose data directory is not in use. `used`: data directories of known servers."""
+    """Returns ironbench's directories in memory whose data directory is not in use. `used`: data directories of known
+    servers."""
     unused = []
     for ours in sorted(MEMORY.glob(f"ironbench-{os.getuid()}-*")):
         data = _owner(ours)

@@ -1,5 +1,5 @@
-"""The operating system user for a server that ironbench starts. Database servers refuse to run as root or as a user
-without a name."""
+"""Chooses the operating system user for a server that ironbench starts. Database servers refuse to run as root or as a
+user without a name."""
 
 from __future__ import annotations
 
@@ -23,22 +23,22 @@ class Identity:
     """Prefix for each command of the server."""
     uid: int | None = None
     gid: int | None = None
-    """Owner of the server's directories; None: the user who creates them."""
+    """Group that owns the server's directories; None: the group of the user who creates them."""
 
     def give(self, *paths: Path) -> None:
-        """Changes the owner of directories that ironbench created for the server."""
+        """Makes the server's user the owner of directories that ironbench created for the server."""
         if self.uid is not None and self.gid is not None:
             for path in paths:
                 os.chown(path, self.uid, self.gid)
 
     def give_tree(self, root: Path) -> None:
-        """Changes the owner of a whole directory tree that an earlier run gave to another user. Has an effect only as
-        root."""
+        """Changes the owner of a whole directory tree that an earlier run gave to a different user. Has an effect only
+        as root."""
         uid = os.geteuid() if self.uid is None else self.uid
         gid = os.getegid() if self.gid is None else self.gid
         if os.geteuid() != 0 or root.stat().st_uid == uid:
             return
-        # The root directory comes last: its owner shows that everything below it was changed.
+        # The root directory is changed last, so its owner shows that everything below it was changed.
         for folder, _, files in os.walk(root, topdown=False):
             for path in (*(f"{folder}/{name}" for name in files), folder):
                 os.chown(path, uid, gid, follow_symlinks=False)
@@ -56,8 +56,8 @@ def choose(program: str, title: str, forbidden: frozenset[str] = frozenset()) ->
     `title`: name of the server in messages. `forbidden`: mechanisms to skip, for tests.
     """
     if os.geteuid() != 0:
-        # initdb looks up the name of its user, and a container may run ironbench with a uid that has no name. Servers
-        # that need no name start even if user namespaces are not available.
+        # initdb looks up the name of its user, and in a container ironbench may run with a uid that has no name.
+        # Servers that need no name start even if user namespaces are not available.
         return next((way for way in _named_otherwise() if _trial(way, program) is None), Identity("own user"))
     reasons = []
     for candidate in _ways_for_root():
@@ -87,10 +87,10 @@ _USUAL = 1000
 
 
 def _in_a_namespace() -> Identity:
-    """Maps the current user to one with a name, because the server looks the name up. Owners and permissions of files
-    do not change; the server only sees another uid."""
-    # owner of everything that the namespace does not map (user_namespaces(7)), so files of other users would look like
-    # the server's own
+    """Returns an identity that maps the current user to a user with a name, because the server looks the name up.
+    Owners and permissions of files do not change; the server only sees a different uid."""
+    # This uid owns everything that the namespace does not map (user_namespaces(7)), so files of other users would look
+    # like the server's own.
     nobody = 65534
     known = [user.pw_uid for user in pwd.getpwall() if user.pw_uid not in (0, nobody)]
     uid = known[0] if known and _USUAL not in known else _USUAL
@@ -104,7 +104,7 @@ def _ways_for_root() -> list[Identity]:
     except KeyError:
         return ways
     become = ("setpriv", f"--reuid={nobody.pw_uid}", f"--regid={nobody.pw_gid}", "--clear-groups")
-    # Root's home directory is usually closed to other users, including any installation and data in it.
+    # Other users usually have no access to root's home directory, including an installation and data in it.
     reader = (*become, "--inh-caps=+dac_override", "--ambient-caps=+dac_override")
     ways.append(Identity(UNPRIVILEGED_READER, reader, nobody.pw_uid, nobody.pw_gid))
     ways.append(Identity(UNPRIVILEGED, become, nobody.pw_uid, nobody.pw_gid))
@@ -112,7 +112,7 @@ def _ways_for_root() -> list[Identity]:
 
 
 def _trial(identity: Identity, program: str) -> str | None:
-    """Runs the program once with this identity; returns None on success, otherwise the reason of the failure."""
+    """Runs the program once with this identity. Returns None on success, otherwise why it failed."""
     try:
         done = run_program([*identity.prefix, program, "--version"])
     except FailureError as error:

@@ -1,4 +1,5 @@
-"""Base of engines that are a library with a single database file: refusals, limits, and copies of the file."""
+"""Base class of engines that are a library with a single database file: refused options, limits, and copies of the
+file."""
 
 from __future__ import annotations
 
@@ -18,9 +19,10 @@ from ironbench.host.copies import CopyResult
 from ironbench.model.system import System
 
 NOTE = "restored.json"
-"""File beside the database: the snapshot it was restored from and its inode, to recognise a file that was replaced."""
+"""Name of a file beside the database. It contains the snapshot from which the database was restored and the inode, so
+that a replaced database file is recognised."""
 _LOGS = ("-wal", "-journal", ".wal")
-"""Suffixes of the logs of SQLite and DuckDB."""
+"""Suffixes of the WAL files and journals of SQLite and DuckDB."""
 _LARGEST_SETUP = 1 << 28
 """Maximum size of an SQL file, which is read into memory as a whole."""
 _MOST_CLIENTS = 1000
@@ -34,15 +36,15 @@ class LibraryEngine(Engine, ABC):
     file: str
     """Name of the database file."""
     version: str
-    """Part of the library's version that is in the name of the default directory."""
+    """Part of the library's version that is contained in the name of the default directory."""
     beside_data: Mapping[str, str]
-    """Role for which these engines cannot have a separate directory → reason."""
+    """Role for which the engine cannot have a separate directory → reason."""
     never_ideal: Mapping[str, str]
-    """Part that cannot be made ideal → reason."""
+    """Part that cannot be made zero-latency → reason."""
 
     def refuse(self, system: System, clients: int) -> None:
-        """Raises InputError for what these engines do not support: a server, separate directories, ideal parts, too
-        many clients."""
+        """Raises InputError for options that these engines do not support: a server, separate directories, zero-latency
+        parts, too many clients."""
         if system.dsn is not None:
             hint = "remove it, or use a server engine"
             raise InputError(written("system.dsn"), f"{self.title} is not a server", hint)
@@ -55,7 +57,7 @@ class LibraryEngine(Engine, ABC):
             raise InputError(f"{clients} clients", cause, "change the number of clients")
 
     def folder(self, system: System) -> Path:
-        """Directory of the database file; it may not exist yet."""
+        """Returns the directory of the database file. The directory may not exist yet."""
         return Path(system.layout.data or data_dirs.default(self.name, self.version))
 
     def enter_register(self, folder: Path, limit_bytes: int | None) -> register.RegisterEntry:
@@ -85,7 +87,8 @@ class LibraryEngine(Engine, ABC):
 
 
 def take(file: Path, folder: Path, *, keep: bool) -> CopyResult:
-    """Copies the database file into a new `folder`. Raises FailureError if its log still contains transactions."""
+    """Copies the database file into a new `folder`. Raises FailureError if the file's WAL still contains
+    transactions."""
     for suffix in _LOGS:
         log = file.with_name(file.name + suffix)
         if log.exists() and log.stat().st_size:
@@ -116,7 +119,7 @@ def put_back(file: Path, folder: Path) -> CopyResult:
 
 
 def restored(file: Path) -> bool:
-    """Whether the database file was restored from a snapshot."""
+    """Returns whether the database file was restored from a snapshot."""
     try:
         note = json.loads((file.parent / NOTE).read_text())
         return bool(note["inode"] == file.stat().st_ino)
@@ -137,10 +140,10 @@ def _remove_or_keep(file: Path) -> None:
 
 
 def require_closed(dump: Path, what: str, magic: bytes, at: int, logs: Sequence[str], hint: str) -> None:
-    """Raises InputError unless `dump` is a closed database file: `magic` at offset `at`, and no changes left in its
-    logs.
+    """Raises InputError unless `dump` is a closed database file: it has `magic` at offset `at`, and there are no
+    changes in its WAL.
 
-    `what`: kind of file. `hint`: how to bring the changes of a log into the file.
+    `what`: kind of file. `hint`: how to bring the changes of a WAL into the file.
     """
     subject = f"dump {dump}"
     if dump.is_dir():
@@ -162,4 +165,4 @@ def place_file(system: System, dump: Path, name: str) -> None:
     """Copies the user's database file into the system's data directory, under the name that the engine opens."""
     file = data_dirs.claim(str(system.layout.data), "data") / name
     copies.file(dump, file)
-    file.chmod(stat.S_IRUSR | stat.S_IWUSR)  # regardless of the permissions of the original
+    file.chmod(stat.S_IRUSR | stat.S_IWUSR)  # the copy is writable whatever the permissions of the original are

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 Piece = tuple[str, int, int]
-"""Table, number of the first row, number after the last row."""
+"""Table, number of the first row, and number after the last row."""
 
 
 class PieceQueue:
@@ -36,6 +36,6 @@ def together(works: Sequence[Callable[[], None]]) -> None:
 
 
 def loaded(progress: Any, begin_s: float, connections: int) -> dict[str, Any]:
-    """Result in the format of the core's `load_rows`. `begin_s`: start time from `time.perf_counter`."""
+    """Returns the result in the format of the core's `load_rows`. `begin_s`: start time from `time.perf_counter`."""
     elapsed_s = time.perf_counter() - begin_s
     return {"rows": progress.rows, "bytes": progress.bytes, "elapsed_s": elapsed_s, "connections": connections}

@@ -1,4 +1,4 @@
-"""Interface for maintenance operations on a database in use."""
+"""Interface of maintenance operations on a database in use."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ class BackupRequest:
     """Options of a backup."""
 
     folder: Path
-    """Target directory, which does not exist yet."""
+    """Target directory, which must not exist yet."""
     format: str = "plain"
-    """`plain` (files), `tar`, or `discard`: read by the server but not written anywhere."""
+    """Format of the backup: `plain` (files), `tar`, or `discard` (read by the server but not written anywhere)."""
     checkpoint: str = "fast"
-    """Checkpoint mode: `fast` or `spread`."""
+    """Mode of the checkpoint that starts the backup: `fast` or `spread`."""
     most_bytes_per_s: int = 0
     """Rate limit; 0 means unlimited."""
 
@@ -32,7 +32,7 @@ class TableState:
     """Size and dead rows of a table."""
 
     bytes: int
-    """Size in bytes, including indexes."""
+    """Size of the table in bytes, including indexes."""
     pages: int
     dead_rows: int
 
@@ -49,7 +49,7 @@ class IndexState:
 
 def answering(session: Session) -> Callable[[], None]:
     """Returns a function that raises FailureError if the server of `session` does not answer. Without this check, a
-    program that works with a frozen server would never end."""
+    program that uses a paused server would never end."""
     return session.require_answer if isinstance(session, RemoteSession) else lambda: None
 
 
@@ -61,7 +61,7 @@ class MaintenanceOperations(Protocol):
 
     @property
     def index_builds(self) -> Mapping[str, str]:
-        """`off` and `on` (concurrently) → statement, with `{}` for index and table."""
+        """`off` and `on` (concurrent index build) → statement, with `{}` for index and table."""
         ...
 
     @property
@@ -71,7 +71,7 @@ class MaintenanceOperations(Protocol):
 
     @property
     def restorable(self) -> str:
-        """Backup format that `unpack` accepts."""
+        """Backup format that `unpack` can restore."""
         ...
 
     def require_backup(self, system: System, options: Mapping[str, str]) -> None:
@@ -79,15 +79,15 @@ class MaintenanceOperations(Protocol):
         ...
 
     def tool(self, system: System) -> str:
-        """Program that makes backups, with its version."""
+        """Returns the name and version of the program that makes backups."""
         ...
 
     def backup_bytes(self, session: Session) -> int:
-        """Approximate size of a backup of the whole server."""
+        """Returns the approximate size of a backup of the whole server."""
         ...
 
     def backup(self, system: System, session: Session, backup: BackupRequest) -> Program:
-        """Command that makes a backup."""
+        """Returns the command that makes a backup."""
         ...
 
     def verified(self, system: System, folder: Path) -> Check:
@@ -95,21 +95,22 @@ class MaintenanceOperations(Protocol):
         ...
 
     def unpack(self, system: System, backup: Path, data: Path) -> Sequence[Program]:
-        """Commands that turn a backup in format `restorable` into a data directory, to be run one after the other."""
+        """Returns commands that convert a backup in format `restorable` to a data directory. They must run one after
+        the other."""
         ...
 
     def replayed(self, system: System, session: Session, backup: Path) -> Program | None:
-        """Command that loads a backup into the server running on `unpack`'s directory; None if the files are
-        complete."""
+        """Returns a command that loads a backup into the server running on `unpack`'s directory; None if the files are
+        already complete."""
         ...
 
     def make_dead_rows(self, session: Session, table: str, percent: int) -> None:
-        """Turns `percent` % of the rows into dead rows that only `vacuums` remove. On return, the server's counters
-        include these rows."""
+        """Makes `percent` % of the rows dead, in such a way that only `vacuums` remove them. When this returns, the
+        server's counters include the dead rows."""
         ...
 
     def packed_pages(self, rows: int, row_bytes: int) -> int:
-        """Number of pages of a freshly written table with wide rows."""
+        """Returns the number of pages of a newly written table with wide rows."""
         ...
 
     def table_state(self, session: Session, table: str) -> TableState: ...

@@ -1,5 +1,5 @@
-"""Files of a database that ironbench created: the note beside them, their lock, versions, copies that are kept, and
-whether a server is running on them."""
+"""Files of a database that ironbench created: the note in the data directory, the lock, versions, copies that are kept,
+and whether a server is running on the files."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from ironbench.host.copies import CopyResult
 from ironbench.model.system import Layout, System
 
 NOTE = "ironbench.json"
-"""File in the data directory: the version that created it, the snapshot it was restored from, and the location of a
-separate log."""
+"""Name of a file in the data directory. It contains the version that created the directory, the snapshot from which the
+directory was restored, and the location of a separate WAL."""
 
 
 def note(files: Path) -> dict[str, Any]:
-    """Reads the note of a data directory; empty if ironbench did not create it."""
+    """Reads the note of a data directory. Returns an empty note if ironbench did not create the directory."""
     try:
         known = json.loads((files / NOTE).read_text())
     except (OSError, ValueError):
@@ -48,7 +48,7 @@ def locked(place: Path) -> Iterator[None]:
 
 
 def next_kept(path: Path) -> Path:
-    """New name for files that do not come from a snapshot: `….kept-N` in the same directory."""
+    """Returns a new name for files that do not come from a snapshot: `….kept-N` in the same directory."""
     kept = [int(one.name.rsplit("-", 1)[1]) for one in path.parent.glob(f"{path.name}.kept-*[0-9]")]
     return path.with_name(f"{path.name}.kept-{max(kept, default=0) + 1}")
 
@@ -67,13 +67,14 @@ def copy_back(folder: Path, files: Path) -> CopyResult:
 
 
 def basis(parts: Sequence[str], shaping: Mapping[str, str]) -> str:
-    """Properties that the files depend on (`Engine.basis`): the program, and the settings that affect the file
-    format."""
+    """Returns the properties on which the files depend (`Engine.basis`): the program, and the settings that affect the
+    file format."""
     return " ".join([*parts, *(f"{name}={value}" for name, value in sorted(shaping.items()))])
 
 
 def loading_system(system: System, settings: Mapping[str, str], folder: Path) -> System:
-    """Returns the system with the same programs in `folder`, with only these settings (`Engine.loading_system`)."""
+    """Returns the system with the same programs, with its files in `folder` and with only these settings
+    (`Engine.loading_system`)."""
     where = {name: value for name, value in system.settings.items() if name == "bin"}
     return System(system.engine, system.label, where | dict(settings), Layout(str(folder)))
 
@@ -95,8 +96,10 @@ def refuse_running(files: Path, place: Path) -> None:
 
 
 def in_use(files: Path, place: Path) -> InputError | None:
-    """Error for a server that is running on the files; None if there is none. A server's working directory is its data
-    directory, so this also finds servers that ironbench did not start."""
+    """Returns the error for a server that is running on the files; None if there is no such server.
+
+    A server's working directory is its data directory, so servers that ironbench did not start are also found.
+    """
     running = processes.working_in(files)
     if not running:
         return None

@@ -1,4 +1,4 @@
-"""Starts a server on a locked data directory, and restarts it from what is there."""
+"""Starts a server on a locked data directory, and restarts it on the same directory."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ _S = TypeVar("_S")
 
 
 class OwnServer(ABC, Generic[_S]):
-    """How an engine starts its server. `_S`: type of its session."""
+    """An engine's functions for starting its server. `_S`: type of the session."""
 
     __slots__ = ()
 
     @property
     @abstractmethod
     def place(self) -> Path:
-        """Data directory, which is locked while it is in use."""
+        """The data directory, which is locked while it is in use."""
 
     @abstractmethod
     def running(self, lock: int) -> RunningServer:
@@ -31,18 +31,18 @@ class OwnServer(ABC, Generic[_S]):
 
     @abstractmethod
     def directories(self) -> dict[str, str]:
-        """Role → directory."""
+        """Returns role → directory."""
 
     @abstractmethod
     def facts(self) -> dict[str, object]:
-        """Installation and identity, for the record."""
+        """Returns facts about the installation and the identity, for the record."""
 
     @abstractmethod
     def connected(self, own: OwnedServer) -> _S:
         """Connects a session to the running server."""
 
     def session(self) -> _S:
-        """Claims the data directory, starts a server and connects. After a failure, nothing keeps running."""
+        """Claims the data directory, starts a server and connects to it. After a failure, no process keeps running."""
         own = self._own()
         try:
             return self.connected(own)

@@ -12,12 +12,12 @@ from ironbench.errors import FailureError
 
 @dataclass(slots=True)
 class StatementLimit:
-    """Statements with a common time limit."""
+    """A time limit for each statement of a session, and the first failure to meet it."""
 
     session: object
     limit_s: float
     unanswered: FailureError | None = None
-    """First failure; further statements fail with it at once."""
+    """The first failure. Further statements fail immediately with the same error."""
 
 
 _QUESTIONS: ContextVar[StatementLimit | None] = ContextVar("questions", default=None)

@@ -19,12 +19,12 @@ _KINDS = {
     bool: "true or false", int: "a whole number", float: "a number", str: "text in quotes", dict: "a table",
     list: "a list [ … ]", type(None): "nothing",
 }  # fmt: skip
-"""How messages name the types of values, in the order in which they name several."""
+"""Type → its name in messages. Messages that name several types use this order."""
 LAB_FILE = "see `docs/reference/lab-file.md` for all fields"
 
 
 class Mistake(NamedTuple):
-    """A mistake in a field."""
+    """A mistake in one field of a document."""
 
     path: Path
     cause: str
@@ -37,8 +37,8 @@ def text(path: Path) -> str:
 
 
 def mistakes(document: object, struct: type[msgspec.Struct], hint: str = LAB_FILE, path: Path = ()) -> list[Mistake]:
-    """Returns unknown and missing names, values of a wrong type, unknown words, and numbers out of range. `hint`: tells
-    the user where permitted values are documented."""
+    """Returns the mistakes in a document: unknown and missing names, values of a wrong type, unknown words, and numbers
+    out of range. `hint`: tells the user where permitted values are documented."""
     return list(_mistakes(document, struct, hint, path))
 
 
@@ -62,7 +62,7 @@ def _mistakes(document: object, struct: type[msgspec.Struct], hint: str, path: P
 
 
 def nearest_field(name: str, siblings: Collection[str]) -> str:
-    """Returns a hint: a sibling with a similar name, or the section that has a field of this name."""
+    """Returns a hint: a field of the same section with a similar name, or the section that has a field of this name."""
     if name in SHORT and name not in siblings:
         section, field = SHORT[name]
         return f"{field} belongs to [{section}]"
@@ -91,7 +91,7 @@ def _of_value(field: Field, value: object, hint: str, at: Path) -> Iterator[Mist
             if isinstance(one, str) and (stands_for_a_number(field, one) or (not one and known and known.unit)):
                 continue
             if known and isinstance(one, str) and not known.unit:
-                known.number("", one)  # rejects text that is no number; what remains is a number in quotes
+                known.number("", one)  # rejects text that is not a number; any remaining text is a number in quotes
                 raise InputError("", f"expected {'a whole' if known.whole else 'a'} number, got text in quotes", hint)
             if known:
                 known.read("", one)
@@ -111,14 +111,14 @@ def _numbers(value: object) -> Collection[Any]:
 
 def _wrong_kind(field: Field, value: object, hint: str, at: Path) -> Mistake:
     possible, wrong = _misfit(field.type, value)
-    if isinstance(wrong, str) and str in possible:  # its pattern or its length is wrong
+    if isinstance(wrong, str) and str in possible:  # the value does not match its pattern, or has a wrong length
         return Mistake(at, f"{quoted(wrong)} does not fit", f"write {_expected(field)}")
     expected = " or ".join(name for kind, name in _KINDS.items() if kind in possible)
     return Mistake(at, f"expected {expected}, got {_kind_of(wrong)}", hint)
 
 
 def _misfit(hint: Any, value: object) -> tuple[set[type], object]:
-    """The innermost value of a wrong kind, after the kinds that are possible in its place."""
+    """Returns the innermost value of a wrong type, after the types that would be valid there."""
     possible = set()
     for kind in kinds(hint):
         origin = typing.get_origin(kind) or kind
@@ -134,7 +134,7 @@ def _misfit(hint: Any, value: object) -> tuple[set[type], object]:
 
 
 def _expected(field: Field) -> str:
-    """Returns the values of a field in words."""
+    """Returns the permitted values of a field in words."""
     return " or ".join(f'"{word}"' for word in field.words) or field.row.help or "…"
 
 
@@ -143,8 +143,8 @@ def _kind_of(value: object) -> str:
 
 
 def errors(found: Iterable[Mistake], where: str) -> list[InputError]:
-    """Returns the mistakes as errors, one per field. `where`: the file, or a place in it; empty: messages name options
-    of the command line."""
+    """Returns the mistakes as errors, one per field. `where`: the file, or a position in it; if empty, messages name
+    options of the command line."""
     known: dict[str, InputError] = {}
     for one in found:
         subject = ", ".join(filter(None, (where, text(one.path)))) if where else written(text(one.path))
@@ -153,13 +153,13 @@ def errors(found: Iterable[Mistake], where: str) -> list[InputError]:
 
 
 def refused(found: Iterable[Mistake], where: str) -> None:
-    """Raises InputError with all mistakes, if there are any; `where`: as in `errors`."""
+    """Raises InputError with all mistakes, if there are any. `where`: as in `errors`."""
     if every := errors(found, where):
         raise together(every)
 
 
 def converted(document: object, struct: type[_S], where: str, hint: str = LAB_FILE) -> _S:
-    """Returns the document as a struct. Raises InputError with all mistakes."""
+    """Converts the document to a struct. Raises InputError with all mistakes."""
     refused(mistakes(document, struct, hint), where)  # type: ignore[arg-type]
     return msgspec.convert(document, struct)
 

@@ -11,7 +11,7 @@ from ironbench.fields.sections import DataSection, FieldSection, SystemSection
 
 
 class NewLab(FieldSection):
-    """The subject of a new lab file for a common question. Each kind of lab uses some of these fields."""
+    """The subject of a new lab file for a common question. Each kind of lab uses only some of these fields."""
 
     dsn: Annotated[str, same_as(SystemSection, "dsn", " ironbench reads its engine and settings.")] = ""
     engine: Annotated[str, same_as(SystemSection, "engine")] = ""

@@ -21,23 +21,23 @@ class Row:
 
     help: str = ""
     range: Range | None = None
-    """Range of the number, size or time; in a list or table it applies to each entry."""
+    """Permitted range of the number, size or time; in a list or table, of each entry."""
     usual: str = ""
-    """Effect of leaving the field out, if that is more than a default value."""
+    """What happens if the field is left out; set only if a default value does not express this."""
     metavar: str = ""
-    """Placeholder of its value in the help of the command line."""
+    """Placeholder of the field's value in the help of the command line."""
     option: tuple[str, ...] = ()
-    """Names on the command line; empty: `--name`."""
+    """Names of the field on the command line; empty: `--name`."""
     run: bool = True
-    """Whether `ironbench run` has it as an option."""
+    """Whether `ironbench run` has an option for the field."""
     texts: str = ""
-    """Pattern of texts that may replace a number: a search, a curve."""
+    """Pattern of texts that may replace a number, such as a search or a curve."""
     instead: str = ""
     """Examples of texts that may replace a number, for hints."""
     variable: str = ""
     """Environment variable that sets the option."""
     names: str = ""
-    """Kind of `ironbench list` whose names are values of the field, for shell completion."""
+    """Kind of `ironbench list` that prints possible values of the field, for shell completion."""
 
 
 _ROW = "row"
@@ -56,7 +56,8 @@ def row(
     variable: str = "",
     names: str = "",
 ) -> msgspec.Meta:
-    """Returns the annotation of a field: `threads: Annotated[int, row("Driving threads.", Range(1, 1024))] = 1`."""
+    """Returns the annotation of a field, to be used as in `threads: Annotated[int, row("Driving threads.", Range(1,
+    1024))] = 1`."""
     bounds = {"exclusiveMinimum" if range.above else "minimum": range.low, "maximum": range.high} if range else None
     return msgspec.Meta(
         description=f"{help} Default: {usual}." if usual else help,
@@ -80,39 +81,40 @@ def row(
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """A field with its row."""
+    """A field, with its row in the table of fields."""
 
     name: str
-    """Name in lab files, and on the command line after `--`."""
+    """Name of the field in lab files, and on the command line after `--`."""
     attribute: str
-    """Attribute of the struct."""
+    """Name of the struct's attribute."""
     type: Any
-    """Type with its annotations, as msgspec reads it."""
+    """Type of the attribute with its annotations, as msgspec reads it."""
     default: Any
     """Default value; `msgspec.NODEFAULT` if the field is required."""
     row: Row
 
     @property
     def usual(self) -> str:
-        """Effect of leaving the field out, in words; empty if the field is then off or empty."""
+        """What happens if the field is left out, in words. If empty, the field is then off or has no value."""
         value = self.default
         shown = isinstance(value, str | int | float) and not isinstance(value, bool)
         return self.row.usual or (str(value) if shown else "")
 
     @property
     def kinds(self) -> tuple[Any, ...]:
-        """Types of its value without annotations: `(int, str)` for `int | Annotated[str, …]`."""
+        """Types of the field's value without annotations, such as `(int, str)` for `int | Annotated[str, …]`."""
         return tuple(kinds(self.type))
 
     @property
     def section(self) -> type[msgspec.Struct] | None:
-        """The struct of the field, if it is a section of fields."""
+        """The struct that defines the field's own fields, if the field is a section."""
         (first, *others) = self.kinds
         return first if not others and _is_struct(first) else None
 
     @property
     def entries(self) -> type[msgspec.Struct] | None:
-        """The struct of each entry, if the field is a list of sections, or a table with names chosen by the user."""
+        """The struct of each entry, if the field is a list of sections or a table of sections with names chosen by the
+        user."""
         return next((one for one in self.entry_kinds if _is_struct(one)), None)
 
     @property
@@ -123,24 +125,24 @@ class Field:
 
     @property
     def words(self) -> tuple[Any, ...]:
-        """The permitted words; empty if the field also takes other texts."""
+        """The words that are permitted as values. Empty if other texts are also permitted."""
         return tuple(
             word for kind in self.kinds if typing.get_origin(kind) is typing.Literal for word in typing.get_args(kind)
         )
 
     @property
     def origins(self) -> tuple[Any, ...]:
-        """Types of its value without their parameters: `(str, list)` for `str | list[str]`."""
+        """Types of the field's value without their parameters, such as `(str, list)` for `str | list[str]`."""
         return tuple(typing.get_origin(kind) or kind for kind in self.kinds)
 
     @property
     def many(self) -> bool:
-        """Whether the field's value is a list or a table; the option may then be repeated."""
+        """Whether the field's value is a list or a table. The option on the command line may then be repeated."""
         return self.origins[0] in (list, dict)
 
     @property
     def switch(self) -> bool:
-        """Whether the field is a switch, with the values true and false."""
+        """Whether the field is a switch with the values true and false."""
         return self.kinds == (bool,)
 
     @property
@@ -165,13 +167,14 @@ def table(struct: type[msgspec.Struct]) -> Mapping[str, Field]:
 
 
 def same_as(section: type[msgspec.Struct], name: str, more: str = "") -> msgspec.Meta:
-    """Returns the annotation of a field that is the same as one of another section. `more` is added to its help."""
+    """Returns the annotation of a field that has the same row as a field of another section. `more` is appended to the
+    help."""
     known = table(section)[name].row
     return msgspec.Meta(description=known.help + more, extra={_ROW: replace(known, help=known.help + more)})
 
 
 def optional(file: type[msgspec.Struct]) -> Iterator[Field]:
-    """Yields the fields of a document and of its sections that are options of the command line."""
+    """Yields the fields of a document and of its sections that have an option on the command line."""
     for one in table(file).values():
         if one.section:
             yield from optional(one.section)
@@ -187,7 +190,7 @@ def _field(info: msgspec.structs.FieldInfo) -> Field:
 
 
 def _row(hint: Any) -> Row:
-    """Returns the row among the annotations of a type; a plain description becomes the row's help."""
+    """Returns the row among the annotations of a type. A plain description is returned as a row with this help."""
     for meta in getattr(hint, "__metadata__", ()):
         if isinstance(meta, msgspec.Meta):
             return (meta.extra or {}).get(_ROW) or Row(meta.description or "")
@@ -197,7 +200,7 @@ def _row(hint: Any) -> Row:
 
 
 def kinds(hint: Any) -> Iterator[Any]:
-    """The types that a value may have, without annotations and without None."""
+    """Returns the types that a value may have, without annotations and without None."""
     origin = typing.get_origin(hint)
     if origin is typing.Annotated:
         yield from kinds(hint.__origin__)
@@ -213,5 +216,5 @@ def _is_struct(kind: Any) -> typing.TypeGuard[type[msgspec.Struct]]:
 
 
 def stands_for_a_number(field: Field, text: str) -> bool:
-    """Whether the text requests a search or declares a curve, if the field permits that."""
+    """Returns whether the text requests a search or declares a curve, and the field permits this."""
     return bool(field.row.texts) and re.match(field.row.texts, text) is not None

@@ -1,4 +1,4 @@
-"""The machine's block devices, from /sys/block."""
+"""Reads the machine's block devices from /sys/block."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from ironbench.host.tree import Tree
 from ironbench.model.machine import Block
 
 _PASSING = ("loop", "ram", "zram", "sr", "fd", "nbd")
-"""Name prefixes of devices that are temporary or contain no database."""
+"""Name prefixes of devices that are temporary or cannot contain a database."""
 
 
 def read_blocks(tree: Tree) -> tuple[Block, ...]:
@@ -21,7 +21,7 @@ def read_block(name: str, tree: Tree) -> Block:
     return Block(
         name=name,
         number=tree.read(f"{base}/dev") or "",
-        # This file counts sectors of 512 bytes, whatever the sector size of the device.
+        # This file counts sectors of 512 bytes, whatever the device's sector size is.
         size_bytes=(tree.integer(f"{base}/size") or 0) * 512,
         model=tree.read(f"{base}/device/model")
         or tree.read(f"{base}/dm/name")

@@ -1,4 +1,4 @@
-"""Tests of what this machine allows. The tests have no lasting effect."""
+"""Tests which operations this machine allows. The tests have no lasting effect."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import time
 from pathlib import Path
 
 _IO_URING_SETUP = 425
-"""Number of the system call, which is the same on every architecture (io_uring_setup(2))."""
+"""Number of the io_uring_setup system call, which is the same on every architecture (io_uring_setup(2))."""
 _IO_URING_PARAMS_BYTES = 120
 _PR_SET_TIMERSLACK = 29
 _WAKE_UPS = 300
@@ -20,7 +20,8 @@ _SYNCS = 40
 
 
 class LocalCapabilityTests:
-    """Tries operations on this machine. Methods return None if the operation works, else the reason for the failure."""
+    """Tries operations on this machine. Each method returns None if the operation works, and otherwise the reason why
+    it fails."""
 
     def io_uring(self) -> str | None:
         libc = ctypes.CDLL(None, use_errno=True)
@@ -55,7 +56,8 @@ class LocalCapabilityTests:
         return None
 
     def wake_ups(self) -> list[float]:
-        # Without this, the kernel may delay wake-ups by 50 µs (timer slack, prctl(2)); the core does the same.
+        # Without this call, the kernel may delay wake-ups by 50 µs (timer slack, prctl(2)). The core makes the same
+        # call.
         libc = ctypes.CDLL(None, use_errno=True)
         libc.prctl(_PR_SET_TIMERSLACK, 1, 0, 0, 0)
         late = []

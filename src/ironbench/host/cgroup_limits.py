@@ -1,4 +1,5 @@
-"""Limits of this process set by control groups: version 2, or the controllers of version 1 (cgroups(7))."""
+"""Reads the limits that control groups set for this process: version 2, or the controllers of version 1
+(cgroups(7))."""
 
 from __future__ import annotations
 
@@ -12,14 +13,14 @@ from ironbench.model.machine import Limits, Mount
 _N = TypeVar("_N", int, float)
 
 _V1_UNLIMITED = 1 << 60
-"""Version 1 expresses "no limit" as the largest multiple of the page size."""
+"""Value that means "no limit" in version 1: the largest multiple of the page size."""
 
 _V1_MEMORY = ("memory.limit_in_bytes", "memory.usage_in_bytes")
 _V2_MEMORY = ("memory.max", "memory.current")
 
 
 def read_limits(tree: Tree) -> Limits:
-    """Returns the tightest limits among the group of this process and its ancestors."""
+    """Returns the tightest limits among this process's group and the group's ancestors."""
     groups = own_groups(tree)
     mounts = [mount for mount in all_mounts(tree) if mount.kind in ("cgroup", "cgroup2")]
     cpu_list = _cpu_list(tree)
@@ -72,7 +73,7 @@ def _left(tree: Tree, at: str, files: tuple[str, str], prefix: str) -> int | Non
 
 
 def own_groups(tree: Tree) -> dict[str, str]:
-    """Maps each controller to the group of this process; the version 2 group has an empty name."""
+    """Returns controller → path of this process's group. The version 2 group has an empty controller name."""
     groups = {}
     for line in (tree.read("/proc/self/cgroup") or "").splitlines():
         _, _, rest = line.partition(":")
@@ -82,8 +83,8 @@ def own_groups(tree: Tree) -> dict[str, str]:
 
 
 def own_group_at(tree: Tree, mount: str, group: str) -> str:
-    """Directory of this process's group. A container may see the group as root of the mount but get the path
-    outside."""
+    """Returns the directory of this process's group. In a container, the group may be mounted as the root although its
+    path is the path outside the container."""
     inside = f"{mount.rstrip('/')}/{group.strip('/')}".rstrip("/")
     return inside if tree.exists(inside) else mount
 
@@ -93,7 +94,7 @@ def _controllers(mount: Mount) -> list[str]:
 
 
 def _upwards(mount: str | None, group: str | None) -> list[str]:
-    """Directories from the group of this process up to the mount."""
+    """Yields the directories from this process's group up to the mount point."""
     if mount is None:
         return []
     parts = [part for part in (group or "/").split("/") if part]
@@ -124,20 +125,21 @@ def _least(values: Sequence[_N | None]) -> _N | None:
 
 
 _COUNTER = "oom_kill "
-"""Line of /proc/vmstat: processes killed by the out-of-memory killer, including those of control groups (Linux 4.13,
-mm/oom_kill.c)."""
+"""Name of the line in /proc/vmstat with the number of processes that the out-of-memory killer has killed, including
+those in control groups (Linux 4.13, mm/oom_kill.c)."""
 
 
 class OutOfMemoryKills:
-    """Counts out-of-memory kills since its creation. The counter covers the whole machine, so other processes may be
-    affected."""
+    """Counts out-of-memory kills since the object was created. The kernel's counter covers the whole machine, so the
+    killed processes may belong to other programs."""
 
     def __init__(self, tree: Tree | None = None) -> None:
         self._tree = tree or Tree()
         self._before = self._kills()
 
     def words(self) -> str:
-        """Describes the kills, for an engine that died; "" if there were none, or if the counter is not available."""
+        """Describes the kills, for the message about an engine that died. Returns "" if there were none, or if the
+        kernel has no such counter."""
         killed = self._kills() - self._before
         if killed <= 0:
             return ""

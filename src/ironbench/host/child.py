@@ -1,8 +1,8 @@
-"""Child processes of ironbench: how they are started, how to communicate with them, and how they ended.
+"""Child processes of ironbench: how ironbench starts them, communicates with them, and learns how they ended.
 
 A child runs `main(parent)` of one module under `python -I -S`, which starts fast and ignores the user's packages and
 environment variables. The child's standard input is one end of a socket pair that carries frames in both directions: a
-message (JSON) and bytes. End of file means that the other side is gone, however it died; the child then exits. The
+message (JSON) and bytes. End of file means that the other process has ended, in whatever way; the child then exits. The
 parent-death signal would not be enough, because it fires as soon as the *thread* that started the process ends
 (prctl(2)).
 
@@ -33,36 +33,37 @@ from ironbench import errors
 from ironbench.errors import EngineDiedError, FailureError, InputError, IronbenchError, written
 
 ORPHANED = 3
-"""Exit code of a child whose parent has died."""
+"""Exit code of a child that ends because its parent has died."""
 STOP_S = 20.0
-"""How long a child may take to end cleanly after it was asked to."""
+"""Seconds that a child has to end cleanly after it was asked to end."""
 _LENGTHS = struct.Struct("<QQ")
-"""Lengths of the message and of the bytes that follow it."""
+"""Format of a frame's header: lengths of the message and of the bytes that follow the message."""
 _PACKAGES = str(Path(errors.__file__).resolve().parents[1])
 _TAIL_BYTES = 16384
 _CODE = "import sys; sys.path.extend({packages!r}); from ironbench.host.child import run; run({module!r})"
 
 
 class Channel:
-    """An end of a socket pair. Any thread may send; only one thread may receive."""
+    """One end of a socket pair. Any thread may send; only one thread may receive."""
 
     def __init__(self, end: socket.socket) -> None:
         self.socket = end
         self._sending = threading.Lock()
 
     def send(self, message: Any, data: bytes = b"") -> None:
-        """Sends a frame. Raises OSError if the other side is gone."""
+        """Sends a frame. Raises OSError if the other process has ended."""
         text = json.dumps(message).encode()
         with self._sending:
             self.socket.sendall(_LENGTHS.pack(len(text), len(data)) + text + data)
 
     def tell(self, message: Any, data: bytes = b"") -> None:
-        """Like `send`, but ignores that the other side is gone; the caller notices when it receives no answer."""
+        """Sends a frame like `send`, but ignores the error if the other process has ended. The caller notices this when
+        no answer arrives."""
         with contextlib.suppress(OSError):
             self.send(message, data)
 
     def receive(self) -> tuple[Any, bytes] | None:
-        """Returns the next frame; None if the other side is gone, even after half a frame."""
+        """Returns the next frame; None if the other process has ended, even in the middle of a frame."""
         head = self._exactly(_LENGTHS.size)
         if head is None:
             return None
@@ -71,10 +72,11 @@ class Channel:
         return None if text is None or data is None else (json.loads(text), data)
 
     def waiting(self, timeout_s: float | None) -> bool:
-        """Whether there is something to receive, including the end of file; waits up to `timeout_s`."""
+        """Returns whether there is something to receive, including the end of file. Waits up to `timeout_s`."""
         if self.socket.fileno() < 0:
             return False
-        ready = select.poll()  # select(2) takes no descriptor above 1023, and load with many clients has thousands
+        # select(2) accepts no descriptor above 1023, and a process with many clients has thousands
+        ready = select.poll()
         ready.register(self.socket, select.POLLIN)
         return bool(ready.poll(None if timeout_s is None else 1000 * timeout_s))
 
@@ -86,7 +88,8 @@ class Channel:
         while size:
             try:
                 piece = self.socket.recv(min(size, 1 << 20))
-            except OSError:  # reset by a process that was killed, or closed by this process
+            # the connection was reset because the other process was killed, or was closed by this process
+            except OSError:
                 return None
             if not piece:
                 return None
@@ -108,18 +111,19 @@ class Child(Channel):
         packages: Sequence[str] = (),
         keep_open: Sequence[int] = (),
     ) -> None:
-        """`module`: the child runs its `main`. `subject`: subject of error messages. `within`: words before its
-        command.
+        """Starts the child. `module`: the child runs the module's `main`. `subject`: subject of error messages.
+        `within`: words before the child's command.
 
-        `log`: file for standard output and error; None: a file in memory. `packages`: folders in which it finds
+        `log`: file for standard output and error; None: a file in memory. `packages`: folders in which the child finds
         additional packages. `keep_open`: inherited file descriptors (locks).
         """
         self.subject = subject
-        # After the standard library, because other packages are installed in the same directory as ironbench.
+        # These folders come after the standard library, because other packages are installed in the same directory as
+        # ironbench.
         code = _CODE.format(packages=[_PACKAGES, *packages], module=module)
-        # Not kept open here, because the file may be on a file system that must be unmounted.
+        # This process does not keep the log open, because the log may be on a file system that must be unmounted.
         self._log = log or Path(f"/proc/self/fd/{self._unnamed()}")
-        written = self._log.open("ab")  # the child's own children also write to the file
+        written = self._log.open("ab")  # children of the child also write to the file
         self._log_start = written.tell()
         ours, theirs = socket.socketpair()
         super().__init__(ours)
@@ -139,8 +143,7 @@ class Child(Channel):
         return self.process.pid
 
     def ask(self, message: Any, data: bytes = b"") -> dict[str, Any]:
-        """Sends a request and returns the answer, {} if the child has ended. Raises the error that the child answers
-        with."""
+        """Sends a request and returns the answer; {} if the child has ended. If the answer is an error, raises it."""
         try:
             self.send(message, data)
             frame = self.receive()
@@ -154,13 +157,15 @@ class Child(Channel):
         return self.process.poll() is None
 
     def how_it_ended(self) -> tuple[str, str]:
-        """Describes how the child ended, with its last line or another hint; ("", "") while it runs."""
+        """Describes how the child ended, with the last line of its output or another hint. Returns ("", "") while the
+        child runs."""
         code = self.process.poll()
         if code is None:
             return "", ""
         how = f"was killed by {signal.Signals(-code).name}" if code < 0 else f"exited with code {code}"
         if lines := self._tail():
-            # A crash is reported first and followed by a stack trace; an exception is reported last.
+            # The first lines report a crash, because a stack trace follows them; an exception is reported in the last
+            # lines.
             return how, f"last output: {lines[0 if code < 0 else -1].strip()}"
         if code == -signal.SIGKILL:
             return how, "the kernel kills the largest process when memory runs out (see dmesg)"
@@ -175,14 +180,14 @@ class Child(Channel):
             return []
 
     def _unnamed(self) -> int:
-        """Returns a file in memory that exists as long as this object."""
+        """Returns a file in memory. It exists as long as this object does."""
         file = os.memfd_create("log")
         weakref.finalize(self, os.close, file)
         return file
 
     def died(self, when: str = "", kind: type[FailureError] = EngineDiedError, patience_s: float = 5.0) -> FailureError:
-        """Returns the error for a child that closed its connection. `when`: what was unfinished, such as "before the
-        trial was over"."""
+        """Returns the error for a child that closed its connection. `when`: what the child had not finished, such as
+        "before the trial was over"."""
         try:
             self.process.wait(patience_s)
         except subprocess.TimeoutExpired:
@@ -191,7 +196,8 @@ class Child(Channel):
         return kind(self.subject, f"the process {how} {when}".strip(), hint)
 
     def stop(self, patience_s: float = STOP_S) -> None:
-        """Closes the connection and waits for the child to end; kills it after `patience_s`. May be called twice."""
+        """Closes the connection and waits for the child to end. Kills the child after `patience_s`. A second call has
+        no effect."""
         self.close()
         try:
             self.process.wait(patience_s)
@@ -201,8 +207,8 @@ class Child(Channel):
 
 
 def package_folder(package: str, engine: str, hint: str) -> str:
-    """Returns where Python finds an engine's package, without importing it. Raises InputError if it is not
-    installed."""
+    """Returns the folder in which Python finds an engine's package, without importing the package. Raises InputError if
+    the package is not installed."""
     spec = importlib.util.find_spec(package)
     if spec is None or spec.origin is None:
         cause = f"the Python package {package} is not installed"
@@ -211,7 +217,8 @@ def package_folder(package: str, engine: str, hint: str) -> str:
 
 
 def run(module: str) -> None:
-    """Entry point of the child. An IronbenchError becomes its last answer; other exceptions are written to the log."""
+    """Entry point of the child. An IronbenchError is sent as the child's last answer; other exceptions are written to
+    the log."""
     faulthandler.enable()
     parent = Channel(socket.socket(fileno=os.dup(0)))
     nothing = os.open(os.devnull, os.O_RDONLY)
@@ -223,11 +230,12 @@ def run(module: str) -> None:
         answer(parent, refusal(error))
     sys.stdout.flush()
     sys.stderr.flush()
-    os._exit(0)  # skips the interpreter's cleanup, which takes time and which the kernel does anyway
+    # skips the interpreter's cleanup, which takes time and is not needed because the kernel frees everything
+    os._exit(0)
 
 
 def answer(parent: Channel, message: Any, data: bytes = b"") -> None:
-    """Sends to the parent; ends this process if the parent is gone."""
+    """Sends an answer to the parent. Ends this process if the parent has ended."""
     try:
         parent.send(message, data)
     except OSError:

@@ -1,4 +1,5 @@
-"""Connections to an engine in a child process. Statements run one after another; the next one may be sent in advance.
+"""Connections to an engine in a child process. Statements run one after another; the next statement may be sent in
+advance.
 
 The module has both ends: `ChildChannel` sends requests, `Served` answers them. Requests are numbered from 1, so that a
 cancellation never affects the next request.
@@ -18,13 +19,13 @@ from ironbench.host.child import Channel, raise_refusal, refusal
 from ironbench.model.session import Row
 
 CANCELLED = "57014"
-"""SQLSTATE query_canceled of PostgreSQL."""
+"""SQLSTATE of a cancelled statement (query_canceled in PostgreSQL)."""
 PATIENCE_S = 10.0
 _AGAIN_S = 0.01
 
 
 class ChildChannel:
-    """The client side. Sends one request at a time; any thread may call `cancel`."""
+    """The client's end of the connection. Sends one request at a time. Any thread may call `cancel`."""
 
     def __init__(self, channel: Channel, died: Callable[[], FailureError]) -> None:
         self._channel = channel
@@ -32,11 +33,14 @@ class ChildChannel:
         self._asking = threading.Lock()
         self._columns: list[str] = []
         self._awaited = 0
-        """Number of the request that is waited for; 0: none. Cleared before `_answered` grows, and read once by
-        `cancel`, so that a request sent in advance is never cancelled by mistake."""
+        """Number of the request whose answer a caller awaits; 0 if there is none.
+
+        The number is cleared before `_answered` grows, and `cancel` reads it only once, so that a request sent in
+        advance is never cancelled by mistake.
+        """
         self._answered = 0
         self._announced: dict[str, Any] | None = None
-        """Request that was sent before a caller needed its answer."""
+        """Request that was sent before any caller needed its answer."""
 
     def measure(self, sql: str) -> tuple[int, float, float]:
         rows, submitted_s, answered_s = self._ask({"measure": sql})["measured"]
@@ -53,24 +57,25 @@ class ChildChannel:
         return [tuple(row) for row in answer["rows"]]
 
     def columns(self) -> list[str]:
-        """Column names of the last query."""
+        """Returns the column names of the last query."""
         return self._columns
 
     def copy_in(self, sql: str, data: bytes) -> int:
-        """Returns the number of rows copied by `COPY t (…) FROM STDIN`, from PostgreSQL's text format."""
+        """Runs `COPY t (…) FROM STDIN` with data in PostgreSQL's text format. Returns the number of rows copied."""
         return int(self._ask({"copy": sql}, data)["copied"])
 
     def cancel(self) -> None:
-        """Cancels the current request with SQLSTATE 57014; does nothing between requests."""
+        """Cancels the current request with SQLSTATE 57014. Does nothing if there is no current request."""
         if awaited := self._awaited:
             self.interrupt(awaited)
 
     def interrupt(self, request: int) -> None:
-        """Cancels the request with that number, whether it has started or not; no effect if it is already answered."""
+        """Cancels the request with that number, whether it has started or not. Has no effect if the request is already
+        answered."""
         self._channel.tell({"cancel": request})
 
     def close(self) -> None:
-        """May be called twice."""
+        """Closes the connection. A second call has no effect."""
         if not self._awaited:
             self._let_go(PATIENCE_S)
         self._channel.close()
@@ -99,7 +104,7 @@ class ChildChannel:
                 raise self._died() from error
             except KeyboardInterrupt:
                 self._announced = None
-                # ends the child; otherwise its answer would be taken as the answer to the next request
+                # ends the child, because its answer would be taken as the answer to the next request
                 self._channel.close()
                 raise
             finally:
@@ -109,7 +114,7 @@ class ChildChannel:
         return answer
 
     def _receive(self) -> tuple[Any, bytes] | None:
-        """Waits for the answer; None if the other end is gone."""
+        """Waits for the answer; returns None if the child has ended."""
         return self._channel.receive()
 
     def _let_go(self, patience_s: float | None = None) -> None:
@@ -140,13 +145,13 @@ def measured(cursor: Any, sql: str, rows_at_once: int) -> tuple[int, float, floa
 
 
 class Served:
-    """The server side. A request may arrive before the previous one is answered."""
+    """The child's end of the connection. A request may arrive before the previous request is answered."""
 
     def __init__(
         self, channel: Channel, done: Callable[[dict[str, Any], bytes], dict[str, Any]], interrupt: Callable[[], None]
     ) -> None:
-        """`done` answers a request. `interrupt` makes `done` raise; it is called repeatedly from another thread until
-        `done` ends."""
+        """Creates the answering end. `done` answers a request. `interrupt` makes `done` raise an exception; another
+        thread calls it repeatedly until `done` ends."""
         self._channel = channel
         self._done = done
         self._interrupt = interrupt
@@ -155,7 +160,7 @@ class Served:
         self._working = False
 
     def serve(self) -> None:
-        """Answers requests until the other end closes the connection."""
+        """Answers requests until the client closes the connection."""
         threading.Thread(target=self._receive, daemon=True).start()
         while (request := self._requests.get()) is not None:
             answer = self._answered(*request)
@@ -165,17 +170,17 @@ class Served:
                 break
 
     def is_cancelled(self) -> bool:
-        """Whether the current request has been cancelled."""
+        """Returns whether the current request has been cancelled."""
         return self._working and self._number <= self._cancelled
 
     def raise_cancelled(self, *_: object) -> None:
-        """Signal handler: ends the current request, once."""
+        """Ends the current request once; used as a signal handler."""
         if self.is_cancelled():
             self._working = False
             raise KeyboardInterrupt
 
     def end(self) -> None:
-        """Cancels the current and all later requests; called from another thread."""
+        """Cancels the current request and all later ones. Another thread calls this method."""
         self._cancel(sys.maxsize)
 
     def _answered(self, message: dict[str, Any], data: bytes) -> dict[str, Any]:
@@ -204,9 +209,9 @@ class Served:
         self._requests.put(None)
 
     def _cancel(self, number: int) -> None:
-        # A late cancellation with an earlier number must not undo this one.
+        # A late cancellation with a lower number must not undo this cancellation.
         self._cancelled = max(self._cancelled, number)
         while self.is_cancelled():
-            # Repeated, because a library may lose an interrupt that arrives while a statement starts.
+            # The interrupt is repeated, because a library may lose an interrupt that arrives while a statement starts.
             self._interrupt()
             time.sleep(_AGAIN_S)

@@ -17,9 +17,9 @@ from ironbench.host.programs import last_words
 from ironbench.model.secrets import hidden
 
 MOST_BYTES = 1 << 20
-"""Maximum size of the output; a command that writes more is stopped, like one that takes too long."""
+"""Maximum size of the output in bytes. A command that writes more is stopped, as is a command that takes too long."""
 _PATIENCE_S = 2.0
-"""How long processes may take to end after SIGTERM."""
+"""Seconds that processes have to end after SIGTERM."""
 _LOOK_S = 0.05
 
 
@@ -28,12 +28,13 @@ class CommandEnd:
     """How a command ended."""
 
     status: int | None
-    """Exit status; negative: the signal that ended the command; None: ironbench stopped it, or it never ran."""
+    """Exit status. A negative status is the number of the signal that ended the command. None: ironbench stopped the
+    command, or it never ran."""
     took_s: float
     output: str = ""
-    """Standard output and error, without passwords."""
+    """Standard output and standard error of the command, without passwords."""
     cause: str = ""
-    """Why the command failed, with its last output; "" if it succeeded."""
+    """Why the command failed, with the end of its output; "" if it succeeded."""
 
 
 def run(
@@ -44,11 +45,12 @@ def run(
     begun: Callable[[ProcessId | None], None] = lambda _: None,
     without_passwords: Callable[[str], str] = hidden,
 ) -> CommandEnd:
-    """Runs `text` with `sh -c` in `folder`, with empty standard input and `environment` added to that of this process.
+    """Runs `text` with `sh -c` in `folder`, with empty standard input and with this process's environment plus
+    `environment`.
 
-    `begun` receives the shell's process id. Processes that the command leaves running continue if it ends by itself; if
-    it exceeds its limit or ironbench is interrupted, all are ended. Output goes to a file: with a pipe, ironbench would
-    have to wait for every process that inherited it.
+    `begun` is called with the shell's process id. If the command ends by itself, processes that it left running
+    continue. If it exceeds its limit or ironbench is interrupted, all of its processes are ended. Output goes to a
+    file, because with a pipe ironbench would have to wait for every process that inherited the pipe.
     """
     began = time.monotonic()
     with scratch.folder() as own, (own / "output").open("wb") as output:
@@ -67,7 +69,7 @@ def run(
                 begun(processes.identify(shell.pid))
         except BaseException as error:
             if shell is not None:
-                _end(shell)  # interrupted meanwhile, or `begun` failed: no other code would wait for the shell
+                _end(shell)  # interrupted, or `begun` failed: no other code would wait for the shell
             elif isinstance(error, OSError):
                 return CommandEnd(None, 0.0, cause=f"cannot be run in {folder}: {error.strerror or error}")
             raise
@@ -82,12 +84,12 @@ def run(
 
 
 def terminal() -> bool:
-    """Whether ironbench can ask the user on a terminal."""
+    """Returns whether ironbench can ask the user on a terminal."""
     return sys.stdin is not None and not sys.stdin.closed and sys.stdin.isatty()
 
 
 def by_a_person(text: str, say: Callable[[str], None]) -> CommandEnd:
-    """Shows `text` and waits until the user presses Enter, without a limit. Raises KeyboardInterrupt."""
+    """Shows `text` and waits without a time limit until the user presses Enter. Raises KeyboardInterrupt."""
     began = time.monotonic()
     if not terminal():
         return CommandEnd(None, 0.0, cause="there is no terminal to prompt on")
@@ -98,7 +100,7 @@ def by_a_person(text: str, say: Callable[[str], None]) -> CommandEnd:
 
 
 def _stopped(shell: subprocess.Popen[bytes], output: Path, deadline: float, limit_s: float) -> str:
-    """Waits until the command ends. Returns why ironbench stopped it, or "" if it ended by itself."""
+    """Waits until the command ends. Returns why ironbench stopped the command, or "" if it ended by itself."""
     pause_s = 0.001
     try:
         while True:
@@ -140,8 +142,8 @@ def _signal(number: int) -> str:
 
 
 def _read(path: Path) -> str:
-    """Reads the output; if there is too much, only whole lines from its start, because half a password could not be
-    masked."""
+    """Reads the output. If there is too much, reads only whole lines from the start, because part of a password could
+    not be masked."""
     with path.open("rb") as file:
         content = file.read(MOST_BYTES + 1)
     if len(content) > MOST_BYTES:

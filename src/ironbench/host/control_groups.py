@@ -1,8 +1,8 @@
 """Memory control groups for engines: version 2 (cgroups(7)) or version 1, nested below the group of this process.
 
 Nesting ensures that limits on ironbench also apply to the engine. A page in the page cache is charged to the group that
-read it first (Linux: Documentation/admin-guide/cgroup-v1/memory.rst, section 2.3). The engine's files must therefore be
-evicted from the page cache before it starts, or their pages are not counted.
+read it first (Linux: Documentation/admin-guide/cgroup-v1/memory.rst, section 2.3). Before the engine starts, its files
+must therefore be evicted from the page cache, or their pages are not charged to the engine's group.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ from ironbench.host.mounts import all_mounts
 from ironbench.host.tree import Tree
 
 _LEAF = "ironbench-itself"
-"""Group that this process moves to in version 2, where a group with processes cannot limit groups below it (cgroups(7),
-"no internal processes")."""
+"""Name of the group into which this process moves itself in version 2. There, a group that contains processes cannot
+limit the groups below it (cgroups(7), "no internal processes")."""
 _HINT = "run as root, or `systemd-run --user --scope -p Delegate=yes ironbench …`"
 LEAST_BYTES = 16 << 20
-"""Smallest limit; no engine runs with less."""
+"""Smallest memory limit in bytes; no engine runs with less."""
 
 
 @dataclass(frozen=True, slots=True)
 class ParentGroup:
-    """The group of this process, below which groups can be created."""
+    """The group of this process. New groups can be created below it."""
 
     version: str
     """Version of control groups: `v1` or `v2`."""
@@ -38,8 +38,8 @@ class ParentGroup:
 
 
 def parent(tree: Tree | None = None) -> ParentGroup:
-    """Returns where groups that limit memory can be created. Raises InputError if this kernel or container does not
-    allow it."""
+    """Returns the group below which groups that limit memory can be created. Raises InputError if this kernel or
+    container does not allow this."""
     tree = tree or Tree()
     groups = own_groups(tree)
     mounts = all_mounts(tree)
@@ -57,8 +57,8 @@ def parent(tree: Tree | None = None) -> ParentGroup:
 
 
 def require(wanted_bytes: int, tree: Tree | None = None) -> None:
-    """Raises InputError if the memory of an engine cannot be limited to this value. Removes the group it creates for
-    the test."""
+    """Raises InputError if the memory of an engine cannot be limited to this value. Creates a group for the test and
+    removes it."""
     if wanted_bytes < LEAST_BYTES:
         raise InputError(
             written("limits.memory_total", units.exact(wanted_bytes)),
@@ -87,8 +87,8 @@ def chosen(tree: Tree | None = None) -> Path:
 
 
 def freezing(within: Sequence[str], tree: Tree | None = None) -> Path | None:
-    """Returns the path of a group with which a server can be frozen: the version 2 group it is already in (`within`),
-    or a new one; None if no group can be created."""
+    """Returns the path of a group with which a server can be paused: the version 2 group in which it already runs
+    (`within`), or a new group. Returns None if no group can be created."""
     tree = tree or Tree()
     if unified := next((Path(one) for one in within if version(Path(one)) == "v2"), None):
         return unified
@@ -109,7 +109,7 @@ def freezing(within: Sequence[str], tree: Tree | None = None) -> Path | None:
 
 
 def make(group: Path, limit_bytes: int) -> None:
-    """Creates the group with its limit, without swap. Raises FailureError."""
+    """Creates the group with a memory limit and without swap. Raises FailureError."""
     try:
         if (group.parent / "cgroup.controllers").exists():
             _delegate(group.parent)
@@ -126,7 +126,7 @@ def make(group: Path, limit_bytes: int) -> None:
 
 
 def entering(group: Path) -> tuple[str, ...]:
-    """Returns words to put before a command, so that it runs in the group with the same process id."""
+    """Returns words to put before a command, so that the command runs in the group and keeps its process id."""
     return ("/bin/sh", "-c", 'echo $$ > "$0" && exec "$@"', str(group / "cgroup.procs"))
 
 
@@ -146,7 +146,7 @@ def _delegated(directory: Path) -> bool:
 
 
 def _alone(directory: Path) -> bool:
-    """Whether the group contains only this process and processes that it started."""
+    """Returns whether the group contains only this process and processes that it started."""
     family = {os.getpid()}
     for pid in sorted(int(word) for word in _words(directory / "cgroup.procs")):
         if pid not in family and _parent(pid) not in family:
@@ -163,7 +163,8 @@ def _parent(pid: int) -> int:
 
 
 def _delegate(directory: Path) -> None:
-    """Allows groups below to limit memory; if necessary, first moves this process and its children one group down."""
+    """Allows groups below this one to limit memory. If necessary, first moves this process and its children into a
+    group one level down."""
     if _delegated(directory):
         return
     control = directory / "cgroup.subtree_control"
@@ -181,7 +182,7 @@ def _delegate(directory: Path) -> None:
 
 
 def _write_where_it_is(path: Path, text: str) -> None:
-    """Writes a setting that a kernel may lack or refuse."""
+    """Writes a setting, and ignores the error if the kernel lacks or refuses it."""
     try:
         path.write_text(text)
     except OSError:

@@ -1,4 +1,4 @@
-"""Copies data files: as reflinks if the file system supports them, else extent by extent, without holes."""
+"""Copies data files: as reflinks if the file system supports them, otherwise extent by extent, without holes."""
 
 from __future__ import annotations
 
@@ -22,14 +22,15 @@ _FICLONE = 0x40049409
 """ioctl_ficlone(2): `_IOW(0x94, 9, int)`."""
 _NO_REFLINK = (errno.EOPNOTSUPP, errno.EXDEV, errno.EINVAL, errno.ENOTTY, errno.ENOSYS, errno.EPERM)
 _CHUNK_BYTES = 64 << 20
-"""Bytes copied by one call, so that Ctrl-C takes effect between two calls."""
+"""Maximum number of bytes copied by one call, so that Ctrl-C takes effect between two calls."""
 _AT_ONCE = 4
 """Number of files copied at the same time."""
 _WRITE = 2
 """SYNC_FILE_RANGE_WRITE of sync_file_range(2): starts writeback of dirty pages without waiting for it."""
 
 Skip = Callable[[str], bool]
-"""Function of a path relative to the root of the tree; returns True to skip the path and everything below it."""
+"""Function of a path relative to the root of the tree. It returns True for a path that is skipped together with
+everything below it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +45,7 @@ class CopyResult:
 
     @property
     def how(self) -> str:
-        """`reflink` if all files were copied by reference, else `copy`."""
+        """How the files were copied: `reflink` if all files were copied by reference, otherwise `copy`."""
         return "reflink" if self.files and self.by_reference == self.files else "copy"
 
     def __add__(self, other: CopyResult) -> CopyResult:
@@ -52,7 +53,7 @@ class CopyResult:
 
 
 def tree(source: Path, target: Path, skip: Skip = lambda _: False, *, link: bool = False) -> CopyResult:
-    """Copies a directory to a new path. A failure leaves nothing behind and raises FailureError.
+    """Copies a directory to a new path. If copying fails, removes the copy and raises FailureError.
 
     `link`: create hard links, for a caller that then removes the originals. Does not sync.
     """
@@ -67,7 +68,7 @@ def tree(source: Path, target: Path, skip: Skip = lambda _: False, *, link: bool
 
 
 def file(source: Path, target: Path, *, link: bool = False) -> CopyResult:
-    """Copies one file to a new path. A failure leaves no file behind and raises FailureError."""
+    """Copies one file to a new path. If copying fails, removes the copy and raises FailureError."""
     try:
         return _file(source, target, link, threading.Event())
     except OSError as error:
@@ -79,7 +80,7 @@ def file(source: Path, target: Path, *, link: bool = False) -> CopyResult:
 
 
 def failure(target: Path, error: OSError) -> FailureError:
-    """Builds the error for files that cannot be written to `target`."""
+    """Returns the error for files that cannot be written to `target`."""
     hint = "free some space, or name a directory on a larger device" if error.errno == errno.ENOSPC else ""
     return FailureError(f"directory {target.parent}", f"cannot copy the data: {error.strerror or error}", hint)
 
@@ -93,9 +94,11 @@ def sync(directory: Path) -> None:
 
 
 def sync_from_outside(directory: Path) -> bool:
-    """Like `sync`, for a directory that may belong to another user: uses its nearest ancestor on the same file system
-    that this process may open. Returns False if there is none, or if the file system cannot be determined. Raises
-    FailureError."""
+    """Syncs like `sync`, for a directory that may belong to another user: opens the directory's nearest ancestor on the
+    same file system that this process may open.
+
+    Returns False if there is no such ancestor, or if the file system cannot be determined. Raises FailureError.
+    """
     try:
         device = directory.stat().st_dev
     except PermissionError:
@@ -122,8 +125,8 @@ def _sync(fd: int, directory: Path) -> None:
 
 
 def put(aside: Path, place: Path) -> None:
-    """Renames a finished copy to its final name, after a sync; after a crash, a complete copy exists under one of the
-    names."""
+    """Syncs a finished copy and renames it to its final name. After a crash, a complete copy exists under one of the
+    two names."""
     sync(aside if aside.is_dir() else aside.parent)
     aside.rename(place)
     fd = os.open(place.parent, os.O_RDONLY | os.O_DIRECTORY)
@@ -135,8 +138,8 @@ def put(aside: Path, place: Path) -> None:
 
 @contextmanager
 def whole(folder: Path) -> Iterator[Path]:
-    """Yields a temporary directory that is synced and renamed to `folder` at the end of the block. A failure leaves
-    nothing behind.
+    """Yields a temporary directory, which is synced and renamed to `folder` at the end of the block. If the block
+    fails, the directory is removed.
 
     Raises FailureError.
     """
@@ -157,7 +160,7 @@ def evict(root: Path) -> None:
         try:
             fd = os.open(path, os.O_RDONLY)
         except OSError:
-            continue  # deleted meanwhile, or a socket
+            continue  # the file was deleted in the meantime, or is a socket
         try:
             os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_DONTNEED)
         finally:
@@ -170,7 +173,7 @@ def touch(root: Path) -> None:
         try:
             fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
         except OSError:
-            continue  # deleted meanwhile, or a socket
+            continue  # the file was deleted in the meantime, or is a socket
         try:
             while os.read(fd, 1 << 20):
                 pass
@@ -181,7 +184,7 @@ def touch(root: Path) -> None:
 
 
 def can_share(source: Path, directory: Path) -> bool:
-    """Whether files of `source` can be copied into `directory` by reference; tested with an empty file."""
+    """Returns whether files of `source` can be copied into `directory` by reference. Tests this with an empty file."""
     try:
         with tempfile.TemporaryFile(dir=source) as old, tempfile.TemporaryFile(dir=directory) as new:
             return _reflinked(old.fileno(), new.fileno())
@@ -190,7 +193,7 @@ def can_share(source: Path, directory: Path) -> bool:
 
 
 def size(root: Path) -> int:
-    """Disk space that the files of a tree occupy, in bytes."""
+    """Returns the disk space that the files of a tree occupy, in bytes."""
     return sum(path.lstat().st_blocks * 512 for path in _files(root))
 
 
@@ -225,8 +228,8 @@ def _tree(source: Path, target: Path, skip: Skip, link: bool) -> CopyResult:
 
 
 def _each(found: list[tuple[int, Path, Path]], link: bool) -> CopyResult:
-    """Copies several files at a time, the largest first, because one copy uses one core and waits for one read at a
-    time."""
+    """Copies several files at a time, the largest first. A single copy would use only one core and wait for one read at
+    a time."""
     done, stop = CopyResult(), threading.Event()
     with ThreadPoolExecutor(min(_AT_ONCE, os.cpu_count() or 1)) as pool:
         largest_first = sorted(found, key=lambda one: -one[0])
@@ -270,13 +273,13 @@ def _reflinked(old: int, new: int) -> bool:
 
 
 def _extents(fd: int, size: int) -> Iterator[tuple[int, int]]:
-    """Yields the ranges that contain data (lseek(2), SEEK_DATA); file systems without support report one range."""
+    """Yields the ranges that contain data (lseek(2), SEEK_DATA). For file systems without support, yields one range."""
     at = 0
     while at < size:
         try:
             begin = os.lseek(fd, at, os.SEEK_DATA)
         except OSError as error:
-            if error.errno == errno.ENXIO:  # only a hole remains
+            if error.errno == errno.ENXIO:  # the rest of the file is a hole
                 return
             raise
         at = os.lseek(fd, begin, os.SEEK_HOLE)
@@ -295,8 +298,8 @@ def _span(old: int, new: int, begin: int, end: int, stop: threading.Event) -> No
         # Linux 5.3 to 5.18 return 0 on some file systems although nothing was copied (copy_file_range(2), BUGS).
         copied = copied or _sent(old, new, begin, size)
         if copied == 0:
-            return  # the file was truncated meanwhile
-        # Starts writeback now, so that the device works while the next part is copied.
+            return  # the file was truncated in the meantime
+        # Writeback starts now, so that the device works while the next part is copied.
         _libc().sync_file_range(new, ctypes.c_int64(begin), ctypes.c_int64(copied), _WRITE)
         begin += copied
 

@@ -1,5 +1,5 @@
-"""Directories that ironbench may write to: empty ones, and those that contain its marker. Other directories are never
-changed."""
+"""Directories to which ironbench may write: empty directories, and directories that contain its marker. Other
+directories are never changed."""
 
 from __future__ import annotations
 
@@ -21,36 +21,37 @@ MARKER = "ironbench.json"
 _ASIDE = re.compile(rf"{re.escape(MARKER)}\.\d+\.tmp")
 LOCK = "ironbench.lock"
 _OF_THE_FILE_SYSTEM = {"lost+found"}
-"""Entries in the root of a new file system."""
+"""Entries that a new file system has in its root directory."""
 
 
 def default(engine: str, version: str, environ: Mapping[str, str] = os.environ) -> Path:
-    """Default data directory of an engine."""
+    """Returns the default data directory of an engine."""
     return base(environ) / f"{engine}-{version}"
 
 
 def snapshots(environ: Mapping[str, str] = os.environ) -> Path:
-    """Directory of snapshots of loaded data."""
+    """Returns the directory of snapshots of loaded data."""
     return base(environ) / "snapshots"
 
 
 def base(environ: Mapping[str, str] = os.environ) -> Path:
-    """Default directory for data and snapshots. Raises InputError if there is no home directory."""
+    """Returns the default directory for data and snapshots. Raises InputError if the user has no home directory."""
     root = environ.get("IRONBENCH_DATA", "")
     return (Path(root) if root else cache(environ) / "data").absolute()
 
 
 def cache(environ: Mapping[str, str] = os.environ) -> Path:
-    """Directory for files that can be recreated. Raises InputError.
+    """Returns a directory for files that can be recreated. Raises InputError.
 
-    Never in a directory that other users can write to, because its name is predictable.
+    Because its name is predictable, the directory is never below a directory that other users can write to.
     """
     named = environ.get("XDG_CACHE_HOME", "")
     return (Path(named) if named else _home(environ) / ".cache") / "ironbench"
 
 
 def _home(environ: Mapping[str, str]) -> Path:
-    """Home directory as a shell expands `~` (POSIX 2.6.1): `HOME`, else from the user database."""
+    """Returns the home directory that a shell uses for `~` (POSIX 2.6.1): `HOME`, or else the entry in the user
+    database."""
     named = environ.get("HOME", "")
     with contextlib.suppress(KeyError):
         named = named or pwd.getpwuid(os.getuid()).pw_dir
@@ -71,8 +72,9 @@ def check(path: str, role: str) -> str:
     there = space.existing(place)
     if not there.is_dir():
         raise InputError(subject, f"{there} is not a directory", "name another directory")
-    try:  # permissions are not enough: root may write everywhere except where the file system forbids it
-        tempfile.TemporaryFile(dir=there).close()  # an unnamed file (O_TMPFILE), if the file system supports that
+    try:  # checking permissions is not enough: root may write everywhere unless the file system forbids it
+        # creates an unnamed file (O_TMPFILE), if the file system supports that
+        tempfile.TemporaryFile(dir=there).close()
     except OSError as error:
         cause = f"{there} is not writable ({error.strerror})"
         raise InputError(subject, cause, "choose another directory, or change the permissions") from None
@@ -98,7 +100,8 @@ def claim(path: str, role: str) -> Path:
 
 
 def _mark(place: Path, role: str) -> None:
-    """Writes the marker atomically, because a directory with half a marker would not be recognized. Raises OSError."""
+    """Writes the marker atomically, because a directory with an incomplete marker would not be recognised. Raises
+    OSError."""
     aside = place / f"{MARKER}.{os.getpid()}.tmp"
     try:
         with aside.open("w") as file:
@@ -111,8 +114,8 @@ def _mark(place: Path, role: str) -> None:
 
 
 def lock(place: Path) -> int:
-    """Locks the directory for this process and those that inherit the descriptor. The InputError names the holder's
-    process id."""
+    """Locks the directory for this process and for processes that inherit the descriptor. Raises InputError that names
+    the process that holds the lock."""
     fd = os.open(place / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
     try:
         fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -126,14 +129,14 @@ def lock(place: Path) -> int:
             f"or run `ironbench cleanup` when that process is dead",
         ) from None
     except OSError:
-        return fd  # a file system without locks; only the check for running servers remains
+        return fd  # a file system without locks: only the check for running servers protects the directory
     os.ftruncate(fd, 0)
     os.pwrite(fd, f"{os.getpid()}\n".encode(), 0)
     return fd
 
 
 _used: dict[str, int] = {}
-"""Directories that this process uses, each with a descriptor that has a shared lock."""
+"""Directories that this process uses. Each is mapped to a descriptor that holds a shared lock."""
 
 
 def use(place: Path) -> None:
@@ -156,7 +159,7 @@ def release(place: Path) -> None:
 
 
 def used(place: Path) -> bool:
-    """Whether any running process uses the directory, including this one."""
+    """Returns whether any running process, including this one, uses the directory."""
     descriptor = os.open(place, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -171,7 +174,7 @@ def used(place: Path) -> bool:
 
 
 def ours(place: Path) -> bool:
-    """Whether the directory contains the marker."""
+    """Returns whether the directory contains the marker."""
     try:
         marker = json.loads((place / MARKER).read_text())
     except (OSError, ValueError):
@@ -190,5 +193,5 @@ def _entries(place: Path) -> list[str]:
 
 
 def _of_a_claim(path: Path) -> bool:
-    """Whether an interrupted `claim` left the file: a temporary marker, or an empty one."""
+    """Returns whether the file was left by an interrupted `claim`: a temporary marker, or an empty one."""
     return _ASIDE.fullmatch(path.name) is not None or (path.name == MARKER and path.lstat().st_size == 0)

@@ -1,7 +1,7 @@
 """Starts ironbench in a new session, so that the program outlives the process that starts it.
 
-The output goes to a log. Two more files get the exit status and the error that ended the program; any process can read
-them later.
+The output goes to a log. Two more files, which any process can read later, contain the exit status and the error that
+ended the program.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from ironbench.host import processes
 from ironbench.host.processes import ProcessId
 
 _WAITS = 'place=$1; shift; "$@"; code=$?; echo $code > "$place.tmp" && mv "$place.tmp" "$place"'
-"""A shell that starts the program and writes its status whole or not at all. Signals go to the program."""
+"""Shell command that starts the program and writes its exit status atomically. Signals are passed to the program."""
 _FAILURE = "IRONBENCH_FAILURE_FILE"
-"""Environment variable with the path of the file for the error that ends the program."""
+"""Environment variable with the path of the file to which the program writes the error that ends it."""
 
 
 class Detached:
-    """A started program. The program continues when this object is deleted."""
+    """A program that was started in a new session. The program continues when this object is deleted."""
 
     def __init__(
         self,
@@ -34,12 +34,12 @@ class Detached:
         environment: Mapping[str, str],
         keep_open: Sequence[int] = (),
     ) -> None:
-        """Starts the program. FailureError.
+        """Starts the program. Raises FailureError.
 
-        `status`: the file for its exit status; its error goes to a file beside it. `keep_open`: descriptors that the
-        program inherits, e.g. locks.
+        `status`: the file for the program's exit status; its error is written to a file in the same directory.
+        `keep_open`: descriptors that the program inherits, such as locks.
         """
-        for left in (status, _failure_file(status)):  # by an earlier start
+        for left in (status, _failure_file(status)):  # left by an earlier start
             left.unlink(missing_ok=True)
         try:
             with log.open("ab") as output:
@@ -58,12 +58,13 @@ class Detached:
         self.process = found or ProcessId(self._shell.pid, "")
 
     def reap(self) -> bool:
-        """Whether the program has ended. If so, this removes the zombie process."""
+        """Returns whether the program has ended. If so, removes the zombie process."""
         return self._shell.poll() is not None
 
 
 def status_of(path: Path) -> int | None:
-    """Returns the exit status; None: the program runs, or was killed together with the shell that waited for it."""
+    """Returns the exit status. None: the program is still running, or was killed together with the shell that waited
+    for it."""
     try:
         return int(path.read_text().strip())
     except (OSError, ValueError):
@@ -79,7 +80,8 @@ def report_failure(error: IronbenchError, environ: MutableMapping[str, str] = os
 
 
 def failure_of(status: Path) -> IronbenchError | None:
-    """Returns the error that ended a program, by the path of its status; None: it ended without one."""
+    """Returns the error that ended a program, given the path of the program's status file. Returns None if the program
+    ended without an error."""
     with contextlib.suppress(OSError, ValueError, TypeError):
         return FailureError(**json.loads(_failure_file(status).read_text()))
     return None

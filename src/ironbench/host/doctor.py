@@ -55,7 +55,7 @@ def probes() -> tuple[Probe, ...]:
 
 
 def examine(host: HostView, areas: Collection[str] = AREAS) -> tuple[Diagnosis, ...]:
-    """Returns all findings, in the order of the areas. If a check raises an exception, it is reported as "not
+    """Returns all findings, in the order of the areas. A check that raises an exception is reported as "not
     visible"."""
     return tuple(diagnosis for one in probes() if one.area in areas for diagnosis in _diagnoses(one, host))
 

@@ -1,4 +1,5 @@
-"""Fingerprint of a machine: the properties that can affect a measurement, and a key that identifies the machine."""
+"""Computes the fingerprint of a machine: the properties that can affect a measurement, and a key that identifies the
+machine."""
 
 from __future__ import annotations
 
@@ -19,12 +20,12 @@ _CPU = "/sys/devices/system/cpu"
 
 
 def fingerprint(root: Path = Path("/")) -> Machine:
-    """Fingerprint of the machine whose file system is below `root`."""
+    """Returns the fingerprint of the machine whose file system is below `root`."""
     return of_tree(Tree(root))
 
 
 def of_tree(tree: Tree) -> Machine:
-    """Reads /proc, /sys and /etc. Never fails: unknown values are None, 0 or empty."""
+    """Reads the fingerprint from /proc, /sys and /etc. Never fails: unknown values are None, 0 or empty."""
     memory = tree.table("/proc/meminfo")
     return Machine(
         cpu=_cpu(tree),
@@ -45,7 +46,8 @@ def of_tree(tree: Tree) -> Machine:
 
 
 def content_key(machine: Machine) -> str:
-    """Key under which the record store keeps this fingerprint. Values that change by themselves are not included."""
+    """Returns the key under which the record store keeps this fingerprint. Values that change by themselves are not
+    part of the key."""
     return hashlib.sha256(msgspec.json.encode(msgspec.to_builtins(machine), order="sorted")).hexdigest()[:16]
 
 
@@ -79,7 +81,7 @@ def _cpu(tree: Tree) -> Cpu:
 
 
 class _Fields(dict[str, list[str]]):
-    """Fields of /proc/cpuinfo, with a list of one value per processor."""
+    """Fields of /proc/cpuinfo: name → list with the value of each processor."""
 
     def first(self, name: str) -> str | None:
         return self[name][0] if self.get(name) else None
@@ -98,8 +100,8 @@ def _cpuinfo(tree: Tree) -> _Fields:
 
 
 def _architecture(info: _Fields, tree: Tree) -> str:
-    """Describes a processor whose /proc/cpuinfo has no name (Linux: arch/arm64/kernel/cpuinfo.c). Since Linux 6.1 there
-    is a file for the architecture."""
+    """Describes a processor for which /proc/cpuinfo contains no name (Linux: arch/arm64/kernel/cpuinfo.c). Since Linux
+    6.1, a file contains the architecture."""
     if tree.real:
         return platform.machine()
     part, maker = info.first("CPU part"), info.first("CPU implementer")
@@ -113,7 +115,7 @@ def _khz(tree: Tree, name: str) -> int | None:
 
 
 def boost(tree: Tree) -> bool | None:
-    """Whether the processor may exceed its base frequency; None if unknown."""
+    """Returns whether the processor may exceed its base frequency; None if unknown."""
     if (no_turbo := tree.integer(f"{_CPU}/intel_pstate/no_turbo")) is not None:
         return no_turbo == 0
     if (allowed := tree.integer(f"{_CPU}/cpufreq/boost")) is not None:
@@ -122,7 +124,7 @@ def boost(tree: Tree) -> bool | None:
 
 
 def mitigations(tree: Tree) -> tuple[str, ...]:
-    """Names of CPU vulnerabilities for which the kernel has a mitigation enabled ("Mitigation: …")."""
+    """Returns the names of CPU vulnerabilities for which the kernel has enabled a mitigation ("Mitigation: …")."""
     base = f"{_CPU}/vulnerabilities"
     return tuple(name for name in tree.names(base) if (tree.read(f"{base}/{name}") or "").startswith("Mitigation"))
 
@@ -147,13 +149,14 @@ _VIRTUAL = (
     *("QEMU", "KVM", "KubeVirt", "VMware", "VirtualBox", "Xen", "Virtual Machine", "Bochs", "Parallels", "BHYVE"),
     *("Google Compute", "OpenStack", "Amazon EC2", "Alibaba Cloud ECS", "vServer", "Apple Virtualization"),
 )
-"""Words in the firmware of virtual machines (systemd: src/basic/virt.c). Only x86 has a processor flag for them."""
+"""Words that occur in the firmware of virtual machines (systemd: src/basic/virt.c). A processor flag for virtual
+machines exists only on x86."""
 _METAL = ".metal"
 """Part of the product name of Amazon's bare-metal instances, such as `m7g.metal`."""
 
 
 def virtualisation(tree: Tree) -> str:
-    """Returns `none`, or the virtual machine's vendor and product as named by its firmware."""
+    """Returns `none`, or the virtual machine's vendor and product as its firmware names them."""
     flags = (_cpuinfo(tree).first("flags") or "").split()
     product = " ".join(
         filter(None, (tree.read(f"/sys/class/dmi/id/{name}") for name in ("sys_vendor", "product_name")))

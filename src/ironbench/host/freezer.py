@@ -22,7 +22,7 @@ from ironbench.host import processes
 from ironbench.host.processes import ProcessId
 
 PATIENCE_S = 5.0
-"""Timeout for freezing and thawing: a process that waits for an I/O is frozen only after the I/O completes."""
+"""Seconds to wait for freezing or thawing. A process that waits for an I/O is frozen only after the I/O completes."""
 _STOPPED = ("T", "t")
 
 
@@ -32,10 +32,10 @@ class Freezer:
 
     server: ProcessId
     group: Path | None
-    """Control group of the server and its child processes; None: use signals."""
+    """Control group of the server and its child processes; None: SIGSTOP is used."""
     _stopped: set[ProcessId] = field(default_factory=set)
-    """Processes stopped with SIGSTOP. If their server is killed meanwhile, they are no longer its children and would
-    never resume."""
+    """Processes stopped with SIGSTOP. If their server is killed while they are stopped, they are no longer its children
+    and would never resume."""
 
     @property
     def how(self) -> str:
@@ -44,9 +44,10 @@ class Freezer:
         return "control group v1" if (self.group / "freezer.state").exists() else "control group v2"
 
     def enter(self) -> None:
-        """Moves the server and its child processes into the group; processes they start later are created there.
+        """Moves the server and its child processes into the group. Processes that they start later are created in the
+        group.
 
-        Raises FailureError on timeout, OSError if the group accepts no process.
+        Raises FailureError on timeout, and OSError if the group accepts no process.
         """
         if self.group is None:
             return
@@ -107,7 +108,8 @@ class Freezer:
 
 
 def thaw(groups: Iterable[str], server: ProcessId | None) -> None:
-    """Resumes everything that is frozen, by whichever method. `groups`: control groups of any kind."""
+    """Resumes everything that is frozen, whether by a control group or by SIGSTOP. `groups`: control groups of any
+    kind."""
     for group in map(Path, groups):
         with contextlib.suppress(OSError):  # the group is not a freezer, or was deleted
             _write(group, "THAWED", "0")
@@ -118,13 +120,13 @@ def thaw(groups: Iterable[str], server: ProcessId | None) -> None:
 
 
 def _unusable(group: Path, error: OSError) -> FailureError:
-    """Error for a group that was usable when the server entered it."""
+    """Returns the error for a group that was usable when the server entered it."""
     hint = "do not change control groups named ironbench-…; `ironbench cleanup` resumes and stops their processes"
     return FailureError(f"control group {group}", error.strerror or str(error), hint)
 
 
 def _write(group: Path, first: str, second: str) -> None:
-    """Writes the setting of version 1 or of version 2."""
+    """Writes the setting that freezes or thaws a group of version 1 or version 2."""
     old = group / "freezer.state"
     if old.exists():
         old.write_text(first)

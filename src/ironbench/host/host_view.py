@@ -16,7 +16,8 @@ from ironbench.model.machine import Block, Mount
 
 
 class CapabilityTests(Protocol):
-    """Tests of what the machine allows. Methods return None if the operation works, else the reason for the failure."""
+    """Tests of what the machine allows. Each method returns None if the operation works, and otherwise the reason why
+    it fails."""
 
     def io_uring(self) -> str | None: ...
     def fuse(self) -> str | None: ...
@@ -27,15 +28,16 @@ class CapabilityTests(Protocol):
         ...
 
     def wake_ups(self) -> list[float]:
-        """Delays in seconds of a few hundred timed wake-ups; empty if they cannot be measured."""
+        """Returns the delays in seconds of a few hundred timed wake-ups; empty if they cannot be measured."""
         ...
 
     def syncs(self, directory: Path) -> list[float]:
-        """Durations in seconds of some 4 KiB writes with a sync in `directory`; empty if they cannot be measured."""
+        """Returns the durations in seconds of some 4 KiB writes with a sync in `directory`; empty if they cannot be
+        measured."""
         ...
 
     def free_bytes(self, directory: Path) -> tuple[int, int] | None:
-        """Free space for this user, and size, of the file system of `directory`."""
+        """Returns the free space for this user, and the size, of the file system of `directory`."""
         ...
 
 
@@ -46,7 +48,7 @@ class Counters:
     cpu: dict[str, int]
     """Clock ticks of all cores, by kind."""
     processes: dict[int, tuple[str, int]]
-    """Process id → name of the process, and clock ticks used."""
+    """Process id → name of the process, and clock ticks that it has used."""
     swapped_pages: int
     runnable: int
     throttled: int
@@ -69,7 +71,7 @@ class OwnProcesses:
     build_profile: str | None
     """Build profile of ironbench's core, such as `release`."""
     pids: frozenset[int] = frozenset()
-    """Processes of ironbench, which do not count as other programs."""
+    """Ids of ironbench's processes, which do not count as other programs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +90,8 @@ class HostView:
 
     @property
     def blocks(self) -> tuple[Block, ...]:
-        """Devices below the directories, each once, with the devices they consist of, down to the drives."""
+        """Devices below the directories, each listed once, including the devices that they consist of, down to the
+        drives."""
         by_name: dict[str, Block] = {}
         for place in self.places:
             if place.block is not None:
@@ -127,7 +130,7 @@ def watch_host(
 
 
 def place_of(directory: Path, tree: Tree) -> DirectoryView:
-    """Returns mount and device of a directory, or of its nearest existing ancestor."""
+    """Returns the mount and the device of a directory, or of its nearest existing ancestor."""
     existing = directory
     if tree.real:
         existing = directory.absolute()

@@ -12,13 +12,14 @@ from ironbench.model.judging_limits import BUSY
 from ironbench.model.note import Note, note
 
 DEVICE_BYTES_PER_S = 5e6
-"""Limit for reads and writes on all devices together: about the random I/O of one hard disk."""
+"""Limit for reads and writes on all devices together, in bytes per second: about the random I/O of one hard disk."""
 DIRTY_BYTES = 256 << 20
-"""Limit for dirty pages in the page cache, which would be written during the trial."""
+"""Limit for dirty pages in the page cache, in bytes. They would be written during the trial."""
 INTERVAL_S = 0.25
 """Length of one measurement of the activity."""
 _SECTOR_BYTES = 512
-"""Unit of /proc/diskstats, whatever the sector size of the device (Linux: Documentation/admin-guide/iostats.rst)."""
+"""Size of a sector in /proc/diskstats, whatever the device's sector size is (Linux:
+Documentation/admin-guide/iostats.rst)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,12 +30,12 @@ class Activity:
     """Share of all cores' time that was neither idle nor waiting for a device."""
     device_bytes_per_s: float
     in_flight: int
-    """Requests in flight at the end."""
+    """Requests in flight at the end of the interval."""
     dirty_bytes: int
 
     @property
     def above_limits(self) -> dict[str, float]:
-        """Values above their limits, and 0 for the others; empty if the machine is idle."""
+        """Values that exceed their limits; 0 for values that do not. Empty if the machine is idle."""
         moving = self.device_bytes_per_s > DEVICE_BYTES_PER_S
         found = {
             "busy": self.busy if self.busy > BUSY else 0.0,
@@ -51,10 +52,9 @@ def wait(
     sleep: Callable[[float], None] = time.sleep,
     now: Callable[[], float] = time.monotonic,
 ) -> tuple[dict[str, str], tuple[Note, ...]]:
-    """Waits until the machine is idle, or for `limit_s`. Returns conditions and warnings for the record.
+    """Waits until the machine is idle, but no longer than `limit_s`. Returns conditions and warnings for the record.
 
-    Must be called when neither ironbench nor its engine is working. With a limit of 0, it measures once and does not
-    wait.
+    Must be called when neither ironbench nor its engine is working. With a limit of 0, measures once and does not wait.
     """
     tree = tree or Tree()
     begin = now()
@@ -93,7 +93,8 @@ def _activity(before: _Counters, after: _Counters) -> Activity:
 
 
 def _read(tree: Tree, at_s: float) -> _Counters:
-    # user nice system idle iowait irq softirq steal (proc_stat(5)); guest time is part of user.
+    # The fields are user, nice, system, idle, iowait, irq, softirq and steal (proc_stat(5)); guest time is part of
+    # user.
     ticks = [int(word) for word in (tree.read("/proc/stat") or "cpu 0").splitlines()[0].split()[1:9]]
     idle = sum(ticks[3:5])
     memory = tree.table("/proc/meminfo")
@@ -103,14 +104,15 @@ def _read(tree: Tree, at_s: float) -> _Counters:
 
 
 def _devices(tree: Tree) -> tuple[int, int]:
-    """Sectors read and written, and requests in flight, of whole devices; partitions would count twice."""
+    """Returns sectors read and written, and requests in flight, of whole devices. Partitions are excluded because they
+    would be counted twice."""
     sectors = in_flight = 0
     for line in (tree.read("/proc/diskstats") or "").splitlines():
         words = line.split()
         if len(words) < 12 or not tree.exists(f"/sys/block/{words[2].replace('/', '!')}"):
             continue
         if tree.names(f"/sys/block/{words[2].replace('/', '!')}/slaves"):
-            continue  # a composite device, whose parts are counted
+            continue  # a composite device, whose component devices are already counted
         sectors += int(words[5]) + int(words[9])
         in_flight += int(words[11])
     return sectors, in_flight

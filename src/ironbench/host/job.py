@@ -20,28 +20,28 @@ from ironbench.host.child import ORPHANED, STOP_S, Channel, Child, answer, raise
 _TELL_S = 0.1
 _LOOK_S = 0.05
 _PATIENCE_S = 30.0
-"""How long a load whose parent has died may take to stop its current work."""
+"""Seconds that a load whose parent has died has to stop its current work."""
 
 
 @dataclass(frozen=True, slots=True)
 class CoreCall:
-    """A call of the core."""
+    """A call of a function of the core."""
 
     name: str
-    """A key of `_CALLS`."""
+    """Name of the function: a key of `_CALLS`."""
     plan: bytes
     subject: str
     """Subject of error messages."""
     death: type[FailureError] = EngineDiedError
-    """Error that is raised if the child dies."""
+    """Error that is raised if the child process dies."""
 
 
 @dataclass(frozen=True, slots=True)
 class ChildPlacement:
-    """Where the child runs: its CPUs, its control group, and its log."""
+    """Where the child process runs: its CPUs, its control group, and its log."""
 
     log: Path | None = None
-    """File for its standard error; None: a file in memory."""
+    """File for the child's standard error; None: a file in memory."""
     cpus: Sequence[int] = ()
     within: Sequence[str] = ()
     """Words before the child's command, such as a program that enters a control group."""
@@ -58,11 +58,12 @@ def run(
     stopping: Callable[[], bool] = lambda: False,
     keep: bool = False,
 ) -> bytes:
-    """Returns the result of the call. Raises the error of the call, or `call.death` if the child dies.
+    """Runs the call in a child process and returns its result. Raises the error of the call, or `call.death` if the
+    child dies.
 
-    `show` receives the state several times a second, in another thread. `stopping` and Ctrl-C end the call early. After
-    the first Ctrl-C, the partial result is returned if `keep` is set; otherwise KeyboardInterrupt is raised after the
-    child has ended.
+    `show` is called with the state several times a second, in another thread. `stopping` and Ctrl-C end the call early.
+    After the first Ctrl-C, the partial result is returned if `keep` is set; otherwise KeyboardInterrupt is raised after
+    the child has ended.
     """
     child = Child(__name__, call.subject, within=where.within, log=where.log)
     answers = _Answers(child, show)
@@ -93,7 +94,8 @@ class _Answers(threading.Thread):
         super().__init__(name="child-answers", daemon=True)
         self.result: bytes | None = None
         self.last: dict[str, Any] = {}
-        # Not `is_alive`: after Ctrl-C interrupts a `join`, the thread counts as ended (CPython 3.11, gh-90882).
+        # Does not use `is_alive`: after Ctrl-C interrupts a `join`, the thread counts as ended (CPython 3.11,
+        # gh-90882).
         self.ended = threading.Event()
         self._child = child
         self._show = show
@@ -114,7 +116,7 @@ def _wait(child: Child, answers: _Answers, stopping: Callable[[], bool]) -> tupl
     """Waits until the child closes the connection. Returns whether Ctrl-C was pressed, and whether the child was
     killed.
 
-    Forwards the request to stop, and kills a child that does not comply.
+    Forwards the request to stop to the child, and kills the child if it does not stop.
     """
     asked_at: float | None = None
     interrupted = given_up = False
@@ -135,13 +137,13 @@ def _wait(child: Child, answers: _Answers, stopping: Callable[[], bool]) -> tupl
 
 
 def _brought(by: dict[str, str]) -> Any:
-    """Imports a module of an engine, after adding the packages that it needs to the path."""
+    """Imports a module of an engine, after adding the folders of the module's packages to the path."""
     sys.path.append(by["packages"])
     return importlib.import_module(by["module"])
 
 
 class _ChildDrive:
-    """Runs a trial; an engine may provide the driver."""
+    """Runs a trial. An engine may provide its own driver."""
 
     patience_s = 0.0
 
@@ -152,7 +154,7 @@ class _ChildDrive:
         self.stop = self._progress.stop
 
     def state(self) -> Any:
-        """Progress of the trial, with the seconds that have not been sent yet."""
+        """Returns the progress of the trial, including the seconds that have not been sent yet."""
         passed = self._progress.seconds(self._sent)
         self._sent += len(passed)
         return (
@@ -170,7 +172,8 @@ class _ChildDrive:
 
 
 class _Load:
-    """Runs a large load, whose text pool alone takes 300 MB; an engine may provide the loader."""
+    """Loads a large amount of generated data; the text pool of the generator alone takes 300 MB. An engine may provide
+    its own loader."""
 
     patience_s = _PATIENCE_S
 
@@ -191,7 +194,7 @@ class _Load:
 
 
 class _Write:
-    """Writes generated rows to files, for a list of (generator, table, path)."""
+    """Writes generated rows to files, for each entry in a list of (generator, table, path)."""
 
     patience_s = 0.0
 
@@ -214,7 +217,7 @@ _CALLS: dict[str, type[_ChildDrive | _Load | _Write]] = {"drive": _ChildDrive, "
 
 
 def main(parent: Channel) -> None:
-    """Entry point of the child."""
+    """Entry point of the child process."""
     begin = parent.receive()
     if begin is None:
         os._exit(ORPHANED)

@@ -23,7 +23,7 @@ class Loop:
     device: str
     """Path of the device, such as `/dev/loop3`."""
     backing: str
-    """Path of the file when the device was created."""
+    """Path that the file had when the device was created."""
 
 
 def loops(folder: Path) -> list[Loop]:
@@ -33,8 +33,9 @@ def loops(folder: Path) -> list[Loop]:
         try:
             backing = path.read_text().rstrip("\n")
         except OSError:
-            continue  # the device was detached meanwhile
-        # The kernel appends this to the name of a deleted file, which includes files of a dead FUSE file system.
+            continue  # the device was detached in the meantime
+        # The kernel appends this text to the name of a deleted file. Files of a FUSE file system whose process died
+        # also count as deleted.
         if Path(backing.removesuffix(" (deleted)")).is_relative_to(folder):
             ours.append(Loop(f"/dev/{path.parts[-3]}", backing))
     return ours
@@ -51,7 +52,7 @@ def detach(device: str) -> None:
 
 
 def mount_points(source: str) -> list[Path]:
-    """Where a block device is mounted, the latest mount first."""
+    """Returns the paths at which a block device is mounted, the latest mount first."""
     return [point for point, device, _ in reversed(_mounts()) if device == source]
 
 
@@ -60,12 +61,13 @@ def is_mount_point(path: Path) -> bool:
 
 
 def mounted_within(folder: Path, kind: str) -> list[Path]:
-    """Mount points of file systems of that kind in `folder`, the latest first."""
+    """Returns the mount points of file systems of that kind in `folder`, the latest mount first."""
     return [point for point, _, name in reversed(_mounts()) if name.startswith(kind) and point.is_relative_to(folder)]
 
 
 def unmount(point: Path, patience_s: float) -> None:
-    """Retries for `patience_s`, then unmounts lazily: after the last user is gone (umount(8), --lazy)."""
+    """Unmounts a path. Retries for `patience_s`, then unmounts lazily, which takes effect when the last user is gone
+    (umount(8), --lazy)."""
     deadline = time.monotonic() + patience_s
     while is_mount_point(point):
         try:
@@ -105,7 +107,7 @@ def wait_gone(folder: Path, patience_s: float) -> None:
 
 
 def _mounts() -> list[tuple[Path, str, str]]:
-    """Mount point, source and kind of every mount, in the order of mounting (proc_pid_mountinfo(5))."""
+    """Yields mount point, source and kind of every mount, in the order of mounting (proc_pid_mountinfo(5))."""
     mounts = []
     for line in Path("/proc/self/mountinfo").read_text(errors="surrogateescape").splitlines():
         left, separator, right = line.partition(" - ")

@@ -26,14 +26,14 @@ _QUEUED_LAB = "measuring.lock"
 
 @contextmanager
 def shared(say: Callable[[str], object]) -> Iterator[None]:
-    """Marks this process as measuring during the block. If a queued lab measures at the same time, `say` receives a
-    warning."""
+    """Marks this process as measuring during the block. If a queued lab is measuring at the same time, `say` is called
+    with a warning."""
     with contextlib.ExitStack() as held:
         beside = False
         if not os.environ.get(QUEUED):
-            # if lock files cannot be created, measuring is still allowed
+            # measuring is allowed even if lock files cannot be created
             with contextlib.suppress(OSError, IronbenchError):
-                # The queue takes this lock exclusively, but only for the moment in which it starts a lab.
+                # The queue takes this lock exclusively, but only for the moment at which it starts a lab.
                 fcntl.flock(held.enter_context(_opened(_TERMINALS)), fcntl.LOCK_SH)
                 with _opened(_QUEUED_LAB) as lab:
                     beside = not _locked(lab, fcntl.LOCK_SH)
@@ -43,8 +43,8 @@ def shared(say: Callable[[str], object]) -> Iterator[None]:
 
 
 def alone() -> int | None:
-    """Returns a locked descriptor for a queued lab to inherit; None if another command measures. Raises FailureError if
-    the lock files cannot be created."""
+    """Takes the lock for a queued lab. Returns a locked descriptor for the lab to inherit, or None if another command
+    is measuring. Raises FailureError if the lock files cannot be created."""
     try:
         with _opened(_TERMINALS) as terminals, _opened(_QUEUED_LAB) as lab:
             free = _locked(terminals, fcntl.LOCK_EX) and _locked(lab, fcntl.LOCK_EX)

@@ -1,4 +1,4 @@
-"""Which file system and which block device contain a directory (proc_pid_mountinfo(5))."""
+"""Finds the file system and the block device that contain a directory (proc_pid_mountinfo(5))."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from ironbench.host.tree import Tree
 from ironbench.model.machine import Mount
 
 COUNTERS = "counters"
-"""File in an emulated device beside its partitions (`crates/ironbench-device/src/live`)."""
+"""Name of the file with counters that an emulated device shows beside its partitions
+(`crates/ironbench-device/src/live`)."""
 _NO_DATABASES = ("/proc", "/sys", "/run", "/boot", "/snap", "/var/lib/docker", "/var/lib/containers")
 _TEMPORARY = ("/tmp/", "/var/tmp/", "/dev/shm/")
 _MEMORY = ("tmpfs", "ramfs")
@@ -20,7 +21,7 @@ _LOOP_MAJOR = "7"
 
 
 def parse_mountinfo(text: str) -> tuple[Mount, ...]:
-    """Returns every mount in a mountinfo file, in order: a later mount on the same path hides an earlier one."""
+    """Returns every mount in a mountinfo file, in order. A later mount on the same path hides an earlier one."""
     mounts = []
     for line in text.splitlines():
         left, separator, right = line.partition(" - ")
@@ -53,7 +54,7 @@ def lasting_mounts(tree: Tree) -> tuple[Mount, ...]:
         on_block = major not in ("0", _LOOP_MAJOR)
         if not on_block and mount.kind not in _BLOCKLESS:
             continue
-        if mount.source.startswith("/dev/loop"):  # btrfs on a loop device also has an anonymous number
+        if mount.source.startswith("/dev/loop"):  # a btrfs on a loop device also has an anonymous number
             continue
         if mount.path.startswith((*_NO_DATABASES, *_TEMPORARY)) or (mount.kind in _MEMORY and "ro" in mount.options):
             continue
@@ -80,9 +81,9 @@ def is_network(mount: Mount) -> bool:
 
 
 def device_number(mount: Mount, tree: Tree) -> str | None:
-    """Returns `major:minor` of the block device below a mount; None if there is none (memory, network, ZFS).
+    """Returns `major:minor` of the block device below a mount; None if there is no such device (memory, network, ZFS).
 
-    btrfs and bcachefs give their mounts an anonymous number, so their device is found by the source of the mount.
+    btrfs and bcachefs give their mounts an anonymous number, so their device is found by the mount's source.
     """
     if not mount.number.startswith("0:"):
         return mount.number
@@ -101,14 +102,15 @@ def device_number(mount: Mount, tree: Tree) -> str | None:
 
 
 def emulated(number: str, tree: Tree) -> Path | None:
-    """Returns the partition of an emulated device that a block device is backed by; None for other devices."""
+    """Returns the partition of an emulated device that backs a block device; None for block devices that are not
+    emulated."""
     backing = tree.read(f"/sys/dev/block/{number}/loop/backing_file")
     partition = Path(backing) if backing else None
     return partition if partition and tree.exists(str(partition.with_name(COUNTERS))) else None
 
 
 def block_name(number: str, tree: Tree) -> str | None:
-    """Returns the name of the whole disk in /sys/block for a device number, which may be a partition's."""
+    """Returns the name of the whole disk in /sys/block for a device number, which may be the number of a partition."""
     for name in tree.names("/sys/block"):
         if tree.read(f"/sys/block/{name}/dev") == number:
             return name

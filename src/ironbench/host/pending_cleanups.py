@@ -1,7 +1,8 @@
-"""Cleanup commands that are still pending: one file for each user command that changed something, deleted after its
-cleanup.
+"""Cleanup commands that are still pending. There is one file for each user command that changed something; it is
+deleted after the cleanup.
 
-Unlike the register, these files survive a power cut: they are synced, in the default directory for data.
+Unlike entries of the register, these files survive a power cut: they are synced, and are in the default directory for
+data.
 """
 
 from __future__ import annotations
@@ -21,41 +22,41 @@ from ironbench.host.processes import ProcessId
 
 @dataclass(frozen=True, slots=True)
 class PendingCleanup:
-    """A cleanup command that must still run, with everything it needs."""
+    """A cleanup command that must still run, with all data needed to run it."""
 
     id: str
-    """Ids increase with time; the latest cleanup runs first."""
+    """Id of the cleanup. Ids increase with time, and the latest cleanup runs first."""
     cleanup: str
     of: str
-    """Owner of the command, as in `Commands`."""
+    """Why the command runs, as in `Commands.of`."""
     limit_s: float
     folder: str
     """Working directory of the command."""
     environment: Mapping[str, str]
     began: str
-    """The experiment that the command belongs to: directory of a lab, or series of a run."""
+    """The experiment that the command belongs to: the directory of a lab, or the series of a run."""
     owner: ProcessId
     namespace: str
-    """Process id namespace of `owner`."""
+    """Namespace of process ids to which `owner` belongs."""
     running: ProcessId | None = field(default=None)
-    """Shell that runs the corresponding `prepare`."""
+    """Process id of the shell that runs the corresponding `prepare`."""
 
     @property
     def orphaned(self) -> bool:
-        """Whether the owner is dead. Entries of other containers do not count."""
+        """Whether the owner is dead. In another container's namespace, this is unknown and therefore false."""
         return self.namespace == processes.pid_namespace() and not self.owner.alive()
 
 
 def directory(environ: Mapping[str, str] = os.environ) -> Path:
-    """Directory of the files. Raises InputError if there is no home directory."""
+    """Returns the directory of the files. Raises InputError if the user has no home directory."""
     return data_dirs.base(environ) / "undo"
 
 
 def add(
     cleanup: str, of: str, limit_s: float, folder: str, environment: Mapping[str, str], began: str
 ) -> PendingCleanup:
-    """Stores a cleanup command before the command that it undoes starts. If FailureError is raised, that command must
-    not start."""
+    """Stores a cleanup command before the command that it undoes is started. If FailureError is raised, that command
+    must not be started."""
     owner = processes.own()
     number = f"{time.time_ns():020d}-{secrets.token_hex(4)}"
     pending = PendingCleanup(
@@ -97,7 +98,7 @@ def write(pending: PendingCleanup) -> None:
 
 
 def runs(pending: PendingCleanup, shell: ProcessId | None) -> PendingCleanup:
-    """Stores which shell runs the `prepare` command."""
+    """Stores the process id of the shell that runs the `prepare` command."""
     pending = replace(pending, running=shell)
     write(pending)
     return pending
@@ -108,24 +109,25 @@ def forget(pending: PendingCleanup) -> None:
 
 
 def all_pending() -> list[PendingCleanup]:
-    """Returns pending cleanups, the latest first."""
+    """Returns the pending cleanups, the latest first."""
     found = (_read(path) for path in sorted(directory().glob("*.json"), reverse=True))
     return [pending for pending in found if pending is not None]
 
 
 def orphans(began: str = "") -> list[PendingCleanup]:
-    """Pending cleanups whose ironbench is dead. `began`: only those of one experiment."""
+    """Returns pending cleanups whose ironbench is dead. `began`: only the cleanups of this experiment."""
     return [pending for pending in all_pending() if pending.orphaned and began in ("", pending.began)]
 
 
 def end_prepare(pending: PendingCleanup) -> None:
-    """Ends a `prepare` command that outlived its ironbench, because later changes could not be undone."""
+    """Ends a `prepare` command that is still running although its ironbench is dead, because its later changes could
+    not be undone."""
     if pending.running is not None and pending.running.alive():
         processes.end_session(pending.running.pid, 2.0)
 
 
 def _read(path: Path) -> PendingCleanup | None:
-    """Reads an entry; None if it is missing, or does not belong to this user."""
+    """Reads an entry. Returns None if it is missing, or does not belong to this user."""
     try:
         if path.stat().st_uid != os.getuid():
             return None

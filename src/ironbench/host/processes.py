@@ -1,4 +1,4 @@
-"""Processes identified by id and start time, because another process may have received the same id since.
+"""Processes identified by id and start time, because the same id may have been given to another process.
 
 The guard runs this module without site-packages, so it uses only the standard library.
 """
@@ -18,9 +18,10 @@ from ironbench.errors import FailureError
 
 PROC = Path("/proc")
 _STAT_STATE, _STAT_PPID, _STAT_SESSION, _STAT_START = 0, 1, 3, 19
-"""Fields of /proc/PID/stat after the command's closing bracket: 3, 4, 6 and 22 of proc_pid_stat(5)."""
+"""Positions of fields of /proc/PID/stat after the command's closing bracket: fields 3, 4, 6 and 22 of
+proc_pid_stat(5)."""
 _STAT_CPU = slice(11, 15)
-"""User and system time of the process and of children that it waited for: 14 to 17."""
+"""Positions of the user and system time of the process and of children that it waited for: fields 14 to 17."""
 _ENDING = (signal.SIGTERM, signal.SIGHUP)
 
 
@@ -30,14 +31,14 @@ class ProcessId:
 
     pid: int
     born: str
-    """Start of the process, as `boot id/start time in clock ticks since boot`."""
+    """Start of the process in the form `boot id/start time in clock ticks since boot`."""
 
     def alive(self) -> bool:
-        """Whether this process is still running; a zombie is not."""
+        """Returns whether this process is still running; a zombie is not."""
         return identify(self.pid) == self
 
     def signal(self, number: int) -> bool:
-        """Sends a signal to this process; False if it has ended or may not be signalled."""
+        """Sends a signal to this process. Returns False if it has ended or may not be signalled."""
         if not self.alive():
             return False
         try:
@@ -47,7 +48,7 @@ class ProcessId:
         return True
 
     def wait(self, timeout_s: float) -> bool:
-        """Waits for the end of a process that is not a child. Returns whether it ended in time."""
+        """Waits for the end of a process that is not a child of this process. Returns whether it ended in time."""
         deadline = time.monotonic() + timeout_s
         pause_s = 0.002
         while self.alive():
@@ -59,7 +60,7 @@ class ProcessId:
 
 
 def identify(pid: int) -> ProcessId | None:
-    """Returns the process with that id; None if there is none or if it is a zombie."""
+    """Returns the process with that id; None if there is no such process or it is a zombie."""
     fields = _stat(pid)
     if fields is None or fields[_STAT_STATE] in ("Z", "X"):
         return None
@@ -67,7 +68,7 @@ def identify(pid: int) -> ProcessId | None:
 
 
 def own() -> ProcessId:
-    """Returns this process. Raises FailureError without /proc, which is needed to end the processes that this one
+    """Returns this process. Raises FailureError if /proc is missing, which is needed to end processes that this one
     starts."""
     if (found := identify(os.getpid())) is None:
         cause = "is not mounted, so ironbench could not identify and stop the processes that it starts"
@@ -76,7 +77,7 @@ def own() -> ProcessId:
 
 
 def children(pid: int) -> list[int]:
-    """Process ids of the direct children, ascending."""
+    """Returns the process ids of the direct children, ascending."""
     pids = []
     for other in _pids():
         fields = _stat(other)
@@ -95,26 +96,27 @@ def below(pid: int) -> list[ProcessId]:
 
 
 def state(pid: int) -> str:
-    """State of a process as one letter of proc_pid_stat(5), such as `T` for stopped; "" if there is no such process."""
+    """Returns the state of a process as one letter of proc_pid_stat(5), such as `T` for stopped; "" if there is no such
+    process."""
     fields = _stat(pid)
     return "" if fields is None else fields[_STAT_STATE]
 
 
 def parent(pid: int) -> int | None:
-    """Process id of the parent; None if there is no such process."""
+    """Returns the process id of the parent; None if there is no such process."""
     fields = _stat(pid)
     return None if fields is None else int(fields[_STAT_PPID])
 
 
 def cpu_s(pid: int) -> float:
-    """CPU time so far, including children that have ended; 0 if there is no such process."""
+    """Returns the CPU seconds used so far, including children that have ended; 0 if there is no such process."""
     fields = _stat(pid)
     return 0.0 if fields is None else sum(map(int, fields[_STAT_CPU])) / os.sysconf("SC_CLK_TCK")
 
 
 @dataclass(frozen=True, slots=True)
 class ResourceUsage:
-    """Resources that processes have used, in total or in a period."""
+    """Resources that processes have used, in total or during a period."""
 
     cpu_s: float = 0.0
     io_bytes: int = 0
@@ -128,7 +130,7 @@ class ResourceUsage:
 
 
 def used(pids: Iterable[int]) -> ResourceUsage:
-    """Resources used by these processes so far, with nanosecond CPU time (Linux:
+    """Returns the resources used by these processes so far, with CPU time in nanoseconds (Linux:
     Documentation/scheduler/sched-stats.rst)."""
     cpu_ns = io_bytes = 0
     for pid in pids:
@@ -142,8 +144,8 @@ def used(pids: Iterable[int]) -> ResourceUsage:
 
 
 def bind(pids: Iterable[int], cpus: Iterable[int]) -> None:
-    """Pins every thread of these processes to these CPUs; they must not start threads meanwhile. Raises OSError if not
-    permitted."""
+    """Pins every thread of these processes to these CPUs. The processes must not start threads at the same time. Raises
+    OSError if not permitted."""
     for pid in pids:
         with contextlib.suppress(FileNotFoundError, ProcessLookupError):
             for task in (PROC / str(pid) / "task").iterdir():
@@ -151,7 +153,7 @@ def bind(pids: Iterable[int], cpus: Iterable[int]) -> None:
 
 
 def started_unix_s(pid: int) -> float | None:
-    """Start time of the process, accurate to some hundredths of a second."""
+    """Returns the start time of the process in seconds since 1970, accurate to some hundredths of a second."""
     fields = _stat(pid)
     if fields is None:
         return None
@@ -160,7 +162,7 @@ def started_unix_s(pid: int) -> float | None:
 
 
 def command(pid: int) -> str:
-    """Name of the program that the process runs (at most 15 characters); "" if there is no such process."""
+    """Returns the name of the program that the process runs (at most 15 characters); "" if there is no such process."""
     try:
         return (PROC / str(pid) / "comm").read_text().strip()
     except OSError:
@@ -168,9 +170,9 @@ def command(pid: int) -> str:
 
 
 def working_in(directory: Path, *, below: bool = False) -> list[int]:
-    """Returns processes whose working directory is `directory`; a database server works in its data directory.
+    """Returns the processes whose working directory is `directory`. A database server works in its data directory.
 
-    `below`: include its subdirectories.
+    `below`: include subdirectories.
     """
     path = os.path.realpath(directory)
     pids = []
@@ -185,7 +187,7 @@ def working_in(directory: Path, *, below: bool = False) -> list[int]:
 
 
 def pid_namespace() -> str:
-    """Identifies the process id namespace, because containers may share a directory but not their process ids."""
+    """Returns an identifier of the process id namespace. Containers may share a directory but not their process ids."""
     try:
         return str((PROC / "self" / "ns" / "pid").readlink())
     except OSError:
@@ -193,8 +195,8 @@ def pid_namespace() -> str:
 
 
 def end(process: ProcessId, gentle: int, patience_s: float, forceful: int = signal.SIGQUIT) -> bool:
-    """Ends a process: sends `gentle`, after `patience_s` `forceful`, after another 10 s SIGKILL. False if it still
-    runs."""
+    """Ends a process: sends `gentle`, then `forceful` after `patience_s`, then SIGKILL after another 10 s. Returns
+    False if the process is still running."""
     for number, wait_s in ((gentle, patience_s), (forceful, 10.0), (signal.SIGKILL, 10.0)):
         process.signal(number)
         if process.wait(wait_s):
@@ -205,8 +207,8 @@ def end(process: ProcessId, gentle: int, patience_s: float, forceful: int = sign
 def end_session(leader: int, patience_s: float, reap: Callable[[], object] = lambda: None) -> None:
     """Ends every process of the session that `leader` created, and their descendants in other sessions.
 
-    The leader must be running or not yet waited for, so that its id has not been reused. `reap` waits for it if it is a
-    child.
+    The leader must be running, or must not have been waited for, so that its id has not been reused. If the leader is a
+    child of this process, `reap` waits for it.
     """
     deadline = time.monotonic() + patience_s
     number: int = signal.SIGTERM
@@ -252,7 +254,8 @@ def _boot_id() -> str:
 
 @contextlib.contextmanager
 def interrupt_held() -> Iterator[None]:
-    """Delays Ctrl-C until the end of the block, so that it cannot arrive between starting a process and recording it.
+    """Delays Ctrl-C until the end of the block, so that no interrupt can arrive between starting a process and
+    recording it.
 
     Also delays the signals that `ended_as_by_interrupt` handles. Only the main thread is ever interrupted (Python's
     documentation of `signal`, "Signals and threads").
@@ -292,8 +295,8 @@ def ended_as_by_interrupt() -> Iterator[None]:
 
 
 def woken_by(*numbers: signal.Signals) -> int:
-    """Returns a descriptor from which the numbers of these signals can be read as they arrive; they have no other
-    effect."""
+    """Returns a descriptor from which the numbers of these signals can be read when they arrive. The signals have no
+    other effect."""
     woken, wake = os.pipe()
     os.set_blocking(wake, False)
     signal.set_wakeup_fd(wake, warn_on_full_buffer=False)

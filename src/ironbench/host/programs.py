@@ -25,7 +25,7 @@ from ironbench.host import trust
 
 _WATCH_S = 10.0
 _PATIENCE_S = 5.0
-"""How long a program may take to end after SIGTERM."""
+"""Seconds that a program has to end after SIGTERM."""
 
 
 def _begun(
@@ -37,9 +37,9 @@ def _begun(
     stderr: int | IO[bytes] = subprocess.PIPE,
     text: bool = True,
 ) -> subprocess.Popen[Any]:
-    """Starts a program that is tied to this process and leads its own process group. Raises FailureError if it cannot
-    run."""
-    # Checked here because the program that ties it to this process would print its own message.
+    """Starts a program that ends when this process ends and that leads a process group. Raises FailureError if the
+    program cannot run."""
+    # Checked here, because setpriv(1), which ties the program to this process, would print a different message.
     if shutil.which(words[0], path=(os.environ if environment is None else environment).get("PATH")) is None:
         raise FailureError(words[0], "cannot be run: No such file or directory", f"is {words[0]} installed?")
     try:
@@ -60,9 +60,9 @@ def _begun(
 
 
 class Program:
-    """A program that ends by itself, or is cancelled by another thread.
+    """A program that runs until it ends by itself or another thread cancels it.
 
-    `watch` is called every ten seconds while the program runs; an exception from it ends the program.
+    `watch` is called every ten seconds while the program runs. An exception from `watch` ends the program.
     """
 
     def __init__(
@@ -79,7 +79,7 @@ class Program:
         self._lock = threading.Lock()
 
     def run(self) -> None:
-        """Runs the program. Raises FailureError with its last output, unless it was cancelled."""
+        """Runs the program. Raises FailureError with the end of its output, unless the program was cancelled."""
         with self._lock:
             if self._cancelled:
                 return
@@ -104,7 +104,7 @@ class Program:
             self._cancelled = True
             if self._process is None:
                 return
-        # Signals the whole group, because children of the program would continue.
+        # The whole process group gets the signal, because children of the program would otherwise continue.
         _signal_group(self._process, signal.SIGTERM)
         threading.Thread(target=self._end, args=(self._process,), daemon=True).start()
 
@@ -155,7 +155,8 @@ def streamed(
 
 
 _AHEAD_BYTES = 1 << 20
-"""Size of the pipe, so that both sides can work at the same time: the most an ordinary user may request (pipe(7))."""
+"""Size of the pipe in bytes: the maximum for an ordinary user (pipe(7)). A large pipe lets both sides work at the same
+time."""
 
 
 def fed(words: Sequence[str], environment: Mapping[str, str], pieces: Iterable[bytes]) -> str:
@@ -167,7 +168,7 @@ def fed(words: Sequence[str], environment: Mapping[str, str], pieces: Iterable[b
     with tempfile.TemporaryFile() as messages:
         process = _begun(words, environment, stdin=subprocess.PIPE, stderr=messages, text=False)
         assert process.stdin is not None
-        with contextlib.suppress(OSError):  # not permitted: the default size is only slower
+        with contextlib.suppress(OSError):  # not permitted: the default size is slower but works
             fcntl.fcntl(process.stdin, fcntl.F_SETPIPE_SZ, _AHEAD_BYTES)
         try:
             with contextlib.suppress(BrokenPipeError):  # the program has ended and printed the reason
@@ -217,8 +218,8 @@ def _signal_group(process: subprocess.Popen[Any], what: signal.Signals) -> None:
 
 
 def environment_without(*prefixes: str) -> dict[str, str]:
-    """Environment without variables with these prefixes, such as those that select another server; messages are in
-    English."""
+    """Returns the environment without variables that have these prefixes, such as variables that select another server.
+    Messages of programs are in English."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith(prefixes)}
     return kept | {"LC_ALL": "C", "TZ": "UTC"}
 
@@ -230,8 +231,8 @@ def run_program(
     timeout_s: float | None = 60.0,
     given: str = "",
 ) -> subprocess.CompletedProcess[str]:
-    """Runs a program with a text as standard input and returns its status and output. Raises FailureError if it cannot
-    run or exceeds the timeout."""
+    """Runs a program with a text as standard input. Returns its status and output. Raises FailureError if the program
+    cannot run or exceeds the timeout."""
     if trust.is_withheld(words):
         raise FailureError(words[0], "is named by a lab file without --trust, so it is not run", "add --trust")
     try:
@@ -255,7 +256,7 @@ def run_program(
 
 
 def output(words: Sequence[str], subject: str = "", *, timeout_s: float | None = 60.0) -> str:
-    """Returns the standard output of a program. Raises ProgramError with its last output if it fails."""
+    """Returns the standard output of a program. Raises ProgramError with the end of the output if the program fails."""
     done = run_program(words, timeout_s=timeout_s)
     if done.returncode != 0:
         said = done.stderr or done.stdout
@@ -266,7 +267,7 @@ def output(words: Sequence[str], subject: str = "", *, timeout_s: float | None =
 
 
 def works(*words: str) -> bool:
-    """Whether a program exists and succeeds."""
+    """Returns whether a program exists and succeeds."""
     try:
         return run_program(words).returncode == 0
     except FailureError:
@@ -275,9 +276,10 @@ def works(*words: str) -> bool:
 
 @cache
 def tied() -> tuple[str, ...]:
-    """Command prefix that kills a program when its parent dies; empty if setpriv(1) lacks the option, as in BusyBox.
+    """Returns a command prefix that makes the kernel kill a program when its parent dies; empty if setpriv(1) lacks
+    this option, as in BusyBox.
 
-    If a program outlived a killed ironbench, it would change files that by then belong to the next one.
+    A program that continued after its ironbench was killed would change files that by then another ironbench uses.
     """
     words = ("setpriv", "--pdeathsig", "KILL")
     return words if works(*words, "true") else ()

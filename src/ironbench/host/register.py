@@ -1,7 +1,8 @@
-"""The register of what ironbench has started and must end: one JSON file per running server or device.
+"""The register of everything that ironbench has started and must end: one JSON file per running server or device.
 
-An entry is written before the server starts and removed after it ended, so that `ironbench cleanup` finds what outlived
-ironbench. The guard runs this module without site-packages, so it uses only the standard library and modules like it.
+An entry is written before the server starts and removed after the server has ended, so that `ironbench cleanup` finds
+servers whose ironbench has died. The guard runs this module without site-packages, so it uses only the standard library
+and modules that do the same.
 """
 
 from __future__ import annotations
@@ -23,10 +24,11 @@ from ironbench.host import freezer, loop_mounts, processes, shared_memory
 from ironbench.host.processes import ProcessId
 
 ORPHAN_PATIENCE_S = 20.0
-"""How long a server whose owner died may take to shut down."""
+"""Seconds that a server whose owner has died has to shut down."""
 GROUP_PATIENCE_S = 5.0
 DEVICE = "device"
-"""Kind of entry for an emulated device. Engines may store data on it, so devices are removed after engines."""
+"""Kind of an entry for an emulated device. Devices are removed after engines, because engines may store data on
+them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,26 +42,26 @@ class RegisterEntry:
     data: str
     """Data directory of the server, which is kept."""
     remove: tuple[str, ...] = ()
-    """Directories that are deleted when the server ends (sockets)."""
+    """Directories that are deleted when the server ends, such as the directory of its sockets."""
     guard: ProcessId | None = None
     server: ProcessId | None = None
     shared: tuple[str, ...] = ()
-    """Shared memory that the server leaves behind if it is killed."""
+    """Segments of shared memory that remain if the server is killed."""
     shared_prefix: str = ""
-    """Prefix of the names of its shared memory; empty if none outlives the server."""
+    """Prefix of the names of the server's shared memory; empty if no segment remains after the server is killed."""
     shared_mark: int = 0
-    """Magic number of the segment that lists others (`shared_memory.of`)."""
+    """Magic number of the segment that lists other segments (`shared_memory.of`)."""
     groups: tuple[str, ...] = ()
-    """Control groups that the server runs in; empty after it ended."""
+    """Control groups in which the server runs; empty after the server has ended."""
     namespace: str = ""
-    """Process id namespace to which the process ids belong."""
+    """Namespace of process ids to which the entry's process ids belong."""
     stop: int = signal.SIGINT
     """Signal that shuts the server down cleanly."""
 
 
 def directory(environ: Mapping[str, str] = os.environ) -> Path:
-    """Directory of the register; created if missing. Raises FailureError, also if the directory belongs to another
-    user."""
+    """Returns the directory of the register, and creates it if it is missing. Raises FailureError, also if the
+    directory belongs to another user."""
     base = environ.get("XDG_RUNTIME_DIR", "")
     usable = base.startswith("/") and os.path.isdir(base) and os.access(base, os.W_OK | os.X_OK)  # noqa: PTH112
     path = Path(base) / "ironbench" if usable else Path(f"/tmp/ironbench-{os.getuid()}")
@@ -125,7 +127,7 @@ def forget(entry: RegisterEntry) -> None:
 
 
 def read(path: Path) -> RegisterEntry | None:
-    """Reads the entry in a file; None if it is missing or not an entry."""
+    """Reads the entry in a file. Returns None if the file is missing or not an entry."""
     try:
         return _entry(json.loads(path.read_text()))
     except (OSError, ValueError, TypeError, KeyError):
@@ -133,26 +135,26 @@ def read(path: Path) -> RegisterEntry | None:
 
 
 def entries() -> list[RegisterEntry]:
-    """Returns all entries by id, emulated devices after the engines that may store data on them."""
+    """Returns all entries by id. Emulated devices come after the engines that may store data on them."""
     every = (read(path) for path in sorted(directory().glob("*.json")))
     return sorted((entry for entry in every if entry is not None), key=lambda entry: entry.kind == DEVICE)
 
 
 def orphaned(entry: RegisterEntry) -> bool:
-    """Whether the owner is dead. Entries of other containers do not count."""
+    """Returns whether the owner is dead. In another container's namespace, this is unknown, and False is returned."""
     return entry.namespace == processes.pid_namespace() and not entry.owner.alive()
 
 
 def with_server(entry: RegisterEntry, server: ProcessId | None, guard: ProcessId | None) -> RegisterEntry:
-    """Adds the running server to the entry, and writes it."""
+    """Adds the running server to the entry, and writes the entry."""
     entry = replace(entry, server=server, guard=guard)
     write(entry)
     return entry
 
 
 def with_shared_memory(entry: RegisterEntry) -> RegisterEntry:
-    """Adds the shared memory that the server currently maps; writes the entry if it changed. A server that restarts its
-    processes after a crash maps other segments."""
+    """Adds the shared memory that the server currently maps, and writes the entry if it changed. The memory changes
+    when a server restarts its processes after a crash."""
     if not entry.shared_prefix or entry.server is None or not entry.server.alive():
         return entry
     shared = shared_memory.of(entry.server.pid, entry.shared_prefix, entry.shared_mark)
@@ -163,12 +165,13 @@ def with_shared_memory(entry: RegisterEntry) -> RegisterEntry:
 
 
 def owned(entry: RegisterEntry, owner: ProcessId) -> RegisterEntry:
-    """Returns the entry with another owner."""
+    """Returns the entry with a different owner."""
     return replace(entry, owner=owner)
 
 
 def end(entry: RegisterEntry, patience_s: float = ORPHAN_PATIENCE_S) -> bool:
-    """Ends the server of an entry, removes its directories and the entry. False if the server could not be ended."""
+    """Ends the server of an entry, and removes its directories and the entry. Returns False if the server could not be
+    ended."""
     entry = with_shared_memory(entry)
     freezer.thaw(entry.groups, entry.server)
     if entry.kind != DEVICE and (entry.server is None or not entry.server.alive()):
@@ -189,14 +192,16 @@ def end(entry: RegisterEntry, patience_s: float = ORPHAN_PATIENCE_S) -> bool:
 
 
 def _continue_children(data: Path) -> None:
-    """Resumes children left in SIGSTOP after their server was killed; as orphans they would never exit."""
+    """Resumes child processes that are still stopped by SIGSTOP after their server was killed. As orphans they would
+    never exit."""
     for pid in processes.working_in(data, below=True):
         if processes.state(pid) == "T" and (one := processes.identify(pid)) is not None:
             one.signal(signal.SIGCONT)
 
 
 def _group_removed(group: Path) -> bool:
-    """Removes a control group, which is possible only shortly after its last process has ended (cgroups(7))."""
+    """Removes a control group. The kernel allows this only some time after the group's last process has ended
+    (cgroups(7)), so it is retried."""
     deadline = time.monotonic() + GROUP_PATIENCE_S
     while True:
         try:

@@ -20,9 +20,9 @@ from ironbench.errors import FailureError
 from ironbench.host.child import Channel, Child
 
 _COUNTERS_MS = 50
-"""Interval at which the counters are published, while no observer needs them more exactly."""
+"""Interval in milliseconds at which the counters are published when no observer needs more exact values."""
 _MEASURED_S = 0.02
-"""Longest round-trip time of which the relay's own time is a noticeable part."""
+"""Longest round-trip time, in seconds, of which the relay's own processing time is a noticeable part."""
 _MOST_THREADS = 4
 _CPUS_PER_THREAD = 4
 
@@ -33,8 +33,8 @@ class LatencyRelay:
     def __init__(self, round_trip_s: float, unix: bool, cpus: Collection[int] = ()) -> None:
         """Starts a relay that adds `round_trip_s`, half of it in each direction. Raises FailureError.
 
-        `unix`: it listens on a Unix socket, as its server does; otherwise on a port of loopback. `cpus`: CPUs of its
-        threads; empty for any.
+        `unix`: whether the relay listens on a Unix socket, as its server does, instead of a port of loopback. `cpus`:
+        CPUs of the relay's threads; empty: any.
         """
         token = secrets.token_hex(16)
         order = {
@@ -62,7 +62,7 @@ class LatencyRelay:
         return self._child.pid
 
     def death(self) -> FailureError | None:
-        """Returns the error to raise if the relay has died."""
+        """Returns the error to raise if the relay has died; None while it runs."""
         return None if self._child.alive() else self._child.died("during the trial", FailureError)
 
     def stop(self) -> None:
@@ -74,19 +74,20 @@ def _threads(cpus: int) -> int:
 
 
 def main(parent: Channel) -> None:
-    """Entry point of the relay: relays until its parent closes the connection or dies."""
+    """Entry point of the relay process. Relays until the parent closes the connection or dies."""
     from ironbench import _core
 
     frame = parent.receive()
     if frame is None:
         return
     order: dict[str, Any] = frame[0]
-    # Two descriptors for each connection.
+    # Each connection needs two descriptors.
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
     poller = select.poll()
     poller.register(parent.socket, select.POLLIN | select.POLLHUP)
-    # A forked copy of the owner may keep the socket open longer. The error means that the owner has died.
+    # A forked copy of the owner may keep the socket open after the owner has died, so an error here means that the
+    # owner has died.
     with contextlib.suppress(OSError):
         poller.register(os.pidfd_open(order["owner"]), select.POLLIN)
     relay = _core.Relay(json.dumps(order["order"]).encode())
@@ -96,5 +97,5 @@ def main(parent: Channel) -> None:
     os.pwrite(counters, relay.counters(), 0)
     parent.tell({"address": relay.address, "counters": f"/proc/{os.getpid()}/fd/{counters}"})
     while not poller.poll(_COUNTERS_MS):
-        # Numbers only grow, so a longer text replaces a shorter one.
+        # Numbers only grow, so the new text is never shorter than the text that it replaces.
         os.pwrite(counters, relay.counters(), 0)

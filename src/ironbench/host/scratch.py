@@ -19,13 +19,14 @@ _LOCK = "lock"
 
 
 _SHORT = 36
-"""Maximum length of a folder in which a program may create sockets, because socket paths are limited to 107 bytes
-(unix(7))."""
+"""Maximum length of the path of a folder in which a program may create sockets, because socket paths are limited to 107
+bytes (unix(7))."""
 
 
 @contextmanager
 def folder(short: bool = False) -> Iterator[Path]:
-    """Creates a folder and deletes it at the end of the block. The kernel releases its lock however this process ends.
+    """Creates a folder and deletes it at the end of the block. When this process ends in any way, the kernel releases
+    the folder's lock.
 
     `short`: ensure a short path.
     """
@@ -43,11 +44,11 @@ def folder(short: bool = False) -> Iterator[Path]:
 
 
 FAILURE = "ironbench-failure-"
-"""Prefix of files that describe an unexpected failure, in the directory for temporary files."""
+"""Prefix of names of files that describe an unexpected failure, in the directory for temporary files."""
 
 
 def remove_failures() -> list[Path]:
-    """Deletes failure descriptions that this user's ironbench left behind; returns their paths."""
+    """Deletes descriptions of unexpected failures that this user's ironbench left behind. Returns their paths."""
     removed = []
     for path in sorted(Path(tempfile.gettempdir()).glob(f"{FAILURE}*.txt")):
         with suppress(OSError):
@@ -59,7 +60,7 @@ def remove_failures() -> list[Path]:
 
 
 def remove_abandoned() -> list[Path]:
-    """Deletes the folders whose process has ended; returns their paths."""
+    """Deletes the folders whose process has ended. Returns their paths."""
     places = {register.directory(), register.directory({})}
     return [path for place in sorted(places) for path in sorted(place.glob(f"{_PREFIX}*")) if _removed(path)]
 
@@ -68,7 +69,7 @@ def _removed(path: Path) -> bool:
     try:
         lock = os.open(path / _LOCK, os.O_RDWR | os.O_CLOEXEC)
     except OSError:
-        return False  # another process is creating or deleting it
+        return False  # another process is creating or deleting the folder
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:

@@ -1,4 +1,5 @@
-"""A small process between ironbench and a server, which it starts, and stops when ironbench ends for any reason.
+"""The guard: a small process between ironbench and a server. It starts the server, and stops it when ironbench ends for
+any reason.
 
 The guard is a child process (`ironbench.host.child`). The first message is a `GuardOrder`, answered by the server's
 `pid` or by `failed`; `stop` stops the server. The guard's last message is `ended` with the server's exit status.
@@ -19,7 +20,8 @@ from ironbench.host import freezer, processes, register
 from ironbench.host.child import Channel, Child
 
 STOP_PATIENCE_S = 300.0
-"""How long a server may take to shut down when ironbench stops it: its last checkpoint may go to a slow device."""
+"""Seconds that a server has to shut down when ironbench stops it. The server's last checkpoint may go to a slow
+device."""
 _MESSAGES_BYTES = 4 << 20
 NO_ROOM = os.strerror(errno.ENOSPC).encode()
 RECOVERING = b"all server processes terminated; reinitializing"
@@ -28,10 +30,10 @@ READY = b"database system is ready to accept connections"
 
 @dataclass(frozen=True, slots=True)
 class GuardOrder:
-    """The server that a guard must run."""
+    """Message that tells a guard which server to run."""
 
     entry: str
-    """Path of the entry in the register."""
+    """Path of the server's entry in the register."""
     command: tuple[str, ...]
     environment: dict[str, str]
     log: str
@@ -39,13 +41,13 @@ class GuardOrder:
 
 
 class ServerGuard:
-    """The client side of a guard: a server that stops when this process ends."""
+    """The guard as seen by ironbench: a server that stops when this process ends."""
 
     def __init__(self, order: GuardOrder, keep_open: tuple[int, ...] = ()) -> None:
         """Starts guard and server. `keep_open`: file descriptors (locks) that stay open while the server runs."""
         self.child = Child(__name__, "guard", log=Path(order.log), keep_open=keep_open)
         self.status: int | None = None
-        """Exit status of the server after it ended; negative: the signal that ended it."""
+        """Exit status of the server after it has ended. A negative status is the number of the signal that ended it."""
         first = self.child.ask(asdict(order))
         self.server = processes.identify(first["pid"]) if "pid" in first else None
         self.pid: int | None = first.get("pid")
@@ -57,21 +59,21 @@ class ServerGuard:
             )
 
     def ended(self, patience_s: float = 0.0) -> bool:
-        """Whether the server has ended. Waits up to `patience_s` for the guard to report the exit status, which may
-        arrive shortly after the end, and sets `status`."""
+        """Returns whether the server has ended, and sets `status`. Waits up to `patience_s` for the exit status,
+        because the guard may report it shortly after the end."""
         if self.status is None and self.child.waiting(patience_s):
             self._hear()
         return self.status is not None or self.server is None or not self.server.alive()
 
     def stop(self) -> None:
-        """Shuts down the server, then the guard."""
+        """Shuts down the server, and then the guard."""
         self.child.tell("stop")
         while self.status is None and self._hear():
             pass
         self.child.stop(STOP_PATIENCE_S)
 
     def _hear(self) -> bool:
-        """Receives the guard's next message; False if it closed the connection."""
+        """Receives the guard's next message. Returns False if the guard closed the connection."""
         frame = self.child.receive()
         if frame is not None:
             self.status = frame[0].get("ended", self.status)
@@ -79,7 +81,8 @@ class ServerGuard:
 
 
 def main(parent: Channel) -> None:
-    """Entry point of the guard: runs one server until it ends, its owner dies, or the owner asks to stop it."""
+    """Entry point of the guard. Runs one server until the server ends, the owner dies, or the owner asks the guard to
+    stop it."""
     frame = parent.receive()
     if frame is None:
         return
@@ -97,11 +100,11 @@ def main(parent: Channel) -> None:
     parent.tell({"pid": server.pid})
     patience_s = _watch(parent, server, woken, entry)
     if server.poll() is None:
-        entry = register.read(Path(order.entry)) or entry  # the owner has added control groups since
+        entry = register.read(Path(order.entry)) or entry  # the owner may have added control groups in the meantime
         freezer.thaw(() if entry is None else entry.groups, processes.identify(server.pid))
         _end(server, patience_s, Path(order.log), signal.SIGINT if entry is None else entry.stop)
     parent.tell({"ended": server.returncode})
-    # Read again, because the owner has since added the server's shared memory.
+    # The entry is read again, because the owner has added the server's shared memory in the meantime.
     entry = register.read(Path(order.entry))
     if entry is not None:
         register.end(entry, patience_s=1.0)
@@ -120,7 +123,7 @@ def _spawn(order: GuardOrder) -> subprocess.Popen[bytes]:
 
 
 def _watch(parent: Channel, server: subprocess.Popen[bytes], woken: int, entry: register.RegisterEntry | None) -> float:
-    """Waits until the server must be stopped or has ended; returns how long it may take to shut down."""
+    """Waits until the server has ended or must be stopped. Returns how many seconds it has to shut down."""
     poller = select.poll()
     poller.register(parent.socket, select.POLLIN | select.POLLHUP)
     poller.register(woken, select.POLLIN)
@@ -142,8 +145,8 @@ def _watch(parent: Channel, server: subprocess.Popen[bytes], woken: int, entry: 
 
 
 def _owner_death(entry: register.RegisterEntry | None) -> int | None:
-    """Returns a descriptor that becomes readable when the owner dies: a forked copy of the owner may keep the socket
-    open longer."""
+    """Returns a descriptor that becomes readable when the owner dies. The socket is not enough, because a forked copy
+    of the owner may keep it open longer."""
     if entry is None:
         return None
     try:
@@ -161,7 +164,7 @@ def _end(server: subprocess.Popen[bytes], patience_s: float, log: Path, stop: in
 
 
 def _ended(server: subprocess.Popen[bytes], wait_s: float, log: Path, log_bytes: int) -> bool:
-    """Waits until the server ends; gives up early if it cannot end.
+    """Waits until the server ends. Gives up early if the server cannot end.
 
     PostgreSQL retries a final checkpoint endlessly when the disk is full, and a fast shutdown during crash recovery
     leaves PostgreSQL 18 waiting for I/O workers that are never stopped. `log_bytes`: size of the log before the stop.
@@ -179,8 +182,8 @@ def _ended(server: subprocess.Popen[bytes], wait_s: float, log: Path, log_bytes:
 
 
 def _end_of(log: Path) -> tuple[bytes, int]:
-    """Returns the end of the log and its offset; not the whole log, because a server that logs every statement writes
-    gigabytes."""
+    """Returns the end of the log and its offset. The whole log is not read, because a server that logs every statement
+    writes gigabytes."""
     try:
         with log.open("rb") as file:
             start = max(0, file.seek(0, os.SEEK_END) - _MESSAGES_BYTES)

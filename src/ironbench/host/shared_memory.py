@@ -1,7 +1,7 @@
-"""Shared memory that a killed server leaves behind; it exists until it is removed explicitly.
+"""Shared memory that a killed server leaves behind. It exists until it is removed explicitly.
 
-A server removes its own segments when it shuts down, and those of its predecessor in the same directory when it starts.
-The guard runs this module without site-packages, so it uses only the standard library.
+A server removes its own segments when it shuts down, and segments of an earlier server in the same directory when it
+starts. The guard runs this module without site-packages, so it uses only the standard library.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ from pathlib import Path
 
 _POSIX = re.compile(r"/dev/shm/[\w.]+")
 _SYSV = re.compile(r"(\d+)\s+/SYSV([0-9a-f]{8})")
-"""In /proc/PID/maps, the inode of a System V segment is its identifier (ipc/shm.c)."""
+"""Pattern of a System V segment in /proc/PID/maps, where the inode of the segment is its identifier (ipc/shm.c)."""
 _IPC_RMID = 0
 _PATIENCE_S = 2.0
 _HEADER = "<III"
-"""Header of a segment that lists others: magic number, number of entries, maximum number of entries."""
+"""Format of the header of a segment that lists others: magic number, number of entries, maximum number of entries."""
 _FIRST = 16
-"""Offset of the list, which extends to the end of the segment. An entry starts with the number at the end of a
-segment's name and the number of its users; 0 users means that the segment is gone."""
+"""Offset of the list, which extends to the end of the segment. Each entry starts with the number at the end of a
+segment's name and the number of its users; 0 users means that the segment no longer exists."""
 
 
 def of(pid: int, prefix: str, mark: int) -> tuple[str, ...]:
@@ -41,7 +41,7 @@ def of(pid: int, prefix: str, mark: int) -> tuple[str, ...]:
 
 
 def remove(name: str) -> None:
-    """Removes one segment of a dead server; does nothing if it is gone or in use again."""
+    """Removes one segment of a dead server. Does nothing if the segment no longer exists or is in use again."""
     kind, _, rest = name.partition(":")
     if kind == "list":
         for listed in (*_listed(Path(rest)), rest):
@@ -83,7 +83,7 @@ def _listed(path: Path) -> list[str]:
 
 
 def _attached(key: str, number: str) -> int | None:
-    """Number of processes that use a segment; None if there is no segment with that key and number."""
+    """Returns the number of processes that use a segment; None if there is no segment with that key and number."""
     try:
         rows = [line.split() for line in Path("/proc/sysvipc/shm").read_text().splitlines()[1:]]
     except OSError:

@@ -1,4 +1,4 @@
-"""Checks of free disk space."""
+"""Checks whether a file system has enough free space."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from ironbench import units
 from ironbench.errors import InputError
 
 RESERVE = 0.05
-"""Required extra space as a fraction of an estimate: estimates are inexact, and a full disk does more harm than a
-failed load."""
+"""Extra space that is required, as a fraction of an estimate. Estimates are inexact, and a full disk is worse than a
+load that does not start."""
 
 
 def existing(path: str | Path) -> Path:
-    """Returns the path, or its nearest existing ancestor; dangling links are resolved."""
+    """Returns the path, or its nearest existing ancestor. Dangling links are resolved."""
     path = followed(Path(path).absolute())
     while not os.path.exists(path):  # noqa: PTH110 - Path.exists fails below a directory that we may not enter
         path = path.parent
@@ -22,19 +22,19 @@ def existing(path: str | Path) -> Path:
 
 
 def followed(path: Path) -> Path:
-    """Returns the path with links resolved if one of them is dangling, because mkdir(2) would refuse it with "File
+    """Returns the path. If one of its links is dangling, resolves the links, because mkdir(2) would fail with "File
     exists"."""
     dangling = any(one.is_symlink() and not os.path.exists(one) for one in (path, *path.parents))  # noqa: PTH110
     return Path(os.path.realpath(path)) if dangling else path
 
 
 def file_system(path: str | Path) -> int:
-    """Identifies the file system that contains `path`, or will contain it: st_dev of stat(2)."""
+    """Returns an identifier of the file system that contains `path`, or will contain it: st_dev of stat(2)."""
     return existing(path).stat().st_dev
 
 
 def free_bytes(path: str | Path) -> int:
-    """Bytes that an ordinary user may still write to the file system of `path`, which need not exist yet.
+    """Returns the bytes that an ordinary user may still write to the file system of `path`, which need not exist yet.
 
     A file system without a size, such as ramfs, reports 0 blocks (statfs(2)); its space is the free memory.
     """
@@ -45,7 +45,7 @@ def free_bytes(path: str | Path) -> int:
 
 
 def require(path: str | Path, estimate_bytes: int, what: str) -> None:
-    """Raises InputError with both sizes if `what`, with this estimated size, does not fit into the file system of
+    """Raises InputError with both sizes if `what`, of this estimated size, does not fit into the file system of
     `path`."""
     needed = int(estimate_bytes * (1 + RESERVE))
     free = free_bytes(path)

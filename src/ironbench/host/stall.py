@@ -10,23 +10,25 @@ from ironbench.errors import FailureError
 
 
 class Stall:
-    """Detects that work makes no progress because its server has stopped responding.
+    """Detects that work makes no progress because the server has stopped responding.
 
-    If there is no progress for `silent_s`, a query on another connection decides. A server that answers the query is
-    busy, or only one of its processes has stopped; then the work may wait up to `most_s` in total.
+    If there is no progress for `silent_s`, a query on another connection decides. If the server answers the query, it
+    is busy, or only one of its processes has stopped, and the work may wait up to `most_s` in total.
     """
 
     def __init__(self, require_answer: Callable[[], None], silent_s: float, most_s: float | None = None) -> None:
-        """`require_answer` raises FailureError if the server does not answer. `most_s`: None for no limit."""
+        """Creates the detector. `require_answer` raises FailureError if the server does not answer. `most_s`: None for
+        no limit."""
         self._require_answer = require_answer
         self._silent_s, self._most_s = silent_s, most_s
         self._done = -1
         self._since_s = self._asked_s = 0.0
         self.error: FailureError | None = None
-        """The reason why the work was given up."""
+        """Why the work was given up; None if it was not."""
 
     def is_over(self, done: int) -> bool:
-        """Whether to give up the work, given its progress `done`. Must be called a few times a second."""
+        """Returns whether the work should be given up, given its progress `done`. Must be called a few times a
+        second."""
         now_s = time.monotonic()
         if self.error is not None:
             return True

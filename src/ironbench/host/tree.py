@@ -11,25 +11,25 @@ _UNITS = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
 
 @dataclass(frozen=True, slots=True)
 class Tree:
-    """/proc, /sys, /dev and /etc below `root`."""
+    """Access to /proc, /sys, /dev and /etc below `root`."""
 
     root: Path = Path("/")
 
     @property
     def real(self) -> bool:
-        """Whether this is the running machine and not a copy."""
+        """Whether the tree belongs to the running machine and is not a copy."""
         return self.root == Path("/")
 
     def path(self, name: str) -> Path:
-        """Returns the path of a file; `name` is absolute on the machine, such as `/proc/stat`."""
+        """Returns the path of a file. `name` is the absolute path on the machine, such as `/proc/stat`."""
         return self.root / name.lstrip("/")
 
     def resolved(self, path: str) -> str:
-        """Resolves symbolic links, which is not possible in a copy."""
+        """Resolves symbolic links. In a copy, returns the path unchanged."""
         return str(Path(path).resolve()) if self.real else path
 
     def read(self, name: str) -> str | None:
-        """Returns the stripped text of a file; None if it is missing, not readable or not a file."""
+        """Returns the stripped text of a file; None if it is missing, not readable or not a regular file."""
         try:
             return self.path(name).read_bytes().decode("utf-8", "replace").strip().strip("\0")
         except (OSError, ValueError):
@@ -51,7 +51,7 @@ class Tree:
         return int(digits) * _UNITS.get(unit, 1) if digits.isdigit() else None
 
     def chosen(self, name: str) -> str | None:
-        """Returns the bracketed word of a list such as `none [mq-deadline] bfq`; a single word counts as chosen."""
+        """Returns the word in brackets in a list such as `none [mq-deadline] bfq`. A single word needs no brackets."""
         words = (self.read(name) or "").split()
         for word in words:
             if word.startswith("[") and word.endswith("]"):
@@ -72,7 +72,7 @@ class Tree:
             return []
 
     def glob(self, pattern: str) -> list[str]:
-        """Returns the sorted matching names, absolute on the machine."""
+        """Returns the sorted names that match, as absolute paths on the machine."""
         try:
             paths = sorted(self.root.glob(pattern.lstrip("/")))
         except OSError:
@@ -80,7 +80,7 @@ class Tree:
         return ["/" + str(path.relative_to(self.root)) for path in paths]
 
     def table(self, name: str) -> dict[str, int]:
-        """Parses lines of the form `Key: number [kB]` (meminfo); values with kB are returned in bytes."""
+        """Parses lines of the form `Key: number [kB]`, as in meminfo. Values with kB are returned in bytes."""
         values: dict[str, int] = {}
         for line in (self.read(name) or "").splitlines():
             key, _, rest = line.partition(":")

@@ -1,4 +1,4 @@
-"""Decides which programs may run while a lab file is only read.
+"""Decides which programs may run while a lab file is only being read.
 
 A lab file, and the programs that it names (`bin`), may come from an untrusted source. `ironbench lab plan` and the lab
 editor of `ironbench serve` describe what a file would do, so they must not do any of it. Inside `reading_only`,
@@ -20,16 +20,19 @@ _INSTALLED = (Path("/usr"), Path("/opt"), Path("/nix/store"), Path("/gnu/store")
 """Directories in which only an administrator installs programs (Filesystem Hierarchy Standard 3.0, sections 3.13 and
 4)."""
 _withheld: ContextVar[set[Path] | None] = ContextVar("withheld", default=None)
-"""Directories whose programs were refused so far; None outside `reading_only`."""
+"""Directories whose programs have been refused; None outside `reading_only`."""
 _installed_run: ContextVar[bool] = ContextVar("installed_run", default=True)
-"""Whether installed programs run inside `reading_only`."""
+"""Whether installed programs may run inside `reading_only`."""
 
 
 @contextmanager
 def reading_only(trusted: bool = False, *, installed_run: bool = True) -> Iterator[None]:
-    """During the block, programs in directories that a file names do not run; with `trusted` the block has no
-    effect. Without `installed_run`, no engine's program runs, not even an installed one: versions are read from the
-    program files, and settings are not checked."""
+    """During the block, prevents programs in directories that a file names from running; with `trusted`, the block has
+    no effect.
+
+    Without `installed_run`, no engine's program runs, not even an installed one: versions are read from the program
+    files, and settings are not checked.
+    """
     token, other = _withheld.set(None if trusted else set()), _installed_run.set(trusted or installed_run)
     try:
         yield
@@ -43,8 +46,8 @@ def is_reading_only() -> bool:
 
 
 def may_run(directory: Path | None) -> bool:
-    """Whether programs in a directory may run now. If not, adds the directory to those whose programs `run_program`
-    refuses.
+    """Returns whether programs in a directory may run now. If not, adds the directory to those whose programs
+    `run_program` refuses.
 
     `directory`: named by a lab file; None for programs that no file names.
     """
@@ -61,12 +64,12 @@ def may_run(directory: Path | None) -> bool:
 
 
 def withheld_directories() -> list[Path]:
-    """Directories whose programs were refused so far, each once."""
+    """Returns the directories whose programs have been refused, each once."""
     return sorted({one.resolve() for one in _withheld.get() or ()})
 
 
 def is_withheld(words: Sequence[str]) -> bool:
-    """Whether a command runs a program in a refused directory, directly or through another program such as
+    """Returns whether a command runs a program in a refused directory, directly or through another program such as
     `unshare`."""
     withheld = _withheld.get()
     if not withheld:
@@ -75,16 +78,17 @@ def is_withheld(words: Sequence[str]) -> bool:
 
 
 def unknown_version(subject: str) -> InputError:
-    """Error for a program that may not run and whose file does not contain a version."""
+    """Returns the error for a program that may not run and whose file does not contain a version."""
     cause = "the file does not contain a version, and without --trust a lab file runs no programs"
     return InputError(subject, cause, "if you trust the file, add --trust")
 
 
 def found_in(program: Path, pattern: bytes) -> str:
-    """Returns the first match in a program's file, to find its version without running it; "" if there is none."""
+    """Returns the first match in a program's file; "" if there is none. Finds the program's version without running
+    it."""
     try:
         with program.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
             match = re.search(pattern, content)
             return match[0].decode("ascii", "replace") if match else ""
-    except (OSError, ValueError):  # unreadable; an empty file cannot be mapped
+    except (OSError, ValueError):  # the file is unreadable, or empty and cannot be mapped
         return ""

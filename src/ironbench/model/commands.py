@@ -1,4 +1,5 @@
-"""The user's commands, which change what ironbench cannot (a governor, a kernel parameter, a driver) and undo it."""
+"""The user's commands, which make and undo changes that ironbench cannot make (a governor, a kernel parameter, a
+driver)."""
 
 from __future__ import annotations
 
@@ -19,15 +20,15 @@ LIMIT_S = 120.0
 
 @dataclass(frozen=True, slots=True)
 class Commands:
-    """A command that prepares a measurement and one that undoes the change; either may be empty."""
+    """A command that prepares a measurement, and a command that undoes the change. Either may be empty."""
 
     prepare: str = ""
     cleanup: str = ""
     limit_s: Positive = LIMIT_S
-    """Time limit of each command; after it, the command is killed with all its child processes."""
+    """Time limit of each command. When it expires, the command is killed with all its child processes."""
     of: str = ""
-    """The factor's value that needs the commands, such as `governor=performance`; otherwise `lab`, `block`, `trial` or
-    `run`."""
+    """Why the commands run: the factor's value that needs them, such as `governor=performance`, or `lab`, `block`,
+    `trial` or `run`."""
 
     def __bool__(self) -> bool:
         return bool(self.prepare or self.cleanup)
@@ -53,24 +54,24 @@ class CommandRun:
     when: Annotated[str, one_of("prepare", "cleanup")]
     """`prepare` or `cleanup`."""
     of: str
-    """As in `Commands`."""
+    """Why the command ran, as in `Commands.of`."""
     command: str
     """The beginning of the command, on one line."""
     status: int | None
-    """Exit status; negative: number of the signal that killed it; None: it timed out, or was to be carried out by hand
-    and was not."""
+    """Exit status. A negative status is the number of the signal that killed the command. None: the command timed out,
+    or a person should have carried it out and did not."""
     took_s: Amount
     cause: str = ""
-    """Why it failed; empty if it succeeded."""
+    """Why the command failed; empty if it succeeded."""
 
 
 def asked(command: str) -> str:
-    """Returns what a person is asked to do; empty for a command that a shell runs."""
+    """Returns the request that is shown to a person; empty for a command that a shell runs."""
     return command.strip()[len(ASK) :].strip() if command.strip().startswith(ASK) else ""
 
 
 def plot(commands: Sequence[Commands]) -> str:
-    """Returns a key of the commands that a person carries out; empty if there are none.
+    """Returns a key of the commands that a person carries out; empty if there are no such commands.
 
     Between trials of configurations with equal keys, nothing needs to be changed by hand.
     """

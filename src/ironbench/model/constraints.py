@@ -1,7 +1,7 @@
-"""Types of fields with their permitted values, checked whenever a record or a lab is read from a file.
+"""Types of fields with their permitted values, which are checked whenever a record or a lab is read from a file.
 
-The limits are far beyond anything that can be measured. These limits protect code that reads records from, say, a
-negative number of clients or a key that leads out of its directory.
+The limits are far beyond anything that can be measured. They protect code that reads records from, for example, a
+negative number of clients, or a key that is a path to another directory.
 """
 
 from __future__ import annotations
@@ -18,20 +18,20 @@ Label = Annotated[str, Meta(max_length=400, pattern=_ONE_LINE)]
 Key = Annotated[str, Meta(pattern=r"\A[0-9a-z]{0,64}\Z")]
 """Content key of a shared file of the store, or an empty string."""
 Digest = Annotated[str, Meta(pattern=r"\A[0-9a-f]{64}\Z")]
-"""SHA-256."""
+"""A SHA-256 digest in hexadecimal digits."""
 Natural = Annotated[int, Meta(ge=0)]
 Count = Annotated[int, Meta(ge=1)]
 ClientCount = Annotated[int, Meta(ge=1, le=10_000_000)]
 BlockNumber = Annotated[int, Meta(ge=0, le=10_000_000)]
-"""0-based."""
+"""0-based number of a block."""
 StageNumber = Annotated[int, Meta(ge=1, le=1_000_000)]
-"""1-based."""
+"""1-based number of a stage."""
 Cpus = tuple[Annotated[int, Meta(ge=0, le=100_000)], ...]
-"""Numbers of CPUs."""
+"""CPU numbers."""
 Amount = Annotated[float, Meta(ge=0)]
 Positive = Annotated[float, Meta(ge=1e-9)]
 Share = Annotated[float, Meta(ge=0, le=1.01)]
-"""Fraction of a whole; the limit is above 1 because the sum of rounded fractions may exceed 1."""
+"""A fraction of a whole. The limit is above 1 because the sum of rounded fractions may exceed 1."""
 
 
 def one_of(*values: str) -> Meta:

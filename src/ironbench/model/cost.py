@@ -11,13 +11,13 @@ from ironbench.model.note import Note
 
 @dataclass(frozen=True, slots=True)
 class CostRange:
-    """A number, the bounds of an estimate, or a measured value with its confidence interval."""
+    """A single number, the bounds of an estimate, or a measured value with its confidence interval."""
 
     low: float
     high: float
-    """Infinite for a value that was measured once, which has no upper bound."""
+    """Upper bound. Infinite for a value that was measured once and therefore has no upper bound."""
     centre: float | None = None
-    """The measured value."""
+    """Central value: what was measured."""
 
     @property
     def bounded(self) -> bool:
@@ -28,7 +28,7 @@ class CostRange:
         return CostRange(self.low * factor, self.high * factor, None if self.centre is None else self.centre * factor)
 
     def over(self, other: CostRange) -> CostRange:
-        """Returns the bounds of the ratio to another range, from the extremes of both."""
+        """Returns the bounds of this range divided by another, from the extremes of both."""
         low = self.low / other.high
         return CostRange(low, self.high / other.low if other.low and self.bounded else math.inf)
 
@@ -39,29 +39,29 @@ class Offer:
 
     name: str
     records: str
-    """Label of the records that measured it."""
+    """Label of the records that measured the candidate."""
     servers: int
     sockets: int
-    """Processor sockets per server; cores, memory and power are also per server."""
+    """Processor sockets per server. Cores, memory and power are also given per server."""
     cores: int
-    """Physical cores."""
+    """Physical cores per server."""
     processor: str = ""
     memory_gb: float | None = None
     storage_tb: float = 0.0
-    """Storage of all servers together."""
+    """Storage of all servers together, in TB."""
     watts: float = 0.0
     buy: tuple[str, ...] = ()
-    """Names of the prices that the candidate pays."""
+    """Names of the prices that the buyer of the candidate pays."""
     score: float | None = None
-    """Score of one server, if no records measured it."""
+    """Score of one server; given if no records measured the candidate."""
     share_of: str = ""
-    """Name of the candidate whose score this one's score is estimated from."""
+    """Name of another candidate, from whose score this candidate's score is estimated."""
     share: CostRange | None = None
     """Estimated score of one server as a fraction of the score of `share_of`."""
     core_speed: CostRange | None = None
     """Estimated speed of one core relative to a core of `share_of`."""
     source: str = ""
-    """Source of score, shares and speed."""
+    """Source of the score, the shares and the speed."""
 
     @property
     def all_cores(self) -> int:
@@ -74,7 +74,7 @@ class CostItem:
 
     name: str
     units: Decimal
-    """Units paid for, with pack sizes and minimum quantities applied."""
+    """Number of units that are paid for, after pack sizes and minimum quantities."""
     unit: str
     price: Decimal
     """Price of one unit, in the currency of the price list."""
@@ -84,7 +84,7 @@ class CostItem:
     amount: Decimal
     """Total of the item, in the currency of the breakdown."""
     notes: tuple[Note, ...] = ()
-    """How the units were counted, and the exchange rate."""
+    """Explains how the units were counted, and the exchange rate."""
     estimate: bool = False
     every: str = "once"
     """Billing period: `once`, `month` or `year`."""
@@ -98,9 +98,9 @@ class CostBreakdown:
     currency: str
     lines: tuple[CostItem, ...]
     cautions: tuple[Note, ...] = ()
-    """Why the edition bought may perform differently from the edition measured."""
+    """Reasons why the edition that is bought may perform differently from the edition that was measured."""
     years: Decimal | None = None
-    """Period over which running costs are added up; None: everything is paid once."""
+    """Period in years over which running costs are added up. None: everything is paid once."""
 
     @property
     def total(self) -> Decimal:

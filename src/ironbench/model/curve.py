@@ -13,7 +13,7 @@ from msgspec import Meta
 from ironbench.model.constraints import Amount, Positive, one_of
 
 WORDS = ("ramp:", "steps:", "sine:", "file:")
-"""Prefixes of the text that declares a curve."""
+"""Prefixes of texts that declare a curve."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,14 +21,14 @@ class Curve:
     """Target rate or clients over the seconds of the measured window. The warm-up runs at the curve's first value."""
 
     of: Annotated[str, one_of("rate", "clients")]
-    """`rate` or `clients`."""
+    """What the curve changes: `rate` or `clients`."""
     text: str
-    """The curve as declared; for a file: its name, number of points and digest."""
+    """The curve as the user declared it; for a file: name of the file, number of points and digest."""
     points: Annotated[tuple[tuple[Amount, Amount], ...], Meta(max_length=1_000_000)] = ()
-    """(second, value) pairs, interpolated linearly; two points at one second are a step. After the last point, its
-    value stays."""
+    """Pairs (second, value), interpolated linearly; two points at the same second are a step. The value of the last
+    point applies until the end."""
     wave: tuple[Amount, Amount, Positive] | None = None
-    """For a sine wave, instead of points: minimum, maximum and period in seconds."""
+    """Minimum, maximum and period in seconds of a sine wave, which has no points."""
 
     @property
     def length_s(self) -> float:
@@ -69,7 +69,8 @@ class Curve:
         return area
 
     def pieces(self, warmup_s: float, duration_s: float) -> list[dict[str, Any]]:
-        """Returns the pieces for crates/ironbench-core/src/measure/curve.rs, from the start of the warm-up on."""
+        """Returns the pieces of the curve as crates/ironbench-core/src/measure/curve.rs expects them, from the start of
+        the warm-up on."""
         first = self.wave[0] if self.wave else self.points[0][1]
         pieces = [{"kind": "line", "seconds": warmup_s, "from": first, "to": first}] if warmup_s > 0 else []
         if self.wave:

@@ -1,4 +1,4 @@
-"""Facts about the workload and the engine of a trial, for readers of its record."""
+"""Facts about the workload and the engine of a trial, for code that reads the trial's record."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 LEADING = ("throughput", "response_time_mean_s")
-"""Metrics that come first in a comparison of transactions."""
+"""Metrics that come first in a comparison of transactional workloads."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,30 +15,31 @@ class Described:
     know."""
 
     units: tuple[str, str] = ("transaction", "transactions")
-    """Name of the unit of work, singular and plural."""
+    """Name of the unit of work, in the singular and the plural."""
     leading: tuple[str, ...] = LEADING
     """Metrics that come first in a comparison, the most important first."""
     scores: tuple[str, ...] = ("throughput",)
-    """Metrics that rank systems, higher is better; the first one that was measured counts."""
+    """Metrics by which systems are ranked, higher is better. The first metric in this list that was measured is
+    used."""
     derived: str = ""
     """A sentence that must accompany every result."""
     streams: tuple[int, str] | None = None
-    """The maximum number of concurrent streams, and their name; None: the clients of the load do the work."""
+    """Maximum number of concurrent streams, and the streams' name. None: the clients of the load do the work."""
     connections: int | None = None
     """Number of connections that do work on the engine; None: one per client."""
     rests: bool = False
-    """Clients rest between transactions, as long as the workload determines."""
+    """Whether clients rest between transactions for a time that the workload determines."""
     paced: bool = False
-    """Operations start at recorded times."""
+    """Whether operations start at recorded times."""
     drives: bool = False
-    """The workload drives itself instead of running scripts."""
+    """Whether the workload drives itself instead of running scripts."""
     units_only: bool = True
-    """The trial did nothing besides its units of work, so metrics per unit are meaningful."""
+    """Whether the trial did nothing besides its units of work, so that metrics per unit are meaningful."""
     bare_machine: bool = False
-    """The workload used the machine directly, without a database."""
+    """Whether the workload used the machine directly, without a database."""
     in_client: bool = False
-    """The engine is a library that runs in the client's threads."""
+    """Whether the engine is a library that runs in the client's threads."""
     limited_writers: bool = False
-    """The engine limits how many clients may write concurrently."""
+    """Whether the engine limits how many clients may write concurrently."""
     waits: Mapping[str, str] = field(default_factory=dict)
-    """Wait event → what a backend does during it."""
+    """Wait event → what a backend does while it waits for this event."""

@@ -7,15 +7,15 @@ from enum import StrEnum
 
 
 class Severity(StrEnum):
-    """How much a finding affects measurements, in ascending order."""
+    """How strongly a finding affects measurements, in ascending order."""
 
     OK = "ok"
     NOTE = "note"
-    """Results are valid only for this state of the machine: publish it with them."""
+    """Results are valid only for this state of the machine and should be published together with it."""
     WARNING = "warning"
-    """Results are likely to be off by several percent, or to vary more than necessary."""
+    """Results are likely to be wrong by several percent, or to vary more than necessary."""
     SEVERE = "severe"
-    """Do not trust results, or do not start, before this is fixed."""
+    """Results cannot be trusted, or trials should not start, before this is fixed."""
 
     @property
     def rank(self) -> int:
@@ -28,18 +28,18 @@ class CheckResult:
 
     severity: Severity
     seen: str
-    """The value that was read or measured."""
+    """The value that was read or measured by the check."""
     meaning: str = ""
     """The effect on a database or on a measurement; empty if the check passed."""
     remedy: str = ""
-    """The exact command, or instructions where no command helps."""
+    """The exact command that fixes the problem, or instructions if no command does."""
     visible: bool = True
-    """False: the value cannot be read here; `seen` says why, `remedy` how to make it readable."""
+    """Whether the value can be read. If not, `seen` says why, and `remedy` how to make it readable."""
 
 
 @dataclass(frozen=True, slots=True)
 class Diagnosis:
-    """A finding of the doctor, with its subject."""
+    """A finding of the doctor, together with its subject."""
 
     area: str
     """For a machine: `cpu`, `memory`, `time`, `storage`, `power`, `facilities`, `load` or `software`. For a database:
@@ -52,7 +52,7 @@ class Diagnosis:
     meaning: str
     remedy: str
     visible: bool = True
-    """False: the value cannot be read on this machine or server; `seen` says so."""
+    """Whether the value can be read on this machine or server. If not, `seen` says so."""
     query: str = ""
     """For a database: the statement that shows the value."""
 

@@ -1,4 +1,4 @@
-"""Statistics of statements from which a capture can be made, without the statements' values."""
+"""Statistics of statements, without the statements' values, from which a capture can be made."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 Values = tuple[str | None, ...]
-"""A value for each parameter of a statement, as text."""
+"""One value for each parameter of a statement, as text."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -14,32 +14,32 @@ class StatementDigest:
     """Executions of one statement while the server was watched."""
 
     text: str
-    """With `$1` and so on in place of literals."""
+    """Text of the statement with `$1` and so on in place of literals."""
     user: str
     calls: int
     mean_s: float
     rows: int
-    """Rows that all calls returned or changed."""
+    """Number of rows that all calls together returned or changed."""
     values: tuple[Values, ...] = ()
-    """Possible values of its parameters, drawn independently. Empty if it has none."""
+    """Possible values of the statement's parameters, drawn independently. Empty if the statement has no parameters."""
     drawn: int = 0
-    """Parameters whose values are from the statistics of a column."""
+    """Number of parameters whose values are drawn from the statistics of a column."""
     made_up: int = 0
-    """Parameters whose values are only of the right type."""
+    """Number of parameters whose values have only the right type."""
     refused: str = ""
-    """Code of the reason why it cannot be executed again; "" if it can."""
+    """Code of the reason why the statement cannot be executed again; "" if it can."""
 
 
 @dataclass(frozen=True, slots=True)
 class Digests:
     database: str
     began_us: int
-    """Microseconds since 1970."""
+    """Time at which watching began, in microseconds since 1970."""
     length_s: float
     sessions: int
-    """Connections to the database that ran statements."""
+    """Number of connections to the database that ran statements."""
     statements: tuple[StatementDigest, ...]
     counters: Mapping[str, int] = field(default_factory=dict)
-    """Growth of the server's counters."""
+    """Growth of the server's counters while the server was watched."""
     hidden: int = 0
-    """Calls of statements of other roles whose texts the role may not read."""
+    """Number of calls of other roles' statements whose texts ironbench's role may not read."""

@@ -25,22 +25,23 @@ class ServerMachine:
     machine: str = ""
     """Content key of its fingerprint in the store."""
     ours: bool = False
-    """Whether the server's machine is this machine, so that client and observers use part of its CPU time."""
+    """Whether the server's machine is the machine that runs ironbench, so that client and observers use part of its CPU
+    time."""
     own: frozenset[int] = frozenset()
-    """Ids of the processes on that machine under which everything of ironbench ran."""
+    """Process ids on that machine below which all of ironbench's processes ran."""
 
 
 @dataclass(frozen=True, slots=True)
 class Driven:
-    """The core's result and the workload's checks; `failure` says why there is no result."""
+    """The core's result and the results of the workload's checks. If there is no result, `failure` says why."""
 
     started_at: str
-    """UTC, ISO 8601."""
+    """Start of the trial in UTC, ISO 8601."""
     alive: bool
     """Whether the engine was still running after the trial."""
     failure: Note | None = None
     storage_died: str = ""
-    """How an emulated device failed during the trial; empty if none did."""
+    """How an emulated device failed during the trial; empty if no device failed."""
     last_words: str = ""
     """The last message of an engine that has ended."""
     summary: Mapping[str, Any] = field(default_factory=dict)
@@ -49,37 +50,37 @@ class Driven:
     histograms: Mapping[str, Histogram] = field(default_factory=dict)
     samples: Mapping[str, list[tuple[float, bytes]]] = field(default_factory=dict)
     metrics: Mapping[str, float] = field(default_factory=dict)
-    """Metrics that a workload measured itself, if it drives itself."""
+    """Metrics that the workload measured itself, for a workload that drives itself."""
     series: tuple[Series, ...] = ()
     files: Mapping[str, bytes] = field(default_factory=dict)
-    """The workload's own evidence, by file name."""
+    """The workload's own evidence: file name → content."""
     scripts: Mapping[str, str] = field(default_factory=dict)
-    """Name → text of every script, as it was run."""
+    """Name → text of every script, as the trial ran it."""
     checks: tuple[Check, ...] = ()
     cause: Note | None = None
-    """Why a workload that drives itself ended early."""
+    """Why the workload ended early, for a workload that drives itself."""
     answers: Note | None = None
-    """As in `Record.answers`."""
+    """See `Record.answers`."""
     power_cut: bool = False
-    """As in `Record.power_cut`."""
+    """See `Record.power_cut`."""
     prepared: TrialNotes = NO_NOTES
-    """Conditions that were established and verified for the trial while its engine was running."""
+    """Conditions that were established and verified for the trial while the trial's engine was running."""
     counts: tuple[str, str] = ("transaction", "transactions")
-    """Name of the unit of work, singular and plural."""
+    """Name of the unit of work, in the singular and the plural."""
     inside_server: ServerStatistics = NOTHING
     """The server's own statistics of the trial."""
     elsewhere: ServerMachine | None = None
-    """The server's machine, if it was observed over ssh; None: all samples are from this machine."""
+    """The server's machine, if ironbench observed it over ssh; None: all samples are from this machine."""
     workers: tuple[WorkerPart, ...] = ()
-    """Results of the workers; empty: this process drove the trial."""
+    """Results of the workers. If empty, this process drove the trial."""
     fingerprints: Mapping[int, Any] = field(default_factory=dict)
-    """Fingerprints of the workers' machines, by number of the worker."""
+    """Fingerprints of the workers' machines, indexed by the worker's number."""
     log: bytes = b""
     """Standard error of the child process that drove the trial."""
 
     @property
     def inside(self) -> bool:
-        """Whether the system runs in ironbench's own threads, so that their CPU time counts as the system's."""
+        """Whether the system runs in ironbench's own threads, whose CPU time therefore counts as the system's."""
         return bool(self.summary.get("inside", self.summary.get("io") == "blocking"))
 
     @property
@@ -89,7 +90,7 @@ class Driven:
 
 
 def scheduled(summary: Mapping[str, Any]) -> int:
-    """Transactions that count towards a target rate.
+    """Returns the number of transactions that count towards a target rate.
 
     This excludes clients that wait for other clients' work. If the summary has no such number, all transactions count.
     """
@@ -97,11 +98,11 @@ def scheduled(summary: Mapping[str, Any]) -> int:
 
 
 def client_cpu_s(summary: Mapping[str, Any]) -> float:
-    """CPU seconds of the client's threads inside the measured window."""
+    """Returns the CPU seconds that the client's threads used inside the measured window."""
     cpu = summary.get("client_cpu_s") or {}
     return float(cpu.get("user", 0.0)) + float(cpu.get("system", 0.0))
 
 
 def driving_cpu_s(summary: Mapping[str, Any]) -> float:
-    """CPU seconds of the threads that drive transactions, without the threads that only reconnect."""
+    """Returns the CPU seconds of the threads that drive transactions, without threads that only reconnect."""
     return client_cpu_s(summary) - float(summary.get("reconnects_cpu_s", 0.0))

@@ -1,4 +1,4 @@
-"""The finding of a comparison of two configurations, and how runs of the same configuration vary on a machine."""
+"""The finding of a comparison of two configurations, and the run-to-run variation of a configuration on a machine."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ironbench.model.note import Note
 from ironbench.model.record import TRIALS
 
 NOT_AT_BOTH_ENDS = "no-verdict-at-both-ends"
-"""Code of `Finding.barred`: the ratio drifted over the blocks, so one verdict cannot be true for all of them."""
+"""Code of `Finding.barred`: the ratio drifted over the blocks, so no single verdict is true for all blocks."""
 
 
 class Conclusion(StrEnum):
@@ -23,45 +23,47 @@ class Conclusion(StrEnum):
 
     @property
     def word(self) -> str:
-        """The name of the outcome in reports. `value` is its name in lab files and JSON documents."""
+        """The outcome's name in reports. `value` is the outcome's name in lab files and JSON documents."""
         return "inconclusive" if self is Conclusion.CANNOT_TELL else self.value
 
 
 LEAST_BLOCKS_SHOWN = 3
-"""Minimum number of blocks for a page to show the CI; with two, the CI has one degree of freedom and spans decades."""
+"""Minimum number of blocks for a page to show the confidence interval. With two blocks, the interval has one degree of
+freedom and spans orders of magnitude."""
 
 
 @dataclass(frozen=True, slots=True)
 class GroupRatio:
-    """One group's figure as a multiple of another's, with its confidence interval."""
+    """A metric's value in one group as a multiple of its value in another group, with a confidence interval."""
 
     ratio: float
-    """The ratio of geometric means."""
+    """The ratio of the groups' geometric means."""
     low: float
     high: float
-    """Confidence interval of the ratio; 0 and infinity if there are too few repeats for one."""
+    """Upper bound of the ratio's confidence interval, after the lower bound `low`; the bounds are 0 and infinity if
+    there are too few repeats for an interval."""
 
     @property
     def known(self) -> bool:
-        """Whether there are enough repeats for an interval."""
+        """Whether there are enough repeats for a confidence interval."""
         return self.low > 0 and math.isfinite(self.high)
 
     @property
     def clear(self) -> bool:
-        """Whether the interval excludes 1."""
+        """Whether the confidence interval excludes 1."""
         return self.low > 1 or self.high < 1
 
 
 @dataclass(frozen=True, slots=True)
 class Finding(GroupRatio):
-    """Two configurations compared by one metric, paired by block."""
+    """The result of comparing two configurations by one metric, paired by block."""
 
     metric: str
-    """Catalogue name."""
+    """Name of the metric in the catalogue."""
     cell: str
     baseline: str
     ratios: tuple[tuple[int, float], ...]
-    """(block, configuration's value divided by the baseline's) for every complete block."""
+    """For every complete block: the number of the block, and the configuration's value divided by the baseline's."""
     confidence: float
     """Confidence level of the interval: 0.95, or more if several interim analyses share the alpha."""
     conclusion: Conclusion
@@ -74,28 +76,29 @@ class Finding(GroupRatio):
     method: Note
     """How the confidence interval was computed."""
     advice: Note | None = None
-    """The additional data that a decision would need; None if the comparison is decided."""
+    """The additional data that a decision needs; None if the comparison is decided."""
     warnings: tuple[Note, ...] = ()
     dropped: tuple[Note, ...] = ()
-    """Blocks that were excluded, and why."""
+    """Blocks that were excluded, with the reason."""
     decides: bool = True
-    """Whether the lab declared this comparison: one of its comparisons on its metric, or the subject of a claim. Other
-    comparisons carry no verdict: their conclusion is `CANNOT_TELL` and their p is None."""
+    """Whether the lab declared this comparison: either as a comparison on its metric, or as the subject of a claim.
+    Other comparisons have no verdict: their conclusion is `CANNOT_TELL` and their p is None."""
     barred: Note | None = None
-    """Why these trials may carry no verdict regardless of the CI; for example, other programs used too much CPU
-    time."""
+    """Why a verdict is forbidden for these trials regardless of the confidence interval; for example, other programs
+    used too much CPU time."""
 
     lost: tuple[int, int] = (0, 0)
-    """Number of blocks without a usable trial of the configuration, and of its baseline. Trials are unusable if they
-    failed, are invalid, or have no value of the metric."""
+    """Number of blocks without a usable trial of the configuration, and number of blocks without a usable trial of the
+    baseline. Trials are unusable if they failed, are invalid, or have no value of the metric."""
 
     changed: Note | None = None
-    """How the ratio itself drifted over the blocks."""
+    """How the ratio drifted over the blocks."""
     ends: tuple[float, float] | None = None
     """The ratio before and after that drift; None if the ratio did not drift."""
 
     shares: tuple[float, float] | None = None
-    """Medians of baseline and configuration, shown instead of a ratio if both are fractions and one is close to 0."""
+    """Medians of the baseline and of the configuration. A report shows them instead of a ratio if the metric is a
+    fraction and one of them is close to 0."""
 
     @property
     def blocks(self) -> int:
@@ -103,16 +106,16 @@ class Finding(GroupRatio):
 
     @property
     def unequal_losses(self) -> bool:
-        """Whether one side lost more blocks than the other.
+        """Whether one of the two sides lost more blocks than the other.
 
-        The remaining blocks are then a biased sample: a version that crashes under pressure would be compared only in
-        blocks without pressure.
+        The remaining blocks are then a biased sample. For example, a version that crashes under load would be compared
+        only in blocks with little load.
         """
         return self.lost[0] != self.lost[1]
 
 
 def floor_of(spread: float) -> float:
-    """Returns the relative difference that 95% of pairs of single runs of the same configuration stay below.
+    """Returns the relative difference below which 95% of pairs of single runs of the same configuration stay.
 
     `spread` is the standard deviation of the log ratio from block to block.
     """
@@ -132,19 +135,19 @@ class Noise:
     """Content key of the machine's fingerprint."""
     work: str
     metric: str
-    """Catalogue name."""
+    """Name of the metric in the catalogue."""
     blocks: int
     spread: float
     """Standard deviation of the log ratio from block to block."""
     floor: float
-    """Relative difference that 95% of pairs of single runs of the same configuration stay below. This is a property of
-    machine and workload and does not depend on the number of blocks that measured it."""
+    """Relative difference below which 95% of pairs of single runs of the same configuration stay. The difference is a
+    property of machine and workload and does not depend on the number of blocks that measured it."""
     measured_at: str
-    """Start of the first trial, UTC, ISO 8601."""
+    """Start of the first trial in UTC, ISO 8601."""
     trial_s: float = 30.0
-    """Measured window of its trials; longer trials vary less."""
+    """Length of the measured window of the trials; longer trials vary less."""
     method: str = TRIALS
-    """As `Record.method`: each method has its own noise."""
+    """Method of measurement, as in `Record.method`; each method has its own noise."""
 
     @property
     def source(self) -> str:

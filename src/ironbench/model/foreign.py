@@ -1,6 +1,7 @@
-"""A foreign record: a result of another program, imported from its output, for reading beside our own.
+"""A foreign record: a result of another program, imported from the program's output and shown beside ironbench's
+results.
 
-A foreign record contains only what the output says. It never enters a comparison with a verdict or a ranking.
+A foreign record contains only what the output contains. It never enters a comparison with a verdict or a ranking.
 """
 
 from __future__ import annotations
@@ -14,9 +15,10 @@ from ironbench.model.constraints import Count, Digest, Label, Name, Natural, one
 
 FORMAT = 1
 MOST_PARTS, MOST_SECONDS = 1000, 90_000
-"""Most kinds of transactions, and most rows of a time line (a day and an hour of seconds)."""
+"""Maximum number of kinds of transactions, and of rows of a time line (25 hours of seconds)."""
 Figures = Annotated[dict[Name, float], Meta(max_length=40)]
-"""Metric → value in base units. Names of our own metrics are used only for the same quantity."""
+"""Metric → value in base units. A name of ironbench's catalogue is used only if the program measures the same
+quantity."""
 Column = Annotated[tuple[float | None, ...], Meta(max_length=MOST_SECONDS)]
 
 
@@ -35,29 +37,30 @@ class ForeignRecord:
     id: Annotated[str, Meta(pattern=r"\A[a-z-]{3,20}-[0-9a-f]{12}(-[1-9]\d{0,3})?\Z")]
     program: Annotated[str, one_of("hammerdb", "go-tpc", "sysbench", "pgbench")]
     version: Label
-    """Version of the program; empty: not said."""
+    """Version of the program; empty if the output does not contain it."""
     label: Label
-    """The user's name for the result; empty: none."""
+    """The user's name for the result; empty if the user chose none."""
     file: Label
     """Name of the imported file, without its directory."""
     digest: Digest
     """SHA-256 of the imported file."""
     imported_at: Label
-    """UTC, ISO 8601."""
+    """Time of the import in UTC, ISO 8601."""
     started_at: Label = ""
-    """Start in the form of the program's output, without a time zone; empty if the output does not contain it."""
+    """Start of the run as the program printed it, without a time zone; empty if the output does not contain it."""
     elapsed_s: Annotated[float, Meta(gt=0, le=1e10)] | None = None
     """Measured time in seconds; None if the output does not contain it."""
     clients: Count | None = None
-    """Number of clients, threads or virtual users; None: not said."""
+    """Number of clients, threads or virtual users; None if the output does not contain it."""
     facts: Annotated[dict[Name, Label], Meta(max_length=40)] = field(default_factory=dict)
     """Other facts about the work in the output: name → value."""
     metrics: Figures = field(default_factory=dict)
     parts: Annotated[tuple[ForeignPart, ...], Meta(max_length=MOST_PARTS)] = ()
     seconds: Annotated[dict[Name, Column], Meta(max_length=10)] = field(default_factory=dict)
-    """Column → values of intervals, which start at `t_s`; None: not said. Columns have equal lengths."""
+    """Column → values of intervals, which start at `t_s`. Columns have equal lengths. A value is None if the output
+    does not contain it."""
     failed_users: Natural = 0
-    """Virtual users that the output calls failed."""
+    """Virtual users that failed according to the output."""
     format: Count = FORMAT
 
     def __post_init__(self) -> None:
@@ -66,5 +69,5 @@ class ForeignRecord:
 
     @property
     def name(self) -> str:
-        """The user's label, or else the id."""
+        """The user's label of the record, or, without a label, its id."""
         return self.label or self.id

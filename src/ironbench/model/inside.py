@@ -14,14 +14,15 @@ class ScriptCommand:
 
     script: str
     number: int
-    """1-based position in the script."""
+    """1-based position of the command in the script."""
     text: str
     """SQL text with `$1`, `$2` … for its variables."""
     typical: str = ""
-    """SQL text with typical values in place of the variables; empty if these values come from the server's answers, or
-    if the command is not sent."""
+    """SQL text with typical values in place of the variables. Empty if the values come from the server's answers, or if
+    the command is not sent."""
     sent: bool = True
-    """False: the script's first transaction skips the command, e.g. in a branch that is not taken."""
+    """Whether the script's first transaction sends the command. If not, the command is, for example, in a branch that
+    is not taken."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,22 +35,22 @@ class StatementPlan:
     """Text of the statement on one line, shortened."""
     text: str = ""
     steps: tuple[str, ...] = ()
-    """Plan nodes without costs; plans with equal steps are alike."""
+    """Plan nodes without costs. Plans with equal steps are considered alike."""
     generic: bool = False
-    """A generic plan, instead of one for typical values."""
+    """Whether the plan is a generic plan instead of a plan for typical values."""
     failed: str = ""
-    """Why there is no plan."""
+    """Why there is no plan; empty if there is one."""
 
 
 @dataclass(frozen=True, slots=True)
 class ExecutedPlan:
-    """How the server actually ran one command of a script, from its own log."""
+    """Plan with which the server ran one command of a script, as logged by the server."""
 
     script: str
     number: int
     statement: str
     count: float
-    """Executions whose plan the server logged: only slow ones, or a sample."""
+    """Number of executions whose plan the server logged: only slow executions, or a sample."""
     slowest_s: float
     text: str
     """Plan of the slowest execution."""
@@ -58,58 +59,58 @@ class ExecutedPlan:
 
 @dataclass(frozen=True, slots=True)
 class ServerStatement:
-    """What one normalised statement cost the server inside the measured window."""
+    """Cost of one normalised statement on the server inside the measured window."""
 
     text: str
     """Text of the statement without the user's literal values, on one line, shortened."""
     calls: float
     time_s: float
-    """Execution time, total of all calls."""
+    """Execution time of all calls together, in seconds."""
     rows: float = 0.0
     hit_bytes: float = 0.0
-    """Bytes found in the server's buffer cache."""
+    """Bytes that were found in the server's buffer cache."""
     read_bytes: float = 0.0
     written_bytes: float = 0.0
     temp_bytes: float = 0.0
     """Bytes written to temporary files."""
     log_bytes: float = 0.0
     examined: float = 0.0
-    """Rows that were read to find the result; 0: not counted."""
+    """Number of rows that were read to find the result; 0 if the server does not count them."""
     temp_tables: float = 0.0
-    """Temporary tables on disk."""
+    """Number of temporary tables on disk."""
     io_s: float | None = None
-    """Part of `time_s` spent on reads and writes; None: the server does not measure it."""
+    """Part of `time_s` that was spent on reads and writes; None if the server does not measure it."""
 
 
 @dataclass(frozen=True, slots=True)
 class TableUse:
-    """Use of one table inside the window."""
+    """Use of one table inside the measured window."""
 
     name: str
     scans: float = 0.0
-    """Sequential scans of the whole table."""
+    """Number of sequential scans of the whole table."""
     scanned_rows: float = 0.0
     index_scans: float = 0.0
     inserted: float = 0.0
     updated: float = 0.0
     deleted: float = 0.0
     hot_updated: float | None = 0.0
-    """Updates without a new index entry (HOT); None: the engine has no such updates."""
+    """Number of updates without a new index entry (HOT); None if the engine has no such updates."""
     hit_bytes: float = 0.0
     read_bytes: float = 0.0
     dead_rows: float | None = 0.0
-    """Dead tuples at the end; None: the engine has none in this sense."""
+    """Number of dead tuples at the end; None if the engine has no dead tuples."""
     dead_before: float | None = 0.0
     bytes: float | None = None
-    """Size at the end, including overflow storage (TOAST), without indexes."""
+    """Size of the table at the end, including overflow storage (TOAST), without indexes."""
     bytes_before: float | None = None
     vacuums: float = 0.0
-    """Vacuums that finished."""
+    """Number of vacuums that finished."""
     analyzes: float = 0.0
     time_s: float | None = None
-    """Time that the server spent in the table; None: not measured."""
+    """Time that the server spent in the table; None if the server does not measure it."""
     index_rows: float = 0.0
-    """Rows read through an index; 0: not counted."""
+    """Number of rows read through an index; 0 if the server does not count them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,17 +126,17 @@ class IndexUse:
 
 @dataclass(frozen=True, slots=True)
 class VacuumRun:
-    """A vacuum that was running inside the window."""
+    """A vacuum that was running inside the measured window."""
 
     table: str
     share: float
-    """Fraction of the samples that saw it running."""
+    """Fraction of the samples in which the vacuum was running."""
     phases: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class NotShown:
-    """Something that the server does not show."""
+    """Something that the server does not show, with the reason."""
 
     what: str
     why: str
@@ -144,13 +145,12 @@ class NotShown:
 
 @dataclass(frozen=True, slots=True)
 class ServerStatistics:
-    """The server's statistics of one trial. An empty list means that there is nothing to report, or that `missing` says
-    why."""
+    """The server's statistics of one trial. If a list is empty, there is nothing to report, or `missing` says why."""
 
     statements: tuple[ServerStatement, ...] = ()
-    """The most expensive statements, by time, calls, blocks or WAL."""
+    """The most expensive statements by time, calls, blocks or WAL."""
     statements_s: float = 0.0
-    """Time of all statements, including those not listed."""
+    """Time of all statements, including statements that are not listed."""
     tables: tuple[TableUse, ...] = ()
     indexes: tuple[IndexUse, ...] = ()
     vacuums: tuple[VacuumRun, ...] = ()
@@ -177,5 +177,5 @@ LONGEST = 400
 
 
 def bounded(text: str) -> str:
-    """Returns the text on one line, shortened to `LONGEST` characters."""
+    """Returns the text on one line, shortened to at most `LONGEST` characters."""
     return cut(" ".join(text.split()).rstrip(";"), LONGEST)

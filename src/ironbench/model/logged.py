@@ -1,4 +1,4 @@
-"""Statements in a server's log, as an engine reads them for a capture."""
+"""Statements of a server's log, as an engine reads them for a capture."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from typing import NamedTuple, Protocol
 
 class LoggedStatement(NamedTuple):
     session: int
-    """Number of the connection."""
+    """Number of the connection that ran the statement."""
     transaction: int
     at_us: int
-    """Start, in microseconds since 1970."""
+    """Start of the statement in microseconds since 1970."""
     text: str
     template: str
-    """In lower case, with `?` in place of literals."""
+    """Text of the statement in lower case, with `?` in place of literals."""
     command: str
-    """First keyword, in lower case."""
+    """First keyword of the statement, in lower case."""
     writes: bool
     duration_us: int | None
     rows: int | None
@@ -32,11 +32,11 @@ class LogDamage:
     """Damage and gaps that a reader found in a log."""
 
     unreadable: int = 0
-    """Lines that belong to no entry."""
+    """Number of lines that belong to no log entry."""
     begun_before: int = 0
-    """Statements of connections that began before the log, so that their user or database is unknown."""
+    """Number of statements of connections that started before the log, so that their user or database is unknown."""
     whole_seconds: bool = False
-    """Whether times are in whole seconds."""
+    """Whether the log's times are in whole seconds."""
 
 
 class LogReader(Protocol):
@@ -44,5 +44,5 @@ class LogReader(Protocol):
     damage: LogDamage
 
     def read(self, paths: Sequence[str]) -> Iterator[LoggedStatement]:
-        """Yields the statements of files, which are in the order of time."""
+        """Yields the statements of log files. The files must be in the order of time."""
         ...

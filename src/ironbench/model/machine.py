@@ -1,4 +1,4 @@
-"""The parts of a machine that can change a measurement."""
+"""The properties of a machine that can change a measurement."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Cache:
-    """A processor cache as the first core sees it."""
+    """A processor cache as seen by the first core."""
 
     level: int
     kind: str
-    """`Data`, `Instruction` or `Unified`."""
+    """Kind of the cache: `Data`, `Instruction` or `Unified`."""
     size_bytes: int
 
 
@@ -20,13 +20,14 @@ class Cpu:
     model: str
     sockets: int
     cores: int
-    """Physical cores as the machine (or its hypervisor) reports them."""
+    """Number of physical cores as the machine or its hypervisor reports it."""
     threads: int
-    """Logical processors that are online."""
+    """Number of logical processors that are online."""
     min_hz: int | None = None
     max_hz: int | None = None
     governor: str | None = None
-    """Frequency governor; if cores differ, all governors joined by `+`. None: not visible."""
+    """Frequency governor. If cores have different governors, all of them joined by `+`. None if the governor is not
+    visible."""
     boost: bool | None = None
     smt: bool | None = None
     microcode: str | None = None
@@ -37,12 +38,12 @@ class Cpu:
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """One block device."""
+    """A block device."""
 
     name: str
-    """Name in /sys/block, such as `nvme0n1`."""
+    """Name of the device in /sys/block, such as `nvme0n1`."""
     number: str
-    """`major:minor`."""
+    """Device number in the form `major:minor`."""
     size_bytes: int
     model: str | None = None
     rotational: bool | None = None
@@ -50,9 +51,9 @@ class Block:
     scheduler: str | None = None
     firmware: str | None = None
     write_cache: str | None = None
-    """`write back` (volatile cache, flushes matter) or `write through`."""
+    """Mode of the write cache: `write back` (volatile cache, flushes matter) or `write through`."""
     parts: tuple[str, ...] = ()
-    """Underlying devices (RAID, device mapper)."""
+    """Names of the underlying devices (RAID, device mapper)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,9 +63,9 @@ class Mount:
     path: str
     source: str
     kind: str
-    """File system type, such as `ext4`."""
+    """Type of the file system, such as `ext4`."""
     number: str
-    """`major:minor` of the file system; `0:…` if there is no block device under it."""
+    """Device number `major:minor` of the file system; `0:…` if the file system is not on a block device."""
     options: tuple[str, ...] = ()
     """Options of the mount and of the file system, sorted."""
 
@@ -74,18 +75,21 @@ class Limits:
     """The resources that a control group or a CPU affinity mask allows this process."""
 
     cgroup: str
-    """`v2`, `v1`, or `none`."""
+    """Version of control groups: `v2`, `v1`, or `none`."""
     memory_bytes: int | None = None
     cpus: float | None = None
-    """CPU quota in cores."""
+    """CPU quota in cores; None if there is no quota."""
     cpu_list: str | None = None
     """CPUs this process may run on, as the kernel writes lists: `0-3,8`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Machine:
-    """The host of a measurement. The host name is left out because it changes with every container. Quantities that
-    change all the time are also left out."""
+    """The host of a measurement.
+
+    The host name is left out because every container has a different one. Quantities that change all the time are also
+    left out.
+    """
 
     cpu: Cpu
     memory_bytes: int
@@ -95,9 +99,9 @@ class Machine:
     kernel: str
     os: str
     virtualisation: str
-    """`none`, or the hypervisor's DMI product name, or `unnamed hypervisor`."""
+    """Kind of virtualisation: `none`, the hypervisor's DMI product name, or `unnamed hypervisor`."""
     container: str
-    """`none`, or the kind of container."""
+    """Kind of container, or `none`."""
     clock_source: str | None
     transparent_huge_pages: str | None
     limits: Limits

@@ -7,17 +7,18 @@ from dataclasses import dataclass, field
 from typing import Any
 
 FLAGGED = "trials-flagged"
-"""Code of the note that some of the compared trials are flagged."""
+"""Code of the note that some compared trials are flagged."""
 MISSING = "trials-missing"
 """Code of the note on planned trials that have not run yet."""
 _LONGEST_CODE = 400
 TEXT = "text"
-"""Name of the only value in notes that contain a sentence instead of facts, as in records before schema 4."""
+"""Name of the value that contains the sentence, in notes that consist of a sentence instead of facts, as in records
+before schema 4."""
 
 
 @dataclass(frozen=True, slots=True)
 class NoteRange:
-    """The range of a number over several notes."""
+    """The range of a number over several merged notes."""
 
     low: float
     high: float
@@ -25,17 +26,18 @@ class NoteRange:
 
 @dataclass(frozen=True, slots=True)
 class Note:
-    """Something that a reader must know before using the results. A note contains facts; its only sentences are
-    messages of an engine or a library."""
+    """A fact that a reader must know before using the results. The values are facts, not sentences; the only sentences
+    are messages of an engine or a library."""
 
     code: str
     """Stable identifier in lower case, such as `client-saturated`."""
     values: dict[str, Any] = field(default_factory=dict)
-    """Name → number, string, or tuple of these. Merged notes also have `NoteRange`s, and notes about several trials or
-    configurations contain the `Note`s that these share."""
+    """Name → number, string, or tuple of these. Merged notes also contain `NoteRange`s. Notes about several trials or
+    configurations also contain the `Note`s that these trials or configurations share."""
 
     def __post_init__(self) -> None:
-        # Not checked by msgspec's Meta: errors contain notes, and child processes start without third-party packages.
+        # Patterns are not checked by msgspec's Meta: errors contain notes, and child processes start without
+        # third-party packages.
         if not self.code.isprintable() or len(self.code) > _LONGEST_CODE:
             raise ValueError("Expected a code on one line")
         if any(type(value) in (list, dict) for value in self.values.values()):
@@ -51,14 +53,14 @@ def note(code: str, /, **values: Any) -> Note:
 
 
 def text_note(text: str) -> Note:
-    """Returns a note that is known only by its sentence."""
+    """Returns a note that consists only of a sentence."""
     return Note(TEXT, {TEXT: text})
 
 
 def merged(notes: Iterable[Note]) -> Iterator[Note]:
-    """Merges notes of the same code, in order, with the range of each number and all distinct strings.
+    """Merges notes with the same code, in order; keeps the range of each number and all distinct strings.
 
-    Notes of one code whose values have different names are different facts and are not merged.
+    Notes with the same code whose values have different names are different facts and are not merged.
     """
     groups: dict[tuple[str, frozenset[str]], list[Note]] = {}
     for one in notes:

@@ -10,10 +10,10 @@ from ironbench.model.note import Note
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """A data source that a sampling thread of the core reads at a fixed period without parsing it."""
+    """A data source that one of the core's sampling threads reads at a fixed period without parsing the data."""
 
     name: str
-    """`observer.part`, such as `cpu.stat`."""
+    """Name of the source in the form `observer.part`, such as `cpu.stat`."""
     kind: str
     """`file` (target: path; `*` allowed, files joined as `==> path\
     `) or `sql` (target: one statement).
@@ -22,11 +22,11 @@ class Source:
     """
     target: str
     period_s: float = 1.0
-    """Minimum period; a source whose cost grows with many backends is read less often."""
+    """Minimum period in seconds. A source that becomes expensive with many backends is read less often."""
     cost_s: float = 0.0
-    """CPU time of one reading without backends, if known."""
+    """CPU time of one reading without backends, in seconds; 0 if unknown."""
     backend_cost_s: float = 0.0
-    """Additional CPU time of one reading per backend."""
+    """Additional CPU time of one reading for each backend, in seconds."""
     most_cost: float = 0.008
     """Maximum fraction of a core for reading this source, estimated by the costs above. The value is below the promised
     1% because real costs vary."""
@@ -34,7 +34,8 @@ class Source:
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """`raw` as read `t_s` after the start of the measured window (negative during warm-up).
+    """One reading of a source: `raw` bytes, read `t_s` seconds after the start of the measured window (negative during
+    warm-up).
 
     The raw bytes of a `sql` source are rows of tab-separated values, one per line, NULL as `\\N`.
     """
@@ -45,7 +46,7 @@ class Sample:
 
 @dataclass(frozen=True, slots=True)
 class Series:
-    """A time series of one quantity: `t_s[i]`, `value[i]`; the metric of the same name defines unit and meaning."""
+    """A time series of one quantity: `value[i]` at `t_s[i]`. The metric of the same name defines unit and meaning."""
 
     name: str
     t_s: tuple[float, ...]
@@ -54,7 +55,7 @@ class Series:
 
 @dataclass(frozen=True, slots=True)
 class Counted:
-    """Histogram of one quantity in the measured window."""
+    """Histogram of one quantity inside the measured window."""
 
     name: str
     """Name of the metric that defines unit and meaning, such as `device_read_latency_s{role=data}`."""
@@ -65,7 +66,7 @@ class Counted:
 
 @dataclass(frozen=True, slots=True)
 class Observation:
-    """What one observer computes from its samples."""
+    """Metrics and series that one observer computes from its samples."""
 
     metrics: dict[str, float] = field(default_factory=dict)
     series: tuple[Series, ...] = ()
@@ -74,4 +75,4 @@ class Observation:
     """Metrics and series computed from delayed statistics of the server → maximum delay in seconds while clients work.
     """
     withheld: Note | None = None
-    """Why the delayed metrics were left out; None: they are included."""
+    """Why delayed metrics were left out; None if they are included."""

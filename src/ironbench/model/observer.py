@@ -1,4 +1,4 @@
-"""Samples of the observers, and the wait classes of a transaction's time."""
+"""Samples of the observers, and the wait classes into which a transaction's time is divided."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ Samples = dict[str, list[Sample]]
 
 
 IDLE = "idle"
-"""A backend between two transactions."""
+"""Wait event of a backend between two transactions."""
 WORKING = "CPU"
-"""A backend without a wait event: it runs on a core, or is ready to run."""
+"""Wait event of a backend that does not wait: it runs on a core, or is ready to run."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,14 +31,15 @@ class Waits:
     """Wait events of an engine's backends during a trial."""
 
     instants: Sequence[SamplePoint]
-    """Number of backends by wait event, one point per sample; `IDLE` and `WORKING` for backends without an event."""
+    """Number of backends by wait event, one point per sample. `IDLE` and `WORKING` are used for backends without a wait
+    event."""
     on_cores: OnCores | None
-    """Time on cores and in run queues; None if the processes are not visible."""
+    """Time of the backends on cores and in run queues; None if the processes are not visible."""
     part_of: Callable[[str], str]
     """Wait event → wait class (`PARTS`)."""
 
 
-CPU = "CPU"  # the engine computing
+CPU = "CPU"  # CPU time of the engine
 RUN_QUEUE = "run queue"  # ready to run, waiting for a core
 DATA_READ = "data read"  # reading pages of tables and indexes
 DATA_WRITE = "data write"  # writing pages out, to make room or to extend a table
@@ -51,8 +52,9 @@ OTHER = "other"  # other known waits, and time that is not accounted for
 
 PARTS = (CPU, RUN_QUEUE, DATA_READ, DATA_WRITE, LOG_FLUSH, TEMP, LOCKS, INTERNAL_LOCKS, CLIENT, OTHER)
 SERVER_CPU = "server-cpu"
-"""Limiting resource: CPU time and the wait for a core."""
+"""Name of a limiting resource: CPU time of the server, and waiting for a core."""
 OTHER_PROGRAMS = "other-programs"
-"""Limiting resource if other programs used more CPU time than server and client together."""
+"""Name of the limiting resource if other programs used more CPU time than server and client together."""
 CONCURRENCY = "concurrency"
-"""Limiting resource reported instead of the server's CPU if cores are idle and no backend waits for one."""
+"""Name of the limiting resource if the server's CPU would be named but cores are idle and no backend waits for a
+core."""

@@ -10,22 +10,23 @@ from ironbench.model.constraints import Natural
 
 @dataclass(frozen=True, slots=True)
 class OwnData:
-    """A dump or a template on a running server, optional setup files, and a check that must pass after every trial."""
+    """The source of the user's data: a dump, or a template on a running server; optionally with setup files and a check
+    that must pass after every trial."""
 
     dump: str = ""
-    """Absolute path of a file or directory."""
+    """Absolute path of the dump, a file or directory."""
     setup: tuple[str, ...] = ()
-    """Absolute paths of SQL files, run in this order after the dump was loaded."""
+    """Absolute paths of SQL files that run in this order after the dump was loaded."""
     template: str = ""
-    """Name of a database on a running server; trials use copies and never change it."""
+    """Name of a database on a running server. Trials use copies of this database and never change it."""
     check: str = ""
     """A query that must return true after every trial."""
     digests: tuple[str, ...] = ()
     """Digests of the dump and of each setup file when the trials were planned."""
     kind: str = ""
-    """Kind of dump, in words."""
+    """Kind of the dump, in words."""
     tools: str = ""
-    """The tools that load it; another version may load it differently."""
+    """Names and versions of the tools that load the dump; another version may load it differently."""
     bytes: Natural = 0
     """Size of the dump's files."""
     data_bytes: Natural = 0
@@ -33,18 +34,18 @@ class OwnData:
 
     @property
     def imported(self) -> bool:
-        """Whether trials start from data that was imported for them."""
+        """Whether trials start from data that was imported for them, instead of existing data."""
         return bool(self.dump or self.setup or self.template)
 
     @property
     def files(self) -> tuple[str, ...]:
-        """The files that `digests` refers to, in the same order."""
+        """The files whose digests are in `digests`, in the same order."""
         return (*([self.dump] if self.dump else []), *self.setup)
 
     @property
     def key(self) -> str:
-        """Equal keys mean equal data on engines of the same version. The key depends on the contents of files, not on
-        their names.
+        """Key of the data: equal keys mean equal data on engines of the same version. The key depends on the contents
+        of files, not on their names.
 
         The contents of a template are not part of the key.
         """
@@ -55,6 +56,6 @@ class OwnData:
 
     @property
     def words(self) -> str:
-        """Short names of what is imported."""
+        """Short names of the imported files."""
         names = [self.template, *(path.rstrip("/").rpartition("/")[2] for path in self.files)]
         return " + ".join(name for name in names if name)

@@ -13,23 +13,24 @@ from ironbench.model.search import Limit, Search
 from ironbench.model.system import Cell, Choice, System, Trial
 
 AT_STAKE = "power_cut_unflushed_writes"
-"""Metric: writes that were not yet flushed when the power was cut."""
+"""Name of the metric that counts writes that were not yet flushed when the power was cut."""
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """A system, a workload, and the trials in the order they will run."""
+    """A system, a workload, and the trials in the order in which they run."""
 
     series: str
     system: System
     choice: Choice
     trials: tuple[Trial, ...]
     confirmations: int
-    """Additional trials that confirm the best configuration after a sweep; 0 if there is nothing to choose from."""
+    """Number of additional trials that confirm the best configuration after a sweep; 0 if there is only one
+    configuration."""
     observe: bool = True
     search: Search | None = None
-    """The optimum search, if any: `trials` are then its starting points, and each further trial depends on earlier
-    results."""
+    """The optimum search, if there is one. `trials` are then the search's starting points, and each further trial
+    depends on earlier results."""
 
     traces: str = ""
     """Directory for the traces of emulated devices; empty: no traces."""
@@ -42,10 +43,10 @@ class Plan:
     tags: Mapping[str, str] = field(default_factory=dict)
     """See `Record.tags`."""
     progress_s: int | None = None
-    """Interval in seconds between lines of progress on stderr; None: only the progress bar."""
+    """Interval in seconds between progress lines on stderr; None: only the progress bar."""
 
     transaction_log: str = ""
-    """File with one line per measured transaction; empty: no log."""
+    """File that gets one line per measured transaction; empty: no log."""
     sampling_rate: float = 1.0
     """Fraction of the transactions that are logged."""
 
@@ -67,13 +68,13 @@ class Plan:
 
     @property
     def estimate_s(self) -> float:
-        """Total time of all trials without engine start and load; trials limited by a number of transactions count as
-        0."""
+        """Estimated time of all trials without engine start and loading. Trials that end after a number of transactions
+        count as 0."""
         spans = [(trial.cell.load.duration_s or 0.0) + trial.cell.load.warmup_s for trial in self.trials]
         return sum(spans) + self.confirmations * (max(spans) if spans else 0.0)
 
     def transaction_log_of(self, trial: Trial) -> str:
-        """Returns the log file of one trial; in a run of several trials its name ends with the trial's id."""
+        """Returns the log file of one trial. In a run of several trials, the file's name ends with the trial's id."""
         if not self.transaction_log or trial.purpose == Purpose.REHEARSAL:
             return ""
         several = len(self.trials) > 1 or self.search is not None or trial.cell.load.warmup_auto
@@ -86,7 +87,8 @@ class Plan:
 
 
 def record_id(series: str, trial: Trial) -> str:
-    """Returns a folder name that is unique in its series; in a lab it contains configuration, block and attempt."""
+    """Returns a folder name that is unique in the trial's series. In a lab, the name contains configuration, block and
+    attempt."""
     name = trial.cell.name
     if trial.purpose in (Purpose.LAB, *AUXILIARY):
         short = {Purpose.LAB: f"b{trial.block}", Purpose.PILOT: "pilot"}
@@ -97,11 +99,12 @@ def record_id(series: str, trial: Trial) -> str:
 
 
 LONGEST_SLUG = 100
-"""A file name has at most 255 bytes (NAME_MAX), including the series and the suffixes."""
+"""Maximum length of a slug: a file name has at most 255 bytes (NAME_MAX), including the series and the suffixes."""
 
 
 def _slug(name: str) -> str:
-    """Returns `log=memory clients=8` as `log-memory+clients-8`; other names get a hash suffix."""
+    """Converts a configuration's name to a part of a file name: `log=memory clients=8` to `log-memory+clients-8`. Names
+    with other characters get a hash suffix."""
     plain = name.replace("=", "-").replace(" ", "+")
     safe = re.sub(r"[^A-Za-z0-9._+-]", "~", plain)[:LONGEST_SLUG]
     return safe if safe == plain else f"{safe}~{hashlib.sha256(name.encode()).hexdigest()[:8]}"

@@ -1,4 +1,4 @@
-"""Conversion of raw samples to rates and means: the arithmetic that all observers share."""
+"""Converts raw samples to rates and means: the arithmetic that all observers share."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class SamplePoint:
 
 
 def points(samples: Iterable[Sample] | None, parser: Callable[[str], Values]) -> list[SamplePoint]:
-    """Parses samples in order and skips those that cannot be parsed (a torn or empty reading)."""
+    """Parses samples in order. Skips samples that cannot be parsed (a torn or empty reading)."""
     parsed = []
     for sample in samples or ():
         try:
@@ -36,7 +36,7 @@ def points(samples: Iterable[Sample] | None, parser: Callable[[str], Values]) ->
 
 @dataclass(frozen=True, slots=True)
 class CounterGrowth:
-    """Increase of counters over `span_s` of the measured window."""
+    """Increase of counters during `span_s` seconds of the measured window."""
 
     span_s: float
     by: Values
@@ -45,21 +45,21 @@ class CounterGrowth:
         return self.by.get(key, 0.0) / self.span_s
 
     def count(self, key: str) -> float:
-        """Returns the increase of an event counter, rounded: events are whole, although the window's edges are between
-        samples."""
+        """Returns the increase of an event counter, rounded because events are whole. The increase is fractional before
+        rounding, because the window's edges are between samples."""
         return float(round(self.by.get(key, 0.0)))
 
     def count_rate(self, key: str) -> float:
         return self.count(key) / self.span_s
 
     def volume(self, key: str, of: str) -> float:
-        """Returns the increase of a counter of bytes or seconds, scaled to the rounded number of the events that caused
+        """Returns the increase of a counter of bytes or seconds, scaled to the rounded number of events that caused
         it."""
         events = self.by.get(of, 0.0)
         return self.by.get(key, 0.0) * self.count(of) / events if events > 0 else 0.0
 
     def ratio(self, over: str, under: str) -> float | None:
-        """Returns the increase of one counter divided by that of another; None if the latter did not change."""
+        """Returns the increase of one counter divided by the increase of another; None if the latter did not change."""
         below = self.by.get(under, 0.0)
         return self.by.get(over, 0.0) / below if below > 0 else None
 
@@ -68,8 +68,8 @@ def growth(readings: Sequence[SamplePoint], window_s: float) -> CounterGrowth | 
     """Returns the increase of every counter from 0 to `window_s`, interpolated between samples; None without two
     samples.
 
-    A counter that is missing from the first samples started at 0. A counter that decreased was reset, by hand or with
-    its device; it is left out because its increase is unknown.
+    A counter that is missing from the first samples is assumed to have started at 0. A counter that decreased was
+    reset, by hand or with its device; it is left out because its increase is unknown.
     """
     if len(readings) < 2:
         return None
@@ -106,7 +106,7 @@ def _at(readings: Sequence[SamplePoint], t_s: float) -> Values:
 
 
 def steps(readings: Sequence[SamplePoint]) -> list[tuple[float, CounterGrowth]]:
-    """Returns the increase between neighbouring samples, with the middle of each period.
+    """Returns the increase of counters between neighbouring samples, at the middle of each period.
 
     Samples in quick succession (such as the extra samples at the edges of the window) are merged, because counters in
     ticks of 1 or 10 ms are too coarse for short periods.
@@ -126,50 +126,50 @@ def steps(readings: Sequence[SamplePoint]) -> list[tuple[float, CounterGrowth]]:
 def rate_series(
     name: str, grown: Sequence[tuple[float, CounterGrowth]], value: Callable[[CounterGrowth], float | None]
 ) -> Series:
-    """Returns a series of `value` for each step; steps without a value are left out."""
+    """Returns a time series of `value` with one point for each step; steps without a value are left out."""
     pairs = [(t_s, number) for t_s, step in grown if (number := value(step)) is not None]
     return Series(name, tuple(t for t, _ in pairs), tuple(v for _, v in pairs))
 
 
 def rate_of(key: str) -> Callable[[CounterGrowth], float]:
-    """For `rate_series`: increase of a counter per second."""
+    """Returns a function for `rate_series`: the increase of a counter per second."""
     return lambda grown: grown.rate(key)
 
 
 def count_rate_of(key: str) -> Callable[[CounterGrowth], float]:
-    """For `rate_series`: events of a counter per second."""
+    """Returns a function for `rate_series`: the events of a counter per second."""
     return lambda grown: grown.count_rate(key)
 
 
 def volume_rate_of(key: str, of: str) -> Callable[[CounterGrowth], float]:
-    """For `rate_series`: `CounterGrowth.volume` per second."""
+    """Returns a function for `rate_series`: `CounterGrowth.volume` per second."""
     return lambda grown: grown.volume(key, of) / grown.span_s
 
 
 def ratio_of(over: str, under: str) -> Callable[[CounterGrowth], float | None]:
-    """For `rate_series`: increase of one counter divided by that of another."""
+    """Returns a function for `rate_series`: the increase of one counter divided by the increase of another."""
     return lambda grown: grown.ratio(over, under)
 
 
 def gauge_series(name: str, readings: Sequence[SamplePoint], key: str) -> Series:
-    """Returns a series of a gauge, whose samples are the values themselves."""
+    """Returns a time series of a gauge, whose samples are the values themselves."""
     pairs = [(point.t_s, point.values[key]) for point in readings if key in point.values]
     return Series(name, tuple(t for t, _ in pairs), tuple(v for _, v in pairs))
 
 
 def mean_within(readings: Sequence[SamplePoint], key: str, window_s: float) -> float | None:
-    """Returns the mean of the readings inside the window; None if there are none."""
+    """Returns the mean of the readings inside the measured window; None if there are none."""
     values = [point.values[key] for point in readings if key in point.values and 0.0 <= point.t_s <= window_s]
     return sum(values) / len(values) if values else None
 
 
 def most_within(readings: Sequence[SamplePoint], key: str, window_s: float) -> float | None:
-    """Returns the maximum of the readings inside the window; None if there are none."""
+    """Returns the maximum of the readings inside the measured window; None if there are none."""
     return max((point.values[key] for point in readings if 0.0 <= point.t_s <= window_s), default=None)
 
 
 def last_within(readings: Sequence[SamplePoint], window_s: float, patience_s: float = 1.0) -> SamplePoint | None:
-    """Returns the reading nearest the end of the window, at most `patience_s` after it."""
+    """Returns the reading nearest the end of the measured window, at most `patience_s` after the end."""
     before = [point for point in readings if 0.0 <= point.t_s <= window_s + patience_s]
     return min(before, key=lambda point: abs(point.t_s - window_s), default=None)
 
@@ -189,11 +189,11 @@ def rows(text: str) -> list[dict[str, object]]:
 
 
 def number(row: dict[str, object], column: str) -> float:
-    """Returns a column as a number; 0 if it is absent or NULL."""
+    """Returns a column as a number; 0 if the column is absent or NULL."""
     value = row.get(column)
     return float(value) if isinstance(value, (int, float)) else 0.0
 
 
 def present(metrics: dict[str, float | None]) -> dict[str, float]:
-    """Returns the metrics without those that could not be measured."""
+    """Returns the metrics without those whose value is None because it could not be measured."""
     return {name: value for name, value in metrics.items() if value is not None}

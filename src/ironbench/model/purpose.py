@@ -17,14 +17,15 @@ class Purpose(StrEnum):
     PILOT = "pilot"
     """A pilot that determines the warm-up."""
     PEAK = "peak"
-    """A trial that determines the peak, from which rates given as percentages are computed."""
+    """A trial that determines the peak throughput, from which rates given as percentages are computed."""
     SEARCH = "search"
-    """In a lab: a trial of a search for the load of a configuration."""
+    """In a lab: a trial of the search that chooses the load of a configuration."""
     OBSERVED = "observed"
-    """In a lab by slices: a trial that explains a difference by its observers, which slices cannot have."""
+    """In a lab by slices: a whole trial with observers, which explains a difference. Slices cannot have observers."""
     REHEARSAL = "rehearsal"
     """A trial that warms up the system for the next one; it gets no record."""
 
 
 AUXILIARY = (Purpose.PILOT, Purpose.PEAK, Purpose.SEARCH, Purpose.OBSERVED)
-"""Purposes of trials that are not part of any result: they determine how a lab is measured, or explain its findings."""
+"""Purposes of trials that are not part of any result. Such trials determine how a lab is measured, or explain its
+findings."""

@@ -35,46 +35,46 @@ measurement has its own fields and is not part of the conditions. Older records 
 NOTES_SINCE = 4
 """The first schema with notes; in older records warnings are sentences."""
 CAUSES_SINCE = 5
-"""The first schema whose causes are notes."""
+"""The first schema whose causes are notes; in older records causes are sentences."""
 
 
 FAILED_SUSPECT = 0.001
 FAILED_VOIDED = 0.05
-"""Fraction of failed transactions, overall or of one script, above which a trial is flagged or invalid."""
+"""Fractions of failed transactions, overall or of one script, above which a trial is flagged or invalid."""
 FAILED_LIMITS = (FAILED_SUSPECT, FAILED_VOIDED)
 RATE_NOT_KEPT = "rate-not-kept"
-"""Code of the warning of an open-loop trial that did not sustain its target rate."""
+"""Code of the warning that an open-loop trial did not sustain its target rate."""
 CAN_LOSE_DATA = "can-lose-data"
-"""Code of the warning of a trial whose server had a setting that risks the loss of committed data."""
+"""Code of the warning that the server had a setting that risks the loss of committed data."""
 LATENCY_LATE = "latency-late"
-"""Code of the warning of a trial in which the relay added more latency than declared."""
+"""Code of the warning that the relay added more latency than declared."""
 RELAY_SATURATED = "relay-saturated"
-"""Code of the warning of a trial in which the relay that adds latency may be the bottleneck."""
+"""Code of the warning that the relay that adds latency may be the bottleneck."""
 EMULATED = "emulated"
-"""Code of the warning of a trial on an emulated device."""
+"""Code of the warning that the trial ran on an emulated device."""
 CLIENTS_CUT_OFF = "clients-cut-off"
-"""Code of the warning of a trial at whose end some clients had waited for a long time."""
+"""Code of the warning that some clients had already waited for a long time when the trial ended."""
 CLIENTS_LOST = "clients-lost"
-"""Code of the warning of a trial in which clients stopped because they lost their connection."""
+"""Code of the warning that clients stopped because they lost their connection."""
 STOPPED_ON_LOSS = "stopped-on-loss"
-"""Code of the warning of a trial that was stopped by a lost connection."""
+"""Code of the warning that a lost connection stopped the trial."""
 CONNECTIONS_LOST = "connections-lost"
-"""Code of the warning of a trial in which clients lost their connection but none stopped before the others."""
+"""Code of the warning that clients lost their connection but none stopped before the others."""
 LOOP_DELAYED = "loop-delayed"
-"""Code of the warning of a trial whose response times were increased by the drive loop itself."""
+"""Code of the warning that the drive loop itself increased the response times."""
 EMULATION_LIMIT = "emulation-limit"
 """Code of the warning that emulation was slower than the device's model."""
 ENGINE_DIED = "engine-died"
-"""Code of the cause of a trial whose engine crashed or ended."""
+"""Code of the cause that the engine crashed or ended during the trial."""
 NOT_BACK = "not-back"
-"""Code of the cause of a trial whose database did not survive the power cut."""
+"""Code of the cause that the database did not survive the power cut."""
 NOT_WHOLE = "block-not-whole"
-"""Code of the cause of an interleaved trial that is invalid because another system of its block failed."""
+"""Code of the cause that another system of the trial's block failed, which makes an interleaved trial invalid."""
 TRIALS, SLICES, DUET = "trials", "slices", "duet"
 """Methods of measuring: one trial after another; interleaved in short slices with the other systems of the block; or at
 the same time as the other system, which only earlier versions did."""
 SYSTEMS = "slice_systems"
-"""Metric: number of systems that were interleaved."""
+"""Name of the metric that counts the systems that were interleaved."""
 SUSPICIOUS = frozenset(
     {
         *("transactions-failed", "failed-outside-window", "client-saturated", "cpu-taken", "own-cpu-share"),
@@ -101,7 +101,7 @@ class Status(StrEnum):
 
     @property
     def word(self) -> str:
-        """The name of the status in reports and messages. `value` is its name in records and JSON documents."""
+        """The status's name in reports and messages. `value` is the status's name in records and JSON documents."""
         return _WORDS[self]
 
 
@@ -116,7 +116,7 @@ _WORDS = {
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """A rule that the workload checked its results against."""
+    """A rule that the workload applied to its results, and whether the results satisfy it."""
 
     name: str
     passed: bool
@@ -133,14 +133,15 @@ class Budget:
     observers: Share = 0.0
     emulation: Share = 0.0
     other: Share = 0.0
-    """Programs that neither the engine nor ironbench started; records without `kernel` include it here."""
+    """CPU time of programs that neither the engine nor ironbench started. In records without `kernel`, it includes
+    `kernel`."""
     steal: Share = 0.0
-    """Steal time: used by other virtual machines on the host."""
+    """Steal time: CPU time used by other virtual machines on the host."""
     idle: Share = 1.0
     kernel: Share = 0.0
-    """Kernel threads, interrupts, and CPU time that belongs to no process."""
+    """CPU time of kernel threads and interrupts, and CPU time that belongs to no process."""
     relay: Share = 0.0
-    """The relay that adds latency between clients and server."""
+    """CPU time of the relay that adds latency between clients and server."""
 
     @property
     def measured(self) -> bool:
@@ -149,7 +150,7 @@ class Budget:
 
     @property
     def taken(self) -> float:
-        """CPU time used by others: other programs and other virtual machines."""
+        """CPU time that others used: other programs, and other virtual machines."""
         return self.other + self.steal
 
 
@@ -159,24 +160,24 @@ class Statement:
 
     script: str
     line: Natural
-    """Line of the command in the script, 1-based."""
+    """1-based line of the command in the script."""
     command: Natural
     text: str
-    """The beginning of the command as written, on one line."""
+    """The beginning of the command as written in the script, on one line."""
     count: Natural
     failed: Natural
-    """Answers that were errors."""
+    """Number of answers that were errors."""
     mean_s: Amount
     stdev_s: Amount
     """Standard deviation."""
     p50_s: Amount | None = None
-    """Median; None: too few answers for this percentile, or a record of an earlier version."""
+    """Median response time; None if there are too few answers for a median, or in a record of an earlier version."""
     p95_s: Amount | None = None
     p99_s: Amount | None = None
 
     @property
     def histogram(self) -> str:
-        """Name of the histogram of its response times in the evidence of the record."""
+        """Name of the histogram of the command's response times in the record's evidence."""
         return ANSWERS.format(self.script, self.command)
 
 
@@ -187,50 +188,53 @@ PERCENTILES = {"p50_s": 0.50, "p95_s": 0.95, "p99_s": 0.99}
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """The complete result of a trial, sufficient to judge it. Written once and never changed; at most 16 KB as JSON."""
+    """The complete result of a trial, sufficient to judge the trial. Written once and never changed; at most 16 KB as
+    JSON."""
 
     id: Name
     series: Name
-    """Name shared by all trials of one `run`."""
+    """Name that all trials of one `run` share."""
     system: System
     choice: Choice
     cell: Cell
     block: BlockNumber
     purpose: Name
-    """A `Purpose`; a record of another version may have a purpose that this version does not know."""
+    """Purpose of the trial: a `Purpose`, or in a record of another version a purpose that this version does not
+    know."""
     started_at: Annotated[str, Meta(pattern=r"\A\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d", max_length=40)]
-    """UTC, ISO 8601, seconds."""
+    """Start of the trial in UTC, ISO 8601, seconds."""
     elapsed_s: Annotated[float, Meta(ge=0, le=1e10)]
     """Length of the measured window."""
     status: Status
     metrics: dict[str, float]
-    """Metrics by catalogue name, in base units; parts have labels: `name{script=x}`."""
+    """Metrics by catalogue name, in base units. Metrics of parts have a label: `name{script=x}`."""
     checks: tuple[Check, ...] = ()
     warnings: tuple[Note, ...] = ()
     causes: tuple[Note, ...] = ()
-    """Why the trial is invalid, failed or aborted. Empty for a flagged trial, whose notes contain the reason (`flags`),
-    except in records before schema 4."""
+    """Why the trial is invalid, failed or aborted. Empty for a flagged trial, because its notes contain the reason
+    (`flags`), except in records before schema 4."""
     budget: Budget = Budget()
     machine: Key = ""
     """Content key of the machine's fingerprint in the store."""
     server_machine: Key = ""
     """For a running server (`--dsn`): content key of its machine's fingerprint, if that machine was observed or is
-    `machine`. Otherwise empty. Read it with `machine_of`."""
+    `machine`. Otherwise empty. Code should use `machine_of`."""
     engine: Key = ""
     """Content key of the engine's facts (version, settings, configure flags) in the store."""
     scripts: dict[str, Key] = field(default_factory=dict)
     """Name of each script that was run → content key of its text in the store."""
     software: dict[str, str] = field(default_factory=dict)
-    """ironbench's version, build profile, Python and package versions."""
+    """Version of ironbench, build profile, and versions of Python and packages."""
     stage: StageNumber = 1
     attempt: StageNumber = 1
     conditions: dict[str, str] = field(default_factory=dict)
-    """Conditions established and verified before the trial, as information: restored data, caches, idle machine."""
+    """Conditions that were established and verified before the trial, as information: restored data, caches, idle
+    machine."""
     method: Annotated[str, one_of("trials", "slices", "duet")] = TRIALS
     """Method of measurement: `TRIALS`, `SLICES` or `DUET`."""
     turns_since: Label = ""
-    """Time at which interleaving of the block's systems started, ISO 8601. Equal for systems that were interleaved with
-    each other; empty for whole trials."""
+    """Time at which interleaving of the block's systems started, ISO 8601. Equal for all systems that were interleaved
+    with each other; empty for whole trials."""
     seed_given: bool = False
     """Whether the user chose the seed."""
     search_range: tuple[Count, Count] | None = None
@@ -253,7 +257,7 @@ class Record:
     """The user's commands that ended since the previous record, in order: cleanup of the previous trial and preparation
     of this one."""
     statements: tuple[Statement, ...] = ()
-    """Times of SQL commands; empty without `--report-per-statement`."""
+    """Times of SQL commands; empty if the trial ran without `--report-per-statement`."""
     tags: dict[str, str] = field(default_factory=dict)
     """The user's tags for all trials of the run or lab, such as `commit` → `1f3c2a9`."""
     described: Described | None = None
@@ -279,14 +283,14 @@ class Record:
 
     @property
     def scheduled_throughput(self) -> float:
-        """Transactions per second in the measured window, of the clients to which a target rate applies."""
+        """Transactions per second in the measured window, counting only clients to which a target rate applies."""
         return self.metrics.get("scheduled_throughput", self.metrics["throughput"])
 
 
 def machine_of(record: Record) -> str:
-    """Returns the content key of the server's machine, which did the work; empty if unknown.
+    """Returns the content key of the fingerprint of the server's machine, which did the work; empty if unknown.
 
-    A running server (`--dsn`) may be on any machine. The machine is known if `--server` observed it, or if its
+    A running server (`--dsn`) may be on any machine. The machine is known if `--server` observed it, or if the server's
     processes were visible on the client's machine. In records without `server_machine`, CPU time of the engine shows
     that the processes were visible.
     """
@@ -297,5 +301,5 @@ def machine_of(record: Record) -> str:
 
 
 def machines_of(record: Record) -> tuple[str, str]:
-    """Returns the keys of the server's machine and the client's machine; a result depends on both."""
+    """Returns the content keys of the server's machine and of the client's machine; a result depends on both."""
     return machine_of(record), record.machine

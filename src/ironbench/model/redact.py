@@ -21,12 +21,12 @@ _ASSIGNED = re.compile(
     r"\b([A-Z0-9_]*(?:PASSWORD|PASSWD|PASSPHRASE|SECRET|TOKEN|_PWD|(?:_|SSH)PASS))="
     rf"(?!\\?[\"']?(?:[$`]|{HIDDEN}))(?:\\\"(?:[^\"\\]|\\[^\"])*\\\"|\"(?:[^\"\\]|\\.)*\"|'[^']*'|[^\s;&|\"'\\]+)"
 )
-"""An environment variable, `PGPASSWORD=…`, with a literal value."""
+"""Pattern of an environment variable with a literal value, such as `PGPASSWORD=…`."""
 _DRIVER = re.compile(r"\b(driver|(file)?dsn)\s*=", re.IGNORECASE)
-"""Marks a line with semicolons as a connection string: a list of KEYWORD=value;…"""
+"""Pattern by which a line with semicolons is recognised as a connection string: a list of KEYWORD=value;…"""
 _KEY = re.compile(r"[^=;]*")
 _VALUE = re.compile(r"\s*(\{(?:[^}]|\}\})*\}?|[^;]*)")
-"""A value in braces may contain semicolons."""
+"""Pattern of a value in a connection string. A value in braces may contain semicolons."""
 _SECRET_KEY = re.compile(r"pwd|pass|secret|token|credential|(?:api|access|account|shared)[ _]?key", re.IGNORECASE)
 _STRING = re.compile(
     r'"""(?:[^"\\]++|\\.|"(?!""))*+(?:"""|\\?\Z)'
@@ -36,25 +36,27 @@ _STRING = re.compile(
     r"|\#[^\n]*+",
     re.DOTALL,
 )
-"""A TOML 1.0 string (if not closed: the rest of its line, or of the text), or a comment, in which quotes start no
-string."""
+"""Pattern of a TOML 1.0 string or a comment, because quotes in a comment start no string. A string that is not closed
+extends to the end of its line, or of the text."""
 _YEK = re.compile(r"""\s*=\s*["']?([\w-]+)""")
-"""A key and its `=` in reverse order of characters."""
+"""Pattern of a key and its `=` in reverse order of characters."""
 _LONGEST_KEY = 128
 _NUMBER = re.compile(r"\b(password|passwd|pwd)(\s*=\s*)([+-]?\d[^\s,}#]*)", re.IGNORECASE)
 
 _SQL = re.compile(r"\b(?:password|identified\s+by)(?:\s*\(\s*|\s+)(?=E?'|\$\w*\$)", re.IGNORECASE)
-"""`CREATE ROLE … PASSWORD '…'`, `CREATE USER … IDENTIFIED BY '…'`, `PASSWORD('…')`, up to the literal."""
+"""Pattern of the text before a password literal in SQL: `CREATE ROLE … PASSWORD '…'`, `CREATE USER … IDENTIFIED BY
+'…'`, `PASSWORD('…')`."""
 _QUOTED = re.compile(r"''+[^']+''+|E?'(?:[^'\\]|''|\\.)+'", re.IGNORECASE | re.DOTALL)
 _TAG = re.compile(r"\$\w*\$")
 _LONGEST_PASSWORD = 10_000
-"""Maximum number of characters of a dollar-quoted password; its end is not searched further away."""
+"""Maximum number of characters of a dollar-quoted password. The end of the literal is not searched beyond this
+length."""
 
 
 def redacted(value: str, name: str = "") -> str:
-    """Returns `value` without passwords; hides all of it if its name suggests a secret."""
+    """Returns `value` without passwords. Hides all of `value` if its name suggests a secret."""
     last = name.rpartition(".")[2]
-    # password_encryption names a method and md5_password_warnings is a switch: neither is a secret.
+    # password_encryption names a method and md5_password_warnings is a switch, so neither contains a secret.
     if value and _SECRET_NAME.search(last) and last != "password_encryption" and value not in ("on", "off"):
         return HIDDEN
     if not _SUSPICIOUS.search(value):
@@ -70,7 +72,7 @@ def _without_addressed(text: str) -> str:
         return text
 
     def hidden(match: re.Match[str]) -> str:
-        # Search only up to the last @, so that every possible start of an address finds an end.
+        # The search ends at the last @, so that an end is found for every possible start of an address.
         head, at, tail = match[0].rpartition("@")
         return _ADDRESS.sub(rf"\1:{HIDDEN}@", head + at) + tail if "://" in head else match[0]
 
@@ -87,7 +89,7 @@ def _without_listed(line: str) -> str:
         key_ends = _KEY.match(line, at).end()  # type: ignore[union-attr]
         kept.append(line[at : key_ends + 1])
         at = key_ends + 1
-        # Search for a value only if it must be hidden; otherwise the search could start at every position.
+        # The value is searched only if it must be hidden, because otherwise the search could start at every position.
         if line[key_ends : key_ends + 1] != "=" or not _is_secret_key(kept[-1][:-1]):
             continue
         value = _VALUE.match(line, at)
@@ -98,13 +100,13 @@ def _without_listed(line: str) -> str:
 
 
 def _is_secret_key(text: str) -> bool:
-    """Whether the letters, digits, underscores and spaces at the end of a text name a secret."""
+    """Returns whether the letters, digits, underscores and spaces at the end of a text name a secret."""
     words = re.match(r"[\w ]*", text[::-1])
     return bool(words and _SECRET_KEY.search(words[0][::-1]))
 
 
 def redacted_sql(text: str) -> str:
-    """Returns a SQL script or a shell command without passwords; valid SQL remains valid."""
+    """Returns a SQL script or a shell command without passwords. Valid SQL remains valid."""
     if not _SUSPICIOUS.search(text):
         return text
     kept, at = [], 0
@@ -118,8 +120,8 @@ def redacted_sql(text: str) -> str:
 
 
 def _end_of_literal(text: str, start: int) -> int:
-    """Returns the end of the literal that begins at `start`: the end of the line if the literal was cut off, `start` if
-    it is empty."""
+    """Returns the end of the literal that begins at `start`. Returns the end of the line if the literal is not closed,
+    and `start` if the literal is empty."""
     if tag := _TAG.match(text, start):
         end = text.find(tag[0], tag.end(), tag.end() + _LONGEST_PASSWORD)
         if end >= 0:
@@ -132,7 +134,7 @@ def _end_of_literal(text: str, start: int) -> int:
 
 
 def redacted_toml(text: str) -> str:
-    """Returns a TOML document without passwords; valid TOML remains valid."""
+    """Returns a TOML document without passwords. Valid TOML remains valid."""
     if not _SUSPICIOUS.search(text):
         return text
 
@@ -149,7 +151,7 @@ def redacted_toml(text: str) -> str:
 
 
 def _key_before(text: str, start: int) -> str:
-    """Returns the key whose value begins at `start`; empty if there is no key on that line."""
+    """Returns the key whose value begins at `start`; empty if there is no key on the same line."""
     line = text[max(0, start - _LONGEST_KEY) : start].rpartition("\n")[2]
     match = _YEK.match(line[::-1])
     return match[1][::-1] if match else ""

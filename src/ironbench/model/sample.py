@@ -1,4 +1,4 @@
-"""Whether a trial has enough transactions for a percentile.
+"""Decides whether a trial has enough transactions for a percentile.
 
 The same rule applies to percentiles of trials, curves, targets and the findings of labs, whatever is timed. The largest
 of n values must be above the percentile with 95% confidence, otherwise there is no upper bound. The probability that
@@ -27,16 +27,17 @@ _IOS_PER_S = {
 }
 _STATISTIC = re.compile(rf"({'|'.join(_POOLED)})_(p\d+|mean|stdev|max)_s(\{{.*\}})?")
 _PERCENTILE = re.compile(rf"({'|'.join([*_POOLED, 'lateness', *_IOS_PER_S])})_p(\d+)_s(\{{.*\}})?")
-"""For other percentiles the number of values is known only where they are computed; `quantiles` leaves out those with
-too few."""
+"""Pattern of the percentiles whose number of values is known from the trial's metrics. For other percentiles the number
+is known only where they are computed; `quantiles` leaves out those with too few values."""
 
 
 _HISTOGRAM_RESOLUTION = 1e-3
-"""Maximum relative error of a percentile: histograms keep three significant digits (`measure/histogram.rs`)."""
+"""Maximum relative error of a percentile. Histograms keep three significant digits (`measure/histogram.rs`)."""
 
 
 def resolution(metric: str) -> float:
-    """Returns the maximum relative error of the ratio of two values of a metric due to rounding; 0 for exact values."""
+    """Returns the maximum relative error that rounding causes in the ratio of two values of a metric; 0 for exact
+    values."""
     return _HISTOGRAM_RESOLUTION if _percentile(metric) is not None else 0.0
 
 
@@ -51,33 +52,34 @@ def enough(share: float, count: float) -> bool:
 
 
 def is_conditional(metric: str) -> bool:
-    """Whether the result of `sampled` for this metric depends on the trial."""
+    """Returns whether the result of `sampled` for this metric depends on the trial."""
     return _percentile(metric) is not None or _tail(metric) is not None
 
 
 def sampled(record: Record, metric: str) -> bool:
-    """Whether the trial's value of the metric may be shown: it is based on enough transactions, and transactions that
-    never ended cannot change it much."""
+    """Returns whether a page may show the trial's value of the metric. This requires enough transactions, and that
+    transactions that never ended cannot change the value much."""
     return not few(record, metric) and not unresolved(record, metric)
 
 
 def few(record: Record, metric: str) -> bool:
-    """Whether the metric is a percentile of too few transactions; False if their number is unknown."""
+    """Returns whether the metric is a percentile of too few transactions; False if the number of transactions is
+    unknown."""
     needs = _needs(metric)
     count = None if needs is None else _counted(record, needs[1])
     return needs is not None and count is not None and count < needs[0]
 
 
 def _counted(record: Record, rate_name: str | None) -> float | None:
-    """Returns the number of transactions of a trial, or of the part that the rate belongs to."""
+    """Returns the number of transactions of a trial, or of the part that a rate metric belongs to."""
     if rate_name is not None and (rate := record.metrics.get(rate_name)) is not None:
         return rate * record.elapsed_s
     return record.metrics.get("transactions")
 
 
 def least_duration_s(records: Sequence[Record], metrics: Sequence[str]) -> float:
-    """Returns how long such trials must last to have enough transactions for these percentiles, in s; 0: their length
-    is sufficient."""
+    """Returns how many seconds such trials must last to have enough transactions for these percentiles; 0 if the trials
+    are long enough."""
     lasting = [0.0]
     for record in records:
         for metric in metrics:
@@ -88,14 +90,16 @@ def least_duration_s(records: Sequence[Record], metrics: Sequence[str]) -> float
 
 
 _MARGIN = 2
-"""Minimum ratio of the tail beyond a percentile to the fraction of transactions that never ended. Unfinished
-transactions are among the slowest, so a percentile below them is exact. The ratio is more than 1 in case some of them
-would have been faster."""
+"""Minimum ratio of the tail beyond a percentile to the fraction of transactions that never ended.
+
+Unfinished transactions are among the slowest, so a percentile below them is exact. The ratio is more than 1 in case
+some of them would have been faster.
+"""
 
 
 def unresolved(record: Record, metric: str) -> bool:
-    """Whether the value is unknown because of transactions that were scheduled and did not end before the trial had
-    drained (right-censored). A mean and a maximum are then only lower bounds."""
+    """Returns whether the value is unknown because of transactions that were scheduled and had not ended when the trial
+    finished draining (right-censored). A mean and a maximum are then only lower bounds."""
     tail = _tail(metric)
     waiting = _never_ended(record) if tail is not None else 0.0
     if tail is None or not waiting:
@@ -115,7 +119,7 @@ def _never_ended(record: Record) -> float:
     return metrics["not_started"] + metrics.get("unfinished", 0.0)
 
 
-@cache  # names are few, trials many
+@cache  # cached because names are few and trials many
 def _tail(metric: str) -> float | None:
     """Returns the fraction of transactions beyond a statistic of response or service times; None for other metrics."""
     match = _STATISTIC.fullmatch(metric)
@@ -124,10 +128,10 @@ def _tail(metric: str) -> float | None:
     return 1.0 - _share(match[2][1:]) if match[2].startswith("p") else 0.0
 
 
-@cache  # names are few, trials many
+@cache  # cached because names are few and trials many
 def _needs(metric: str) -> tuple[int, str | None] | None:
-    """Returns the minimum number of transactions for a percentile and, for a part of a trial, the metric of its
-    transaction rate."""
+    """Returns the minimum number of transactions for a percentile and, for a part of a trial, the name of the metric
+    with the part's transaction rate."""
     match = _percentile(metric)
     if match is None:
         return None
@@ -145,25 +149,25 @@ class QuantileSource(Protocol):
 
 
 def quantiles(times: QuantileSource, shares: Mapping[str, float], least: int | None = None) -> dict[str, float]:
-    """Returns the quantiles by name. `shares`: name → quantile level. Quantiles of fewer values than necessary, or than
-    `least`, are left out."""
+    """Returns the quantiles by name. `shares`: name → quantile level. Leaves out quantiles of fewer values than
+    necessary, or of fewer than `least` values."""
     known = {name: share for name, share in shares.items() if times.count >= (least or needed(share))}
     return dict(zip(known, times.quantiles(list(known.values())), strict=True)) if known else {}
 
 
 def listed(record: Record, metric: str) -> bool:
-    """Whether lists and tables of trials show the metric: `sampled`, and not a response time at a rate that was not
-    sustained."""
+    """Returns whether lists and tables of trials show the metric: it must be `sampled`, and must not be a response time
+    at a rate that was not sustained."""
     return sampled(record, metric) and not late(record, metric)
 
 
 def late(record: Record, metric: str) -> bool:
-    """Whether the metric is a response time at a target rate that was not sustained: it grows as long as the trial
-    lasts."""
+    """Returns whether the metric is a response time at a target rate that was not sustained. Such a response time grows
+    for as long as the trial lasts."""
     return record.kept_rate is False and metric.startswith("response_time")
 
 
-@cache  # names are few, trials many
+@cache  # cached because names are few and trials many
 def _percentile(metric: str) -> re.Match[str] | None:
     return _PERCENTILE.fullmatch(metric)
 
@@ -176,7 +180,7 @@ def percentile(metric: str) -> tuple[str, float] | None:
 
 
 IN_TABLES = ("response_time_p50_s", "response_time_p99_s")
-"""Percentiles in tables of runs; `show RECORD` prints all percentiles."""
+"""Percentiles that tables of runs show; `show RECORD` prints all percentiles."""
 
 
 def too_few(records: Sequence[Record], units: str, shown: Sequence[str] | None = None) -> tuple[Note, ...]:
@@ -200,5 +204,5 @@ def lacking(records: Sequence[Record], metrics: Sequence[str]) -> tuple[tuple[fl
 
 
 def _share(digits: str) -> float:
-    """Converts `999` to 0.999."""
+    """Converts the digits in a percentile's name to a fraction: `999` to 0.999."""
     return float(f"0.{digits}")

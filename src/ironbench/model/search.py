@@ -1,4 +1,4 @@
-"""The optimum search and its result."""
+"""The search for the best load, and its result."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from ironbench.model.note import Note, text_note
 
 @dataclass(frozen=True, slots=True)
 class Limit:
-    """A metric that must not exceed a value; the metric is assumed to increase with load."""
+    """An upper limit for a metric. The search assumes that the metric increases with load."""
 
     metric: Name
-    """Catalogue name."""
+    """Name of the metric in the catalogue."""
     most: Positive
     """The limit, in the metric's base unit, above 0."""
 
@@ -27,22 +27,22 @@ class Limit:
 
 @dataclass(frozen=True, slots=True)
 class Search:
-    """A search for the highest throughput over a range of clients or rates, within limits."""
+    """A search for the highest throughput within limits, over a range of clients or rates."""
 
     of: Annotated[str, one_of("clients", "rate")]
-    """`clients` or `rate`."""
+    """What the search varies: `clients` or `rate`."""
     low: Count
     high: Count
     limits: tuple[Limit, ...] = ()
     repeats: Count = 2
-    """Number of trials at each load, so that the variation is known."""
+    """Number of trials at each load; several trials show the variation."""
     most_repeats: Count = 6
     """Maximum number of trials at a load that decides the result."""
     resolution: Annotated[float, Meta(ge=1, le=1000)] = 1.1
     """The search also measures a higher and a lower load that differ from the best load by less than this factor."""
     indifference: Share = 0.02
-    """If throughput at several loads differs by less than this fraction, the lowest of these loads counts as the
-    best."""
+    """Fraction by which throughput at several loads may differ for the loads to count as equally good. The lowest of
+    these loads is then the best."""
     expected: Natural = 0
     """Approximate number of trials that the search takes; 0: unknown."""
 
@@ -56,7 +56,7 @@ class MeasuredLoad:
     throughput: Amount
     """Geometric mean of the comparable trials, 1/s; 0 if there are none."""
     limited: tuple[float, ...] = ()
-    """Medians of the limited metrics, in the order of the limits and in base units; empty if there are no limits."""
+    """Medians of the limited metrics, in base units and in the order of the limits; empty if there are no limits."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,17 +64,17 @@ class ChosenLoad:
     """The load that a search chose for a configuration of a lab."""
 
     point: Count | None
-    """Clients, or transactions per second; None: no load in the range could be measured."""
+    """The chosen load: clients, or transactions per second. None if no load in the range could be measured."""
     sentence: str
     tried: tuple[MeasuredLoad, ...]
     trials: tuple[Name, ...]
     """Ids of the records that the choice is based on."""
     result: Note | None = None
-    """The facts behind `sentence`; None in labs of earlier versions."""
+    """The facts of the search result; None in labs of earlier versions, which have only `sentence`."""
     failed: bool = False
-    """The trials at the lowest load failed, so nothing could be measured."""
+    """Whether the trials at the lowest load failed, so that nothing could be measured."""
 
     @property
     def note(self) -> Note:
-        """The result of the search; a sentence in labs of earlier versions."""
+        """The result of the search as a note; in labs of earlier versions, a note that consists of a sentence."""
         return self.result or text_note(self.sentence)

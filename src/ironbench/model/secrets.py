@@ -10,13 +10,13 @@ HIDDEN = "•••"
 _KNOWN: set[str] = set()
 """Passwords that this process has used."""
 _SHORT = 4
-"""Passwords with fewer characters are hidden only where they are whole words; otherwise they would hide parts of most
-messages."""
+"""Length below which passwords are hidden only where they are whole words. Otherwise short passwords would hide parts
+of most messages."""
 
 
 @dataclass(frozen=True, slots=True)
 class Secrets:
-    """Secrets of a system, stored separately from the system and not shown by repr."""
+    """Secrets of a system. They are stored separately from the system and not shown by repr."""
 
     password: str | None = field(default=None, repr=False)
 
@@ -26,7 +26,7 @@ class Secrets:
 
 
 def hidden(text: str) -> str:
-    """Returns a text from elsewhere (a server, a library) without the passwords that this process has used."""
+    """Returns a text from outside (a server, a library) without the passwords that this process has used."""
     for password in sorted(_KNOWN, key=len, reverse=True):
         if len(password) >= _SHORT:
             text = text.replace(password, HIDDEN)

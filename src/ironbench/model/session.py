@@ -13,8 +13,8 @@ class WorkConnection(Protocol):
     """A separate connection to an engine, for parallel work and for statements that are timed individually."""
 
     def measure(self, sql: str) -> tuple[int, float, float]:
-        """Runs a statement; returns the number of rows, the time of sending it and the time of the last part of its
-        answer.
+        """Runs a statement. Returns the number of rows, the time at which the statement was sent, and the time at which
+        the last part of the answer arrived.
 
         Times are those of `time.perf_counter`. Rows are not converted, so that the size of an answer does not delay the
         next statement. Raises FailureError, with SQLSTATE 57014 if the statement was cancelled.
@@ -22,7 +22,7 @@ class WorkConnection(Protocol):
         ...
 
     def query(self, sql: str) -> list[Row]:
-        """Runs statements like `Session.query`."""
+        """Runs statements like `Session.query`, on this connection."""
         ...
 
     def columns(self) -> list[str]:
@@ -34,7 +34,7 @@ class WorkConnection(Protocol):
         ...
 
     def cancel(self) -> None:
-        """Cancels the running statement; called from another thread."""
+        """Cancels the running statement. Another thread calls this method."""
         ...
 
     def close(self) -> None: ...
@@ -42,15 +42,15 @@ class WorkConnection(Protocol):
 
 @runtime_checkable
 class PipelinedConnection(WorkConnection, Protocol):
-    """A connection through a child process, which starts the next statement without waiting for this process to wake
-    up."""
+    """A connection through a child process. The child starts the next statement without waiting for this process to
+    wake up."""
 
     def measure_before(self, sql: str, following: str) -> tuple[int, float, float]:
-        """Measures `sql` like `measure`; `following` starts as soon as `sql` has ended or failed, and is the next to be
-        measured.
+        """Measures `sql` like `measure`. `following` starts as soon as `sql` has ended or failed, and must be the next
+        statement to be measured.
 
-        If the next call is a different one, or the connection is closed, `following` is cancelled and its answer
-        discarded.
+        If the next call is for a different statement, or the connection is closed, `following` is cancelled and its
+        answer discarded.
         """
         ...
 
@@ -62,7 +62,7 @@ class Session(Protocol):
     """Name of the engine."""
 
     def query(self, sql: str) -> list[Row]:
-        """Runs one or more statements; returns the rows of the last one, each value as text or None. Raises
+        """Runs one or more statements. Returns the rows of the last statement, each value as text or None. Raises
         FailureError."""
         ...
 
@@ -71,8 +71,8 @@ class Session(Protocol):
         ...
 
     def line(self, cpus: Sequence[int] = ()) -> WorkConnection:
-        """Opens a separate connection for work, which the caller closes. `cpus`: the CPUs for its work, if the engine
-        is a library."""
+        """Opens a separate connection for work. The caller closes it. `cpus`: the CPUs for the connection's work, if
+        the engine is a library."""
         ...
 
     def target(self, load_protocol: str = "prepared", io: str = "auto") -> dict[str, Any]:
@@ -81,8 +81,8 @@ class Session(Protocol):
         ...
 
     def facts(self) -> dict[str, Any]:
-        """Returns version, every setting with its source, configure flags and paths, JSON-serialisable and without
-        secrets."""
+        """Returns facts about the engine: version, every setting with its source, configure flags and paths. They are
+        JSON-serialisable and contain no secrets."""
         ...
 
     def counters(self) -> dict[str, int]:
@@ -90,11 +90,11 @@ class Session(Protocol):
         ...
 
     def processes(self) -> Sequence[int]:
-        """Returns the process ids of the engine for the breakdown of CPU time; empty if they are not visible."""
+        """Returns the engine's process ids for the breakdown of CPU time; empty if the processes are not visible."""
         ...
 
     def directories(self) -> dict[str, str]:
-        """Returns role (`data`, `temp`, `log`) → directory, for directories on this machine."""
+        """Returns role (`data`, `temp`, `log`) → directory, only for directories on this machine."""
         ...
 
     def within(self) -> Sequence[str]:
@@ -114,7 +114,7 @@ class Session(Protocol):
         ...
 
     def stop(self) -> None:
-        """Stops the engine and removes what was created for it. May be called twice."""
+        """Stops the engine and removes what was created for it. A second call has no effect."""
         ...
 
 
@@ -123,8 +123,8 @@ class RestartableSession(Protocol):
     """A session whose server may also be restarted from outside ironbench."""
 
     def restarted(self, restart: Callable[[], None]) -> None:
-        """Disconnects, calls `restart`, and reconnects as soon as the server answers again. Raises FailureError if it
-        does not."""
+        """Disconnects, calls `restart`, and reconnects as soon as the server answers again. Raises FailureError if the
+        server does not answer."""
         ...
 
 
@@ -133,8 +133,8 @@ class RemoteSession(Protocol):
     """A session whose engine is a separate process, which may hang without ending."""
 
     def limited(self, limit_s: float) -> AbstractContextManager[None]:
-        """Limits the time of each statement of this thread. Raises FailureError on exit if a statement was not answered
-        in time, even if the caller has handled the statement's own error."""
+        """Limits the time of each statement that this thread runs. Raises FailureError on exit if a statement was not
+        answered in time, even if the caller has handled the statement's own error."""
         ...
 
     def require_answer(self) -> None:
@@ -157,8 +157,9 @@ class DelayedSession(Protocol):
         ...
 
     def delayed(self, latency_s: float, cpus: Sequence[int]) -> AbstractContextManager[None]:
-        """Adds this round-trip time to the connections that `target` and `line` describe or open meanwhile; other
-        connections stay direct. `cpus`: CPUs of the relay. Raises FailureError, on exit also if the relay has died."""
+        """Adds this round-trip time to connections that `target` describes or `line` opens inside the `with` block.
+        Other connections stay direct. `cpus`: CPUs of the relay. Raises FailureError, on exit also if the relay has
+        died."""
         ...
 
 
@@ -167,7 +168,7 @@ class ServerPause(Protocol):
 
     @property
     def how(self) -> str:
-        """The method, in words for a record."""
+        """The method by which the server is paused, in words for a record."""
         ...
 
     def freeze(self) -> None:
@@ -184,27 +185,27 @@ class PausableSession(Protocol):
     """A session whose server may be paused between two slices."""
 
     def freezer(self) -> ServerPause | None:
-        """Returns the control to pause the server; None if ironbench did not start it."""
+        """Returns an object that pauses the server; None if ironbench did not start the server."""
         ...
 
 
 @runtime_checkable
 class CommitCounter(Protocol):
-    """A session that counts the transactions its server has committed for it."""
+    """A session that counts the transactions that the server has committed for it."""
 
     @property
     def commits(self) -> int:
-        """Commits since the session began, over all its connections."""
+        """Number of commits since the session began, over all connections of the session."""
         ...
 
 
 @runtime_checkable
 class DirectorySession(Protocol):
-    """A session of an LDAP directory server (ability `directory`); its statements are LDAP operations."""
+    """A session of an LDAP directory server (ability `directory`), whose statements are LDAP operations."""
 
     @property
     def base(self) -> str:
-        """DN below which ironbench keeps its entries; it is appended to a DN that ends with a comma."""
+        """DN below which ironbench keeps its entries. The DN is appended to any DN that ends with a comma."""
         ...
 
     @property
@@ -215,13 +216,14 @@ class DirectorySession(Protocol):
     def fill(self, pieces: Iterable[bytes], changes: Iterable[bytes] = ()) -> None:
         """Loads an LDIF file, then applies the change records in `changes` one by one. Raises FailureError.
 
-        On a server that ironbench started, the file replaces all entries; elsewhere it is added to them.
+        On a server that ironbench started, the file replaces all entries; on other servers the file's entries are
+        added.
         """
         ...
 
     def count(self, search: str, among: int = 0) -> int:
-        """Returns how many entries a search matches. `among`: estimated number of entries that the server must examine,
-        which extends the time limit. Raises FailureError."""
+        """Returns how many entries a search matches. `among`: estimated number of entries that the server must examine;
+        a larger number extends the time limit. Raises FailureError."""
         ...
 
 
@@ -230,6 +232,7 @@ class PowerCutSession(Protocol):
     """A session whose machine can simulate a power cut."""
 
     def lose_power(self, cut: Callable[[], None], restore: Callable[[], None]) -> None:
-        """Calls `cut` while the engine runs, kills the engine, calls `restore` once no process uses its files, and
-        starts the engine again on what is left. Raises FailureError if it does not start."""
+        """Simulates a power cut: calls `cut` while the engine runs, kills the engine, calls `restore` once no process
+        uses the engine's files, and starts the engine again with the files that are left. Raises FailureError if the
+        engine does not start."""
         ...

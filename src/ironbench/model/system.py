@@ -40,31 +40,31 @@ class Partition:
 
 @dataclass(frozen=True, slots=True)
 class Device:
-    """An emulated device; it exists while a system on it is measured. The partitions share one queue."""
+    """An emulated device, which exists while a system on it is measured. The device's partitions share one queue."""
 
     model: str
-    """The device expression in normal form."""
+    """The device expression, in normal form."""
     partitions: tuple[Partition, ...]
     """Partitions in the order of their offsets on the device."""
     file_system: Name = "ext4"
     """`ext4`, `xfs` or `btrfs`, optionally with a mount option after a colon: `btrfs:compress=zstd`."""
     backing: str = "ram"
-    """Directory that stores its contents, or `ram`."""
+    """Directory that stores the device's contents, or `ram`."""
     depth: Count = 1
-    """Queue depth up to which concurrent reads make it faster."""
+    """Queue depth up to which concurrent reads make the device faster."""
     rotates: bool = False
     """Whether the device contains a rotating disk."""
 
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """Directories of an engine's files: absolute paths; None leaves the role where the engine puts it."""
+    """Directories of an engine's files as absolute paths. None: the engine chooses the directory of the role."""
 
     data: str | None = None
     temp: str | None = None
     log: str | None = None
     devices: tuple[Device, ...] = ()
-    """Emulated devices to mount; some roles have their directories on them."""
+    """Emulated devices to mount. Some roles have their directories on these devices."""
 
     @property
     def emulated(self) -> frozenset[str]:
@@ -72,11 +72,11 @@ class Layout:
         return frozenset(partition.directory for device in self.devices for partition in device.partitions)
 
     def device_of(self, role: str) -> Device | None:
-        """Returns the emulated device that stores a role; None if it is on no such device."""
+        """Returns the emulated device that stores a role; None if no emulated device does."""
         return next((one for one in self.devices if any(part.role == role for part in one.partitions)), None)
 
     def at(self, directories: Mapping[str, str | None]) -> Layout:
-        """Returns the layout with these roles moved to these directories."""
+        """Returns the layout with the given roles moved to the given directories."""
         places = {role: directories.get(role, getattr(self, role)) for role in ("data", "temp", "log")}
         return Layout(places["data"], places["temp"], places["log"], self.devices)
 
@@ -88,33 +88,34 @@ class System:
     engine: Name
     label: Name
     settings: dict[str, str] = field(default_factory=dict)
-    """Settings from --set, by the engine's own names."""
+    """Settings from `--set`, under the engine's own names."""
     layout: Layout = Layout()
     memory_bytes: Natural | None = None
-    """The engine's buffer cache (PostgreSQL: shared_buffers)."""
+    """Size of the engine's buffer cache (PostgreSQL: shared_buffers)."""
     server_cpus: Cpus | None = None
     client_cpus: Cpus | None = None
     memory_total_bytes: Natural | None = None
-    """An enforced limit on the engine and the page cache of its files (a memory control group)."""
+    """Limit that a memory control group enforces on the engine and the page cache of its files."""
     latency_s: Positive | None = None
     """Round-trip time added between clients and server, half of it in each direction; None: no relay."""
     parallelism: Natural | None = None
     """Maximum number of processes or threads for one statement; 1: not parallel."""
     ideal: tuple[Name, ...] = ()
-    """Zero-latency parts, to measure their cost: `log`, `data`, `temp`, `client`."""
+    """Parts that are made zero-latency to measure their cost: `log`, `data`, `temp`, `client`."""
     dsn: str | None = None
-    """DSN of a running server, without its password (see `Secrets`)."""
+    """DSN of a running server, without the password (see `Secrets`)."""
     server: str | None = None
-    """The machine of that server, `ssh://…`; None: this machine, or one that is not observed."""
+    """The machine of that server as `ssh://…`; None: this machine, or a machine that is not observed."""
     control: bool = False
-    """Whether ironbench may change that machine for trials, over ssh."""
+    """Whether ironbench may change the server's machine for trials, over ssh."""
     restart: str = ""
-    """How to restart the server there: a systemd unit, `NAME.service`, or a command."""
+    """How to restart the server on its machine: a systemd unit, `NAME.service`, or a command."""
     reference_score: Positive | None = None
-    """CPU benchmark score, for example of SPEC; higher is faster. Charts of queries show the ratio that it predicts."""
+    """CPU benchmark score of the machine, for example of SPEC; higher is faster. Charts of queries show the ratio that
+    the scores predict."""
     commands: tuple[Commands, ...] = ()
-    """The user's commands that set the system up: run in order before it is measured, undone in reverse order
-    afterwards."""
+    """The user's commands that set the system up. They run in order before the system is measured, and are undone in
+    reverse order afterwards."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,18 +130,19 @@ class Load:
     rate_share: Positive | None = None
     """The rate as a fraction of the baseline's peak, which a lab measures first; `rate` is None until then."""
     curve: Curve | None = None
-    """How rate or clients change during the trial: `rate` is then the mean, `clients` the maximum."""
+    """How the rate or the number of clients changes during the trial. `rate` is then the mean, or `clients` the
+    maximum."""
     arrivals: Annotated[str, one_of("poisson", "fixed")] = "poisson"
-    """`poisson` or `fixed`; only an open loop has arrivals."""
+    """Distribution of arrivals: `poisson` or `fixed`; used only in an open loop."""
     think_time_s: Amount = 0.0
     reconnect: Natural = 0
     """Transactions after which a client closes its connection and opens a new one; 0: never."""
     duration_s: Positive | None = 30.0
     transactions: Count | None = None
-    """Transactions per client, instead of a duration."""
+    """Number of transactions per client, used instead of a duration."""
     warmup_s: Amount = 0.0
     warmup_auto: bool = False
-    """A pilot trial determines the warm-up; in records, `warmup_s` is the result."""
+    """Whether a pilot trial determines the warm-up. In records, `warmup_s` is then the result."""
     max_tries: Natural = 1
     on_error: Annotated[str, one_of("continue", "stop")] = "continue"
     """`stop`: an error in the first second that a retry cannot fix ends the trial; `continue`: errors are only counted.
@@ -148,9 +150,9 @@ class Load:
     Records without this field used `continue`.
     """
     reconnect_on_loss: bool = False
-    """A client that loses its connection opens a new one, and the trial continues whatever `on_error` is."""
+    """Whether a client that loses its connection opens a new one. The trial then continues whatever `on_error` is."""
     report_per_statement: bool = False
-    """Every SQL command of the scripts is timed separately."""
+    """Whether every SQL command of the scripts is timed separately."""
     protocol: Name = "prepared"
     seed: Natural = 0
     io: Annotated[str, one_of("auto", "io_uring", "epoll")] = "auto"
@@ -164,13 +166,14 @@ class Load:
     cluster: Label = ""
     """Ray cluster that the workers run on, one per machine; empty: this machine."""
     fewer_workers: bool = False
-    """After a machine was lost, trials continue with the remaining workers."""
+    """Whether trials continue with the remaining workers after a machine was lost."""
 
     @property
     def shape(self) -> Load:
-        """The load without what a sweep varies or derives: clients, threads, seed, and a warm-up chosen by a pilot."""
+        """The load without everything that a sweep varies or derives: clients, threads, seed, and a warm-up chosen by a
+        pilot."""
         warmup_s = 0.0 if self.warmup_auto else self.warmup_s
-        # The last four fields do not change what is measured.
+        # The last four fields do not affect what is measured.
         return replace(
             self,
             clients=0,
@@ -185,9 +188,9 @@ class Load:
 
 
 def connections(system: System, load: Load, clients: int) -> int:
-    """Returns how many connections a server must accept for this many clients.
+    """Returns how many connections a server must accept for this load.
 
-    A client that reconnects may need two, because the server may not have closed the previous connection yet. An
+    A client that reconnects may need two connections, because the server may not have closed the previous one yet. An
     existing server (`--dsn`) needs to accept only one per client.
     """
     reconnects = bool(load.reconnect) or load.reconnect_on_loss
@@ -200,15 +203,15 @@ class Choice:
 
     workload: Name
     options: dict[str, str] = field(default_factory=dict)
-    """Every option of the workload as normalised text, including defaults."""
+    """Every option of the workload as normalised text, including default values."""
     defines: dict[str, str] = field(default_factory=dict)
-    """-D variables for the scripts."""
+    """Variables for the scripts (`-D`)."""
     scripts: tuple[str, ...] = ()
     """Files (`path` or `path@weight`) of the `script` workload."""
     digests: tuple[str, ...] = ()
     """Digest of each script when the trials were planned; empty in records before schema 2."""
     data: OwnData | None = None
-    """The user's own data that trials start from; None: the workload's data, or existing data."""
+    """The user's own data that trials start from. None: trials use the workload's data, or existing data."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -230,19 +233,20 @@ class Setup:
     system: System
     choice: Choice
     skipped: str = ""
-    """Why the configuration cannot be measured here; empty if it can."""
+    """Why the configuration cannot be measured on this machine; empty if it can."""
     of: Label = ""
     """For a fixed-rate configuration: name of the configuration that it repeats at a percentage of the baseline's peak.
     """
     search: Search | None = None
-    """Chooses the load of the configuration before the first block; until then, the load is the highest of the range.
-    """
+    """The search that chooses the configuration's load before the first block. Until then, the load is the highest of
+    the range."""
     best: ChosenLoad | None = None
     """Result of the search; None before the search, or without one."""
 
     @property
     def origin(self) -> str:
-        """The configuration whose data, secrets and warm-up this one shares: itself, unless it has a fixed rate."""
+        """Name of the configuration whose data, secrets and warm-up this configuration shares. This is the
+        configuration itself, unless it has a fixed rate."""
         return self.of or self.cell.name
 
 
@@ -252,10 +256,10 @@ class Trial:
 
     cell: Cell
     block: BlockNumber
-    """0-based repeat."""
+    """0-based number of the repeat."""
     purpose: Purpose = Purpose.SWEEP
     stage: StageNumber = 1
-    """1-based number of the stage; each stage is declared before it starts, and block numbers continue across
+    """1-based number of the stage. Each stage is declared before it starts, and block numbers continue across
     stages."""
     attempt: StageNumber = 1
-    """1-based number of the attempt; 2: the trial was repeated after a failure."""
+    """1-based number of the attempt; 2 if the trial was repeated after a failure."""

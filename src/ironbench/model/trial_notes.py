@@ -19,12 +19,12 @@ class TrialNotes:
     commands: tuple[CommandRun, ...] = ()
     """See `Record.commands`."""
     output: str = ""
-    """Output of these commands."""
+    """Output of the commands in `commands`."""
     search_result: Note | None = None
     """See `Record.search_result`."""
 
     def merge(self, conditions: Mapping[str, str], warnings: Sequence[Note] = ()) -> TrialNotes:
-        """Returns these notes with the notes of the next step added."""
+        """Returns these notes together with the notes of the next step."""
         merged = {**self.conditions, **conditions}
         return replace(self, conditions=merged, warnings=(*self.warnings, *warnings))
 

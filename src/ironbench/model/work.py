@@ -34,11 +34,11 @@ if TYPE_CHECKING:
 
 
 class Window(Protocol):
-    """The measured time of a trial."""
+    """The measured window of a trial."""
 
     @property
     def elapsed_s(self) -> float:
-        """Seconds since the window opened; constant after its end."""
+        """Seconds since the window opened. The value stays constant after the window has closed."""
         ...
 
 
@@ -50,46 +50,49 @@ class Work:
     system: System
     choice: Choice
     load: Load
-    """The load; its seed is specific to this trial."""
+    """The load of the trial; its seed is specific to the trial."""
     folder: str
-    """A directory for temporary files of this trial, removed afterwards."""
+    """A directory for the trial's temporary files, which is removed afterwards."""
     show: Callable[[float, str], None]
-    """Reports progress: the fraction done, and a short text. A call is cheap, but too expensive for every unit of
+    """Reports progress: the fraction done, and a short text. A call is cheap, but not cheap enough for every unit of
     work."""
     stopping: Callable[[], bool]
-    """Whether the user wants the trial to end; ironbench then marks it as aborted and stores the results so far."""
+    """Returns whether the user wants the trial to end. ironbench then marks the trial as aborted and stores the results
+    so far."""
     on_stop: Callable[[Callable[[], None]], None]
-    """Registers a callback for that case. The call happens once, in a signal handler, so the callback must only set a
-    flag."""
+    """Registers a callback that is called once when the user wants the trial to end. The call happens in a signal
+    handler, so the callback must only set a flag."""
     window: Callable[[], AbstractContextManager[Window]]
-    """Opens the measured window; once per trial."""
+    """Opens the measured window; must be called once per trial."""
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """The result of a trial. `throughput` and the latencies of all work are computed from it."""
+    """The result of a trial. ironbench computes `throughput` and the latencies of all work from it."""
 
     transactions: int
-    """Units of work that completed successfully inside the window."""
+    """Number of units of work that completed successfully inside the window."""
     failed: int = 0
     errors: Mapping[str, int] = field(default_factory=dict)
     """Number of errors by SQLSTATE or another short name."""
     histograms: Mapping[str, Histogram] = field(default_factory=dict)
-    """Histogram `response_time` of all units, and of parts, such as `response_time{query=q1}`."""
+    """Histograms: `response_time` of all units, and of parts, such as `response_time{query=q1}`."""
     timeline: Mapping[str, bytes] = field(default_factory=dict)
-    """As `DriveResult.timeline`; empty if units are too long or too different for a rate to be meaningful."""
+    """Time line as in `DriveResult.timeline`. Empty if units are too long or too different for a rate to be
+    meaningful."""
     seconds: Mapping[str, bytes] = field(default_factory=dict)
     metrics: Mapping[str, float] = field(default_factory=dict)
-    """The workload's own metrics by catalogue name; they replace those of the same name that are computed for every
+    """The workload's own metrics by catalogue name. They replace metrics of the same name that are computed for every
     trial."""
     series: tuple[Series, ...] = ()
-    """Time series over the window, e.g. one point per pass."""
+    """Time series over the window, such as one point per pass."""
     files: Mapping[str, bytes] = field(default_factory=dict)
-    """Evidence that is not numeric, stored in the record's folder under these names, e.g. {"plans.txt": …}."""
+    """Evidence that is not numeric. It is stored in the record's folder under these file names, such as {"plans.txt":
+    …}."""
     checks: tuple[Check, ...] = ()
     """Checks in addition to those of `Workload.check`."""
     facts: Mapping[str, str] = field(default_factory=dict)
-    """Facts detected or chosen at run time that belong in the record, e.g. {"io": "io_uring"}."""
+    """Facts detected or chosen at run time that belong in the record, such as {"io": "io_uring"}."""
     warnings: tuple[Note, ...] = ()
     inside: bool = False
     """Whether the system runs in ironbench's own threads or child processes, so that their CPU time counts as the

@@ -1,29 +1,30 @@
-"""Results of each worker of a trial, and the maximum number of connections for loading data."""
+"""The results of each worker of a trial, and the maximum number of connections for loading data."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
 MOST_CONNECTIONS = 16
-"""Maximum number of connections of one process that loads data. More connections do not help even on large arrays: a
-published load of a 100 GB table was 10% slower with 32 than with 16."""
+"""Maximum number of connections of one process that loads data. More connections do not help even on large arrays: in a
+published test, loading a 100 GB table was 10% slower with 32 connections than with 16."""
 
 
 @dataclass(frozen=True, slots=True)
 class WorkerPart:
-    """Results of one worker in one trial. Every duration was measured with a single clock."""
+    """Results of one worker in one trial. Each duration was measured with the clock of a single machine."""
 
     number: int
-    """Number of the worker, 1-based."""
+    """1-based number of the worker."""
     host: str
     clients: int
     transactions: int
     failed: int
     elapsed_s: float
     threads_cpu_share: float
-    """CPU utilisation of its client threads: their CPU time divided by their number and the measured time."""
+    """CPU utilisation of the worker's client threads: their CPU time divided by their number and by the measured
+    time."""
     machine_cpu_share: float | None = None
-    """Fraction of its machine's CPU time that was used by all programs; None: not visible."""
+    """Fraction of the machine's CPU time that all programs used; None if not visible."""
     response_time_p50_s: float | None = None
     response_time_p99_s: float | None = None
     start_s: float = 0.0
@@ -31,8 +32,8 @@ class WorkerPart:
     clock_error_s: float = 0.0
     """Uncertainty of `clock_offset_s`."""
     clock_offset_s: float = 0.0
-    """Clock of the worker's machine minus the clock of the machine that ran ironbench; 0 if both are the same machine.
-    """
+    """Clock of the worker's machine minus clock of the machine that ran ironbench, in seconds; 0 if both are the same
+    machine."""
     here: bool = True
     """Whether the worker ran on the same machine as ironbench."""
     machine: str = ""

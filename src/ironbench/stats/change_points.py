@@ -41,20 +41,21 @@ import numpy as np
 from ironbench.stats.intervals import t_quantile
 
 CHANCE = 0.003
-"""Nominal chance of any false change point in a series of `NIGHTS` points that is analysed after each of them. Because
-variances are estimated from the same few points, the actual chance is larger: 0.98% of 6,000 simulated series (95% CI
-0.76% to 1.27%)."""
+"""Nominal chance of at least one false change point in a series of `NIGHTS` points that is analysed after each point.
+Variances are estimated from the same few points, so the actual chance is larger: 0.98% of 6,000 simulated series (95%
+CI 0.76% to 1.27%)."""
 NIGHTS = 40
-"""In a longer series, each further `NIGHTS` points spend the same chance again."""
+"""Number of points over which `CHANCE` is spent. In a longer series, each further `NIGHTS` points spend the same chance
+again."""
 LEAST = 6
 """Minimum number of points for a search."""
 _SHORTEST = 2
-"""Minimum number of points in a segment: a single point is a spike, or not confirmed yet."""
+"""Minimum number of points in a segment. A single point is either a spike or not confirmed yet."""
 _WITHOUT_ONE = 2 / 3
 """Fraction of the bound that a difference must still exceed when any one of its points is left out."""
 _TRIMMED = 0.15
-"""Fraction of differences between neighbours that is excluded from the variance: the largest, caused by changes and
-spikes."""
+"""Fraction of the differences between neighbours that is excluded from the variance: the largest ones, because changes
+and spikes cause them."""
 _TRIMMED_MEAN = 0.5205
 """Mean of the lowest 85% of squared standard normal values: P(χ²₃ ≤ q) / 0.85, where P(χ²₁ ≤ q) = 0.85."""
 _CONFIRMING = 3
@@ -62,12 +63,16 @@ _POWER = 1.2816
 """Normal quantile of 0.9."""
 _LEAST_SHARE = 0.3
 _UNSEEN = 6.0
-"""Minimum share of the variance that is attributed to the variation between n points: `_UNSEEN / n`, and at least
-`_LEAST_SHARE`. Measurements of different days always differ somewhat, and a few points cannot show how much: the
-estimate can be zero by chance. With a constant minimum of 0.3, nights 6 to 9 caused 19 of 30 false alarms in 2,500
-simulated series of 40 nights (`python -m bench decisions`)."""
+"""Minimum share of the variance that is attributed to the variation between points: `_UNSEEN / n` for n points, and at
+least `_LEAST_SHARE`.
+
+Measurements of different days always differ somewhat, and a few points cannot show how much: the estimate can be zero
+by chance. With a constant minimum of 0.3, nights 6 to 9 caused 19 of 30 false alarms in 2,500 simulated series of 40
+nights (`python -m bench decisions`).
+"""
 _MOST_ALIKE = 0.6
-"""Maximum correlation of neighbouring points; above it, a change cannot be distinguished from a drift."""
+"""Maximum correlation of neighbouring points. With a higher correlation, a change cannot be distinguished from a
+drift."""
 _SUPPOSED = 3.3
 """Standard errors above which a difference is treated as a change, so that it does not count as variance between
 points."""
@@ -81,9 +86,9 @@ class ChangePoint:
     """A change of the mean: position and size."""
 
     place: int
-    """Index of the first point of the new segment."""
+    """Index of the first point after the change."""
     difference: float
-    """New mean minus old mean."""
+    """Mean after the change minus the mean before it."""
     low: float
     high: float
     """95% confidence interval of the difference."""
@@ -95,20 +100,22 @@ class Changes:
 
     points: tuple[ChangePoint, ...]
     spikes: tuple[int, ...]
-    """Indices of points that differ from those before and after them."""
+    """Indices of points that differ from their neighbours on both sides."""
     unconfirmed: bool
-    """Whether the last point differs from those before it; only the next point can show whether this is a change or a
-    spike."""
+    """Whether the last point differs from the points before it. Only the next point can show whether this is a change
+    or a spike."""
     between: float
     """Standard deviation between points that the points' own variances do not explain."""
     detectable: float | None = None
-    """Minimum detectable change of the mean: found in 9 of 10 series after three points; None: too few points."""
+    """Minimum detectable change of the mean: a change of this size is found in 9 of 10 series after three points. None:
+    too few points."""
     correlation: float = 0.0
-    """Estimated correlation of neighbouring points; 0 if they are not more alike than others."""
+    """Estimated correlation of neighbouring points; 0 if neighbours are not more alike than other points."""
 
 
 def changes(values: Sequence[float], own_variances: Sequence[float], chance: float = CHANCE) -> Changes:
-    """Analyses points in order of time. `own_variances`: variance of each value, from its repeats; must be above 0."""
+    """Analyses points in order of time. `own_variances`: the variance of each value, estimated from its repeats; must
+    be above 0."""
     x, own = np.asarray(values, dtype=float), np.asarray(own_variances, dtype=float)
     if len(x) < LEAST:
         return Changes((), (), unconfirmed=False, between=0.0)
@@ -119,7 +126,7 @@ def changes(values: Sequence[float], own_variances: Sequence[float], chance: flo
     between, alike = _between(x, own), 0.0
     if len(x) >= LEAST:
         alike = _correlation(x, own)
-        # Differences of neighbours contain a fraction of 1 - r of the variance between points.
+        # Differences of neighbours show a fraction of 1 - r of the variance between points.
         supposed = _places(x, own + between / (1 - alike) * _inflation(alike), _SUPPOSED)
         between = _left(x, own, supposed)
         if supposed:
@@ -139,7 +146,8 @@ def changes(values: Sequence[float], own_variances: Sequence[float], chance: flo
 
 
 def _detectable(own: Values, between: float, alike: float, found: int, chance: float) -> float:
-    """Minimum detectable change. If changes were found, half of the points are assumed to follow the last one."""
+    """Returns the minimum detectable change. If changes were found, assumes that half of the points follow the last
+    change."""
     n = len(own)
     variance = float(own.mean()) + between * _inflation(alike)
     error = math.sqrt(variance * (1 / _CONFIRMING + 1 / (n if not found else n / 2)))
@@ -147,20 +155,20 @@ def _detectable(own: Values, between: float, alike: float, found: int, chance: f
 
 
 def _correlation(x: Values, own: Values) -> float:
-    """Correlation of neighbouring points: 1 + r is the ratio of the variances shown by differences of points two and
-    one apart, after subtracting the points' own variance."""
+    """Returns the correlation of neighbouring points, r. After subtracting the points' own variance, 1 + r is the
+    variance shown by differences of points two apart, divided by the variance shown by differences of neighbours."""
     near, far = (_shown(x, own, apart) for apart in (1, 2))
     return min(max(far / near - 1, 0.0), _MOST_ALIKE) if near > 0 else 0.0
 
 
 def _inflation(alike: float) -> float:
-    """Factor by which correlation of neighbours increases the variance of a mean."""
+    """Returns the factor by which the correlation of neighbours increases the variance of a mean."""
     return (1 + alike) / (1 - alike)
 
 
 def _apart(x: Values, variances: Values, bound: float) -> np.ndarray[Any, np.dtype[np.bool_]]:
-    """Whether each point is above, or below, all of its up to two neighbours on either side by more than `bound`
-    standard errors of the difference."""
+    """Returns for each point whether it is above, or below, all of its up to two neighbours on either side by more than
+    `bound` standard errors of the difference."""
     n = len(x)
     above, below = np.ones(n, dtype=bool), np.ones(n, dtype=bool)
     for step in (1, 2):
@@ -173,21 +181,23 @@ def _apart(x: Values, variances: Values, bound: float) -> np.ndarray[Any, np.dty
 
 
 def _between(x: Values, own: Values) -> float:
-    """Variance between points beyond their own variances, estimated from differences, so that no mean is needed."""
+    """Returns the variance between points beyond their own variances. It is estimated from differences, so that no mean
+    is needed."""
     return max(_shown(x, own, 1), 0.0)
 
 
 def _shown(x: Values, own: Values, apart: int) -> float:
-    """Half of the mean squared difference of points this far apart (von Neumann, Annals of Mathematical Statistics
-    12, 1941), minus the points' own variance. The largest differences are excluded, because changes and spikes cause
-    them."""
+    """Returns half of the mean squared difference of points this far apart (von Neumann, Annals of Mathematical
+    Statistics 12, 1941), minus the points' own variance. Excludes the largest differences, because changes and spikes
+    cause them."""
     squared = np.sort((x[apart:] - x[:-apart]) ** 2 / 2)
     kept = squared[: len(squared) - math.ceil(_TRIMMED * len(squared))]
     return float(kept.mean()) / _TRIMMED_MEAN - float(own.mean())
 
 
 def _left(x: Values, own: Values, places: Sequence[int]) -> float:
-    """Variance between points beyond their own variances, around the means of the segments that `places` separates."""
+    """Returns the variance between points beyond their own variances, around the means of the segments that start at
+    `places`."""
     ends = [0, *places, len(x)]
     off = [x[a:b] - np.average(x[a:b], weights=1 / own[a:b]) for a, b in itertools.pairwise(ends)]
     freedom = max(1, len(x) - len(off))
@@ -210,7 +220,7 @@ def _places(x: Values, variances: Values, bound: float) -> list[int]:
 
 
 def _confirmed(x: Values, weights: Values, found: list[int], bound: float) -> list[int]:
-    """Removes change points that are not significant between their neighbours, the weakest first."""
+    """Removes change points that are not significant compared with their neighbours' segments, the weakest first."""
     while found:
         ends = [0, *found, len(x)]
         held = [_strength(x, weights, *ends[at : at + 3]) for at in range(len(found))]
@@ -222,7 +232,8 @@ def _confirmed(x: Values, weights: Values, found: list[int], bound: float) -> li
 
 
 def _strength(x: Values, weights: Values, low: int, place: int, high: int) -> float:
-    """Returns the difference of both sides in standard errors, reduced if it depends on a single point."""
+    """Returns the difference between the two sides of a change point in standard errors, reduced if it depends on a
+    single point."""
     difference, error = _difference(x, weights, low, place, high)
     strength = abs(difference) / error
     for left_out in range(low, high):
@@ -234,15 +245,16 @@ def _strength(x: Values, weights: Values, low: int, place: int, high: int) -> fl
 
 
 def _difference(x: Values, weights: Values, low: int, place: int, high: int) -> tuple[float, float]:
-    """Difference of the weighted means of both sides, and its standard error."""
+    """Returns the difference of the weighted means of both sides, and its standard error."""
     sides = [slice(low, place), slice(place, high)]
     before, after = (float(np.average(x[side], weights=weights[side])) for side in sides)
     return after - before, math.sqrt(sum(1 / float(weights[side].sum()) for side in sides))
 
 
 def _farthest(x: Values, variances: Values) -> tuple[Values, Places, Places]:
-    """Finds, for each row, the two adjacent intervals that differ most, of those that start with the row's first value.
-    Returns their differences in standard errors, and the indices at which the two intervals meet and end."""
+    """Finds, for each row, the two adjacent intervals that differ most, among those of which the first starts at the
+    row's first value. Returns the differences in standard errors, and the indices at which the two intervals meet and
+    end."""
     weights = 1 / variances
     sums = np.concatenate([np.zeros((len(x), 1)), np.cumsum(weights, axis=1)], axis=1)
     totals = np.concatenate([np.zeros((len(x), 1)), np.cumsum(weights * x, axis=1)], axis=1)
@@ -261,14 +273,14 @@ def _farthest(x: Values, variances: Values) -> tuple[Values, Places, Places]:
 
 
 def _bound(n: int, own: Values, between: float, chance: float) -> float:
-    """Threshold for a difference in standard errors after the night of point `n`."""
+    """Returns the threshold for a difference, in standard errors, after the night of point `n`."""
     share = max(between / (float(own.mean()) + between), _LEAST_SHARE, min(1.0, _UNSEEN / n))
     return t_quantile(1 - chance / NIGHTS / math.log2(n) / 2, (n - 2) / share**2)
 
 
 def _change_points(x: Values, variances: Values, found: list[int], kept: Places) -> list[ChangePoint]:
-    """Change points with confidence intervals. `kept`: index of each value in the original series, which includes
-    spikes."""
+    """Returns change points with confidence intervals. `kept`: index of each value in the original series, which
+    includes spikes."""
     if not found:
         return []
     ends = [0, *found, len(x)]

@@ -1,4 +1,4 @@
-"""Student's t distribution and confidence intervals based on it, and the confidence interval of a proportion."""
+"""Student's t distribution, confidence intervals based on it, and the confidence interval of a proportion."""
 
 from __future__ import annotations
 
@@ -22,17 +22,18 @@ def t_quantile(p: float, freedom: float) -> float:
 
 
 def t_above(t: float, freedom: float) -> float:
-    """P(T ≥ t): the p value of a one-sided t test, accurate also for tiny values."""
+    """Returns P(T ≥ t), the p value of a one-sided t test; accurate also for tiny values."""
     return _core.student_t_above(t, freedom)
 
 
 def t_two_sided(t: float, freedom: float) -> float:
-    """P(|T| ≥ |t|): the p value of a two-sided t test."""
+    """Returns P(|T| ≥ |t|), the p value of a two-sided t test."""
     return 2 * t_above(abs(t), freedom)
 
 
 def half_width(values: Sequence[float], level: float = 0.05) -> float:
-    """Half width of the two-sided t interval of the mean (Student, "The Probable Error of a Mean", Biometrika 6, 1908).
+    """Returns the half width of the two-sided t interval of the mean (Student, "The Probable Error of a Mean",
+    Biometrika 6, 1908).
 
     A fraction `level` of such intervals does not contain the true mean. Needs at least two values; raises
     statistics.StatisticsError.
@@ -42,8 +43,8 @@ def half_width(values: Sequence[float], level: float = 0.05) -> float:
 
 
 def half_width_apart(a: Sequence[float], b: Sequence[float], level: float = 0.05) -> float:
-    """Half width of Welch's t interval of the difference of two unpaired means (Welch, "The generalization of Student's
-    problem when several different population variances are involved", Biometrika 34, 1947).
+    """Returns the half width of Welch's t interval of the difference of two unpaired means (Welch, "The generalization
+    of Student's problem when several different population variances are involved", Biometrika 34, 1947).
 
     Needs at least two values on each side; raises statistics.StatisticsError.
     """
@@ -55,7 +56,7 @@ def half_width_apart(a: Sequence[float], b: Sequence[float], level: float = 0.05
 
 
 def wilson(share: float, n: float, z: float = Z95) -> tuple[float, float]:
-    """Score interval of a proportion in `n` independent observations; (0, 1) without observations.
+    """Returns the score interval of a proportion in `n` independent observations; (0, 1) without observations.
 
     Wilson, Probable inference, the law of succession, and statistical inference, JASA 22 (1927), 209–212. The interval
     is valid for proportions near 0 and 1 and for few observations, where share ± z·s is not (Brown, Cai, DasGupta,

@@ -1,4 +1,4 @@
-"""Several interim analyses and several comparisons, with the false alarm rate of a single test.
+"""Divides the false alarm rate of a single test among several interim analyses and several comparisons.
 
 Interim analyses: analysing the results after each stage and stopping at the first significant result would raise more
 false alarms than a single analysis. Therefore, each analysis spends a part of the 5%, in proportion to the number of
@@ -20,19 +20,20 @@ from typing import Any
 import numpy as np
 
 LEVEL = 0.05
-"""Chance of a false alarm over all interim analyses and comparisons of a round."""
+"""Probability of a false alarm in any interim analysis or comparison of a round."""
 LEAST_BLOCKS = 6
 """Minimum number of blocks for a decision."""
 _GRID = 801
 _FAR = 8.5
-"""Standard deviations beyond which a normal distribution is treated as 0."""
+"""Number of standard deviations from the mean beyond which a normal density is treated as 0."""
 
 Vector = np.ndarray[Any, np.dtype[np.float64]]
 
 
 @lru_cache(maxsize=1024)
 def levels(share: float, planned: tuple[int, ...], sides: int = 2) -> tuple[float, ...]:
-    """Nominal level of each interim analysis; together they raise a false alarm with probability `share`.
+    """Returns the nominal level of each interim analysis. Together, the analyses raise a false alarm with probability
+    `share`.
 
     `planned`: cumulative number of blocks at each analysis, increasing. `sides`: 2 for two-sided tests, 1 for one-sided
     tests.
@@ -78,7 +79,8 @@ def _bound(sums: Vector, density: Vector, blocks: int, grown: int, share: float,
 def _carried_on(
     sums: Vector | None, density: Vector | None, before: int, blocks: int, bound: float, sides: int
 ) -> tuple[Vector, Vector]:
-    """Density of the sum after `blocks` blocks if no analysis has stopped the lab, on a grid for the trapezoid rule."""
+    """Returns the density of the sum after `blocks` blocks if no analysis has stopped the lab, on a grid for the
+    trapezoid rule."""
     edge = min(bound, _FAR) * math.sqrt(blocks)
     grid = np.linspace(-edge if sides == 2 else -_FAR * math.sqrt(blocks), edge, _GRID)
     grown = blocks - before
@@ -94,7 +96,7 @@ def _carried_on(
 
 
 def divisors(ps: Sequence[float], level: Callable[[int, int], float]) -> tuple[int, ...]:
-    """Holm's divisor of the level for each p value, smallest p first: m, m - 1, … until one is not significant.
+    """Returns Holm's divisor of the level for each p value, smallest p first: m, m - 1, … until one is not significant.
 
     `level(place, divisor)`: nominal level of that comparison if the chance of a false alarm is divided by `divisor`.
     The first comparison that is not significant, and all after it, keep their divisor, so that a confidence interval at
@@ -111,7 +113,7 @@ def divisors(ps: Sequence[float], level: Callable[[int, int], float]) -> tuple[i
 
 
 def corrected(ps: Sequence[float]) -> tuple[float, ...]:
-    """Holm's adjusted p values, at most 1, in the given order."""
+    """Returns Holm's adjusted p values, at most 1, in the given order."""
     results = [0.0] * len(ps)
     largest = 0.0
     for rank, place in enumerate(_ascending(ps)):

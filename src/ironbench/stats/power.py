@@ -1,4 +1,4 @@
-"""Power of the paired t test, the minimum detectable effect, and the number of blocks that is needed.
+"""Computes the power of the paired t test, the minimum detectable effect, and the number of blocks that a test needs.
 
 Power is calculated with the noncentral t distribution (Johnson and Welch, Biometrika 31, 1940; Cohen, Statistical Power
 Analysis for the Behavioral Sciences, 1988, chapter 2). Because the standard deviation is estimated from few blocks,
@@ -17,25 +17,27 @@ from ironbench.stats.intervals import t_quantile
 POWER = 0.9
 ASSURANCE = 0.9
 MOST_BLOCKS = 10_000
-"""Largest number of blocks that is recommended."""
+"""Largest number of blocks that ironbench recommends."""
 
 
 def power(effect: float, blocks: int, level: float) -> float:
-    """Probability that a two-sided t test at `level` detects a mean log ratio of `effect` standard deviations."""
+    """Returns the probability that a two-sided t test at `level` detects a mean log ratio of `effect` standard
+    deviations."""
     return _found(abs(effect) * math.sqrt(blocks), blocks - 1, level)
 
 
 def _found(shift: float, freedom: int, level: float) -> float:
-    """Probability that a two-sided t test at `level` detects an effect of `shift` standard errors."""
+    """Returns the probability that a two-sided t test at `level` detects an effect of `shift` standard errors."""
     critical = t_quantile(1 - level / 2, freedom)
     return 1 - noncentral_t_below(critical, freedom, shift) + noncentral_t_below(-critical, freedom, shift)
 
 
 def power_of_equivalence(margin: float, blocks: int, level: float) -> float:
-    """Probability that two one-sided t tests at `level` find equal configurations equivalent; `margin` in standard
-    deviations.
+    """Returns the probability that two one-sided t tests at `level` find equal configurations equivalent. `margin`: in
+    standard deviations.
 
-    This is a lower bound: the failure probabilities of the two tests, from the noncentral t distribution, are added.
+    The result is a lower bound: the failure probabilities of the two tests, from the noncentral t distribution, are
+    added.
     """
     freedom = blocks - 1
     missed = noncentral_t_below(t_quantile(1 - level, freedom), freedom, margin * math.sqrt(blocks))
@@ -43,7 +45,7 @@ def power_of_equivalence(margin: float, blocks: int, level: float) -> float:
 
 
 def noncentral_t_below(t: float, freedom: int, shift: float) -> float:
-    """P((Z + shift) / sqrt(χ²/freedom) ≤ t) for `shift` ≥ 0.
+    """Returns P((Z + shift) / sqrt(χ²/freedom) ≤ t) for `shift` ≥ 0.
 
     scipy (1.17) returns NaN if the probability is too small or the shift exceeds about 10⁵. In that case Z is
     negligible compared with the shift, and the result follows from χ² only.
@@ -57,13 +59,13 @@ def noncentral_t_below(t: float, freedom: int, shift: float) -> float:
 
 
 def effect(blocks: int, level: float, wanted: float = POWER) -> float:
-    """Effect, in standard deviations of log ratios, that the test detects with the wanted power."""
+    """Returns the effect, in standard deviations of log ratios, that the test detects with the wanted power."""
     return errors_found(blocks - 1, level, wanted) / math.sqrt(blocks)
 
 
 @lru_cache(maxsize=1024)
 def errors_found(freedom: int, level: float, wanted: float = POWER) -> float:
-    """Effect, in standard errors of its estimate, that a two-sided t test detects with the wanted power."""
+    """Returns the effect, in standard errors of its estimate, that a two-sided t test detects with the wanted power."""
     low, high = 0.0, 1.0
     while _found(high, freedom, level) < wanted:
         high *= 2
@@ -74,7 +76,7 @@ def errors_found(freedom: int, level: float, wanted: float = POWER) -> float:
 
 
 def likely_spread(spread: float, blocks: int) -> float:
-    """Upper 90% confidence limit of the true standard deviation if `blocks` blocks showed `spread`."""
+    """Returns the upper 90% confidence limit of the true standard deviation if `blocks` blocks showed `spread`."""
     from scipy import special
 
     freedom = blocks - 1
@@ -83,8 +85,8 @@ def likely_spread(spread: float, blocks: int) -> float:
 
 
 def detectable(spread: float, blocks: int, level: float, seen: int | None = None) -> float | None:
-    """Minimum detectable relative difference with 90% power in `blocks` blocks; None for fewer than two blocks or level
-    0.
+    """Returns the minimum detectable relative difference with 90% power in `blocks` blocks; None for fewer than two
+    blocks or level 0.
 
     `spread` is the standard deviation of log ratios in `seen` blocks (default: `blocks`). Differences of this size are
     detected in both directions, because in logarithms a ratio of 1 - d is further from 1 than a ratio of 1 + d.
@@ -97,8 +99,8 @@ def detectable(spread: float, blocks: int, level: float, seen: int | None = None
 
 
 def blocks_needed(margin: float, spread: float, seen: int, level: float, level_equal: float, least: int) -> int | None:
-    """Minimum number of blocks that detects a ratio of 1 + margin with 90% power and finds equal configurations
-    equivalent with 90% power.
+    """Returns the minimum number of blocks that detects a ratio of 1 + margin with 90% power and finds equal
+    configurations equivalent with 90% power.
 
     `spread` was observed in `seen` blocks. Returns None if more than 10,000 blocks are needed.
     """

@@ -28,7 +28,7 @@ class PairedRatios:
     """Standard deviation of log ratios between blocks; NaN for one block."""
     resolution: float = 0.0
     """Maximum error of a log ratio caused by rounding of its two values. Blocks with the same rounded values have the
-    same error, so that repeats do not reduce it: only the part of a difference that exceeds the resolution counts."""
+    same error, so repeats do not reduce the error: only the part of a difference that exceeds the resolution counts."""
 
     @property
     def ratio(self) -> float:
@@ -37,31 +37,32 @@ class PairedRatios:
 
     @property
     def error(self) -> float:
-        """Standard error of `mean`, at least that of uniformly rounded values (variance w²/12 of each value)."""
+        """Standard error of `mean`, at least the error of uniformly rounded values (variance w²/12 of each value)."""
         return max(self.spread, self.resolution / math.sqrt(6)) / math.sqrt(self.blocks)
 
     def interval(self, level: float) -> tuple[float, float]:
-        """Two-sided confidence interval of the ratio, which misses the true ratio in a fraction `level` of labs. (0,
-        inf) for fewer than two blocks."""
+        """Returns the two-sided confidence interval of the ratio, which misses the true ratio in a fraction `level` of
+        labs. Returns (0, inf) for fewer than two blocks."""
         if self.blocks < 2 or not 0 < level < 1:
             return 0.0, math.inf
         half = t_quantile(1 - level / 2, self.blocks - 1) * self.error + self.resolution
         return _exp(self.mean - half), _exp(self.mean + half)
 
     def with_interval(self, level: float, least: int = 2) -> tuple[float, float, float]:
-        """Returns the ratio and both ends of its interval, (0, inf) if there are fewer than `least` blocks."""
+        """Returns the ratio and the bounds of its confidence interval; the bounds are 0 and inf if there are fewer than
+        `least` blocks."""
         low, high = self.interval(level) if self.blocks >= least else (0.0, math.inf)
         return self.ratio, low, high
 
     def p_equal(self) -> float:
-        """Two-sided p value of the hypothesis that the ratio is 1."""
+        """Returns the two-sided p value of the hypothesis that the ratio is 1."""
         if self.blocks < 2:
             return 1.0
         return t_two_sided(_over(max(abs(self.mean) - self.resolution, 0.0), self.error), self.blocks - 1)
 
     def p_apart(self, margin: float) -> float:
-        """P value of the hypothesis that the ratio is outside 1/(1+margin) to 1+margin: the larger of two one-sided
-        tests (Schuirmann, Journal of Pharmacokinetics and Biopharmaceutics 15, 1987)."""
+        """Returns the p value of the hypothesis that the ratio is outside 1/(1+margin) to 1+margin: the larger of two
+        one-sided tests (Schuirmann, Journal of Pharmacokinetics and Biopharmaceutics 15, 1987)."""
         if self.blocks < 2:
             return 1.0
         bound = math.log1p(margin) - self.resolution
@@ -79,7 +80,7 @@ def paired(ratios: Sequence[float], resolution: float = 0.0) -> PairedRatios:
 
 
 def unpaired(a: Sequence[float], b: Sequence[float], level: float) -> tuple[float, float, float]:
-    """Compares unpaired values, B over A: returns the ratio of geometric means, and Welch's t interval of the
+    """Compares unpaired values, B over A. Returns the ratio of geometric means, and Welch's t interval of the
     difference of mean logarithms.
 
     Returns (ratio, 0, inf) with fewer than two values on a side. Raises ValueError unless each side has a value and all
@@ -96,7 +97,7 @@ def unpaired(a: Sequence[float], b: Sequence[float], level: float) -> tuple[floa
 
 
 def _over(value: float, error: float) -> float:
-    """Returns value / error; without any error the result is infinite, or 0 for a value of 0."""
+    """Returns value / error. If the error is 0, returns infinity, or 0 for a value of 0."""
     if error > 0:
         return value / error
     return math.copysign(math.inf, value) if value else 0.0

@@ -24,8 +24,8 @@ import numpy.typing as npt
 LEAST_DISTINCT = 4
 """Minimum number of different numbers of clients: three parameters and one degree of freedom."""
 ENOUGH_DISTINCT = 6
-"""With fewer numbers of clients, the shape of the curve is poorly determined (examples in the manual of the `usl`
-package have at least 7)."""
+"""Minimum number of different client counts for a well determined curve (examples in the manual of the `usl` package
+have at least 7)."""
 MISFIT_LEVEL = 0.05
 LEAST_ALPHA = -0.9
 PARAMETERS = 3
@@ -34,17 +34,17 @@ Vector = npt.NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True)
 class Usl:
-    """A curve of the law. Clients are dimensionless, throughput is in 1/s."""
+    """A curve of the Universal Scalability Law. Clients are dimensionless, throughput is in 1/s."""
 
     alpha: float
-    """Contention. If below 0, the system is superlinear: twice the clients give more than twice the throughput."""
+    """Contention. Below 0, the system is superlinear: twice as many clients have more than twice the throughput."""
     beta: float
     """Coherency, at least 0."""
     gamma: float
     """Throughput of one client, in 1/s."""
 
     def throughput(self, clients: Vector) -> Vector:
-        """X(N) in 1/s."""
+        """Returns the throughput X(N) in 1/s."""
         curve: Vector = self.gamma * clients / denominator(clients, self.alpha, self.beta)
         return curve
 
@@ -54,7 +54,7 @@ class Usl:
 
     @property
     def falls(self) -> bool:
-        """Whether throughput falls from one client on: sqrt((1-α)/β) is below 1."""
+        """Whether throughput falls from the first client on, that is, sqrt((1-α)/β) is below 1."""
         return self.beta > 1 - self.alpha
 
     @property
@@ -65,23 +65,24 @@ class Usl:
 
     @property
     def peak_throughput(self) -> float:
-        """Throughput at `peak_clients`; without coherency, the asymptote."""
+        """Throughput at `peak_clients`; without coherency cost, the asymptote."""
         return self.at(self.peak_clients) if self.beta > 0 else self.asymptote
 
     @property
     def asymptote(self) -> float:
-        """γ/α, Amdahl's limit without coherency; infinite without contention."""
+        """Amdahl's limit γ/α of throughput without coherency cost; infinite without contention."""
         return self.gamma / self.alpha if self.alpha > 0 else math.inf
 
     @property
     def knee(self) -> float:
-        """N = 1/α, where the line of perfect scaling γN meets the asymptote; additional clients mostly wait."""
+        """Number of clients N = 1/α at which the line of perfect scaling γN meets the asymptote. Additional clients
+        mostly wait."""
         return 1 / self.alpha if self.alpha > 0 else math.inf
 
 
 @dataclass(frozen=True, slots=True)
 class Residual:
-    """Throughput at one number of clients, measured and by the curve, in 1/s."""
+    """Throughput at one number of clients, as measured and on the curve, in 1/s."""
 
     clients: float
     measured: float
@@ -122,17 +123,18 @@ class Fit:
 
 
 def denominator(clients: Vector, alpha: float, beta: float) -> Vector:
-    """1 + α(N-1) + βN(N-1), kept positive for the strongly negative α that a fit may try."""
+    """Returns 1 + α(N-1) + βN(N-1), kept positive for the strongly negative α that a fit may try."""
     kept: Vector = np.maximum(1 + (clients - 1) * (alpha + beta * clients), 1e-9)
     return kept
 
 
 def fitted(points: Sequence[tuple[float, float]]) -> Fit | None:
-    """Fits the law to (clients, throughput) of single trials; None for fewer than 4 different numbers of clients."""
+    """Fits the law to (clients, throughput) of single trials. Returns None for fewer than 4 different numbers of
+    clients."""
     return _fitted(tuple((float(n), float(x)) for n, x in points if n > 0 and x > 0 and math.isfinite(x)))
 
 
-@lru_cache(maxsize=256)  # sections and formats of one page request the same fit
+@lru_cache(maxsize=256)  # several sections and formats of one page request the same fit
 def _fitted(points: tuple[tuple[float, float], ...]) -> Fit | None:
     distinct = sorted({n for n, _ in points})
     if len(distinct) < LEAST_DISTINCT:
@@ -158,7 +160,7 @@ def _solved(clients: Vector, throughput: Vector) -> Usl:
 
 
 _ROUNDING = 1e-18
-"""Sum of squared errors of logarithms that rounding may cause where a curve fits exactly."""
+"""Sum of squared errors of logarithms that rounding may cause even if a curve fits exactly."""
 
 
 def _searched(clients: Vector, logs: Vector, alpha: float, beta: float, scale: float) -> Usl:
@@ -180,13 +182,13 @@ def _searched(clients: Vector, logs: Vector, alpha: float, beta: float, scale: f
 
 
 def _with_best_gamma(clients: Vector, logs: Vector, alpha: float, beta: float) -> Usl:
-    """Best γ for given α and β, because γ enters linearly (variable projection: Golub and Pereyra 1973)."""
+    """Returns the best γ for given α and β. γ enters linearly (variable projection: Golub and Pereyra 1973)."""
     shape = clients / denominator(clients, alpha, beta)
     return Usl(alpha, beta, float(np.exp((logs - np.log(shape)).mean())))
 
 
 def _linearised(clients: Vector, throughput: Vector) -> tuple[float, float]:
-    """Start values from Gunther's linearised form: with C = X/X(least N), N/C - 1 = (α+β)x + βx², x = N - 1."""
+    """Returns start values from Gunther's linearised form: with C = X/X(least N), N/C - 1 = (α+β)x + βx², x = N - 1."""
     least = clients == clients.min()
     single = float(throughput[least].mean() / clients.min())
     x, y = clients - 1, clients * single / throughput - 1
@@ -205,7 +207,7 @@ def _squares(curve: Usl, clients: Vector, logs: Vector) -> float:
 
 
 def _misses(squares: float, clients: Vector, logs: Vector, distinct: Sequence[float]) -> bool:
-    """F test of the lack of fit against the variation between repeats; False without repeats."""
+    """Tests the lack of fit against the variation between repeats (F test). Returns False without repeats."""
     from scipy import special
 
     groups = [logs[clients == at] for at in distinct]

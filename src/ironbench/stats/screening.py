@@ -29,7 +29,8 @@ Matrix = NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True)
 class EffectEstimate:
-    """Effect of one factor as the logarithm of a ratio: its second level over its first."""
+    """Effect of one factor as the logarithm of a ratio: result at the factor's second level divided by the result at
+    its first."""
 
     effect: float
     error: float
@@ -47,7 +48,8 @@ class EffectEstimate:
         return t_two_sided(self.effect / self.error, self.freedom)
 
     def interval(self, level: float) -> tuple[float, float]:
-        """Confidence interval of the ratio, which misses the true ratio in a fraction `level` of screens."""
+        """Returns the confidence interval of the ratio, which misses the true ratio in a fraction `level` of
+        screens."""
         half = t_quantile(1 - level / 2, self.freedom) * self.error
         return math.exp(self.effect - half), math.exp(self.effect + half)
 
@@ -63,7 +65,7 @@ def design(factors: int, pairs: int) -> Matrix:
 
 
 def _hadamard(order: int) -> Matrix:
-    """Matrix with orthogonal columns of 1 and -1; the first row is all 1."""
+    """Returns a matrix with orthogonal columns of 1 and -1, whose first row is all 1."""
     if order & (order - 1) == 0:
         from scipy import linalg
 
@@ -105,22 +107,24 @@ def estimates(signs: Matrix, differences: Sequence[tuple[int, float]]) -> tuple[
 
 
 def _within(places: NDArray[np.int64], values: Matrix) -> float:
-    """Sum of squares within pairs, between blocks."""
+    """Returns the sum of squares within pairs, between blocks."""
     groups = (values[places == pair] for pair in np.unique(places))
     return float(sum(((group - group.mean()) ** 2).sum() for group in groups))
 
 
 @dataclass(frozen=True, slots=True)
 class InteractionTest:
-    """Result of the test for interactions."""
+    """Result of the test whether factors interact."""
 
     p: float
-    """P value of no interaction: F test of the variation of pair means between pairs against that between blocks."""
+    """P value of the hypothesis that there is no interaction: F test of the variation of pair means between pairs
+    against the variation between blocks."""
     strongest: tuple[tuple[int, int], ...]
-    """Pairs of factors that may have the strongest interaction; the design cannot distinguish them."""
+    """Pairs of factors that may have the strongest interaction. The design cannot distinguish between these pairs."""
     ratios: tuple[float, ...]
     """For each of these pairs, assuming that it causes the interaction: the result with both factors at their last
-    level, relative to the product of the separate effects; below 1, the combination gives less."""
+    level, divided by the product of the separate effects. Below 1, the combination gives less than the separate
+    effects."""
 
 
 def interplay(signs: Matrix, means: Matrix) -> InteractionTest | None:
@@ -144,5 +148,6 @@ def interplay(signs: Matrix, means: Matrix) -> InteractionTest | None:
     most = max(map(abs, effects.values()))
     alike = tuple((b, a) for (a, b), size in effects.items() if abs(size) > most * (1 - 1e-9))
     strongest = tuple(sorted(alike))
-    # In y = m + a·x + b·z + c·x·z (x, z = ±1), both changes minus each of them is 4c; `effects` has 2c.
+    # In y = m + a·x + b·z + c·x·z (x, z = ±1), the effect of both changes minus the effect of each change is 4c;
+    # `effects` contains 2c.
     return InteractionTest(p, strongest, tuple(math.exp(2 * effects[b, a]) for a, b in strongest))

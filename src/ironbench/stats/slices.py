@@ -1,4 +1,5 @@
-"""Variation between the slices of one system in one block, and throughput lost at the start of slices."""
+"""Computes the variation between the slices of one system in one block, and the throughput lost at the start of
+slices."""
 
 from __future__ import annotations
 
@@ -11,13 +12,14 @@ import numpy as np
 from ironbench.stats.intervals import wilson
 
 FEW = 50
-"""Minimum number of transactions of active clients; with fewer, even a loss of half the early time is hardly
-distinguishable from chance."""
+"""Minimum number of transactions of active clients. With fewer transactions, even a loss of half of the early time can
+hardly be distinguished from chance."""
 
 
 @dataclass(frozen=True, slots=True)
 class StartTransactions:
-    """Transactions of active clients that ended shortly after the start of slices, and later."""
+    """Transactions of active clients that ended shortly after the start of slices, and transactions that ended
+    later."""
 
     early: int
     late: int
@@ -30,8 +32,8 @@ class StartTransactions:
         )
 
     def surely_lost(self, level: float) -> float:
-        """Lower bound for the lost fraction of the early time. The bound exceeds the true loss with probability `level`
-        at most.
+        """Returns a lower bound for the lost fraction of the early time. The bound exceeds the true loss with
+        probability `level` at most.
 
         The counts are treated as two Poisson processes: given their sum, the early count is binomial (Przyborowski and
         Wilenski, "Homogeneity of results in testing samples from Poisson series", Biometrika 31, 1940). To first order,
@@ -45,8 +47,8 @@ class StartTransactions:
 
 
 def figures(rates: Sequence[float]) -> dict[str, float]:
-    """Metrics of a record that consists of slices with these rates: their number, and the SD of the logarithms of the
-    rates."""
+    """Returns metrics of a record that consists of slices with these rates: the number of slices, and the SD of the
+    logarithms of the rates."""
     found = {"slices": float(len(rates))}
     if len(rates) < 3 or min(rates) <= 0:
         return found

@@ -26,22 +26,23 @@ import numpy as np
 from ironbench.stats.intervals import t_quantile
 
 CHANCE = 0.01
-"""Probability of reporting a change if there is none, for independent values."""
+"""Probability of reporting a change if the series is independent values without a change."""
 LEAST = 6
-"""Minimum number of values; fewer do not have enough permutations for such a probability."""
+"""Minimum number of values. Fewer values do not have enough permutations for a probability of `CHANCE`."""
 _SHUFFLES = 1999
 BATCH = 5
 LEAST_BATCHES = 50
-"""Minimum number of batches for an assessment; with fewer, the statistic is too noisy."""
+"""Minimum number of batches for an assessment. With fewer batches, the statistic is too noisy."""
 _TAIL = 5
-"""Number of batches at the end that are not candidates: the statistic of very few batches is small by chance."""
+"""Number of batches at the end that cannot be the end of the warm-up, because the statistic of very few batches is
+small by chance."""
 
 Values = np.ndarray[Any, np.dtype[np.float64]]
 
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """A change in a series; `before` and `after` are the levels of a step, or both ends of a drift."""
+    """A change in a series. `before` and `after` are the levels of a step, or the two ends of a drift."""
 
     kind: str
     """`step` or `drift`."""
@@ -50,24 +51,24 @@ class Change:
     before: float
     after: float
     errors: tuple[float, float]
-    """Standard errors of both, from the residuals of the step or the line."""
+    """Standard errors of `before` and `after`, from the residuals of the step or the line."""
     freedom: int
     """Degrees of freedom of the standard errors."""
 
     def interval(self, level: float) -> tuple[tuple[float, float], tuple[float, float]]:
-        """Confidence intervals of `before` and `after`, each at 1 − `level`."""
+        """Returns the confidence intervals of `before` and `after`, each at 1 − `level`."""
         width = t_quantile(1 - level / 2, self.freedom)
         (a, b), (of_a, of_b) = (self.before, self.after), self.errors
         return (a - width * of_a, a + width * of_a), (b - width * of_b, b + width * of_b)
 
 
 TOO_SHORT, STILL_CHANGING = "too short", "still changing"
-"""Why the start of the steady state is unknown: too few batches, or changes in the second half."""
+"""Reasons why the start of the steady state is unknown: too few batches, or changes in the second half."""
 
 
 @dataclass(frozen=True, slots=True)
 class Steady:
-    """Time from which a series is steady, or why it is unknown."""
+    """Time from which a series is steady, or the reason why it is unknown."""
 
     seconds: float | None
     """Time from the start of the series; None if unknown."""
@@ -75,7 +76,8 @@ class Steady:
 
 
 def change(values: Sequence[float] | Values) -> Change | None:
-    """Returns the change in a series of finite values; None if it is not significant. The result is deterministic."""
+    """Returns the change in a series of finite values; None if no change is significant. The result is
+    deterministic."""
     series = np.asarray(values, dtype=np.float64)
     if len(series) < LEAST or np.ptp(series) == 0:
         return None
@@ -104,28 +106,31 @@ def warm_up(values: Sequence[float] | np.ndarray[Any, Any], bucket_s: float) -> 
 
 
 def batch_means(values: Sequence[float] | Values, batches: int) -> Values:
-    """Means of equally long batches; a rest at the end is dropped. Batch means depend less on each other than the
-    values do (Law and Kelton, Simulation Modeling and Analysis, section 9.5). Empty if there are fewer values than
-    batches."""
+    """Returns the means of equally long batches; values left over at the end are dropped. Returns nothing if there are
+    fewer values than batches.
+
+    Batch means depend less on each other than the values do (Law and Kelton, Simulation Modeling and Analysis, section
+    9.5).
+    """
     length = len(values) // batches
     series = np.asarray(values, dtype=np.float64)[: length * batches]
     return series.reshape(batches, length).mean(axis=1) if length else np.empty(0)
 
 
 def _chance(strayed: Values) -> float:
-    """Fraction of rows that deviate at least as far as the first row, including itself."""
-    # The tolerance counts shuffles with an equal deviation despite rounding.
+    """Returns the fraction of rows, including the first, that deviate at least as far as the first row."""
+    # With the tolerance, shuffles with an equal deviation are counted despite rounding.
     return float(np.mean(strayed >= strayed[0] * (1 - 1e-9)))
 
 
 def _strayed(rows: Values) -> Values:
-    """Largest absolute cumulative sum of deviations, for each row."""
+    """Returns the largest absolute cumulative sum of deviations of each row."""
     distances: Values = np.abs(np.cumsum(rows - rows.mean(axis=1, keepdims=True), axis=1)).max(axis=1)
     return distances
 
 
 def _slopes(rows: Values) -> Values:
-    """Absolute slope of the straight line, for each row, in arbitrary units."""
+    """Returns the absolute slope of the straight line through each row, in arbitrary units."""
     slopes: Values = np.abs(rows @ (np.arange(rows.shape[1]) - (rows.shape[1] - 1) / 2))
     return slopes
 

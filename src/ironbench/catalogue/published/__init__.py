@@ -17,7 +17,7 @@ _PROCESSORS = re.compile(r"(\d+)x (.+)")
 
 @dataclass(frozen=True, slots=True)
 class PublishedResult:
-    """A published result."""
+    """One system's result in a published list."""
 
     system: str
     processor: str
@@ -26,27 +26,27 @@ class PublishedResult:
     """Physical cores of the whole system."""
     score: float
     per_core: float
-    """Score per core, as published if the list contains it, else score divided by cores."""
+    """Score per core: as published if the list contains it, otherwise the score divided by the cores."""
     other: dict[str, str]
-    """Other columns of the list, with the list's own names."""
+    """Other columns of the list, under the list's own column names."""
 
 
 @dataclass(frozen=True, slots=True)
 class Published:
-    """A list of published results, in the order of its file."""
+    """A list of published results, in the order of the list's file."""
 
     name: str
     title: str
     score: str
-    """Name of the score in the list."""
+    """The list's name for its score."""
     source: str
     own: str
-    """The most similar workload of ironbench."""
+    """The ironbench workload that is most similar to the published benchmark."""
     entries: tuple[PublishedResult, ...]
 
 
 def names() -> list[str]:
-    """Names of the lists."""
+    """Returns the names of the lists."""
     return list(_declared())
 
 
@@ -77,7 +77,7 @@ def _entry(line: dict[str, str], row: dict[str, Any]) -> PublishedResult:
 
 
 def _silicon(line: dict[str, str], row: dict[str, Any]) -> tuple[int, int, str]:
-    """Sockets, cores and processor, from separate columns or from text such as `2x Xeon 5355`."""
+    """Returns sockets, cores and processor, from separate columns or from text such as `2x Xeon 5355`."""
     if "cores" in line:
         return int(line["sockets"]), int(line["cores"]), line["processor"]
     match = _PROCESSORS.fullmatch(line["processors"])

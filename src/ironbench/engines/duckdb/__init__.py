@@ -1,1 +1,1 @@
-"""DuckDB: a library in one child process that all connections share."""
+"""DuckDB: a library in a child process that all connections share."""

@@ -14,7 +14,8 @@ from ironbench.model.session import Session
 from ironbench.model.system import System
 
 _MAGIC, _MAGIC_AT = b"DUCK", 8
-"""The magic bytes follow a checksum (duckdb.org, "Storage Versions and Format")."""
+"""Magic bytes of a database file and their offset, which is after a checksum (duckdb.org, "Storage Versions and
+Format")."""
 
 
 class DuckdbDataImport(DataImport):
@@ -22,7 +23,7 @@ class DuckdbDataImport(DataImport):
     setup = True
 
     def examined(self, system: System, dump: Path) -> Dump:
-        """Opens the file read-only in a child process, so that DuckDB itself checks whether it can be read."""
+        """Opens the file read-only in a child process, so that DuckDB itself checks whether the file can be read."""
         hint = f'close the database, or run: duckdb {dump.name} "checkpoint"'
         require_closed(dump, "a DuckDB database", _MAGIC, _MAGIC_AT, (".wal",), hint)
         _require_readable(f"dump {dump}", dump)
@@ -47,7 +48,8 @@ class DuckdbDataImport(DataImport):
         return RestoreResult()
 
     def set_up(self, session: Session, file: Path, show: Show, dump: Path | None = None) -> Mapping[str, int]:
-        """Runs the SQL file without access to other files, because those are not part of the data's content key."""
+        """Runs the SQL file without access to other files, because other files are not part of the data's content
+        key."""
         text = setup_text(file)
         session.query("set enable_external_access = false")
         try:
@@ -59,7 +61,7 @@ class DuckdbDataImport(DataImport):
                 hint = "load the data into a DuckDB database file, and use that as the dump"
             raise FailureError(str(file), cause, hint) from None
         finally:
-            session.restart()  # enable_external_access can only be set again in a new process
+            session.restart()  # enable_external_access can be enabled again only in a new process
         return {}
 
     def finish_load(self, session: Session) -> None:

@@ -1,4 +1,4 @@
-"""The engine DuckDB: a library in a child process that has the database open for as long as the session lasts."""
+"""The engine DuckDB: a library in a child process that keeps the database open during the session."""
 
 from __future__ import annotations
 
@@ -41,14 +41,15 @@ class DuckdbDialect(Dialect):
         return f"select view_name, 'view' from duckdb_views() where view_name in ({listed(tables)}) order by view_name"
 
     def database_size(self) -> str:
-        """Size of the whole database file."""
+        """Returns a query for the size of the whole database file."""
         return "select used_blocks * block_size from pragma_database_size()"
 
     def explain(self, *, measured: bool) -> str:
         return "EXPLAIN ANALYZE " if measured else "EXPLAIN "
 
     def steps(self, plan: str) -> Iterator[str]:
-        """Parses boxes: the name of the table is in one of the three lines below the head of its box."""
+        """Parses the boxes of a plan. The name of a table is in one of the three lines below the first line of its
+        box."""
         lines = plan.splitlines()
         for number, line in enumerate(lines):
             for head in _BOX.finditer(line):
@@ -65,7 +66,7 @@ class DuckdbAdministration(Administration):
         if not tables:
             tables = tuple(row[0] or "" for row in session.query(_ALL))
         for table in tables:
-            # MIN or MAX would be answered from statistics, without reading.
+            # MIN and MAX are not used, because DuckDB would answer them from statistics without reading.
             session.query(f"select bit_xor(hash(columns(*))) from {table}")
         return f"every column of {counted(len(tables), 'table')} read"
 
@@ -87,7 +88,7 @@ class DuckdbEngine(LibraryEngine):
         protocols=("library",),
         costs=EngineCosts(
             start_stop_s=0.5,
-            log_bytes=0,  # a load writes row groups directly into the file, not into the log
+            log_bytes=0,  # loading writes row groups directly into the file, not into the WAL
             mixed_read_bytes=262144,  # DuckDB reads whole blocks
             queries_s=3.0,
             queries_read=5.0,
@@ -99,10 +100,10 @@ class DuckdbEngine(LibraryEngine):
     data_import = DuckdbDataImport()
 
     def validated(self, system: System, clients: int) -> tuple[System, Secrets]:
-        """Returns the system with its directories. Raises InputError."""
+        """Returns the system with absolute directories. Raises InputError."""
         self.refuse(system, clients)
         package_folder()
-        # DuckDB's setting names are case-insensitive.
+        # Names of DuckDB's settings are case-insensitive.
         system = replace(system, settings={name.lower(): value for name, value in system.settings.items()})
         settings.validate(system)
         temp = None if system.layout.temp is None else data_dirs.check(system.layout.temp, "temp")

@@ -26,24 +26,24 @@ from ironbench.host.child_connection import CANCELLED, ChildChannel, Served, mea
 from ironbench.host.processes import ProcessId
 
 STOP_S = 60.0
-"""Timeout for closing a database, which first writes a checkpoint."""
+"""Timeout in seconds for closing a database, which first writes a checkpoint."""
 LASTING = ("Fatal", "Internal", "Connection")
-"""Errors after which the whole database is unusable for all connections (duckdb.org, "Invalidated Databases")."""
+"""Errors that make the whole database unusable for all connections (duckdb.org, "Invalidated Databases")."""
 ROWS_AT_ONCE = 2048
-"""DuckDB's vector size (standard_vector_size)."""
+"""Number of rows fetched at once: DuckDB's vector size (standard_vector_size)."""
 
 
 def package_folder() -> str:
-    """Path of the package duckdb, without importing it, which takes 30 MB. Raises InputError."""
+    """Returns the path of the package duckdb without importing the package, which takes 30 MB. Raises InputError."""
     return child.package_folder("duckdb", "duckdb", "pip install duckdb")
 
 
 @dataclass(frozen=True, slots=True)
 class OpenRequest:
-    """First message to the process."""
+    """First message to the process: the database to open."""
 
     path: str
-    """Database file, or `:memory:`."""
+    """Path of the database file, or `:memory:`."""
     settings: dict[str, str] = field(default_factory=dict)
     cpus: tuple[int, ...] = ()
 
@@ -52,7 +52,8 @@ class DuckdbProcess:
     """A process that has one database open until it is stopped or its parent ends."""
 
     def __init__(self, begin: OpenRequest, within: Sequence[str] = ()) -> None:
-        """`within`: prefix of the command. Raises FailureError if the file cannot be opened or a setting is invalid."""
+        """Starts the process. `within`: prefix of its command. Raises FailureError if the file cannot be opened or a
+        setting is invalid."""
         self._child = Child(__name__, "DuckDB", within=within, packages=[package_folder()])
         self._lock = threading.Lock()
         try:
@@ -81,17 +82,18 @@ class DuckdbProcess:
         return self._child.alive()
 
     def last_words(self) -> str:
-        """How the process ended and the last line that it wrote; "" while it runs."""
+        """Describes how the process ended, with the last line that it wrote; returns "" while it runs."""
         how, hint = self._child.how_it_ended()
         return "; ".join(filter(None, (how and f"its process {how}", hint)))
 
     def stop(self) -> None:
-        """Closes the database, which checkpoints its log, and ends the process. May be called twice."""
+        """Closes the database, which checkpoints its WAL, and ends the process. A second call has no effect."""
         self._child.stop(STOP_S)
 
 
 class DuckdbConnection(ChildChannel):
-    """A connection to a `DuckdbProcess`, which runs one statement at a time. The next one can be sent ahead."""
+    """A connection to a `DuckdbProcess`. The connection runs one statement at a time, and the next statement can be
+    sent in advance."""
 
 
 class _Cursor:
@@ -124,7 +126,7 @@ class _Cursor:
             if isinstance(error, duckdb.InterruptException):
                 refused.sqlstate = CANCELLED
             elif isinstance(error, duckdb.Error) and (code := code_of(error)) not in LASTING:
-                refused.sqlstate = code  # only the statement failed; the connection can be used further
+                refused.sqlstate = code  # only the statement failed, so the connection remains usable
             raise refused from error
 
     def _copied(self, sql: str, data: bytes) -> dict[str, Any]:
@@ -141,7 +143,7 @@ class _Cursor:
 
 
 def code_of(error: Exception) -> str:
-    """Name of the error, e.g. `Constraint`, because DuckDB has no SQLSTATEs."""
+    """Returns the name of the error, such as `Constraint`, because DuckDB has no SQLSTATEs."""
     return type(error).__name__.removesuffix("Exception")
 
 
@@ -155,7 +157,7 @@ def text_of(value: Any) -> str | None:
 
 
 def main(parent: Channel) -> None:
-    """Entry point of the child process. When the parent closes the channel, it interrupts running statements and closes
+    """Entry point of the child process. When the parent closes the channel, interrupts running statements and closes
     the database."""
     frame = parent.receive()
     if frame is None:
@@ -188,11 +190,11 @@ def main(parent: Channel) -> None:
 
 
 _NOT_FOR_LOADING = ("memory_limit", "max_memory", "threads", "worker_threads")
-"""Limits of the system under test, which do not apply to the load because it is not measured."""
+"""Limits of the system under test. They do not apply to loading, which is not measured."""
 
 
 def load(plan: dict[str, Any], progress: Any) -> dict[str, Any]:
-    """Loads rows, as the core's `load_rows` does for other engines. Raises FailureError."""
+    """Loads rows as the core's `load_rows` does for other engines. Raises FailureError."""
     import duckdb
 
     import ironbench._core as core
@@ -205,9 +207,9 @@ def load(plan: dict[str, Any], progress: Any) -> dict[str, Any]:
     failures: list[Exception] = []
     try:
         database = duckdb.connect(plan["engine"]["path"], config={**settings, "threads": str(workers)})
-        # Pieces finish in any order; without insertion order, each thread writes its own row groups.
+        # Pieces finish in any order. Without insertion order, each thread writes its own row groups.
         database.execute("set preserve_insertion_order = false")
-        # Cursors end with their threads: an open cursor would keep the database open.
+        # Cursors end with their threads, because an open cursor would keep the database open.
         together(
             [partial(_work, database.cursor(), plan, generator, waiting, progress, failures) for _ in range(workers)]
         )

@@ -1,4 +1,4 @@
-"""Session with DuckDB: its child process and a connection to it."""
+"""Session with DuckDB: a child process, and a connection to it."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ from ironbench.model.system import System
 
 FILE = "ironbench.duckdb"
 TEMP = "duckdb.tmp"
-"""Directory for temporary files, inside the directory of `--temp` (or `--data`)."""
+"""Name of the directory for temporary files, inside the directory of `--temp` (or `--data`)."""
 _T = TypeVar("_T")
 
 
 class DuckdbSession(SessionDefaults):
-    """Starts the process on first use, and a new one after `restart`. DuckDB has no counters."""
+    """A session that starts the process on first use, and a new process after `restart`. DuckDB has no counters."""
 
     engine = "duckdb"
 
     def __init__(self, system: System, folder: Path, temp: Path, lock: int, entry: register.RegisterEntry) -> None:
-        """`lock`: file descriptor that locks the data directory; `entry`: of the register. `stop` releases both. Raises
-        FailureError."""
+        """Creates the session. `lock`: file descriptor that locks the data directory; `entry`: the register's entry.
+        `stop` releases both. Raises FailureError."""
         self._system = system
         self._folder = folder
         self._temp = temp / TEMP
@@ -55,7 +55,8 @@ class DuckdbSession(SessionDefaults):
         return self._attempt(lambda connection: connection.copy_in(sql, data))
 
     def target(self, load_protocol: str = "prepared", io: str = "auto") -> dict[str, Any]:
-        """Ends the process first: only one process may have the file open, and the caller needs it next."""
+        """Returns the target for the core, after ending the process: only one process may have the file open, and the
+        caller needs the file next."""
         self.restart()
         packages = package_folder()
         return {
@@ -104,7 +105,7 @@ class DuckdbSession(SessionDefaults):
             return self._words if self._process is None else self._process.last_words()
 
     def restart(self) -> None:
-        """Closes the file. The next use opens it again with cold caches."""
+        """Closes the file. The next use opens it again, with cold caches."""
         with self._using:
             self._end()
 
@@ -129,7 +130,7 @@ class DuckdbSession(SessionDefaults):
             raise FailureError("DuckDB", "the session was stopped")
         if self._process is None:
             if self._entry.groups:
-                copies.sync(self._folder)  # pages that were read outside the group would not count in it
+                copies.sync(self._folder)  # pages that were read outside the group would not be charged to the group
                 copies.evict(self._folder)
             begin = OpenRequest(str(self._folder / FILE), self._settings, tuple(self._system.server_cpus or ()))
             self._process = DuckdbProcess(begin, self.within())

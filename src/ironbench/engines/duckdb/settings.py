@@ -20,7 +20,7 @@ OURS = {
 }
 """Setting that is reserved for ironbench → reason."""
 SHAPING = ("force_compression", "disabled_compression_methods", "default_block_size", "storage_compatibility_version")
-"""Settings that affect the file format. Data loaded with different values count as different data."""
+"""Settings that affect the file format. Data loaded with different values of these settings count as different data."""
 _SAME = {
     "memory_limit": "system.memory",
     "max_memory": "system.memory",
@@ -29,17 +29,17 @@ _SAME = {
 }
 LEAST_MEMORY_BYTES = 32 << 20
 SHARE_OF_LIMIT = 0.8
-"""Share of a limit on the process's memory for what DuckDB's memory_limit counts. DuckDB's default is also 80% of the
+"""Fraction of the process's memory limit that DuckDB's memory_limit is set to. DuckDB's default is also 80% of the
 machine's memory."""
 
 
 def shaping(settings: dict[str, str]) -> dict[str, str]:
-    """The settings that affect the file format."""
+    """Returns the settings that affect the file format."""
     return {name: settings[name] for name in SHAPING if name in settings}
 
 
 def validate(system: System) -> None:
-    """Raises InputError for a setting that DuckDB does not know or accept, which a child process tries out."""
+    """Raises InputError for a setting that DuckDB does not know or accept. A child process tries the settings out."""
     for name, value in system.settings.items():
         refuse_ours(name, value, OURS.get(name))
         twice = {"system.memory": system.memory_bytes, "system.parallelism": system.parallelism}.get(
@@ -61,7 +61,7 @@ def validate(system: System) -> None:
 
 
 def effective(system: System, temp_directory: str) -> dict[str, str]:
-    """Returns the complete settings for DuckDB."""
+    """Returns the complete settings with which DuckDB runs."""
     settings = {
         "temp_directory": temp_directory,
         "threads": str(system.parallelism or len(system.server_cpus or os.sched_getaffinity(0))),

@@ -19,7 +19,7 @@ class DuckdbFailure:
         self.sqlstate = code_of(error)
         self.cause = str(error)
         self.lasting = self.sqlstate in LASTING
-        # The later of two conflicting writers fails at once (duckdb.org, "Concurrency": optimistic concurrency
+        # Of two conflicting writers, the later one fails immediately (duckdb.org, "Concurrency": optimistic concurrency
         # control).
         self.retryable = self.sqlstate == "Transaction" and "onflict" in self.cause
 
@@ -28,7 +28,7 @@ class DuckdbClient:
     """A client's cursor, which is a separate connection to the same database."""
 
     inside = True
-    """Whether the engine works in the calling thread, possibly helped by other threads of the process."""
+    """Whether the engine works in the calling thread. Other threads of the process may help it."""
 
     def __init__(self, cursor: Any, commands: Sequence[Command]) -> None:
         self._cursor = cursor
@@ -40,7 +40,7 @@ class DuckdbClient:
         import duckdb
 
         if not isinstance(error, duckdb.Error):
-            raise error  # a bug of ironbench, which would occur again and again
+            raise error  # a bug in ironbench, which would occur repeatedly
         return DuckdbFailure(error)
 
     def rollback(self) -> None:
@@ -102,8 +102,8 @@ class _Unread(str):
 
 
 def drive(plan: bytes, progress: Any) -> Any:
-    """Runs a trial, as the core's `drive` does for engines whose wire protocol it implements. Raises FailureError if
-    the file cannot be opened."""
+    """Runs a trial as the core's `drive` does for engines whose wire protocol it implements. Raises FailureError if the
+    file cannot be opened."""
     import duckdb
 
     import ironbench._core as core

@@ -1,1 +1,1 @@
-"""MariaDB, started by ironbench or existing; also MySQL as an existing server."""
+"""MariaDB, either started by ironbench or existing, and MySQL as an existing server."""

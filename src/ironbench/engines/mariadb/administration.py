@@ -61,8 +61,8 @@ _INDEXES = """
 
 
 def _using(session: Session, made: MarkedObjects) -> list[tuple[str, str]]:
-    """Returns database and connection id of other connections: of this user to the session's database, and of any user
-    to the databases that ironbench created."""
+    """Returns database and connection id of other connections: this user's connections to the session's database, and
+    any user's connections to databases that ironbench created."""
     users = [(made.database, str(row[0])) for row in session.query(_OTHERS)]
     if made.databases:
         rows = session.query(
@@ -74,7 +74,7 @@ def _using(session: Session, made: MarkedObjects) -> list[tuple[str, str]]:
 
 
 def _drop(session: Session, tables: Collection[str]) -> None:
-    """Drops the tables. Raises FailureError and drops none if another table references one of them."""
+    """Drops the tables. Raises FailureError and drops no table if another table references one of them."""
     inside: list[tuple[str, str]] = []
     for here, child, parent in session.query(_REFERENCES.format(names=listed(list(tables)))):
         if here != "1" or child not in tables:
@@ -85,7 +85,7 @@ def _drop(session: Session, tables: Collection[str]) -> None:
 
 
 def in_order(tables: Iterable[str], references: Iterable[tuple[str, str]]) -> list[str]:
-    """Sorts tables so that each comes before the tables that it references: the server drops them one by one, and
+    """Sorts tables so that each comes before the tables that it references. The server drops tables one by one, and
     refuses to drop a referenced table.
 
     `references`: pairs of a table and a table that it references.
@@ -99,7 +99,7 @@ def in_order(tables: Iterable[str], references: Iterable[tuple[str, str]]) -> li
     try:
         return list(order.static_order())
     except CycleError:
-        return list(tables)  # the server itself decides whether it drops them together
+        return list(tables)  # tables that reference each other: the server decides whether it drops them together
 
 
 class MariadbAdministration(Administration):
@@ -107,7 +107,7 @@ class MariadbAdministration(Administration):
     marks = True
     insight = MariadbInsight()
     paces_existing_server = False
-    """A full checkpoint requires settings that only a server started by ironbench has."""
+    """False, because a full checkpoint requires settings that only a server started by ironbench has."""
 
     @property
     def examination(self) -> Examination:
@@ -142,7 +142,7 @@ class MariadbAdministration(Administration):
 
     def remove_made(self, session: Session) -> MarkedObjects:
         made = self.made(session)
-        # A killed client's connection ends only when its current statement does.
+        # The connection of a killed client ends only when the client's current statement ends.
         deadline = time.monotonic() + _LEAVING_S
         while (busy := _using(session, made)) and time.monotonic() < deadline:
             time.sleep(0.1)
@@ -181,8 +181,8 @@ class MariadbAdministration(Administration):
     def pace_checkpoints(
         self, session: Session, interval_s: float, own: bool, by_clock: bool = True
     ) -> tuple[tuple[Source, ...], Mapping[str, str]]:
-        """Requests full checkpoints. InnoDB itself flushes pages continuously and only records its progress (fuzzy
-        checkpoints); a full checkpoint, with its burst of writes, happens only on request."""
+        """Requests full checkpoints. By itself, InnoDB flushes pages continuously and only records its progress (fuzzy
+        checkpoints). A full checkpoint, with its burst of writes, happens only on request."""
         if not own:
             return (), {"checkpoints": "timed by the server"}
         session.query(CHECKPOINT)
@@ -193,7 +193,8 @@ class MariadbAdministration(Administration):
         return len(session.query(_OTHERS))
 
     def written(self, session: Session) -> WriteCounters | None:
-        """Sources: manual, "InnoDB Server Status Variables" and "Information Schema INNODB_METRICS Table"."""
+        """Returns the write counters. Sources: manual, "InnoDB Server Status Variables" and "Information Schema
+        INNODB_METRICS Table"."""
         known = facts.status(session.query)
         lsn = known.get("INNODB_LSN_CURRENT", "")
         if not lsn.isdigit():

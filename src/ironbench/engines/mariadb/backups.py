@@ -58,13 +58,14 @@ class _Copies:
     def backup(self, system: System, session: Session, backup: BackupRequest) -> Program:
         options = homes.of(system.layout, installation.find(system.settings.get("bin"))).options
         words = [str(_program(system, _COPY)), f"--defaults-file={options}", "--backup", *_where(session)]
-        # The target directory is required, but stays unused when the backup is streamed; nothing reads the stream.
+        # The program requires a target directory, but does not use it when the backup is streamed. Nothing reads the
+        # stream.
         aside = backup.folder.with_name(f"{backup.folder.name}.discarded")
         to = ["--stream=xbstream", f"--target-dir={aside}"] if backup.format == "discard" else [_into(backup.folder)]
         return Program([*words, *to], homes.environment(), answering(session))
 
     def verified(self, folder: Path) -> Check:
-        """Checks the notes that mariadb-backup writes at its end, because it creates no manifest."""
+        """Checks the files that mariadb-backup writes when it ends, because it creates no manifest."""
         notes = (folder / f"{name}_checkpoints" for name in ("mariadb_backup", "xtrabackup"))
         text = next((path.read_text() for path in notes if path.is_file()), "")
         known = dict(line.split(" = ") for line in text.splitlines() if " = " in line)
@@ -94,7 +95,7 @@ class _Dumps:
             backup.folder.mkdir()
         to = os.devnull if backup.format == "discard" else str(backup.folder / _FILE)
         words = [str(_program(system, _DUMP)), "--no-defaults", *_where(session), f"--result-file={to}"]
-        # Dumps a consistent snapshot without locks, row by row, including routines.
+        # The dump is a consistent snapshot without locks, row by row, including routines.
         what = ["--single-transaction", "--quick", "--hex-blob", "--routines", "--databases", homes.DATABASE]
         return Program([*words, *what], homes.environment(), answering(session))
 
@@ -118,8 +119,8 @@ _TOOLS: Sequence[tuple[BackupProgram, Sequence[str]]] = ((_Copies(), (_COPY,)), 
 
 
 def tool(system: System) -> BackupProgram:
-    """Returns mariadb-backup if it is installed, because copying files is much faster; otherwise mariadb-dump. Raises
-    InputError."""
+    """Returns mariadb-backup if it is installed, because copying files is much faster than dumping. Otherwise returns
+    mariadb-dump. Raises InputError."""
     for one, programs in _TOOLS:
         if all(_found(system, name) for name in programs):
             return one
@@ -129,7 +130,7 @@ def tool(system: System) -> BackupProgram:
 
 
 def require(system: System, options: Mapping[str, str]) -> None:
-    """Raises InputError for options that none of the programs supports."""
+    """Raises InputError for options that neither program supports."""
     if system.dsn is not None:
         cause = f"backups require a server started by ironbench, because {_COPY} reads its files"
         raise InputError(written("system.dsn"), cause, "remove it so that ironbench starts its own server")
@@ -142,7 +143,7 @@ def require(system: System, options: Mapping[str, str]) -> None:
 
 
 def version(system: System) -> str:
-    """Backup program and version, e.g. `mariadb-dump 10.11.19-MariaDB`."""
+    """Returns the backup program and its version, such as `mariadb-dump 10.11.19-MariaDB`."""
     name = tool(system).name
     program = str(_program(system, name))
     words = output([program, "--no-defaults", "--version"] if name == _DUMP else [program, "--version"], name)

@@ -31,18 +31,19 @@ if TYPE_CHECKING:
     from ironbench._core import MysqlConnection
 
 NOTE = "ironbench_note"
-"""Table in a database that serves as template of trials: the content key of its data, once they are complete."""
+"""Name of a table in a database that serves as template of trials. The table contains the content key of the data once
+they are complete."""
 HOLDING_ROWS = ("BASE TABLE", "SYSTEM VERSIONED")
-"""Types of tables with rows, from information_schema. A copy of a system-versioned table contains the current rows
-only, as a dump does."""
+"""Types of tables with rows, from information_schema. A copy of a system-versioned table contains only the current
+rows, as a dump does."""
 _MOST_CONNECTIONS = 4
 _AGAIN_S = 0.1
 _MODES = "set session sql_mode = 'NO_AUTO_VALUE_ON_ZERO', foreign_key_checks = 0, unique_checks = 0"
 DEFINER = re.compile(
     r"(/\*!\d+\s+)?\bDEFINER\s*=\s*(?:`[^`]*`|'[^']*'|\w+)(?:@(?:`[^`]*`|'[^']*'|[\w.%]+))?\s*(?(1)\*/)", re.I
 )
-"""DEFINER clauses are removed: the users of the original server need not exist on this one, and naming other users
-requires a privilege."""
+"""Pattern of DEFINER clauses, which are removed: the users of the original server may not exist on this server, and
+naming other users requires a privilege."""
 _MADE = """
     select schema_name, coalesce((select sum(data_length + index_length) from information_schema.tables
                                    where table_schema = schema_name), 0),
@@ -57,7 +58,8 @@ _COLUMNS = """
 
 
 def made(session: Session) -> dict[str, tuple[int, str]]:
-    """Databases of ironbench on this server that the user can see: name → bytes, and the content key if complete."""
+    """Returns the databases of ironbench on this server that the user can see: name → bytes, and the content key if
+    complete."""
     databases = {}
     for name, size, noted in session.query(_MADE.format(note=NOTE)):
         if name and is_ours(name):
@@ -71,8 +73,8 @@ def drop(session: Session, name: str) -> None:
 
 
 def require_databases(session: Session, subject: str, role: str) -> None:
-    """Raises InputError if the user may not create databases. The only reliable test is to create one, with a name that
-    identifies it."""
+    """Raises InputError if the user may not create databases. The only reliable test is to create a database; it gets a
+    name that identifies it as ironbench's."""
     name = new_name()
     try:
         session.query(f"create database `{name}`")
@@ -169,8 +171,8 @@ class MariadbCopies(DatabaseCopies):
         return sum(size for _, size in tables)
 
     def _fill(self, source: str, name: str, tables: Sequence[str]) -> None:
-        """Fills several tables in parallel. The first failure cancels the other statements, and so does an interrupt,
-        which only the main thread receives."""
+        """Fills several tables in parallel. The first failure cancels the other statements. An interrupt, which only
+        the main thread receives, also cancels them."""
         with ExitStack() as held:
             lines = [held.enter_context(closing(self._line(name))) for _ in tables[:_MOST_CONNECTIONS]]
             free: SimpleQueue[MysqlConnection] = SimpleQueue()
@@ -206,13 +208,13 @@ def _filled(line: MysqlConnection, source: str, table: str) -> None:
     it = quoted(table)
     if columns:
         line.query(f"insert into {it} ({columns}) select {columns} from `{source}`.{it}")
-    # Otherwise the server would update the statistics at some later time, possibly during a trial.
+    # Without this statement, the server would update the statistics at some later time, possibly during a trial.
     line.query(f"analyze table {it}")
 
 
 def _end(filling: Sequence[Future[None]], lines: Sequence[MysqlConnection]) -> None:
-    """Cancels all statements and waits until none is running. Repeats the cancel, because between two statements it has
-    no effect."""
+    """Cancels all statements and waits until none is running. Repeats the cancellation, because it has no effect
+    between two statements."""
     for one in filling:
         one.cancel()
     while wait(filling, _AGAIN_S).not_done:
@@ -232,7 +234,7 @@ def _copy_sequence(line: MysqlConnection, source: str, name: str, sequence: str)
 
 
 def _triggers(line: MysqlConnection, source: str) -> list[tuple[str, str]]:
-    """Mode and text of each trigger; triggers of one event in the order in which they fire."""
+    """Returns mode and text of each trigger. Triggers for the same event are in the order in which they fire."""
     names = line.query(
         f"select trigger_name from information_schema.triggers where trigger_schema = '{source}' "
         "order by event_object_table, event_manipulation, action_timing, action_order"

@@ -1,5 +1,5 @@
-"""Imports the user's own data into MariaDB: SQL as mariadb-dump writes it, sent statement by statement over ironbench's
-own connection."""
+"""Imports the user's own data into MariaDB: SQL as written by mariadb-dump, sent statement by statement over
+ironbench's connection."""
 
 from __future__ import annotations
 
@@ -88,8 +88,8 @@ class MariadbDataImport(DataImport):
 
 @lru_cache(maxsize=4)
 def _examined(dump: Path, mtime_ns: int) -> MysqlSqlText:
-    """Examines a dump; cached, so that a large file is read once for both plan and load. `mtime_ns`: key that detects a
-    changed file."""
+    """Examines a dump. The result is cached, so that a large file is read only once for plan and load. `mtime_ns`: part
+    of the cache key that detects a changed file."""
     return sql_text.examined(dump, f"dump {dump}", own=False)
 
 
@@ -119,8 +119,8 @@ def _lacks(subject: str, text: MysqlSqlText, collations: Collection[str], versio
 
 
 def _run(session: Session, file: Path, text: MysqlSqlText, show: Show, *, own: bool) -> Counter[str]:
-    """Executes the file; returns kind of statement → number of skipped ones. Raises FailureError with line, statement
-    and reason."""
+    """Executes the file. Returns kind of statement → number of skipped statements. Raises FailureError that contains
+    line, statement and reason."""
     if not isinstance(session, MariadbSession):
         raise TypeError(session)
     connection = session.as_client()  # the user's file must run with a client's usual session settings

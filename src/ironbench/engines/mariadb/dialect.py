@@ -11,8 +11,8 @@ from ironbench.engines.mariadb.settings import OWN_HOST
 from ironbench.model.session import Row
 
 _STATUS = "(select cast(variable_value as unsigned) from information_schema.global_status where variable_name = '{}')"
-# InnoDB has no statement for a checkpoint. This one makes it flush dirty pages until the checkpoint has passed
-# everything that was committed before, and then restores the settings. It changes no settings of an existing server.
+# InnoDB has no statement for a checkpoint. These statements make it flush dirty pages until the checkpoint includes
+# everything that was committed before, and then restore the settings. They change no settings of an existing server.
 _CHECKPOINT = f"""
 begin not atomic
   declare wanted bigint unsigned;
@@ -43,7 +43,7 @@ CHECKPOINT = " ".join(_CHECKPOINT.split())
 
 
 TABLES = "('BASE TABLE', 'SEQUENCE')"
-"""Table types; a sequence is a table to every statement but CREATE (manual, "SEQUENCE Overview")."""
+"""Types of tables. A sequence is a table for every statement except CREATE (manual, "SEQUENCE Overview")."""
 
 
 class MariadbDialect(Dialect):
@@ -58,7 +58,7 @@ class MariadbDialect(Dialect):
         return f"timestampdiff(second, '1970-01-01', {moment})"
 
     def transaction(self, isolation: str) -> str:
-        # Applies to the next transaction only (manual, "SET TRANSACTION").
+        # The isolation level applies only to the next transaction (manual, "SET TRANSACTION").
         return f"set transaction isolation level {isolation};\nbegin"
 
     def present(self, tables: Sequence[str]) -> str:
@@ -74,7 +74,7 @@ class MariadbDialect(Dialect):
         )
 
     def size(self, tables: Sequence[str]) -> str:
-        # information_schema contains the sizes as of the last ANALYZE.
+        # The sizes in information_schema are those at the time of the last ANALYZE.
         return (
             f"analyze table {', '.join(tables)}; "
             "select coalesce(sum(data_length + index_length), 0) from information_schema.tables "
@@ -94,8 +94,8 @@ class MariadbDialect(Dialect):
         return f"load data local infile '' into table {table} character set utf8mb4"
 
     def compressed(self, table: str) -> str:
-        """Compresses pages to half their size: KEY_BLOCK_SIZE 8 with pages of 16 kB (manual, "InnoDB COMPRESSED Row
-        Format")."""
+        """Returns a statement that compresses pages to half their size: KEY_BLOCK_SIZE 8 with pages of 16 kB (manual,
+        "InnoDB COMPRESSED Row Format")."""
         return f"alter table {table} row_format = compressed key_block_size = 8"
 
     def checkpoint(self) -> str:

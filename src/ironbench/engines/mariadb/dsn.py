@@ -1,4 +1,4 @@
-"""DSNs of existing servers: mysql://user:password@host:port/database?socket=…&tls=… (or mariadb://)."""
+"""Parses DSNs of existing servers: mysql://user:password@host:port/database?socket=…&tls=… (or mariadb://)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ SCHEMES = ("mysql", "mariadb")
 DEFAULT_PORT = 3306
 _WORDS = ("socket", "tls", "tls_ca")
 _INIT = "set session sql_mode = concat(@@sql_mode, ',ANSI_QUOTES,PIPES_AS_CONCAT')"
-"""For ironbench's own statements, which quote names and concatenate strings as in standard SQL."""
+"""Initial statement of connections for ironbench's own statements, which quote names and concatenate strings as in
+standard SQL."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,12 +29,13 @@ class MysqlAddress:
     host: str = "localhost"
     port: int = DEFAULT_PORT
     socket: str | None = None
-    """Path of its Unix socket, used instead of host and port."""
+    """Path of the server's Unix socket, used instead of host and port."""
     tls: str = "prefer"
     tls_ca: str | None = None
 
     def connection(self, secrets: Secrets, *, own: bool = False) -> dict[str, Any]:
-        """The `connection` section of a drive plan. `own`: for ironbench's own statements."""
+        """Returns the `connection` section of a drive plan. `own`: whether the connection is for ironbench's own
+        statements."""
         return {
             "socket": self.socket,
             "host": self.host,
@@ -47,7 +49,7 @@ class MysqlAddress:
         }
 
     def text(self) -> str:
-        """The complete DSN as a URI; it parses to the same address in every environment."""
+        """Returns the complete DSN as a URI. It parses to the same address in every environment."""
         parameters = {"socket": self.socket, "tls": self.tls, "tls_ca": self.tls_ca}
         query = "&".join(f"{name}={quote(value, safe='')}" for name, value in parameters.items() if value)
         host = f"[{self.host}]" if ":" in self.host else quote(self.host, safe="")
@@ -55,7 +57,7 @@ class MysqlAddress:
 
 
 def parse(text: str, environ: Mapping[str, str] = os.environ) -> tuple[MysqlAddress, Secrets]:
-    """Parses a DSN. If it has no password, MYSQL_PWD is used. Raises InputError."""
+    """Parses a DSN. If the DSN has no password, MYSQL_PWD is used. Raises InputError."""
     scheme, _, rest = text.partition("://")
     if scheme not in SCHEMES:
         raise wrong(f"does not start with {SCHEMES[0]}://", "write mysql://user@host:3306/database")

@@ -36,7 +36,7 @@ from ironbench.model.system import Layout, System
 from ironbench.units import size_of_1024
 
 USER = "root"
-"""The installation's own user. This user has no password, but only ironbench can reach the socket."""
+"""User name for a server that ironbench started. This user has no password, but only ironbench can reach the socket."""
 
 
 class MariadbEngine(Engine):
@@ -120,8 +120,8 @@ class MariadbEngine(Engine):
         return own_files.in_use(home.files, home.place)
 
     def identity(self, system: System, secrets: Secrets) -> dict[str, str]:
-        """For ironbench's server: its version and a hash of the program file; for an existing server: the version it
-        reports."""
+        """Returns, for ironbench's server, its version and a hash of the program file; for an existing server, the
+        version that it reports."""
         if system.dsn is not None:
             return version_of(MariadbSession(dsn.parse(system.dsn, {})[0], secrets))
         programs = installation.find(system.settings.get("bin"))
@@ -129,7 +129,7 @@ class MariadbEngine(Engine):
         return {"version": programs.version, "program": program}
 
     def start(self, system: System, secrets: Secrets, clients: int) -> MariadbSession:
-        """Starts the server of a validated system for `clients` connections, or connects to an existing one."""
+        """Starts the server of a validated system for `clients` connections, or connects to an existing server."""
         server.raise_file_limit()
         if system.dsn is not None:
             address, _ = dsn.parse(system.dsn, {})

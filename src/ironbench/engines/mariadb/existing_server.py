@@ -1,4 +1,4 @@
-"""Checks for an existing server: its processes and directories, and free connections. Nothing is configured."""
+"""Checks for an existing server: its processes and directories, and free connections. The server is not configured."""
 
 from __future__ import annotations
 
@@ -24,7 +24,8 @@ _OBSERVERS = 1
 
 
 def find(address: MysqlAddress, query: Query) -> LocalServer:
-    """Locates the server on this machine by its data directory; empty if it is elsewhere or cannot be seen."""
+    """Locates the server on this machine by its data directory. Returns an empty result if the server is elsewhere or
+    cannot be seen."""
     if address.socket is None and address.host not in ("localhost", "127.0.0.1", "::1"):
         return LocalServer()
     try:
@@ -48,7 +49,7 @@ def find(address: MysqlAddress, query: Query) -> LocalServer:
 
 
 def require_room(session: MariadbSession, clients: int) -> None:
-    """Raises InputError if there are not enough free connections for `clients`."""
+    """Raises InputError if the server has not enough free connections for `clients`."""
     if clients == 0:
         return
     most, used = (
@@ -74,8 +75,8 @@ _DIRECTORIES = """
 
 
 def locate(session: Session, machine: Tree) -> ServerLocation:
-    """Locates the server's process: the only one on the machine, or the one with the data directory in its command
-    line."""
+    """Locates the server's process on a machine: the machine's only server process, or the process with the data
+    directory in its command line."""
     known = {str(name): value or "" for name, value in session.query(_DIRECTORIES)}
     data = known.get("datadir", "").rstrip("/")
     roles = {

@@ -1,5 +1,5 @@
-"""Facts about a server: version, settings with their origin, durability. The same server always yields the same
-facts."""
+"""Facts about a server: version, settings with their origin, durability. Facts of the same server are the same after
+every start."""
 
 from __future__ import annotations
 
@@ -47,7 +47,8 @@ _COUNTERS = {
 
 
 def read(query: Query) -> dict[str, Any]:
-    """Returns version, settings with their origin, and durability settings. JSON-compatible, without secrets."""
+    """Returns version, settings with their origin, and durability settings. The result is JSON-compatible and contains
+    no secrets."""
     settings = {
         str(name).lower(): value or ""
         for name, value in query("show global variables")
@@ -66,7 +67,7 @@ def read(query: Query) -> dict[str, Any]:
 
 
 def _changed(query: Query) -> dict[str, str]:
-    """Setting → origin of its value. MySQL stores the origin where not every role can read it."""
+    """Returns setting → origin of its value. On MySQL, the origin is empty for roles that may not read it."""
     rows = query(
         "select lower(variable_name), lower(global_value_origin) from information_schema.system_variables "
         f"where global_value_origin not in ({', '.join(repr(one) for one in _NOT_CHOSEN)})"
@@ -75,11 +76,11 @@ def _changed(query: Query) -> dict[str, str]:
 
 
 def status(query: Query) -> dict[str, str]:
-    """Every global status variable by its name in upper case."""
+    """Returns every global status variable by its name in upper case."""
     return {str(name).upper(): value or "" for name, value in query("show global status")}
 
 
 def read_counters(query: Query) -> dict[str, int]:
-    """The counters that this version has. `commits` and `rollbacks` count statements, not transactions."""
+    """Returns the counters that this version has. `commits` and `rollbacks` count statements, not transactions."""
     known = status(query)
     return {name: int(known[variable]) for name, variable in _COUNTERS.items() if known.get(variable, "").isdigit()}

@@ -1,6 +1,7 @@
-"""The files of a MariaDB server: created once, then reused. The log is moved to the directory of the layout.
+"""The files of a MariaDB server, which are created once and then reused. The WAL is moved to the directory of the
+layout.
 
-InnoDB cannot open data without the log, not even after a clean shutdown, so the log must stay with its data.
+InnoDB cannot open data without the redo log, not even after a clean shutdown, so the log must stay with its data.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from ironbench.model.system import Layout
 DATABASE = "ironbench"
 LOG_FILE = "ib_logfile0"
 _OWNER = "owner"
-"""File beside a log that names the data directory to which the log belongs."""
+"""Name of a file beside a redo log. The file contains the path of the data directory to which the log belongs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +29,7 @@ class MariadbHome:
     """Locations of one server's files."""
 
     place: Path
-    """Directory of ironbench: it contains the data directory `files` and the server's log `server.log`."""
+    """Directory of ironbench that contains the data directory `files` and the server's log `server.log`."""
     log_place: Path | None = None
     temp_place: Path | None = None
 
@@ -56,7 +57,7 @@ class MariadbHome:
 
 
 def of(layout: Layout, installation: MariadbInstallation) -> MariadbHome:
-    """The files of a layout."""
+    """Returns the locations of the files of a layout."""
     data = layout.data or str(data_dirs.default("mariadb", installation.major))
     return MariadbHome(
         Path(data),
@@ -77,7 +78,7 @@ def validate(home: MariadbHome, installation: MariadbInstallation) -> None:
 
 
 def prepare(home: MariadbHome, installation: MariadbInstallation, identity: Identity, shape: Mapping[str, str]) -> None:
-    """Creates missing files, and moves the log to its directory. The caller holds the lock.
+    """Creates missing files, and moves the log to its directory. The caller must hold the lock.
 
     `shape`: settings that take effect only when the files are created. Raises InputError and FailureError.
     """
@@ -93,11 +94,11 @@ def prepare(home: MariadbHome, installation: MariadbInstallation, identity: Iden
         folder.mkdir(mode=0o700, exist_ok=True)
     for tree in (home.files, home.log, home.temp):
         identity.give_tree(tree)
-    identity.give(home.log / LOG_FILE)  # the log may be a copy that ironbench made in a directory with the right owner
+    identity.give(home.log / LOG_FILE)  # the log may be ironbench's copy in a directory that has the right owner
 
 
 def log_file(files: Path) -> Path:
-    """Current path of a data directory's log. Raises FailureError if it is missing."""
+    """Returns the current path of a data directory's redo log. Raises FailureError if the log is missing."""
     file = Path(note(files).get("log", files)) / LOG_FILE
     for there in (file, files / LOG_FILE):
         if there.is_file():
@@ -110,7 +111,8 @@ def log_file(files: Path) -> Path:
 
 
 def _place_log(home: MariadbHome) -> None:
-    """Moves the log to the directory of the layout, in steps that can be repeated after a crash between any two."""
+    """Moves the redo log to the directory of the layout. After a crash between any two steps, all steps can be
+    repeated."""
     wanted = home.log / LOG_FILE
     if wanted.is_file() and note(home.files).get("log") == str(home.log):
         return
@@ -152,7 +154,7 @@ def _owner(log: Path) -> Path | None:
 
 
 def _create(home: MariadbHome, installation: MariadbInstallation, identity: Identity, shape: Mapping[str, str]) -> None:
-    """Installs into a temporary directory and renames it, so that `files` is always complete."""
+    """Installs the data directory under a temporary name and renames it, so that `files` is always complete."""
     aside = home.place / "files.new"
     shutil.rmtree(aside, ignore_errors=True)
     aside.mkdir(mode=0o700)
@@ -184,13 +186,13 @@ def _create(home: MariadbHome, installation: MariadbInstallation, identity: Iden
 
 
 def option_line(name: str, value: str) -> str:
-    """Formats a line of an option file. https://mariadb.com/kb/en/configuring-mariadb-with-option-files/"""
+    """Formats a line of an option file (https://mariadb.com/kb/en/configuring-mariadb-with-option-files/)."""
     quoted = value.replace("\\", "\\\\").replace('"', '\\"')
     return f'{name} = "{quoted}"'
 
 
 def environment() -> dict[str, str]:
-    """Environment for the server's programs, without variables that select another server or language."""
+    """Returns the environment for the server's programs, without variables that select another server or language."""
     return programs.environment_without("MYSQL", "MARIADB")
 
 

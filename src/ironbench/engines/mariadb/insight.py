@@ -1,4 +1,4 @@
-"""MariaDB's own view of a trial: the most expensive statements, use of tables and indexes, and plans."""
+"""MariaDB's own statistics of a trial: the most expensive statements, use of tables and indexes, and plans."""
 
 from __future__ import annotations
 
@@ -33,13 +33,14 @@ _MOST_COMMANDS = 40
 _EXPLAINABLE = re.compile(r"\s*(select|insert|update|delete|replace|with|values)\b", re.IGNORECASE)
 _LONGEST_PLAN = 6000
 _TOP = 8
-"""Statements kept for each sort order: time, calls, rows examined."""
+"""Number of statements that are kept for each sort order: time, calls, rows examined."""
 _OURS = re.compile(
     r"^kill query \?|`?performance_schema`?\s*\.|innodb_metrics|`?processlist`? where `?db`? = database|"
     r"`?information_schema`? \. `?(?:tables|processlist|global_status|innodb_metrics|index_statistics)`?",
     re.IGNORECASE,
 )
-"""Statements of observers, and of the client that cancels running statements at the end of a trial."""
+"""Texts of observers' statements, and of statements of the client that cancels running statements at the end of a
+trial."""
 _ALL = "(all prepared statements)"
 _PS = 1e-12
 _STATEMENTS = "Cost of each statement"
@@ -135,7 +136,7 @@ def _plans(session: Session, commands: Sequence[ScriptCommand]) -> list[Statemen
     connection = session.as_client()
     try:
         for limit in ("max_statement_time = 5", "max_execution_time = 5000"):
-            with contextlib.suppress(IronbenchError):  # MariaDB's setting, or MySQL's
+            with contextlib.suppress(IronbenchError):  # the setting's name in MariaDB, or in MySQL
                 connection.query(f"set session {limit}")
         return [_plan(connection, one) for one in wanted]
     finally:

@@ -21,12 +21,12 @@ _SYSTEM_TABLES = ("system_tables", "performance_tables", "system_tables_data", "
 """SQL files that create the schemas `mysql` and `sys`, in the order of `mariadb-install-db`, without the help
 tables."""
 _VERSION_IN_FILE = rb"\d+\.\d+\.\d+-MariaDB[-+.\w]*"
-"""The server's version is a constant in the program file (MYSQL_SERVER_VERSION, mysql_version.h)."""
+"""Pattern of the server's version, which is a constant in the program file (MYSQL_SERVER_VERSION, mysql_version.h)."""
 _GRAVE = re.compile(r"\[ERROR\] (.*)")
 _HOLLOW = ("Aborting", "Plugin 'InnoDB' registration", "Unknown/unsupported storage engine")
-"""Errors that only follow from an earlier one."""
+"""Pattern of errors that only follow from an earlier error."""
 _NUMBERED = re.compile(r"\b(?:failed with error|error number) (\d{1,3})\b(?! \()")
-"""An operating system error (errno(3)) in a message of InnoDB."""
+"""Pattern of an operating system error (errno(3)) in a message of InnoDB."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,17 +35,18 @@ class MariadbInstallation:
 
     server: Path
     texts: tuple[Path, ...]
-    """SQL files for `mariadbd --bootstrap`, which creates the system tables. `mariadb-install-db` is not used: it needs
-    a program that Debian ships in another package."""
+    """SQL files for `mariadbd --bootstrap`, which create the system tables. `mariadb-install-db` is not used, because
+    it needs a program that Debian ships in a different package."""
     version: str
-    """e.g. `10.11.19-MariaDB-0+deb12u1`."""
+    """Full version, such as `10.11.19-MariaDB-0+deb12u1`."""
     major: str
-    """e.g. `10.11`; data directories of different major versions are incompatible."""
+    """Major version, such as `10.11`. Data directories of different major versions are incompatible."""
     may_run: bool = True
-    """False for programs named in a lab file that is only read, not run (`trust.reading_only`)."""
+    """Whether the programs may run. They may not if a lab file names them and is only being read
+    (`trust.reading_only`)."""
 
     def system_tables(self) -> str:
-        """SQL that creates the system tables in an empty data directory. `root` has no password."""
+        """Returns SQL that creates the system tables in an empty data directory. In them, `root` has no password."""
         made = ["CREATE DATABASE mysql;", "USE mysql;", "SET @auth_root_socket = NULL;"]
         return "\n".join([*made, *(path.read_text(encoding="utf-8") for path in self.texts)])
 
@@ -95,8 +96,8 @@ def _installation(server: Path, subject: str, may_run: bool) -> MariadbInstallat
 
 
 def _texts(server: Path, part: str) -> list[Path]:
-    """Existing files for a part of the system tables: in `share/mysql` on Debian, elsewhere in MariaDB's own
-    archives."""
+    """Returns the existing files for a part of the system tables. They are in `share/mysql` on Debian, and elsewhere in
+    MariaDB's own archives."""
     base = server.parent.parent
     places = (base / "share" / "mysql", base / "share" / "mariadb", base / "share", base / "scripts")
     paths = (place / f"{brand}_{part}.sql" for place in places for brand in ("mariadb", "mysql"))
@@ -104,7 +105,7 @@ def _texts(server: Path, part: str) -> list[Path]:
 
 
 def complaint(text: str) -> str:
-    """Why a server died: the errors in its log, otherwise the last lines."""
+    """Returns why a server died: the errors in its log, or else the last lines."""
     errors = [_NUMBERED.sub(_explained, match[1].strip()) for match in _GRAVE.finditer(text)]
     telling = [error for error in errors if not error.startswith(_HOLLOW)]
     return " / ".join(dict.fromkeys(telling[:3])) or last_words(text)

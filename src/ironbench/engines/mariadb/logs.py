@@ -58,7 +58,7 @@ _WRITES = frozenset(
 
 
 class MysqlLogs:
-    """One kind of log. `format`: `general log` or `slow log`."""
+    """Reads one kind of log. `format`: `general log` or `slow log`."""
 
     def __init__(self, format: str) -> None:
         self.format = format
@@ -66,7 +66,7 @@ class MysqlLogs:
         self._sessions: dict[int, _Session] = {}
         self._transactions = 0
         self._opened = 0
-        """Sessions so far."""
+        """Number of sessions so far."""
 
     def read(self, paths: Sequence[str]) -> Iterator[LoggedStatement]:
         entries = self._general if self.format == "general log" else self._slow
@@ -114,7 +114,7 @@ class MysqlLogs:
             if line.startswith("# "):
                 if entry.text:
                     yield from self._slow_entry(entry)
-                    # MariaDB writes the time only once per second.
+                    # MariaDB writes the time at most once per second.
                     entry = _SlowEntry(ended_us=entry.ended_us, exact=entry.exact)
                 if found := _TIME.match(line):
                     entry.ended_us, entry.exact = self._time(found[1], found[2]), found[2] is not None
@@ -155,7 +155,7 @@ class MysqlLogs:
         if not short:
             return 0
         self.damage.whole_seconds = True
-        # The log does not say which time zone its times have.
+        # The log does not contain the time zone of its times.
         moment = datetime.strptime(" ".join(short.split()), "%y%m%d %H:%M:%S").replace(tzinfo=UTC)
         return int(moment.timestamp()) * 1_000_000
 
@@ -210,7 +210,7 @@ class _Session:
     user: str
     database: str
     transaction: int = 0
-    """The open transaction; 0 if there is none."""
+    """Number of the open transaction; 0 if no transaction is open."""
     inside: bool = False
     manual: bool = False
     """Whether autocommit is off."""
@@ -231,7 +231,7 @@ class _SlowEntry:
 
 
 def recognised(path: Path) -> str:
-    """Returns the format of a log by its first lines; "" if it is none that this module reads."""
+    """Returns the format of a log, determined by its first lines; "" if this module does not read the format."""
     try:
         with _opened(path) as lines:
             head = lines.read(_HEAD).decode(errors="replace")
@@ -251,7 +251,8 @@ def _opened(path: Path) -> IO[bytes]:
 
 @lru_cache(maxsize=4096)
 def _template(text: str) -> tuple[str, str]:
-    """Returns a statement in lower case without literals, comments and repeated spaces, and its first keyword."""
+    """Returns a statement in lower case without literals, comments and repeated spaces, and the statement's first
+    keyword."""
     parts: list[str] = []
     for token in _TOKENS.finditer(text):
         kind = token.lastgroup

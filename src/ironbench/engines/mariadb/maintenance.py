@@ -15,7 +15,8 @@ from ironbench.model.system import System
 
 class MariadbMaintaining:
     vacuums: Mapping[str, str] = {"full": "optimize table {}"}
-    """InnoDB removes old row versions in the background (purge), and needs no freezing."""
+    """Statement for each kind of vacuum. InnoDB removes old row versions in the background (purge), and needs no
+    freezing."""
     index_builds: Mapping[str, str] = {
         "off": "create index {} on {} (amount, number) lock = shared",
         "on": "create index {} on {} (amount, number) lock = none",
@@ -46,12 +47,13 @@ class MariadbMaintaining:
         return backups.tool(system).replayed(system, session, backup)
 
     def make_dead_rows(self, session: Session, table: str, percent: int) -> None:
-        """Moves rows to the other end of their table and back, which leaves empty pages."""
+        """Makes dead rows by moving rows to the other end of their table and back, which leaves empty pages."""
         for sign in (">", "<"):
             session.query(f"update {table} set id = -id where number % 100 < {percent} and id {sign} 0")
 
     def packed_pages(self, rows: int, row_bytes: int) -> int:
-        """Pages of 16 kB, 15/16 full. A row has a header, a transaction id and a roll pointer."""
+        """Returns the number of pages for rows on pages of 16 kB that are 15/16 full. A row has a header, a transaction
+        id and a roll pointer."""
         return -(-rows // (15_000 // (row_bytes + 24)))
 
     def table_state(self, session: Session, table: str) -> TableState:

@@ -53,14 +53,15 @@ def launch(
 
 
 def _write_settings(home: MariadbHome, identity: Identity, settings: Mapping[str, str]) -> None:
-    home.options.unlink(missing_ok=True)  # the old file may belong to another user
+    home.options.unlink(missing_ok=True)  # the old file may belong to a different user
     home.options.write_text(server_settings.as_file(settings))
-    home.options.chmod(0o600)  # the server ignores a world-writable file
+    home.options.chmod(0o600)  # the server ignores a world-writable option file
     identity.give(home.options)
 
 
 def _says_ready(messages: Path, pid: int | None) -> bool:
-    """The log starts empty with each start, and the socket exists before this line is written."""
+    """Returns whether the log says that the server is ready. The log is emptied at each start, and the socket already
+    exists when this line is written."""
     try:
         with messages.open("rb") as file:
             file.seek(max(0, os.fstat(file.fileno()).st_size - 4096))

@@ -1,4 +1,4 @@
-"""Session with a MariaDB server, started by ironbench or existing, or with an existing MySQL server."""
+"""Session with a MariaDB server that ironbench started or that exists, or with an existing MySQL server."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 _T = TypeVar("_T")
 _REFUSED = (1044, 1142, 1143, 1227, 1370, 1419)
-"""Error numbers for a missing privilege; the SQLSTATE of these errors, 42000, is also used for others."""
+"""Error numbers for a missing privilege. Their SQLSTATE, 42000, is also used for other errors."""
 
 
 class MariadbSession(ServerSession[MysqlAddress, "MysqlConnection"]):
@@ -33,7 +33,7 @@ class MariadbSession(ServerSession[MysqlAddress, "MysqlConnection"]):
     def __init__(self, address: MysqlAddress, secrets: Secrets, own: OwnedServer | None = None) -> None:
         super().__init__(address, secrets, own)
         self._sql_mode = self.asked(lambda query: query("select @@global.sql_mode")[0][0]) or ""
-        """sql_mode of clients; ironbench's own connections use a different one."""
+        """sql_mode of clients. ironbench's own connections use a different sql_mode."""
 
     def connect(self, as_client: bool = False) -> MysqlConnection:
         from ironbench import _core
@@ -43,14 +43,15 @@ class MariadbSession(ServerSession[MysqlAddress, "MysqlConnection"]):
         return _core.MysqlConnection(json.dumps(connection).encode(), self.silence_s)
 
     def as_client(self) -> MysqlConnection:
-        """Opens a connection with a client's usual modes, for the user's statements. The caller closes it."""
+        """Opens a connection with the modes that a client usually has, for the user's statements. The caller closes
+        it."""
         from ironbench import _core
 
         return _core.MysqlConnection(json.dumps(self._address.connection(self._secrets)).encode(), self.silence_s)
 
     def query(self, sql: str) -> list[Row]:
         if sql == CHECKPOINT and self._own is None:
-            # On an existing server it would have no effect, and MySQL cannot parse it.
+            # On an existing server, this statement would have no effect, and MySQL cannot parse it.
             raise no_checkpoint()
         return super().query(sql)
 
@@ -98,11 +99,12 @@ class MariadbSession(ServerSession[MysqlAddress, "MysqlConnection"]):
 
 
 _INTERRUPTED = (1317, 1969)
-"""ER_QUERY_INTERRUPTED and ER_STATEMENT_TIMEOUT; their SQLSTATE is not the standard one for a cancelled statement."""
+"""Error numbers ER_QUERY_INTERRUPTED and ER_STATEMENT_TIMEOUT. Their SQLSTATE is not the standard one for a cancelled
+statement."""
 
 
 class MariadbLine:
-    """See `model.session.WorkConnection`."""
+    """A separate connection, as described in `model.session.WorkConnection`."""
 
     def __init__(self, connection: MysqlConnection) -> None:
         self._connection = connection

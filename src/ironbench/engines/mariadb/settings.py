@@ -22,7 +22,7 @@ LEAST_CACHE_BYTES = 8 << 20
 DEFAULT_CACHE_BYTES = 128 << 20
 """Default size of the buffer pool."""
 BASE_BYTES = 150 << 20
-"""Approximate memory of a server without clients and buffer pool."""
+"""Approximate memory of a server, not counting clients and buffer pool."""
 _CLIENT_BYTES = 1 << 20
 """Minimum memory of a thread that serves one client."""
 OURS = {
@@ -54,40 +54,42 @@ SHAPING = (
     *("innodb_fill_factor", "innodb_stats_persistent", "innodb_stats_persistent_sample_pages", "innodb_stats_method"),
     *("use_stat_tables", "analyze_sample_percentage", "histogram_size", "histogram_type"),
 )
-"""Settings that affect what a load writes, including planner statistics. Data loaded with different values count as
-different data."""
+"""Settings that affect what loading writes, including planner statistics. Data loaded with different values of these
+settings count as different data."""
 INSTALLING = ("innodb_page_size", "innodb_checksum_algorithm", "innodb_undo_tablespaces")
 """Settings that can only be chosen when the data directory is created."""
 LOADING = {"innodb_flush_log_at_trx_commit": "0", "innodb_doublewrite": "OFF"}
-"""Settings for a load, without durability: all files are synced after the server has stopped, and discarded if it
-crashes earlier."""
+"""Settings for loading, without durability: all files are synced after the server has stopped, and discarded if it
+crashes before."""
 _FLASH = {"innodb_flush_neighbors": "0", "innodb_io_capacity": "2000", "innodb_io_capacity_max": "20000"}
-"""For flash: by default InnoDB also writes the neighbours of a dirty page, which helps rotating disks only (manual,
-innodb_flush_neighbors)."""
+"""Settings for flash storage. By default, InnoDB also writes the neighbours of a dirty page, which helps only on
+rotating disks (manual, innodb_flush_neighbors)."""
 
 
 def normal(name: str) -> str:
-    """Name of a setting as the server's system variables spell it."""
+    """Returns the name of a setting as the server's system variables spell it."""
     return name.replace("-", "_").lower()
 
 
 def own(settings: Mapping[str, str]) -> dict[str, str]:
-    """The server's settings, without `bin`, which selects its programs."""
+    """Returns the server's settings, without `bin`, which selects the server's programs."""
     return {normal(name): value for name, value in settings.items() if name != "bin"}
 
 
 def named(settings: Mapping[str, str]) -> dict[str, str]:
-    """Settings with the spelling of the server's system variables; `bin` is not one of them."""
+    """Returns the settings with the spelling of the server's system variables, without `bin`, which is not a system
+    variable."""
     return {name if name == "bin" else normal(name): value for name, value in settings.items()}
 
 
 def shaping(settings: Mapping[str, str]) -> dict[str, str]:
-    """The settings that affect what a load writes."""
+    """Returns the settings that affect what loading writes."""
     return {name: value for name, value in own(settings).items() if name in SHAPING}
 
 
 def for_devices(system: System) -> dict[str, str]:
-    """Settings for the emulated device of the data, whose properties the server cannot detect."""
+    """Returns settings for the emulated device of the data, because the server cannot detect the device's
+    properties."""
     on = system.layout.device_of("data")
     return {} if on is None or on.rotates else dict(_FLASH)
 
@@ -119,7 +121,7 @@ def validate(system: System, clients: int, installation: MariadbInstallation) ->
 def effective(
     system: System, clients: int, home: MariadbHome, sockets: str, installation: MariadbInstallation
 ) -> dict[str, str]:
-    """Returns the settings that differ from the server's defaults; later ones take precedence."""
+    """Returns the settings that differ from the server's defaults. Later ones take precedence."""
     settings = {
         "basedir": str(installation.base),
         "datadir": str(home.files),
@@ -131,15 +133,15 @@ def effective(
         "skip_name_resolve": "ON",
         "lc_messages": "en_US",
         "max_connections": str(max(100, clients + server_settings.HEADROOM)),
-        # Equal texts are equal bytes, as in the other engines.
+        # With this collation, texts are equal only if their bytes are equal, as in the other engines.
         "character_set_server": "utf8mb4",
         "collation_server": "utf8mb4_bin",
-        # The isolation level of the other engines; the server's default also locks the gaps between rows.
+        # This is the isolation level of the other engines. The server's default level also locks the gaps between rows.
         "transaction_isolation": "READ-COMMITTED",
-        # A buffer pool that fills itself after a start is not cold.
+        # A buffer pool that is filled from a file at startup would not be cold.
         "innodb_buffer_pool_dump_at_shutdown": "OFF",
         "innodb_buffer_pool_load_at_startup": "OFF",
-        # Counters for the observers; they are disabled by default.
+        # Enables counters for the observers, which are disabled by default.
         "innodb_monitor_enable": "log_checkpoints,trx_rw_commits,trx_ro_commits,trx_nl_ro_commits,trx_rollbacks",
         "local_infile": "ON",
         "report_host": OWN_HOST,
@@ -150,30 +152,30 @@ def effective(
 
 
 OWN_HOST = "ironbench"
-"""`report_host` of a server that ironbench started, so that SQL can recognise it."""
+"""Value of `report_host` for a server that ironbench started, by which SQL statements can recognise such a server."""
 
 
 def as_file(settings: Mapping[str, str]) -> str:
-    """Contents of the server's option file."""
+    """Returns the contents of the server's option file."""
     first = ["# Written by ironbench at every start of the server; changes are lost.", "[mariadbd]"]
     return "\n".join([*first, *(option_line(name, value) for name, value in settings.items())]) + "\n"
 
 
 @functools.cache
 def known(installation: MariadbInstallation) -> frozenset[str]:
-    """Names of the server's settings, from its own list."""
+    """Returns the names of the server's settings from the server's own list."""
     words = [str(installation.server), "--no-defaults", "--user=root", "--verbose", "--help"]
     _, _, table = run_program(words, environment=environment()).stdout.partition("\n-----")
     return frozenset(normal(line.split()[0]) for line in table.splitlines()[1:] if re.match(r"[a-z]\S* ", line))
 
 
 def _ask_the_server(name: str, value: str, installation: MariadbInstallation) -> None:
-    """Lets the server check a setting: `--help --verbose` parses the settings as at a start and reports errors, but
-    starts nothing."""
+    """Lets the server check a setting. `--help --verbose` parses the settings as at startup and reports errors, but
+    does not start the server."""
     subject = written("system.set", f"{name}={value}")
     server_settings.require_one_line(subject, value)
     names = known(installation)
-    # The server itself also accepts an unambiguous prefix of a name.
+    # The server would also accept an unambiguous prefix of a name.
     if normal(name) not in names:
         hint = similar(normal(name), names) or "`mariadbd --verbose --help` lists all settings"
         raise InputError(subject, f"MariaDB {installation.version} has no such setting", hint)

@@ -1,4 +1,4 @@
-"""Snapshots of a stopped server's files, including its log, and restoring them."""
+"""Makes snapshots of a stopped server's files, including its redo log, and restores them."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def put_back(home: MariadbHome, folder: Path) -> CopyResult:
 
 
 def restored(home: MariadbHome) -> bool:
-    """Whether the files were restored from a snapshot."""
+    """Returns whether the files were restored from a snapshot."""
     return "snapshot" in own_files.note(home.files)
 
 

@@ -44,7 +44,7 @@ _LEFT_OUT = {
     "replication": re.compile(rf"(?:{_REPLICATION}|SET\s+GLOBAL\s+GTID_\w+)\b", re.IGNORECASE),
     "GTID": re.compile(r"SET\s+@@(?:GLOBAL\.GTID_PURGED|SESSION\.SQL_LOG_BIN)\b", re.IGNORECASE),
 }
-"""Kind of statement in a dump that affects the whole server → its pattern."""
+"""Kind of statement that affects the whole server → pattern of such statements. They are left out of a dump."""
 _CHANGES = re.compile(
     rf"""\b(?:
         (?:INSERT|REPLACE)\s+(?:(?:LOW_PRIORITY|DELAYED|HIGH_PRIORITY|IGNORE)\s+){{0,3}}(?:INTO\s+)?
@@ -64,14 +64,17 @@ _CHANGES = re.compile(
     ){_NAME}\s*\.\s*{_NAME}""",
     re.IGNORECASE | re.VERBOSE,
 )
-"""A statement that changes or references an object whose name includes its database, which it does from any database.
-No match extends past the next verb, so that a text with many verbs is not scanned again from each of them."""
+"""Pattern of a statement that changes or references an object whose name includes a database. Such a statement affects
+that database whatever the current database is. No match extends past the next verb, so that a text with many verbs is
+not scanned again from each of them."""
 _LITERALS = r"""'(?:[^'\\]++|\\.?)*+(?:'|\Z)|"(?:[^"\\]++|\\.?)*+(?:"|\Z)"""
-"""Includes unterminated literals, so that their start is matched once and not again from every quote inside."""
+"""Pattern of literals. It includes literals that are not closed, so that their start is matched once and not again from
+every quote inside."""
 _COMMENTS = r"--(?=\s)[^\n]*+|\#[^\n]*+|/\*(?!M?!)(?:[^*]++|\*(?!/))*+(?:\*/|\Z)"
 _NAMES = r"`[^`]*+(?:`|\Z)"
 _NO_WORDS = re.compile(rf"{_LITERALS}|{_NAMES}|{_COMMENTS}|/\*M?!\d*|\*/", re.DOTALL)
-"""Literals, names in backticks, comments, and the delimiters of executed comments, but not their contents."""
+"""Pattern of text without keywords: literals, names in backticks, comments, and the delimiters of executed comments,
+but not the contents of executed comments."""
 _ROWS = re.compile(r"(?:INSERT|REPLACE)\b", re.IGNORECASE)
 _FILLS = re.compile(
     r"(?:CREATE|ALTER|DROP|RENAME)\s+(?!DATABASE|SCHEMA|USER|ROLE)|(?:INSERT|REPLACE|UPDATE|DELETE|TRUNCATE|CALL|LOAD)\b",
@@ -93,19 +96,19 @@ class MysqlSqlText:
     """Contents of an SQL file."""
 
     origin: str = ""
-    """Server that wrote it, e.g. `MySQL 8.0.39`; "" if unknown."""
+    """Server that wrote the file, such as `MySQL 8.0.39`; "" if unknown."""
     database: str = ""
-    """The database that the file names and fills; "" if it names none."""
+    """The database that the file names and fills; "" if the file names no database."""
     has_end_mark: bool = False
-    """Whether its end shows that it is complete: by its last line, or by restoring the settings that it saves at its
-    start."""
+    """Whether the end of the file shows that the file is complete. The end is recognised by the last line, or by
+    statements that restore the settings saved at the start."""
     collations: set[str] = field(default_factory=set)
-    """Collations that only MySQL 8 and newer versions of MariaDB have."""
+    """Collations in the file that only MySQL 8 and newer versions of MariaDB have."""
 
 
 class SqlStatement(NamedTuple):
     line: int
-    """Line number of its first word."""
+    """Line number of the statement's first word."""
     text: bytes
     left_out: str = ""
     """Reason why the statement is not sent, such as `grant`; "" if it is sent."""
@@ -114,9 +117,10 @@ class SqlStatement(NamedTuple):
 
 
 def examined(path: Path, subject: str, *, own: bool, database: str = "") -> MysqlSqlText:
-    """Examines an SQL file. Raises InputError if it is no text, is incomplete, or affects other databases.
+    """Examines an SQL file. Raises InputError if it is not text, is incomplete, or affects other databases.
 
-    `own`: written by the user, not a dump. Such a file may only name a database that it creates, or `database`.
+    `own`: whether the user wrote the file, so that it is not a dump. Such a file may only name `database` or a database
+    that it creates.
     """
     head = text_files.head_of(path)
     text_files.refuse_unreadable(head, subject, "SQL")
@@ -176,7 +180,7 @@ def _the_database(
     if len(named) > 1:
         cause = f"contains {len(named)} databases ({', '.join(named)}), but a trial has only one"
         raise InputError(subject, cause, "dump only the one to measure: mariadb-dump DATABASE")
-    # Statements before USE affect the database of the trials, those after it another one.
+    # Statements before USE affect the database of the trials; statements after it affect another database.
     if (filled - {name} and name in filled) or (own and name not in created and name != dumped):
         _refuse(subject, f"line {line}", words, _HINT)
     if name not in filled and name not in created and filled:
@@ -198,8 +202,8 @@ def statements(path: Path, subject: str, known: MysqlSqlText, *, own: bool) -> I
 def _statement(
     piece: Piece, subject: str, database: str = "", prefix: re.Pattern[bytes] | None = None, *, own: bool
 ) -> SqlStatement | None:
-    """Converts a part of a file to a statement, without the name of the file's `database`; None for a comment. Raises
-    InputError."""
+    """Converts a part of a file to a statement, without the name of the file's `database`. Returns None for a comment.
+    Raises InputError."""
     if piece.begins == len(piece.text):
         return None
     words = head_of(piece)
@@ -217,13 +221,13 @@ def _statement(
 
 
 def head_of(piece: Piece) -> str:
-    """The start of a statement, without the delimiters of executed comments."""
+    """Returns the start of the statement, without the delimiters of executed comments."""
     return " ".join(_RUN_COMMENT.sub(" ", piece.head(600)).split())
 
 
 def refuse_within(subject: str, at: str, sql: str) -> None:
-    """Raises InputError for a statement that changes another database, directly or later. `at`: its position in the
-    file."""
+    """Raises InputError for a statement that changes another database, immediately or later. `at`: the statement's
+    position in the file."""
     if _ROWS.match(sql):
         words = sql[:1000]  # only rows follow
         if named := _CHANGES.match(words):
@@ -263,8 +267,8 @@ def _origin(head: str) -> str:
 
 
 def _named(words: str) -> tuple[str, str]:
-    """Returns the database that a statement creates, drops, alters or uses, and the verb; two empty strings for
-    others."""
+    """Returns the database that a statement creates, drops, alters or uses, and the verb. Returns two empty strings for
+    other statements."""
     if found := _USE.match(words):
         return _plain(found[1]), "USE"
     if found := _DATABASE.match(words):
@@ -289,7 +293,8 @@ def _database_settings(words: str) -> str:
 
 
 def _prefix(database: str) -> re.Pattern[bytes]:
-    """Pattern for literals and comments, which are kept, and for the database in front of a name (group 1)."""
+    """Returns a pattern for literals and comments, which are kept, and for a database name in front of another name
+    (group 1)."""
     name = re.escape(database.encode())
     quoted = re.escape(database.replace("`", "``").encode())
     kept = (_LITERALS.encode(), _COMMENTS.encode(), quoted, name, _NAMES.encode())

@@ -1,4 +1,4 @@
-"""The engine none: for workloads that measure the machine or its storage without a database."""
+"""The engine `none`, for workloads that measure the machine or its storage without a database."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ class NoEngine(Engine):
     )
 
     def validated(self, system: System, clients: int) -> tuple[System, Secrets]:
-        """Accepts only directories, and neither creates nor claims them, because the workload decides what to do
-        there."""
+        """Returns a system that has only directories. They are neither created nor claimed, because the workload
+        decides how to use them."""
         for name, value in system.settings.items():
             raise InputError(
                 written("system.set", f"{name}={value}"), "engine none has no database settings", "remove it"
@@ -51,7 +51,7 @@ class NoEngine(Engine):
 
 
 class NoSession(SessionDefaults):
-    """Only reports the directories, so that observers sample their devices."""
+    """A session that only reports the directories, so that observers sample their devices."""
 
     engine = "none"
 

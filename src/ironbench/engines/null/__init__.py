@@ -1,1 +1,1 @@
-"""The null engine: answers without doing any work, and so measures ironbench itself."""
+"""The engine `null`, which answers without doing any work and therefore measures ironbench itself."""

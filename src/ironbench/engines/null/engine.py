@@ -1,4 +1,4 @@
-"""The null engine: it answers without doing any work, in order to measure the benchmark harness."""
+"""The engine `null`: it answers statements without doing any work, in order to measure the benchmark harness."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class NullEngine(Engine):
     )
 
     def validated(self, system: System, clients: int) -> tuple[System, Secrets]:
-        """Accepts one setting, `service`: the duration of every statement."""
+        """Accepts only one setting, `service`, which is the duration of every statement."""
         for name, value in system.settings.items():
             if name != "service":
                 raise InputError(
@@ -65,7 +65,7 @@ class NullEngine(Engine):
 
 
 class NullSession(SessionDefaults):
-    """Accepts every statement and stores nothing."""
+    """A session that accepts every statement and stores nothing."""
 
     engine = "null"
 

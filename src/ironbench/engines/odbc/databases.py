@@ -10,23 +10,23 @@ from ironbench.engines.odbc.dialects import Db2Dialect, OracleDialect, SqlServer
 
 @dataclass(frozen=True, slots=True)
 class DatabaseKind:
-    """A database, and the requirements of its drivers."""
+    """A database, and what its drivers require."""
 
     title: str
-    """Official spelling of its name."""
+    """Official spelling of the database's name."""
     products: tuple[str, ...]
-    """Prefixes of the names that its drivers report."""
+    """Prefixes of the names that the database's drivers report."""
     tried: bool = False
     """Whether ironbench's tests have ever run with a server of this kind."""
     texts: tuple[str, ...] = ()
-    """Suffixes of its SQL files, if there is no other engine for this database."""
+    """Suffixes of the database's SQL files. Used if ironbench has no other engine for this database."""
     insertion: str = "each"
     """How rows are inserted: with `arrays` of parameters (SQLBindParameter), many `rows` in one statement, or `each`
     row with a prepared statement, which is all that some drivers support."""
     max_parameters: int = 16_000
-    """Maximum number of parameters of one statement."""
+    """Maximum number of parameters in one statement."""
     calls: bool = False
-    """Whether transactions begin and end with ODBC calls, because the database has no statements for it, or different
+    """Whether transactions begin and end with ODBC calls, because the database has no statements for this, or different
     ones."""
     splits: bool = True
     """Whether multiple statements are sent one by one, because the driver accepts only single ones."""
@@ -35,7 +35,7 @@ class DatabaseKind:
     inside: bool = False
     """Whether the driver contains the database, so that client and engine share a process."""
     own: tuple[str, ...] = ()
-    """Statements that prepare a connection for ironbench's own statements, which are standard SQL."""
+    """Statements that prepare a connection for ironbench's own statements, which are in standard SQL."""
     retryable: tuple[str, ...] = ()
     """SQLSTATEs after which a transaction can be retried, in addition to 40001."""
     retryable_numbers: tuple[int, ...] = ()
@@ -43,13 +43,13 @@ class DatabaseKind:
     checkpoints: bool = True
     """Whether the dialect's checkpoint statement also works on servers that ironbench did not start."""
     version: str = ""
-    """Query for the exact version; "": the driver's information is used."""
+    """Query for the exact version. If empty, the version that the driver reports is used."""
     settings: str = ""
-    """Query for names and values of its settings."""
+    """Query for names and values of the database's settings."""
     dialect: Dialect | None = None
-    """Dialect, if there is no other engine for this database."""
+    """Dialect of the database. Used if ironbench has no other engine for this database."""
     one_row: str = ""
-    """Table with one row, for databases in which every query needs FROM."""
+    """Name of a table with one row, for databases in which every query needs FROM."""
 
 
 KINDS = (

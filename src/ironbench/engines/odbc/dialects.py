@@ -1,4 +1,5 @@
-"""SQL dialects of databases that only ODBC reaches, written from their vendors' manuals. They are untested."""
+"""SQL dialects of databases that ironbench reaches only through ODBC, written from the vendors' manuals. The dialects
+are untested."""
 
 from __future__ import annotations
 
@@ -11,7 +12,7 @@ _INNERMOST = re.compile(r"'(?:[^']|'')*'|\([^()']*\)")
 
 
 class SqlServerDialect(Dialect):
-    """SQL Server. https://learn.microsoft.com/sql/t-sql"""
+    """Dialect of SQL Server. https://learn.microsoft.com/sql/t-sql"""
 
     identity = "identity(1, 1)"
 
@@ -25,7 +26,8 @@ class SqlServerDialect(Dialect):
 
 
 class OracleDialect(Dialect):
-    """Oracle. https://docs.oracle.com/en/database/oracle/oracle-database: unquoted names are stored in upper case."""
+    """Dialect of Oracle. https://docs.oracle.com/en/database/oracle/oracle-database: unquoted names are stored in upper
+    case."""
 
     def present(self, tables: Sequence[str]) -> str:
         return f"select lower(table_name) from user_tables where lower(table_name) in ({listed(tables)})"
@@ -53,7 +55,7 @@ class OracleDialect(Dialect):
 
 
 class Db2Dialect(Dialect):
-    """Db2. https://www.ibm.com/docs/en/db2: unquoted names are stored in upper case."""
+    """Dialect of Db2. https://www.ibm.com/docs/en/db2: unquoted names are stored in upper case."""
 
     def present(self, tables: Sequence[str]) -> str:
         return (

@@ -17,11 +17,12 @@ _WORDS = {
     "driver_odbc": "SQL_DRIVER_ODBC_VER",
     "manager": "SQL_DM_VER",
 }
-"""Our name → constant of SQLGetInfo."""
+"""ironbench's name → constant of SQLGetInfo."""
 _LOGIN = ("28000", "28P01", "08004")
 """SQLSTATEs of a rejected login."""
 _LOGIN_WORDS = re.compile(r"password|authenticat|access denied|log[io]n (failed|denied)", re.IGNORECASE)
-"""Words for a rejected login, for drivers that report it with other SQLSTATEs, such as PostgreSQL's."""
+"""Words in messages about a rejected login, for drivers that report it with other SQLSTATEs, such as PostgreSQL's
+driver."""
 _GONE = ("08003", "08007", "08S01", "57P01", "57P02", "57P03")
 """SQLSTATEs after which the connection is unusable."""
 _CANCELLED = ("HY008", CANCELLED, "70100")
@@ -43,7 +44,8 @@ def package() -> Any:
 
 
 def connect(connection: str, patience_s: int) -> Any:
-    """Connects to a database. Raises InputError if the driver is missing or the login is rejected, and FailureError."""
+    """Connects to a database. Raises InputError if the driver is missing or the login is rejected, and FailureError for
+    other errors."""
     pyodbc = package()
     try:
         return pyodbc.connect(connection, autocommit=True, timeout=patience_s)
@@ -63,7 +65,7 @@ def identification(connection: Any) -> dict[str, str]:
 
 
 def failure(error: Any) -> FailureError:
-    """Converts a pyodbc error."""
+    """Converts a pyodbc error to an error of ironbench."""
     sqlstate, text = (*map(str, error.args), "", "")[:2]
     calls = _CALLS.findall(text)
     cause = " ".join(_PREFIX.sub("", _CALLS.sub("", text).removesuffix(f"({calls[-1]})" if calls else "")).split())

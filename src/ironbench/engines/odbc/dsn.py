@@ -21,7 +21,7 @@ _PAIR = re.compile(r"([^=;{}]++)=\s*+(\{(?:[^}]++|\}\})*+\}|(?!\{)[^;]*+)\s*+(?:
 _SECRET = re.compile(
     r"pwd|pass|secret|token|credential|(api|access|account|shared)[ _]?key|^u(ser )?id$|^user(name)?$", re.IGNORECASE
 )
-"""Keywords for users and passwords, of any driver."""
+"""Keywords for users and passwords, for any driver."""
 _WITHIN = re.compile(r"(pwd|pass\w*|secret|token)\s*=|://[^\s/@:]*:[^\s@]*@", re.IGNORECASE)
 """Secrets in a value that is itself a connection string (`pqopt` of PostgreSQL's driver)."""
 _USER = re.compile(r"^u(ser )?id$|^user(name)?$", re.IGNORECASE)
@@ -33,7 +33,7 @@ class OdbcAddress:
     """A connection string without user and password."""
 
     pairs: tuple[tuple[str, str], ...]
-    """Keywords and values as written, including braces."""
+    """Keywords and values as written by the user, including braces."""
 
     def text(self) -> str:
         return _PREFIX + _joined(self.pairs)
@@ -43,7 +43,7 @@ class OdbcAddress:
         return ";".join(filter(None, (_joined(self.pairs), secrets.password)))
 
     def value(self, keyword: str) -> str:
-        """Value of a keyword without braces; "" if it is missing."""
+        """Returns the value of a keyword without braces; "" if the keyword is missing."""
         return next((_bare(value) for name, value in self.pairs if name.lower() == keyword), "")
 
 
@@ -60,7 +60,7 @@ def parse(text: str) -> tuple[OdbcAddress, Secrets]:
     for name, value in hidden:
         if not _USER.search(name):
             for form in (value, _bare(value)):
-                Secrets(form)  # no message will show it from now on
+                Secrets(form)  # from now on, no message shows it
     address = OdbcAddress(tuple(visible))
     if not address.value("driver") and not address.value("dsn") and not address.value("filedsn"):
         raise InputError(written("system.dsn"), "contains neither a driver nor a data source", _EXAMPLE)
@@ -72,7 +72,7 @@ def _pairs(text: str) -> Iterator[tuple[str, str]]:
     while at < len(text):
         pair = _PAIR.match(text, at)
         if pair is None or not pair[1].strip():
-            # The text here may be part of a password, so it is not shown.
+            # The text at this point may be part of a password, so the message does not show it.
             raise InputError(
                 written("system.dsn"), "is not a list of KEYWORD=value;…", "put a value with ; or } in braces: {a;b}"
             )

@@ -29,7 +29,7 @@ _SHARED = (
     "whole numbers",
     "in client",
 )
-"""Abilities of a database that do not depend on how it is accessed."""
+"""Abilities that a database has however it is accessed."""
 
 
 def _nobody() -> InputError:
@@ -37,7 +37,7 @@ def _nobody() -> InputError:
 
 
 class OdbcEngine(Engine):
-    """ODBC before it is known which database it leads to."""
+    """ODBC, while it is not yet known which database the DSN leads to."""
 
     name = NAME
     traits = Traits(
@@ -56,7 +56,7 @@ class OdbcEngine(Engine):
         return {engine.name: engine for engine in variants}
 
     def engine_for(self, dsn_: str | None) -> Engine:
-        """Connects to ask the driver which database it accesses."""
+        """Connects to ask the driver which database it accesses, and returns the engine for that database."""
         if dsn_ is None:
             raise _nobody()
         if dsn_ not in self._answered:
@@ -80,8 +80,8 @@ class OdbcEngine(Engine):
 
 
 class OdbcVariant(Engine):
-    """A database accessed through ODBC. If another engine is for the same database, it provides dialect and SQL
-    files."""
+    """A database accessed through ODBC. If ironbench has another engine for this database, that engine provides dialect
+    and SQL files."""
 
     def __init__(self, kind: DatabaseKind) -> None:
         self.kind = kind
@@ -92,7 +92,7 @@ class OdbcVariant(Engine):
             doc=f"{kind.title} through ODBC{'' if kind.tried else ' (not tested)'}",
             abilities=frozenset(abilities),
             preference=-100,
-            # Scripts must be parsed with the database's own rules for strings and comments.
+            # Scripts must be parsed by the database's own rules for strings and comments.
             protocols=("mysql_library" if kind.backslashes else "library",),
             dialect=kind.dialect or Dialect(),
             packages=("pyodbc",),
@@ -136,7 +136,7 @@ class OdbcVariant(Engine):
 
 
 def _native(kind: DatabaseKind) -> Engine | None:
-    """The engine that accesses this database without ODBC."""
+    """Returns the engine that accesses this database without ODBC."""
     others = (engines.get(name) for name in engines.names() if name != NAME)
     return next((one for one in others if set(one.traits.products) & set(kind.products)), None)
 

@@ -20,7 +20,7 @@ Row = tuple[Any, ...]
 
 
 def load(plan: dict[str, Any], progress: Any) -> dict[str, Any]:
-    """Loads rows, as the core's `load_rows` does for engines whose wire protocol it implements. Raises FailureError."""
+    """Loads rows as the core's `load_rows` does for engines whose wire protocol it implements. Raises FailureError."""
     import ironbench._core as core
 
     begin = time.perf_counter()
@@ -37,7 +37,7 @@ def load(plan: dict[str, Any], progress: Any) -> dict[str, Any]:
             failures.append(error)
         except driver.package().Error as error:
             failures.append(driver.failure(error))
-        except Exception as error:  # a thread that ends without an error would leave its rows out
+        except Exception as error:  # if a thread ended without an error, its rows would be missing
             failures.append(FailureError("load", f"{type(error).__name__}: {error}"))
 
     together([work] * workers)
@@ -79,7 +79,7 @@ def _inserting(cursor: Any, table: str, kind: DatabaseKind) -> Callable[[Sequenc
     def insert(columns: Sequence[str], rows: list[Row]) -> None:
         if kind.insertion != "rows":
             if kind.insertion == "arrays":
-                # Some drivers report unlimited length for every text, for which arrays would fill the memory.
+                # Some drivers report an unlimited length for every text. Arrays of such a length would fill the memory.
                 cursor.setinputsizes([_size([row[at] for row in rows]) for at in range(len(columns))])
             cursor.executemany(text(columns, 1), rows)
             return
@@ -92,7 +92,7 @@ def _inserting(cursor: Any, table: str, kind: DatabaseKind) -> Callable[[Sequenc
 
 
 def _size(values: Sequence[Any]) -> tuple[int, int, int]:
-    """SQL type, size and decimal digits for all values of a column."""
+    """Returns the SQL type, size and decimal digits that fit all values of a column."""
     pyodbc, known = driver.package(), [value for value in values if value is not None]
     types = {type(value) for value in known}
     if types == {int}:

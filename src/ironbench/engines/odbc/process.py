@@ -22,19 +22,20 @@ from ironbench.model.session import Row
 CONNECT_S = 15
 """Login timeout of the driver in seconds (SQL_ATTR_LOGIN_TIMEOUT)."""
 _PATIENCE_S = 30.0
-"""Timeout for drivers that ignore the login timeout, and for statements at the start of a connection."""
+"""Timeout in seconds for drivers that ignore the login timeout, and for statements at the start of a connection."""
 _SILENCE_S = 20.0
-"""A database that has not answered a statement for this long is given up if it does not answer a new connection
-either."""
+"""Seconds without an answer to a statement after which ironbench opens a new connection. If the database does not
+answer that connection either, ironbench gives up."""
 _PROBE_S = 10.0
-"""Timeout of that new connection; shorter than the drivers' own, whose error would look like an answer."""
+"""Timeout of that new connection in seconds. It is shorter than the drivers' own timeout, whose error would look like
+an answer."""
 _STOP_S = 5.0
 _ROWS_AT_ONCE = 2048
 _ROWS_INSERTED = 200
 
 
 def package_folder() -> str:
-    """Path of the package pyodbc, which requires the system's libodbc on import. Raises InputError."""
+    """Returns the path of the package pyodbc, which needs the system's libodbc. Raises InputError."""
     hint = "pip install 'pyodbc>=5.5,<6'; unixODBC is also required (apt install unixodbc)"
     return child.package_folder("pyodbc", "odbc", hint)
 
@@ -55,7 +56,8 @@ class OdbcLine(ChildChannel):
         backslashes: bool = False,
         limit_s: float | None = None,
     ) -> None:
-        """`connection`: complete connection string; `own`: statements at its start; `limit_s`: for connecting.
+        """Opens the connection. `connection`: complete connection string; `own`: statements at the start of the
+        connection; `limit_s`: time limit for connecting.
 
         Raises InputError and FailureError.
         """
@@ -72,7 +74,7 @@ class OdbcLine(ChildChannel):
                 raise self._child.died("before it had connected")
             raise_refusal(frame[0])
             self.driver_info: dict[str, str] = frame[0]
-            """Information from the driver about itself and the database."""
+            """What the driver reports about itself and the database."""
         except BaseException:
             self._child.process.kill()
             self._child.stop()
@@ -80,7 +82,7 @@ class OdbcLine(ChildChannel):
         super().__init__(self._child, self._child.died)
 
     def query(self, sql: str, limit_s: float | None = None) -> list[Row]:
-        """`limit_s`: time limit after which the connection is closed and the database counts as unresponsive."""
+        """Runs statements. After `limit_s`, the connection is closed and the database counts as unresponsive."""
         self._deadline_s = None if limit_s is None else time.monotonic() + limit_s
         try:
             return super().query(sql)
@@ -101,7 +103,7 @@ class OdbcLine(ChildChannel):
         )
 
     def _answers(self) -> bool:
-        """Whether the database accepts or refuses a new connection in time."""
+        """Returns whether the database accepts or refuses a new connection in time."""
         probe = Child(__name__, driver.SUBJECT, packages=[package_folder()])
         probe.tell(self._asked)
         answered = probe.waiting(_PROBE_S)
@@ -139,16 +141,16 @@ def main(parent: Channel) -> None:
 
 
 def _leave_with(parent: Channel) -> None:
-    """Exits when the parent has closed the channel, even if the driver is stuck in a call."""
+    """Ends this process when the parent has closed the channel, even if the driver is stuck in a call."""
     gone = select.poll()
-    gone.register(parent.socket, 0)  # poll reports a closed channel even without requested events (poll(2))
+    gone.register(parent.socket, 0)  # poll(2) reports a closed channel even if no events are requested
     gone.poll()
     time.sleep(_STOP_S)
     os._exit(ORPHANED)
 
 
 class _ConnectionAnswers:
-    """Answers the requests of one connection."""
+    """Answers the requests for one connection."""
 
     def __init__(self, cursor: Any, *, splits: bool, backslashes: bool) -> None:
         self._cursor = cursor
@@ -178,7 +180,8 @@ class _ConnectionAnswers:
         return {"columns": columns, "rows": [[driver.text(value) for value in row] for row in rows]}
 
     def _copied(self, sql: str, data: bytes) -> dict[str, Any]:
-        """Inserts rows in COPY's text format, without escapes, as literals: each takes the type of its column."""
+        """Inserts rows in COPY's text format, without escapes, as literals. Each literal is converted to the type of
+        its column."""
         named = _TABLE.search(sql)
         assert named is not None, sql
         table, rows = named[1], data.decode().splitlines()
@@ -195,7 +198,7 @@ def _literal(value: str) -> str:
 
 
 _TABLE = re.compile(r"\b(?:copy|table)\s+(\w+)", re.IGNORECASE)
-"""Table name in a statement that takes a stream of rows, in any dialect."""
+"""Pattern of the table name in a statement that takes a stream of rows, in any dialect."""
 _WHOLE = re.compile(
     r"\s*(create\s+(or\s+replace\s+)?(function|procedure|trigger)|begin\s+not\s+atomic|declare)\b", re.IGNORECASE
 )
@@ -204,15 +207,15 @@ _ESCAPED = r"'(?:[^'\\]|''|\\.)*'|\"(?:[^\"\\]|\"\"|\\.)*\""
 _COMMENTS = r"--[^\n]*|/\*.*?\*/"
 _TEXT = r"[^\W\d][\w]*|[^;'\"`$#/\w-]+|."
 _PART = re.compile(
-    # PostgreSQL documentation, 4.1.2: E'…' has escapes, $tag$…$tag$ has none.
+    # E'…' has escapes, $tag$…$tag$ has none (PostgreSQL documentation, 4.1.2).
     rf"(?<=\b[eE])(?:{_ESCAPED})|(?P<tag>\$(?:[^\W\d]\w*)?\$).*?(?P=tag)|{_STRINGS}|`[^`]*`|{_COMMENTS}|{_TEXT}",
     re.DOTALL,
 )
-# Manual, "String Literals" and "Comment Syntax": white space must follow the two dashes of a comment.
+# White space must follow the two dashes of a comment (manual, "String Literals" and "Comment Syntax").
 _PART_BACKSLASHES = re.compile(rf"{_ESCAPED}|`[^`]*`|--(?=\s|$)[^\n]*|#[^\n]*|/\*.*?\*/|{_TEXT}", re.DOTALL)
 
 _NO_VALUES = ("'", '"', "`", "$", "#", "--", "/*")
-"""How strings, names and comments start."""
+"""Characters with which strings, names and comments start."""
 
 
 def _parts(sql: str, *, backslashes: bool) -> Iterator[str]:
@@ -236,6 +239,6 @@ def statements(sql: str, *, backslashes: bool = False) -> list[str]:
 
 
 def parameters(sql: str, *, backslashes: bool = False) -> int:
-    """Number of parameter markers."""
+    """Returns the number of parameter markers."""
     parts = _parts(sql, backslashes=backslashes)
     return sum(part.count("?") for part in parts if not (len(part) > 1 and part.startswith(_NO_VALUES)))

@@ -1,4 +1,5 @@
-"""Session with a database through an ODBC driver: a connection to it, and what trials and loads need."""
+"""Session with a database through an ODBC driver: a connection to the database, and the functions that trials and
+loading need."""
 
 from __future__ import annotations
 
@@ -20,9 +21,9 @@ from ironbench.model.session import Row
 
 _T = TypeVar("_T")
 _ALIVE_S = 10.0
-"""Time limit of a trivial query."""
+"""Time limit of a trivial query, in seconds."""
 _ANSWER_S = 30.0
-"""Time limit of a query about the server itself."""
+"""Time limit of a query about the server itself, in seconds."""
 
 
 class OdbcSession(Limited, SessionDefaults):
@@ -95,7 +96,7 @@ class OdbcSession(Limited, SessionDefaults):
         }
 
     def version(self) -> str:
-        """Version of the database, as precisely as it reports it."""
+        """Returns the version of the database, as precisely as the database reports it."""
         if not self.kind.version:
             return self.driver_info["version"]
         return self.query(self.kind.version)[0][0] or ""
@@ -111,11 +112,11 @@ class OdbcSession(Limited, SessionDefaults):
         return True
 
     def require_answer(self) -> None:
-        """See `model.session.RemoteSession`."""
+        """Raises FailureError if the database does not answer, as in `model.session.RemoteSession`."""
         try:
             self.query("select 1")
         except FailureError as error:
-            # A database that refuses the statement is alive: not every database accepts it.
+            # A database that refuses the statement is alive: some databases do not accept it.
             if not error.sqlstate or driver.is_lasting(error):
                 raise
 
@@ -128,7 +129,7 @@ class OdbcSession(Limited, SessionDefaults):
             self._drop()
 
     def _attempt(self, use: Callable[[OdbcLine], _T]) -> _T:
-        """Calls `use` with the connection; a broken connection is replaced at the next call."""
+        """Calls `use` with the connection. A broken connection is replaced at the next call."""
         with self._using:
             if self._stopped:
                 raise FailureError(driver.SUBJECT, "the session was stopped")

@@ -1,4 +1,4 @@
-"""Runs trials in a child process: the core's drive loop calls one connection for each client."""
+"""Runs trials in a child process. The core's drive loop calls one connection for each client."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from ironbench.errors import FailureError
 
 CONNECT_S = 15
 _CANCEL_S = 15.0
-"""How long a driver may continue with a cancelled statement."""
+"""Seconds for which a driver may continue a cancelled statement."""
 _AGAIN_S = 0.1
 _LEFT = 4
 """Exit code of a process whose driver is stuck."""
@@ -44,21 +44,21 @@ class OdbcFailure:
 
 
 class OdbcClient:
-    """A client's connection, with a cursor for every command, so that each command is prepared once."""
+    """A client's connection, with a cursor for every command. Each command is therefore prepared only once."""
 
     def __init__(self, connection: Any, commands: Sequence[Command], kind: DatabaseKind) -> None:
         self._connection, self._kind = connection, kind
         self.inside = kind.inside
         self._error = driver.package().Error
         self._open = [False]
-        """Whether a transaction is open; a list, because the steps share it."""
+        """Whether a transaction is open. This is a list because the steps share the value."""
         self._cursors: list[Any] = []
         self.steps = [self._step(*command) for command in commands]
         self._cancelled_at = 0.0
 
     def trouble(self, error: Exception) -> OdbcFailure:
         if not isinstance(error, self._error):
-            raise error  # a bug of ironbench, which would occur again and again
+            raise error  # a bug in ironbench, which would occur repeatedly
         return OdbcFailure(driver.failure(error), self._kind)
 
     def rollback(self) -> None:
@@ -72,7 +72,8 @@ class OdbcClient:
             else:
                 self._connection.cursor().execute("rollback")
         except self._error as error:
-            if self.trouble(error).lasting:  # otherwise the database has already rolled it back
+            # without a lasting error, the database has already rolled the transaction back
+            if self.trouble(error).lasting:
                 raise
 
     def cancel(self) -> None:
@@ -189,7 +190,7 @@ class OdbcClient:
 
 
 def drive(plan: bytes, progress: Any) -> Any:
-    """Runs a trial, as the core's `drive` does for engines whose wire protocol it implements."""
+    """Runs a trial as the core's `drive` does for engines whose wire protocol it implements."""
     import ironbench._core as core
 
     engine, called = split_plan(plan)

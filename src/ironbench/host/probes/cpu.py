@@ -13,7 +13,7 @@ from ironbench.words import counted
 _CPU = "/sys/devices/system/cpu"
 _STEADY = "performance"
 _DEEP_S = 100e-6
-"""Longest wake-up time of an idle state that is not noticeable in response times of an in-memory database."""
+"""Longest wake-up time of an idle state that has no noticeable effect on response times of an in-memory database."""
 
 
 @probe("cpu", "governor")

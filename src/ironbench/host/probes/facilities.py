@@ -60,8 +60,8 @@ def control_groups(host: HostView) -> list[CheckResult]:
 
 
 def _groups(host: HostView) -> list[tuple[str, str, str]]:
-    """Version, controllers and directory of this process's group in each hierarchy that can limit memory or CPU. Groups
-    of engines are created below it."""
+    """Returns version, controllers and directory of this process's group in each hierarchy that can limit memory or
+    CPU. Groups of engines are created below this group."""
     hierarchies = []
     own = own_groups(host.tree)
     for mount in all_mounts(host.tree):

@@ -14,9 +14,9 @@ from ironbench.model.machine import Mount
 
 _NO_ROOM_BYTES, _LITTLE_ROOM_BYTES = 1 << 30, 5 << 30
 _FULL_SHARE = 0.10
-"""Flash drives and file systems become slower when nearly full."""
+"""Used fraction of a file system above which file systems and flash drives become slower."""
 _DISK_SYNC_S = 1e-3
-"""No rotating disk writes a block faster than this."""
+"""Time in seconds within which no rotating disk can write a block durably."""
 _SLOW_SYNC_S = 0.05
 
 

@@ -14,10 +14,10 @@ _FORM = "write ssh://user@host or ssh://user@host:port; host may be a Host of ~/
 
 @dataclass(frozen=True, slots=True)
 class SshAddress:
-    """Address of a remote machine; missing parts come from `~/.ssh/config`."""
+    """Address of a remote machine. Missing parts are taken from `~/.ssh/config`."""
 
     host: str
-    """Exactly as the user wrote it, because `Host` in `~/.ssh/config` is case-sensitive."""
+    """Host exactly as the user wrote it, because `Host` in `~/.ssh/config` is case-sensitive."""
     user: str = ""
     port: int | None = None
 
@@ -28,7 +28,7 @@ class SshAddress:
 
 
 def parse(text: str) -> SshAddress:
-    """Parses an address. The InputError does not repeat text that may contain a password."""
+    """Parses an address. Raises InputError, which does not repeat text that may contain a password."""
     subject = written(FIELD)
     try:
         parts = urlsplit(text)
@@ -49,6 +49,6 @@ def parse(text: str) -> SshAddress:
 
 
 def _as_written(place: str) -> str:
-    """Extracts the host from `user@host:port`, which urllib would convert to lower case."""
+    """Returns the host in `user@host:port` as written; urllib would convert it to lower case."""
     host = place.rpartition("@")[2]
     return host[1:].partition("]")[0] if host.startswith("[") else host.partition(":")[0]

@@ -22,28 +22,29 @@ if TYPE_CHECKING:
     from asyncssh import SSHClientProcess
 
 SILENT_S = 30
-"""How long a change lasts after the connection goes silent without being closed."""
+"""Seconds that a change lasts after the connection goes silent without being closed."""
 _BEAT_S = 5.0
 _MADE_S = 30.0
-"""Timeout for making or undoing a change; each thread of the server needs a process there."""
+"""Timeout for making or undoing a change. The change runs one process on the server's machine for each of the server's
+threads."""
 _LEFT_S = SILENT_S + 10.0
-"""After this time, a machine has undone the changes of a lost connection."""
+"""Seconds after which a machine has undone the changes of a lost connection."""
 RESTART_S = 600.0
 """Timeout for a restart; a server that replays its WAL can take this long."""
 _OUTPUT_LINES = 20
 _UNIT = re.compile(r"[A-Za-z0-9:_.@\\-]+\.service")
 DROP = "sync; echo 3 > /proc/sys/vm/drop_caches"
-"""Command equivalent to `drop_caches` (proc_sys_vm(5)): frees clean pages, directory entries and inodes."""
+"""Shell command equivalent to `drop_caches` (proc_sys_vm(5)), which frees clean pages, directory entries and inodes."""
 _CACHES = "/proc/sys/vm/drop_caches"
 _ROOT = '[ "$(id -u)" = 0 ]'
 
 
 @dataclass(frozen=True, slots=True)
 class Rights:
-    """How ironbench obtains the permissions for a change."""
+    """How ironbench gets the permissions for a change."""
 
     sudo: str = ""
-    """Prefix of commands: `sudo -n ` or empty."""
+    """Prefix of commands: `sudo -n ` or an empty text."""
 
 
 def require_pin(there: Link, server: int, online: str, cpus: tuple[int, ...]) -> Rights:
@@ -84,14 +85,15 @@ def require_cold(there: Link, restart: str) -> tuple[Rights, str]:
 
 
 def is_unit(restart: str) -> bool:
-    """Whether a restart is given as a systemd unit, `NAME.service`. Anything else is a command."""
+    """Returns whether a restart is given as a systemd unit, `NAME.service`; otherwise it is a command."""
     return _UNIT.fullmatch(restart) is not None
 
 
 def restart(there: Link, command: str) -> None:
-    """Restarts the server; the command completes even if ironbench ends. Raises FailureError with its output.
+    """Restarts the server. The command completes even if ironbench ends. Raises FailureError with the command's output.
 
-    The end of the command itself is what counts, because a server that it starts may keep the output open indefinitely.
+    Waits for the end of the command itself, because a server that the command starts may keep the output open
+    indefinitely.
     """
     answer = there.run(_restarting(command), limit_s=RESTART_S)
     lines = answer.output.decode("utf-8", "replace").strip().splitlines()
@@ -129,11 +131,11 @@ class Pin:
     link: Link
     rights: Rights
     server: int
-    """The server's main process; the others are its children."""
+    """The server's main process, whose children are the server's other processes."""
     cpus: str
     """List of CPUs in taskset(1) format."""
     before: str = ""
-    """CPUs that the server was pinned to before."""
+    """CPUs to which the server was pinned before."""
     _running: _Running | None = None
 
     def begin(self) -> None:
@@ -157,7 +159,8 @@ class Pin:
         self._running, self.before = running, " ".join(running.first[1:])
 
     def end(self) -> str:
-        """Undoes the pinning. Returns why it was not in effect the whole time, or "". May be called twice."""
+        """Undoes the pinning. Returns why the pinning was not in effect the whole time, or "". A second call has no
+        effect."""
         running, self._running = self._running, None
         words = ["undone", self.cpus] if running is None else link.waited(running.end())
         if words[:1] != ["undone"]:
@@ -169,7 +172,7 @@ class Pin:
 
 
 _left: dict[Link, float] = {}
-"""For each lost connection: time by which the machine has undone its changes, as `time.monotonic`."""
+"""For each lost connection: the time, as `time.monotonic`, by which the machine has undone the connection's changes."""
 
 
 def _leave(there: Link) -> None:
@@ -185,9 +188,9 @@ def _require_programs(there: Link, names: tuple[str, ...]) -> None:
 
 
 def _rights(there: Link, allowed: str, command: tuple[str, ...], lacks: str, way: str = "") -> Rights:
-    """Checks permissions. `allowed` is a shell test; if it fails, sudo may run the command instead.
+    """Checks permissions. `allowed` is a shell test; if it fails, sudo may be able to run the command.
 
-    Raises InputError if neither is possible; its hint contains the `way` out and the line for sudoers.
+    Raises InputError if neither is possible. The hint contains the alternative (`way`) and the line for sudoers.
     """
     words = " ".join(map(quoted, command))
     answer = there.run(
@@ -216,7 +219,7 @@ def _numbers(cpus: str) -> set[int]:
 
 
 def _pinning(sudo: str, server: int, cpus: str) -> str:
-    """Script that prints `done BEFORE`, waits for the end of its input, undoes the change, and prints `undone
+    """Returns a script that prints `done BEFORE`, waits for the end of its input, undoes the change, and prints `undone
     CPUS-UNTIL-THEN`."""
     return f"""export LC_ALL=C; trap '' HUP INT TERM PIPE
 held() {{ sed -n 's/^Cpus_allowed_list:[[:space:]]*//p' "/proc/$1/status" 2>/dev/null; }}
@@ -242,9 +245,9 @@ class _Running:
 
     process: SSHClientProcess[bytes]
     first: list[str]
-    """Output after the change was made."""
+    """Output of the shell up to the moment when the change was made."""
     rest: asyncio.Future[bytes]
-    """Output after the change was undone."""
+    """Output of the shell after the change was undone."""
 
     async def beat(self) -> None:
         with contextlib.suppress(OSError):
@@ -267,7 +270,7 @@ class _Running:
 
 
 async def _begun(there: Link, script: str) -> _Running:
-    """Starts the script and waits until it has made the change. Raises FailureError."""
+    """Starts the script and waits until the script has made the change. Raises FailureError."""
     import asyncssh
 
     process = None
@@ -291,4 +294,5 @@ async def _begun(there: Link, script: str) -> _Running:
 
 
 _beating: set[asyncio.Task[None]] = set()
-"""The event loop only keeps weak references to tasks (Python's documentation of `asyncio.create_task`)."""
+"""Tasks that send lines to shells. They are stored here because the event loop keeps only weak references to tasks
+(Python's documentation of `asyncio.create_task`)."""

@@ -1,9 +1,9 @@
 """Answers of a remote machine to each tick, and their times on the local clock.
 
-A tick is answered by a frame: the remote clock, the files of the groups that were due, an end marker. The local clock
-is read before the tick is sent and after the frame is complete, which bounds the difference of the clocks. The
-difference lies within the intersection of all such bounds (Cristian, Distributed Computing 3, 1989). Bounds of frames
-up to a minute away are also used, widened by the maximum drift of the clocks.
+A tick is answered by a frame: the time on the remote clock, the files of the groups that were due, and an end marker.
+The local clock is read before the tick is sent and after the frame is complete, which bounds the difference of the
+clocks. The difference lies within the intersection of all such bounds (Cristian, Distributed Computing 3, 1989). Bounds
+of frames up to a minute away are also used, widened by the maximum drift of the clocks.
 """
 
 from __future__ import annotations
@@ -17,23 +17,24 @@ from ironbench.host.remote.tree import matcher, split
 from ironbench.model.observation import Source
 
 RESOLUTION_S = 0.01
-"""Resolution of /proc/uptime, a clock that every Linux has and that is never set."""
+"""Resolution in seconds of /proc/uptime, a clock that exists on every Linux and is never set."""
 _DRIFT = 1e-4
-"""Maximum relative drift of two clocks (RFC 5905, 4: 15e-6 for a disciplined clock, 500e-6 is the largest that it can
-correct)."""
+"""Maximum relative drift of two clocks (RFC 5905, section 4: 15e-6 for a disciplined clock; 500e-6 is the largest drift
+that can be corrected)."""
 _NEAR = 60
 """Number of frames before and after a frame that are used to determine its time."""
 
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """An answer to a tick; `sent_s` and `came_s` are on the local clock, `there_s` on the remote clock."""
+    """An answer to a tick. `sent_s` and `came_s` are times on the local clock, `there_s` is a time on the remote
+    clock."""
 
     sent_s: float
     came_s: float
     there_s: float
     until_s: float
-    """The remote clock after all files were read."""
+    """Time on the remote clock after all files were read."""
     group: int
     text: bytes
 
@@ -56,7 +57,7 @@ def placed(frames: Sequence[Frame]) -> list[Placed]:
             drift_s = _DRIFT * abs(frames[other].there_s - frame.there_s)
             low = max(low, brackets[other][0] - drift_s)
             high = min(high, brackets[other][1] + drift_s)
-        # The clock shows hundredths of a second, so it was up to a hundredth later.
+        # The clock is truncated to hundredths of a second, so the true time may be up to a hundredth later.
         first = max(frame.sent_s, frame.there_s + min(low, high))
         last = min(frame.came_s, frame.until_s + max(low, high) + RESOLUTION_S)
         at_s = (first + last) / 2 if first <= last else (frame.sent_s + frame.came_s) / 2
@@ -65,8 +66,8 @@ def placed(frames: Sequence[Frame]) -> list[Placed]:
 
 
 def thinned(frames: Sequence[Frame], ends: Sequence[float], near_s: float) -> list[Frame]:
-    """Removes every second frame of each group. Keeps the last frame and those within `near_s` of the `ends` (local
-    clock), because growth over a window is calculated from them."""
+    """Removes every second frame of each group. Keeps the last frame, and frames within `near_s` of the `ends` (local
+    clock), because growth over a window is calculated from these frames."""
     kept: list[Frame] = []
     passed: Counter[int] = Counter()
     for one in frames[:-1]:
@@ -79,7 +80,7 @@ def thinned(frames: Sequence[Frame], ends: Sequence[float], near_s: float) -> li
 
 
 def groups(sources: Iterable[Source], shortest_s: float, longest_s: float) -> list[tuple[float, tuple[Source, ...]]]:
-    """Groups the sources by period. Whenever a group is read, groups with shorter periods are also read."""
+    """Groups the sources by period. Whenever a group is read, the groups with shorter periods are also read."""
     by_period: dict[float, list[Source]] = {}
     for source in sources:
         by_period.setdefault(min(longest_s, max(shortest_s, source.period_s)), []).append(source)
@@ -87,10 +88,11 @@ def groups(sources: Iterable[Source], shortest_s: float, longest_s: float) -> li
 
 
 def script(groups: Sequence[tuple[float, Sequence[Source]]]) -> str:
-    """Script for any POSIX shell: reads the number of a group, and answers with a frame of this and all earlier groups.
+    """Returns a script for any POSIX shell that reads the number of a group and answers with a frame of this group and
+    all earlier groups.
 
-    The output starts with two process ids: of the ssh session, which is the ancestor of all processes of ironbench, and
-    of the shell.
+    The output starts with two process ids: of the ssh session, which is the ancestor of all ironbench's processes
+    there, and of the shell.
     """
     known: set[str] = set()
     lists = []
@@ -111,7 +113,7 @@ _TAIL = re.compile(rb"\nuntil ([0-9.]+)\nend\n\Z")
 
 
 def frame(sent_s: float, came_s: float, group: int, text: bytes) -> Frame | None:
-    """Parses an answer up to its end marker; None if it is malformed."""
+    """Parses an answer up to its end marker. Returns None if the answer is malformed."""
     head, tail = _HEAD.match(text), _TAIL.search(text)
     if head is None or tail is None:
         return None
@@ -119,7 +121,7 @@ def frame(sent_s: float, came_s: float, group: int, text: bytes) -> Frame | None
 
 
 def contents(text: bytes, sources: Sequence[Source]) -> dict[str, bytes]:
-    """Returns the sample of each source in the format of the core's sampler; missing files are omitted."""
+    """Returns the sample of each source in the format of the core's sampler. Missing files are omitted."""
     literal = {source.target for source in sources if "*" not in source.target}
     patterns = [(matcher(source.target), source.name) for source in sources if "*" in source.target]
     pieces: dict[str, list[str]] = {}

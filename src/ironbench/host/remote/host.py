@@ -1,5 +1,5 @@
-"""A remote machine as the doctor's checks see it: its files, and its activity during one second, without active
-tests."""
+"""A remote machine as the doctor's checks see it: its files, and its activity during one second. No active tests are
+made."""
 
 from __future__ import annotations
 
@@ -12,18 +12,19 @@ from ironbench.host.remote import address, link, tree
 from ironbench.host.remote.link import Link, quoted
 
 AREAS = ("load", "cpu", "memory", "time", "storage", "power")
-"""Areas without those that only concern the machine on which ironbench runs."""
+"""Areas of checks, without those that only concern the machine on which ironbench runs."""
 WATCH_S = 1.0
 _MAY_BE = (
     'd={path}; while [ ! -e "$d" ]; do d=$(dirname -- "$d"); done; [ -d {path} ] || '
     '{{ [ "$d" != {path} ] && [ ! -x "$d" ]; }}'
 )
-"""Shell test: the directory exists, or might exist where the user has no access; its mount and drive are known either
-way."""
+"""Shell test that succeeds if the directory exists, or may exist where the user has no access. Its mount and drive are
+known in both cases."""
 
 
 def seen(server: str, directories: tuple[Path, ...]) -> HostView:
-    """Examines a machine. `directories`: on that machine; empty: its root. Raises InputError or FailureError."""
+    """Examines a machine. `directories`: directories on that machine; if empty, its root directory. Raises InputError
+    or FailureError."""
     there = link.to(address.parse(server))
     machine = tree.fetched(there)
     for one in directories:
@@ -41,7 +42,7 @@ def seen(server: str, directories: tuple[Path, ...]) -> HostView:
 
 
 class _Attempts:
-    """Tests on a remote machine. Only free space is available, because ironbench writes no files there."""
+    """Tests on a remote machine. Only free space can be tested, because ironbench writes no files there."""
 
     def __init__(self, there: Link) -> None:
         self._there = there

@@ -26,12 +26,13 @@ CONNECT_S = 10.0
 """Timeout for the connection and for authentication."""
 _ALIVE_S = 3.0
 _ALIVE_MISSED = 4
-"""A machine that does not respond for 12 s is considered lost; TCP would wait for a quarter of an hour (tcp(7))."""
+"""Number of unanswered messages after which a machine counts as lost, which takes 12 s. TCP would wait for a quarter of
+an hour (tcp(7))."""
 
 _BEGUN = b"ironbench-begins\n"
 _BEGIN = f"echo {_BEGUN.decode().strip()}; "
-"""Printed before a command's output, because the user's start-up files, such as ~/.bashrc, may print something
-first."""
+"""Text printed before a command's output. The user's start-up files, such as ~/.bashrc, may print something before
+it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +47,7 @@ class CommandResult:
 
 
 class Link:
-    """A connection to one machine. Connects at first use, and reconnects if the connection was lost."""
+    """A connection to one machine. Connects at first use, and again if the connection was lost."""
 
     def __init__(self, address: SshAddress) -> None:
         self.address = address
@@ -54,16 +55,16 @@ class Link:
         self._opening: asyncio.Lock | None = None
 
     def run(self, command: str, stdin: bytes = b"", limit_s: float = 30.0) -> CommandResult:
-        """Runs a command in the user's shell. Raises InputError if access is denied, FailureError if there is no answer
-        in time."""
+        """Runs a command in the user's shell. Raises InputError if access is denied, and FailureError if no answer
+        arrives in time."""
         return waited(self._run(command, stdin, limit_s))
 
     def connect(self) -> None:
-        """Connects without running a command; raises the same errors as `run`."""
+        """Connects without running a command. Raises the same errors as `run`."""
         waited(self.connection())
 
     async def connection(self) -> SSHClientConnection:
-        """Returns the open connection; must run in the thread of connections."""
+        """Returns the open connection. Must be called in the thread of connections."""
         if self._opening is None:
             self._opening = asyncio.Lock()
         async with self._opening:
@@ -72,7 +73,7 @@ class Link:
             return self._connection
 
     async def process(self, command: str) -> SSHClientProcess[bytes]:
-        """Starts a command and does not wait for it; must run in the thread of connections."""
+        """Starts a command and does not wait for it. Must be called in the thread of connections."""
         return await (await self.connection()).create_process(command, encoding=None)
 
     def close(self) -> None:
@@ -106,8 +107,8 @@ class Link:
 
 
 async def line_of(process: SSHClientProcess[bytes], *words: bytes) -> bytes:
-    """Returns the first line that starts with one of the words; empty if the output ended before. Other lines may come
-    from the user's start-up files."""
+    """Returns the first line that starts with one of the words; empty if the output ended before such a line. Lines
+    that do not may come from the user's start-up files."""
     while line := await process.stdout.readline():
         if line.split()[:1] in [[word] for word in words]:
             break
@@ -116,7 +117,7 @@ async def line_of(process: SSHClientProcess[bytes], *words: bytes) -> bytes:
 
 @cache
 def to(address: SshAddress) -> Link:
-    """Returns this process's connection to that machine."""
+    """Returns the connection of this process to a machine."""
     return Link(address)
 
 
@@ -132,14 +133,14 @@ def waited(work: Coroutine[Any, Any, T]) -> T:
 
 @cache
 def loop() -> asyncio.AbstractEventLoop:
-    """Event loop of the thread of connections, which ends with the process."""
+    """Returns the event loop of the thread of connections, which ends with the process."""
     made = asyncio.new_event_loop()
     threading.Thread(target=made.run_forever, name="links", daemon=True).start()
     return made
 
 
 def cpu_s() -> float:
-    """CPU time used so far by the thread of connections."""
+    """Returns the CPU seconds that the thread of connections has used so far."""
 
     async def read() -> float:
         return time.thread_time()
@@ -152,7 +153,7 @@ def _bytes(text: bytes | str | None) -> bytes:
 
 
 def quoted(text: str) -> str:
-    """Quotes a text as one word of a shell."""
+    """Quotes a text as a single word for a shell."""
     return "'" + text.replace("'", "'\\''") + "'"
 
 
@@ -191,7 +192,7 @@ async def _connected(address: SshAddress) -> SSHClientConnection:
 
 
 async def _refusal(address: SshAddress, error: Exception) -> IronbenchError:
-    """Converts the reason for a failed connection to an error with a hint."""
+    """Converts the reason of a failed connection to an error with a hint."""
     import socket
 
     import asyncssh
@@ -224,7 +225,8 @@ async def _refusal(address: SshAddress, error: Exception) -> IronbenchError:
 
 
 def _unknown_host(address: SshAddress, subject: str) -> InputError:
-    """Distinguishes an unknown key, which is harmless, from a changed key, which is not."""
+    """Returns the error for a host key that is unknown or has changed. A changed key may mean that the connection is
+    intercepted."""
     cause = "the host key is not in known_hosts"
     hint = f"`{_command(address)}` shows the key and adds it to ~/.ssh/known_hosts once you have compared it"
     if _has_known_key(address):

@@ -1,4 +1,5 @@
-"""Files of a remote machine that describe it, fetched together; files of its processes are fetched on demand."""
+"""Files of a remote machine that describe it. They are fetched together; files of the machine's processes are fetched
+on demand."""
 
 from __future__ import annotations
 
@@ -35,24 +36,24 @@ _READ = (
     *("/sys/class/power_supply/*/type", "/sys/class/power_supply/*/online"),
     *("/etc/os-release", "/usr/lib/os-release", "/run/systemd/container"),
 )
-"""Files that fingerprint, doctor and observers read."""
+"""Files that the fingerprint, the doctor and the observers read."""
 _LISTED = ("/sys/devices/system/node/node*", "/sys/block/*/slaves/*", "/.dockerenv", "/run/.containerenv")
-"""Files of which only the existence matters."""
+"""Files for which only their existence matters."""
 MOVING = ("/proc/stat", "/proc/vmstat", f"{_CPU}/cpu[0-9]*/thermal_throttle/*_count", "/proc/[0-9]*/stat")
-"""Files that a measurement of activity needs to fetch again."""
+"""Files that must be fetched again to measure activity."""
 _OF_PROCESSES = re.compile(r"/proc/(\d+|\[0-9\]\*|\*)/")
 
 
 @dataclass(frozen=True, slots=True)
 class RemoteTree(Tree):
-    """/proc, /sys and /etc of a remote machine; only `refresh` updates the contents."""
+    """Copies of /proc, /sys and /etc of a remote machine. Only `refresh` updates the contents."""
 
     link: Link | None = None
     files: dict[str, str] = field(default_factory=dict)
 
     @property
     def real(self) -> bool:
-        """Always false: its paths do not exist on this machine."""
+        """Always false, because the paths do not exist on this machine."""
         return False
 
     def path(self, name: str) -> Path:
@@ -80,13 +81,13 @@ class RemoteTree(Tree):
         return sorted(name for name in paths if wanted.fullmatch(name))
 
     def resolved(self, path: str) -> str:
-        """Resolves symbolic links; unchanged if access is denied."""
+        """Resolves symbolic links. Returns the path unchanged if access is denied."""
         assert self.link is not None
         answer = self.link.run(f"readlink -f -- {quoted(path)}")
         return answer.output.decode("utf-8", "replace").strip() or path
 
     def refresh(self, patterns: tuple[str, ...]) -> None:
-        """Fetches files again and removes those that no longer exist. Raises FailureError."""
+        """Fetches files again, and forgets those that no longer exist. Raises FailureError."""
         assert self.link is not None
         found, wanted = _fetched(self.link, patterns, ()), [matcher(one) for one in patterns]
         for name in [name for name in self.files if any(one.fullmatch(name) for one in wanted)]:
@@ -104,7 +105,7 @@ def fetched(link: Link) -> RemoteTree:
 
 
 def _fetched(link: Link, read: tuple[str, ...], listed: tuple[str, ...]) -> dict[str, str]:
-    """Fetches many files with one `grep` process, which prefixes each line with its file (POSIX)."""
+    """Fetches many files with one `grep` process, which prefixes each line with the file's name (POSIX)."""
     lines = [f"LC_ALL=C grep -as '' {' '.join(read)} /dev/null"]
     if listed:
         lines.append(f'for name in {" ".join(listed)}; do [ -e "$name" ] && echo "$name"; done')
@@ -121,8 +122,8 @@ def _fetched(link: Link, read: tuple[str, ...], listed: tuple[str, ...]) -> dict
 
 
 def split(line: str, literal: set[str], matchers: list[re.Pattern[str]]) -> tuple[str, str | None]:
-    """Splits a line of grep into path and content, as device names may also contain colons. Content is None if the file
-    was only listed."""
+    """Splits a line of grep into path and content; names of devices may also contain colons. The content is None if the
+    file was only listed."""
     place = line.find(":")
     while place >= 0:
         path = line[:place]

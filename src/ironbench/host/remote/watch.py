@@ -26,16 +26,18 @@ if TYPE_CHECKING:
     from asyncssh import SSHClientProcess
 
 SHORTEST_S = 1.0
-"""A frame costs about 3 ms of remote CPU time; a shorter period would exceed the promised 1%."""
+"""Shortest period of sampling in seconds. A frame costs about 3 ms of remote CPU time, so a shorter period would exceed
+the promised 1%."""
 LONGEST_S = 2.0
-"""A busy machine may answer late at the end of the window; with a longer period, its load towards the end would be
-unknown."""
+"""Longest period of sampling in seconds. A busy machine may answer late at the end of the window; with a longer period,
+its load towards the end would be unknown."""
 CODE = "link-lost"
 """Code of the note on a trial during which the connection to the server's machine was lost."""
 LOST_S = 2.5
-"""A frame that takes longer means that the connection was lost."""
+"""Time in seconds after which an unanswered tick means that the connection was lost."""
 _KEEP_BYTES = 128 << 20
-"""Above this size, frames are thinned and their periods doubled, as in the core's sampler: trials may last for days."""
+"""Size in bytes above which frames are thinned and periods are doubled, as in the core's sampler, because trials may
+last for days."""
 _AGAIN_S = 0.5
 _PIECE_BYTES = 1 << 20
 _LAST_S = 3.0
@@ -44,22 +46,22 @@ _LAST_S = 3.0
 
 @dataclass(frozen=True, slots=True)
 class WatchedTrial:
-    """Samples and statistics of one trial."""
+    """Samples and statistics of one remotely observed trial."""
 
     samples: dict[str, list[tuple[float, bytes]]]
-    """As `Driven.samples`."""
+    """Samples by source, see `Driven.samples`."""
     own: frozenset[int] = frozenset()
-    """Remote processes that are the ancestors of all processes that ironbench started there."""
+    """Ids of the remote processes below which all processes that ironbench started there run."""
     error_s: float = 0.0
-    """Maximum error of the time of a sample."""
+    """Maximum error of the time of a sample, in seconds."""
     round_trip_s: float = 0.0
     """Median round-trip time of a frame, including the time to read the files."""
     lost: tuple[tuple[float, float], ...] = ()
-    """Periods without samples, relative to the start of the window."""
+    """Periods without samples, in seconds relative to the start of the window."""
     cpu_s: float = 0.0
-    """CPU time that the connection used locally, from start to end of watching."""
+    """CPU time that the connection used on the local machine while sampling, in seconds."""
     dropped: int = 0
-    """Number of samples removed to limit memory."""
+    """Number of samples that were removed to limit memory."""
     notes: tuple[str, ...] = ()
 
 
@@ -71,7 +73,7 @@ class Watch:
     link: Link
     sources: Sequence[Source]
     duration_s: float | None = None
-    """Duration of the measured window, if known."""
+    """Length of the measured window in seconds; None if unknown."""
     _groups: list[tuple[float, tuple[Source, ...]]] = field(default_factory=list)
     _frames: list[Frame] = field(default_factory=list)
     _own: set[int] = field(default_factory=set)
@@ -91,16 +93,17 @@ class Watch:
     _cpu_s: float = 0.0
 
     def begin(self) -> None:
-        """Starts sampling; errors from here on do not end the trial."""
+        """Starts sampling. Errors after this call do not end the trial."""
         self._groups = frames.groups(self.sources, SHORTEST_S, LONGEST_S)
         self._cpu_s, self._began_s = link.cpu_s(), time.monotonic()
         self._due = [self._began_s] * len(self._groups)
         self._running = asyncio.run_coroutine_threadsafe(self._watch(), link.loop())
 
     def follow(self, phase: str, elapsed_s: float) -> None:
-        """Aligns the ticks with the measured window as soon as it is known; both of its ends are sampled."""
+        """Aligns the ticks with the measured window as soon as its start is known, so that both ends of the window are
+        sampled."""
         now = time.monotonic()
-        # Before the window is known, `elapsed_s` is 0.
+        # `elapsed_s` is 0 until the window's start is known.
         if self._origin_s is None and (phase == "run" or (phase == "warmup" and elapsed_s < 0)):
             self._origin_s = now - elapsed_s
             link.loop().call_soon_threadsafe(self._follow, self._origin_s)
@@ -118,14 +121,14 @@ class Watch:
             self._running.result(_LAST_S + 1.0)
         except TimeoutError:
             self._running.cancel()
-            # Still waiting for an answer or a connection: there are no samples since the last frame.
+            # Still waiting for an answer or a connection, so there are no samples since the last frame.
             self._lost.append((self._frames[-1].came_s if self._frames else self._began_s, time.monotonic()))
         except (IronbenchError, OSError) as error:
             self._notes.append(str(error))
         return self._watched(window_start_s, link.cpu_s() - self._cpu_s)
 
     def stop(self) -> None:
-        """Ends sampling without a result. May be called after `end`."""
+        """Ends sampling without a result. May also be called after `end`."""
         self._over = True
         if self._running is not None:
             self._running.cancel()
@@ -149,10 +152,10 @@ class Watch:
         )
 
     def _sources(self, group: int) -> list[Source]:
-        """Sources that a frame of the group contains."""
+        """Returns the sources that a frame of the group contains."""
         return [source for _, sources in self._groups[: group + 1] for source in sources]
 
-    # Methods below run in the thread of connections.
+    # The methods below run in the thread of connections.
 
     def _follow(self, origin_s: float) -> None:
         now = time.monotonic()
@@ -222,7 +225,7 @@ class Watch:
                 return
 
     def _keep(self, frame: Frame) -> None:
-        """Stores a frame; thins the frames if they exceed the memory limit."""
+        """Stores a frame. Thins the frames if they exceed the memory limit."""
         self._frames.append(frame)
         self._bytes += len(frame.text)
         if self._bytes <= _KEEP_BYTES:
@@ -236,8 +239,8 @@ class Watch:
             self._groups = [(2 * period_s, sources) for period_s, sources in self._groups]
 
     async def _next_due(self) -> int:
-        """Waits for the next tick and returns the largest group to read; at a mark and at the end, all groups are
-        read."""
+        """Waits for the next tick and returns the largest group to read. At the ends of the window and at the end of
+        sampling, all groups are read."""
         while not self._over:
             now = time.monotonic()
             if any(at_s <= now for at_s in self._marks):
@@ -255,7 +258,8 @@ class Watch:
         return len(self._groups) - 1
 
     def _passed(self, now: float, last: int) -> None:
-        """Skips ticks that passed during the round trip of a frame, which would sample one moment several times."""
+        """Skips ticks whose time has passed during the round trip of a frame, because they would sample the same moment
+        several times."""
         origin_s = self._origin_s or self._began_s
         for number, (period_s, _) in enumerate(self._groups[: last + 1]):
             if self._due[number] <= now:
@@ -263,10 +267,10 @@ class Watch:
 
 
 async def _frame(process: SSHClientProcess[bytes]) -> bytes:
-    """Reads the answer to a tick; nothing follows it before the next tick.
+    """Reads the answer to a tick. The machine sends nothing else until the next tick.
 
-    Read in pieces, because asyncssh's `readuntil` fails for more than an ssh window of 2 MiB, and thousands of
-    processes need more.
+    The answer is read in pieces, because asyncssh's `readuntil` fails for more than an ssh window of 2 MiB, and
+    thousands of processes need more.
     """
     text = bytearray()
     while not text.endswith(frames.END):
@@ -278,12 +282,12 @@ async def _frame(process: SSHClientProcess[bytes]) -> bytes:
 
 
 def _next(origin_s: float, period_s: float, now: float) -> float:
-    """Returns the first tick after `now` at a whole number of periods after `origin_s`."""
+    """Returns the first tick after `now`. Ticks are at whole numbers of periods after `origin_s`."""
     return origin_s + ((now - origin_s) // period_s + 1) * period_s
 
 
 def words(watched: WatchedTrial, address: str) -> dict[str, str]:
-    """Conditions for the record."""
+    """Returns the conditions of the observation, for the record."""
     if not watched.samples:
         return {}
     clock = f"clock offset known to {units.span(watched.error_s)}"
@@ -297,7 +301,7 @@ def metrics(watched: WatchedTrial) -> dict[str, float]:
 
 
 def doubts(watched: WatchedTrial, window_s: float) -> list[Note]:
-    """Notes for the reader: when samples are missing within the measured window, and why."""
+    """Returns notes for the reader: when samples are missing within the measured window, and why."""
     within = [(max(0.0, low), min(window_s, high)) for low, high in watched.lost]
     gaps = [(low, high) for low, high in within if high > low]
     if not gaps and watched.samples:

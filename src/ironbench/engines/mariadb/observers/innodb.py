@@ -83,7 +83,8 @@ class Innodb:
     def parse(self, samples: Samples, window_s: float) -> Observation:
         metrics: dict[str, float] = {}
         if (answers := samples.get(REQUEST)) is not None:
-            # InnoDB advances its checkpoint many times a minute, so only requested full checkpoints are counted.
+            # InnoDB advances its checkpoint many times a minute, so only full checkpoints that ironbench requested are
+            # counted.
             done = float(sum(0.0 <= answer.t_s <= window_s for answer in answers))
             metrics = {"checkpoints_requested": done, "checkpoints": done}
         readings = points(samples.get(_SOURCE), _parse)
@@ -119,7 +120,7 @@ def _hit_share(grown: CounterGrowth) -> float | None:
 def _parse(text: str) -> Values:
     pairs = (line.split("\t") for line in text.splitlines())
     values = {name: float(value) for name, value in pairs}
-    # MySQL uses mixed case for the names of status variables.
+    # MySQL's names of status variables are in mixed case.
     return {name if name in _METRICS else name.upper(): value for name, value in values.items()}
 
 

@@ -1,6 +1,7 @@
-"""Use of tables and indexes: rows and time by index (performance_schema), or rows only (`userstat`).
+"""Use of tables and indexes: rows and time by index (performance_schema), or only rows (`userstat`).
 
-Read at the start and the end of the measured window, together with the table sizes from the server's statistics.
+The statistics are read at the start and the end of the measured window, together with the table sizes from the server's
+statistics.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from ironbench.model.session import Session
 
 _USED, _SIZES = "maria_relations.used", "maria_relations.sizes"
 _MOST = 1000
-"""Maximum number of tables for which sizes are read: the server opens every table for that."""
+"""Maximum number of tables for which sizes are read, because the server opens every such table."""
 _SHOWN = 40
 _PS = 1e-12
 _COUNTED = """
@@ -44,7 +45,7 @@ Seen = Literal["", "timed", "counted"]
 
 
 def seen(session: Session) -> Seen:
-    """Which statistics on tables the server keeps; "" if none."""
+    """Returns which statistics on tables the server keeps; "" if it keeps none."""
     for how, asked, sql in (("timed", "performance_schema", _COUNTED), ("counted", "userstat", _USERSTAT)):
         try:
             if session.query(f"select @@global.{asked}") == [("1",)]:
@@ -122,7 +123,7 @@ def _table(name: str, rows: Sequence[Sequence[float]], size: tuple[float, float]
 
 
 def _sizes(samples: Mapping[str, Sequence[Sample]], window_s: float) -> dict[str, tuple[float, float]]:
-    """Sizes of the tables at the start and the end of the window."""
+    """Returns the sizes of the tables at the start and the end of the window."""
     ends = WindowEnds.of(samples.get(_SIZES, ()), window_s)
     if ends is None:
         return {}

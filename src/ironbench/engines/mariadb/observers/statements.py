@@ -54,7 +54,7 @@ Seen = Literal["yes", "off", "denied", "not counted", "unknown"]
 
 
 def seen(session: Session) -> Seen:
-    """Whether the server counts the cost of statements, or why not."""
+    """Returns whether the server counts the cost of statements, or why it does not."""
     try:
         if session.query(ON) != [("1",)]:
             return "off"
@@ -92,14 +92,15 @@ Grown = Mapping[str, Mapping[str, float]]
 @dataclass(frozen=True, slots=True)
 class DigestCounters:
     by_digest: Grown
-    """Growth over the window."""
+    """Digest of a statement → growth of its counters over the window."""
     prepared: Grown
-    """Text → growth over the window. `TOGETHER`: statements that the server does not count individually."""
+    """Text of a prepared statement → growth of its counters over the window. `TOGETHER`: statements that the server
+    does not count individually."""
     notes: tuple[Note, ...] = ()
 
 
 def counted(samples: Mapping[str, Sequence[Sample]], window_s: float) -> DigestCounters | None:
-    """Growth of the counters; None if they were not read at both ends of the window."""
+    """Returns the growth of the counters; None if they were not read at both ends of the window."""
     digests, prepared = (WindowEnds.of(samples.get(name, ()), window_s) for name in (DIGESTS, PREPARED))
     if digests is None or prepared is None:
         return None

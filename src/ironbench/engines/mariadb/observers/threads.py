@@ -1,8 +1,8 @@
 """States of the threads that serve clients, sampled 20 times a second (information_schema.processlist).
 
-A thread's state names a step of its statement, not a wait. Three waits can be distinguished nevertheless: `commit`, in
-which the log is written and flushed; `row lock`, for which InnoDB counts the waiting threads; and `data read`, from the
-number of pending reads. Everything else counts as `CPU`, including short waits for latches.
+The state of a thread is a step of its statement, not a wait event. Nevertheless, three waits can be distinguished:
+`commit`, in which the log is written and flushed; `row lock`, for which InnoDB counts the waiting threads; and `data
+read`, from the number of pending reads. Everything else counts as `CPU`, including short waits for latches.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ _THREAD_COST_S = 25e-6
 COMMIT, ROW_LOCK, READ = "commit", "row lock", "data read"
 _WHO = (
     "from information_schema.processlist where db = database() and id not in (connection_id(), {ours}) "
-    # Excludes the session that requests a checkpoint and sleeps until it is done. Its statement text would identify it,
-    # too, but reading that column creates a temporary table on disk.
+    # The session that requests a checkpoint and sleeps until it is complete is excluded by its id. Its statement text
+    # would also identify it, but reading that column creates a temporary table on disk.
     "and coalesce(state, '') <> 'User sleep'"
 )
 _SQL = (
@@ -59,11 +59,11 @@ _PARTS = {
     "Opening tables": INTERNAL_LOCKS,
 }
 HOLDER = {WORKING: "runs without a known wait", COMMIT: "flushes the redo log", READ: "reads data pages"}
-"""State → what a thread that holds a lock does."""
+"""State → what a thread that holds a lock does in this state."""
 
 
 def part_of_event(event: str) -> str:
-    """Wait class of a state, as named by the observer."""
+    """Returns the wait class of a state, as named by the observer."""
     if event.startswith("Waiting for") and event.endswith("lock"):
         return LOCKS
     return _PARTS.get(event, OTHER)
@@ -92,7 +92,8 @@ class ThreadStates(SampledWaits):
         return (activity, who, Source(_SCHEDSTAT, "file", path, 1.0, _SCHEDSTAT_COST_S, _THREAD_COST_S, 0.002))
 
     def parsed(self, text: str) -> Values:
-        """Subtracts threads that wait for a row lock or a read from those at work. Read-ahead belongs to no thread."""
+        """Parses a sample. Subtracts threads that wait for a row lock or a read from the working threads. Read-ahead
+        belongs to no thread."""
         values = super().parsed(text)
         working = values.get(WORKING, 0.0)
         for event in (ROW_LOCK, READ):

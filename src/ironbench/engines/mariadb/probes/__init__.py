@@ -1,6 +1,6 @@
-"""Finds problems of a MariaDB or MySQL database. Every module here registers its probes with `EXAMINATION`.
+"""Finds problems of a MariaDB or MySQL database. Every module in this package registers its checks with `EXAMINATION`.
 
-The probes read variables, status and information_schema. Each probe is a single `select` or `show`, with the timeout
+The checks read variables, status and information_schema. Each check is a single `select` or `show`, with the timeout
 `examination.TIMEOUT_S`.
 """
 
@@ -17,7 +17,7 @@ from ironbench.model.session import Session
 
 AREAS = ("durability", "memory", "writing", "tables", "indexes", "sessions", "observation")
 PROCESS = NeededPrivilege("PROCESS", "GRANT PROCESS ON *.* TO {role}")
-"""Privilege without which the user sees only its own sessions and transactions."""
+"""Privilege without which a user sees only the user's own sessions and transactions."""
 MARIADB = "MariaDB"
 
 _ROLE = "concat(quote(substring_index(current_user(), '@', 1)), '@', quote(substring_index(current_user(), '@', -1)))"
@@ -52,7 +52,7 @@ probe = EXAMINATION.probe
 
 
 def of_status(statement: str) -> Callable[[ExaminedServer], str]:
-    """Fills in the tables for `{status}` and `{variables}`, which are in a different schema in MySQL."""
+    """Replaces `{status}` and `{variables}` by the names of the tables, which are in a different schema in MySQL."""
 
     def of(server: ExaminedServer) -> str:
         schema = f"{'information' if server.title == MARIADB else 'performance'}_schema"

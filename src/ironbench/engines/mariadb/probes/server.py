@@ -122,9 +122,10 @@ _LOG = """
 def room(rows: Sequence[Row], server: ExaminedServer) -> Readings:
     """How long the server can write until the redo log is full."""
     known = {str(name).upper(): float(value or 0) for name, value in rows}
-    # Since MySQL 8.0.30, one setting for the size of all files replaces the older ones (MySQL manual, "Redo Log").
+    # Since MySQL 8.0.30, one setting for the total size of the redo log replaces the older settings (MySQL manual,
+    # "Redo Log").
     capacity = known.get("INNODB_REDO_LOG_CAPACITY_RESIZED")
-    files = known.get("INNODB_LOG_FILES_IN_GROUP", 1.0)  # MariaDB has one file
+    files = known.get("INNODB_LOG_FILES_IN_GROUP", 1.0)  # MariaDB's redo log is one file
     size = files * known.get("INNODB_LOG_FILE_SIZE", 0.0) if capacity is None else capacity
     rate = known.get("INNODB_OS_LOG_WRITTEN", 0.0) / max(known.get("UPTIME", 0.0), 1.0)
     if not rate:
