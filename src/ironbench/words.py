@@ -27,6 +27,11 @@ def counted(count: float, one: str, many: str = "") -> str:
     return f"{grouped(count)} {one if count == 1 else many or one + 's'}"
 
 
+def upper_first(text: str) -> str:
+    """Returns a text with a capital first letter; acronyms stay as they are: `WAL per transaction`."""
+    return f"{text[:1].upper()}{text[1:]}"
+
+
 def listed(words: Sequence[str]) -> str:
     """Joins words to a list: `a`, `a and b`, `a, b and c`."""
     return " and ".join(filter(None, (", ".join(words[:-1]), *words[-1:])))

@@ -558,7 +558,7 @@ def test_a_capture_from_statistics_has_the_measured_calls_and_says_what_is_inven
         "capture-hidden",
     }
     shown = text.page(page(path))
-    assert "statistics of the server (statistics)" in shown and "80% are drawn" in shown
+    assert "from the statement statistics of the server (statistics)" in shown and "80% are drawn" in shown
     assert len(tape.tape(options(path)).clients) == chosen.clients
 
 

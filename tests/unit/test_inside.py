@@ -112,7 +112,7 @@ def test_what_is_missing_is_said_with_how_to_get_it() -> None:
     shelf = Shelf(records, insides={one.id: lacking for one in records})
     for format in ("text", "md", "html"):
         text = formats.get(format)(studies(records, shelf)).decode().replace("\\_", "_")
-        assert "Not available from the server" in text and REMEDY in text
+        assert "Statistics that the server did not provide" in text and REMEDY in text
         assert "Statement cost" not in text
 
 

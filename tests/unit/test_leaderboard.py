@@ -174,7 +174,7 @@ def test_the_mean_over_a_curve_of_clients_is_no_peak(tmp_path: Path) -> None:
     store.keep(record(DISK, 8, 900.0, load=Load(curve=ramp, duration_s=30.0), id="ramp", machine="m1"), Evidence())
     with pytest.raises(InputError, match=r"nothing to rank .*the number of clients followed a curve") as caught:
         asked("igen-oltp", "", "", "", (), str(tmp_path))
-    assert caught.value.hint == "run with a constant number of clients"
+    assert caught.value.hint == "run the workload with a constant number of clients"
     store.keep(record(MEMORY, 8, 500.0, id="steady", machine="m1"), Evidence())
     (ranking,) = asked("igen-oltp", "", "", "", (), str(tmp_path))
     assert [place.score for place in ranking.places] == [500.0]

@@ -74,7 +74,7 @@ def test_a_picture_has_the_sections_of_the_page_with_their_titles() -> None:
     said = json.dumps(image.picture([image._page(report_of(study_of(trials)))]))
     for title in ("CPU time by program", "Backend wait events", "Devices", "Over time", "Latency"):
         assert f'"text": "{title}"' in said
-    assert "hollow: confirmation trial" in said
+    assert "hollow point: confirmation trial" in said
 
 
 def test_a_picture_explains_every_mark_of_its_charts() -> None:

@@ -79,7 +79,7 @@ def test_every_format_of_a_labs_report_shows_times_and_ratios(found: Study, form
     assert ORDER in text
     if format not in ("json", "csv"):
         assert "Response times of index=without relative to index=with: shop.sql:4" in text
-        assert "Statements were not timed in index=other: report_per_statement is off." in text
+        assert "The statements of index=other were not timed, because report_per_statement is off." in text
         assert "no verdict" in text
 
 

@@ -43,7 +43,7 @@ def shown(*records: Record) -> tuple[Study, presentation.Presentation]:
 
 
 @pytest.mark.parametrize(
-    ("sf", "how", "figure"), [("0.01", "unrounded", "2,880"), ("1", "rounded by the TPC-H rules", "360")]
+    ("sf", "how", "figure"), [("0.01", "unrounded", "2,880"), ("1", "rounded as the TPC-H rules prescribe", "360")]
 )
 def test_card_table_and_sentence_lead_with_the_same_figure(sf: str, how: str, figure: str) -> None:
     study, page = shown(single(DISK, 1.0, sf))

@@ -132,7 +132,7 @@ def test_what_only_a_claim_asks_for_has_its_row() -> None:
     plan = lab({"log": ("disk", "memory")}, blocks=6, claims=claims)
     records = trials(plan, {"log=disk": 1000.0, "log=memory": 1100.0})
     text = lab_text.render([report_of(studied(plan, records))]).decode()
-    _, _, table = text.partition("Findings for claims only")
+    _, _, table = text.partition("Findings that only claims use")
     assert "99th-percentile response time" in table.split("\n\n")[0]
 
 

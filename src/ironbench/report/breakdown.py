@@ -29,12 +29,12 @@ WIDTH = 60
 _LEAST = 0.02
 """A part of the time whose change is a smaller share of the whole is left out of the breakdown."""
 LEAD = (
-    "From top to bottom, each level is part of the level above it. Each confidence interval is at 95% and carries no "
-    "verdict: with many of them, some exclude zero difference by chance."
+    "Each level of the breakdown is part of the level above it. The confidence intervals are at 95% and carry no "
+    "verdict: with many intervals, some exclude zero difference by chance."
 )
 OBSERVED = (
-    "Waits, I/O, plans and statement times, which slices do not measure, come from one observed trial of each "
-    "configuration after the blocks; no verdict uses them."
+    "Slices do not measure waits, I/O, plans and statement times. These values come from one observed trial of "
+    "each configuration after the blocks, and no verdict uses them."
 )
 _HEAD = ("level", "", "before", "after", "change", "95% CI")
 
@@ -62,10 +62,10 @@ def _rows(one: Explanation) -> Iterator[Row]:
         yield from ((level, *_changed(measure)) for measure in known)
     for script in one.scripts[:FEW]:
         parts = (TableCell(script.part_before_s, "s"), TableCell(script.part_after_s, "s"))
-        yield ("script", f"{script.name}, contribution to the mean", *parts, *_change(script))
+        yield ("script", f"{script.name}, contribution to the mean response time", *parts, *_change(script))
     if others := one.scripts[FEW:]:
         of_a, of_b = sum(s.part_before_s for s in others), sum(s.part_after_s for s in others)
-        name = f"{counted(len(others), 'other script')}, contribution to the mean"
+        name = f"{counted(len(others), 'other script')}, contribution to the mean response time"
         yield ("script", name, TableCell(of_a, "s"), TableCell(of_b, "s"), _more(of_b - of_a), EMPTY)
     for command, found in one.statements[:FEW]:
         yield (

@@ -24,8 +24,9 @@ _WIDTH = 100
 _SHORT_S = 2.0
 """Shorter captures have no meaningful highest rate."""
 _LEFT_OUT = (
-    "A transaction is replayed as a whole or not at all. Only LISTEN, statements about the whole server and fetches "
-    "are skipped without the rest of their transaction."
+    "A replay runs all statements of a transaction or none of them. Exceptions are LISTEN, statements about the "
+    "whole server, and fetches from a cursor: a replay skips these statements but runs the rest of the "
+    "transaction."
 )
 
 
@@ -34,21 +35,25 @@ def page(path: str) -> Page:
     found = contents(path)
     facts = found.facts
     began = datetime.fromtimestamp(facts.began_us / 1e6, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
-    source = f"statistics of the server ({facts.format})" if facts.invented else f"logs in the format {facts.format}"
+    source = (
+        f"from the statement statistics of the server ({facts.format})"
+        if facts.invented
+        else f"from logs in the format {facts.format}"
+    )
     masked = ", literals masked" if facts.masked else ""
     return Page(
         title=f"Capture {path}",
         lead=f"{span(facts.length_s)} from {began}, from {source}{masked}",
         answer=Answer(AnswerPoint(_first(found)), tuple(map(AnswerPoint, _points(found, path)))),
         sections=(
-            Section("left-out", "What cannot be replayed", _LEFT_OUT, tables=with_rows(_left_out(found))),
+            Section("left-out", "Statements that cannot be replayed", _LEFT_OUT, tables=with_rows(_left_out(found))),
             Section("statements", "Statements by total time", tables=with_rows(_top(found)), sentences=_rest(found)),
             Section("keys", "Generated keys", sentences=tuple(_keys(found.keys))),
-            Section("mix", "Mix of statements", tables=with_rows(_mix(found))),
+            Section("mix", "Mix of statement types", tables=with_rows(_mix(found))),
             Section(
                 "rates",
                 "Rates over time",
-                f"Each row covers {span(found.width_s)}.",
+                f"Each row of the table covers {span(found.width_s)}.",
                 tables=with_rows(_rates(found)),
             ),
             Section("pauses", "Think times", tables=with_rows(_pauses(found))),
@@ -71,13 +76,16 @@ def _first(found: Contents) -> str:
 def _points(found: Contents, path: str) -> Iterator[str]:
     facts = found.facts
     of_all = found.reads + found.writes
-    yield f"{counted(facts.sessions, 'session')}, up to {found.at_once} at the same time."
+    yield f"{counted(facts.sessions, 'session')}, of which up to {found.at_once} were open at the same time."
     if of_all:
         every = counted(of_all, "read or write", "reads and writes")
-        yield f"Read share: {in_percent(found.reads / of_all)} of {every}."
+        yield f"Reads make up {in_percent(found.reads / of_all)} of {every}."
     if facts.has_durations and facts.length_s > 0:
         busy = number(found.busy_s / facts.length_s)
-        yield f"Statements took {quantity(found.busy_s, 's')} in total: on average, {busy} ran at the same time."
+        yield (
+            f"The statements took {quantity(found.busy_s, 's')} in total: on average, {busy} statements ran at "
+            "the same time."
+        )
     if not facts.replayable:
         return
     left = sum(statements for _, statements in found.left_out)
@@ -112,30 +120,31 @@ def _top(found: Contents) -> Table:
         )
         for one in found.top
     ]
-    head = ("statement", "calls", "share of time", "mean", "99th percentile", "failed")
+    head = ("statement", "calls", "% of total time", "mean", "99th percentile", "failed")
     return Table(head, tuple(rows), ranks=(0, 0, 1, 1, 3, 2))
 
 
 def _rest(found: Contents) -> tuple[str, ...]:
     more = found.templates - len(found.top)
-    return (f"The capture has {counted(more, 'further statement')}.",) if more > 0 else ()
+    return (f"The table leaves out {counted(more, 'further statement')} of the capture.",) if more > 0 else ()
 
 
 def _keys(found: KeyUse) -> Iterator[str]:
     if not found.makers:
         return
     makers = counted(found.makers, "statement returns", "statements return")
-    yield f"{makers} a generated key, which logs do not contain."
+    yield f"{makers} a generated key, and logs do not contain the key."
     if found.known:
         where = counted(found.values, "place", "places")
         yield (
-            f"For {in_percent(found.known / found.makers)} of them, a later statement contains the key: in {where}, a "
-            "replay sends the key that the server generates then."
+            f"For {in_percent(found.known / found.makers)} of these statements, a later statement contains the "
+            f"key. In {where}, a replay replaces the recorded key with the key that the server generates during "
+            "the replay."
         )
     if found.known < found.makers:
         yield (
-            f"For {in_percent(1 - found.known / found.makers)}, no later value is surely the key. A replay sends all "
-            "values that follow as recorded."
+            f"For {in_percent(1 - found.known / found.makers)} of these statements, ironbench cannot identify the "
+            "key in later statements, and a replay sends the later values as recorded."
         )
 
 

@@ -91,7 +91,9 @@ def compare_named(of_a: NamedRecords, of_b: NamedRecords, different_work: bool =
     apart = other_work(records_a, records_b)
     if apart and not pairs and not different_work:
         raise InputError(
-            f"{a} and {b}", "; ".join(wording.texts(apart)), "compare the same work, or add --different-work"
+            f"{a} and {b}",
+            "; ".join(wording.texts(apart)),
+            "compare records of the same workload, or add --different-work",
         )
     common = {record.id for record in records_a} & {record.id for record in records_b}
     if common:
@@ -110,7 +112,10 @@ def _require_one_work(name: str, records: Sequence[Record]) -> None:
         raise InputError(
             name,
             f"matches records of {' and '.join(work_name(group[0].choice) for group in works)}",
-            f"name the series of one workload on each side ({', '.join(series)}), or compare all with `ironbench lead`",
+            (
+                f"name one series of the same workload on each side ({', '.join(series)}), or use `ironbench lead` to "
+                "compare all workloads"
+            ),
         )
 
 
@@ -122,7 +127,9 @@ def _findings(a: NamedRecords, b: NamedRecords) -> tuple[Effect, ...]:
     for one in (a, b):
         if len(one.cells) > 1:
             cause = f"matches {len(one.cells)} configurations"
-            raise InputError(one.word, cause, f"name one: {', '.join(one.cells)}; `ironbench lead` combines them")
+            raise InputError(
+                one.word, cause, f"name one of these: {', '.join(one.cells)}; `ironbench lead` compares them all"
+            )
     if a.cells == b.cells:
         raise InputError(b.word, f"is the same configuration as {a.word}", "name two configurations")
     from ironbench.study.labstudy import compare_cells
@@ -139,9 +146,12 @@ def usable(word: str, records: Sequence[Record]) -> list[Record]:
         known = ((record.status.word, wording.cause(record)) for record in records)
         causes = dict.fromkeys(": ".join(filter(None, words)) for words in known)
         cut = all(record.status is Status.CUT_SHORT for record in records)
-        hint = "fix the cause, then run it again"
+        hint = "fix the cause, and repeat the run"
         if cut:
-            hint = "continue with the same command and --resume; for a lab, with `ironbench lab resume`"
+            hint = (
+                "continue an incomplete run with the same command and --resume, or an incomplete lab with "
+                "`ironbench lab resume`"
+            )
         raise InputError(word, f"has no usable trial ({'; '.join(causes)})", hint)
     return found
 
@@ -246,7 +256,7 @@ def _differences(found: SystemComparison, everything: bool) -> tuple[tuple[str, 
     return (
         *with_rows(Table(("", "A", "B"), difference_rows(main), words=True)),
         *with_rows(
-            Table(("", "A", "B"), difference_rows(rest), words=True, counted=True), "Everything else that differs"
+            Table(("", "A", "B"), difference_rows(rest), words=True, counted=True), "All other facts that differ"
         ),
     )
 
@@ -306,7 +316,7 @@ def _ranges(row: ComparedMetric) -> str:
 
 
 def _by_load(found: SystemComparison) -> Section:
-    title, rows = "Load by load", tuple(_rows_by_load(found))
+    title, rows = "Comparison at each load", tuple(_rows_by_load(found))
     if not rows:
         return Section("loads", title, sentences=(compare_answer.no_common_clients(),))
     head = ("load", "metric", "A", "B", "B / A", "A repeats", "B repeats", "ranges")

@@ -325,7 +325,7 @@ def _speed(row: SystemCost) -> str:
     speed = row.bill.offer.core_speed if row.bill else None
     if speed is None:
         return ""
-    return f" (one core {ESTIMATE}{_span(speed, 3)}x as fast)"
+    return f" (one core is {ESTIMATE}{_span(speed, 3)}x as fast)"
 
 
 def _row(row: SystemCost) -> dict[str, Any]:
@@ -434,7 +434,7 @@ def _in_order(declared: SystemsFile, labels: Sequence[str]) -> SystemsFile:
 
 
 def _declared(path: str) -> SystemsFile:
-    return offers.read(text_of(Path(path), f"--systems {path}", "name a systems file (TOML)"), path)
+    return offers.read(text_of(Path(path), f"--systems {path}", "name a systems file (a TOML file with prices)"), path)
 
 
 def _against(

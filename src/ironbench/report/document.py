@@ -133,7 +133,10 @@ def _of_part(part: SubjectResults, place: int) -> Card:
     units = counted_in(records)[1]
     figure, unit, rows = _of_rate(main, units) if isinstance(main, Rate) else _reached(main, records, units)
     times_shown = not isinstance(part.curve.main, Rate) or part.curve.main.is_kept
-    for label, metric in (("median response time", "response_time_p50_s"), ("99th percentile", "response_time_p99_s")):
+    for label, metric in (
+        ("median response time", "response_time_p50_s"),
+        ("99th-percentile response time", "response_time_p99_s"),
+    ):
         if metric in part.curve.main.metrics and times_shown:
             rows.append((label, centre(part.curve.main.metrics[metric], "s")))
     if part.standing and part.standing.ratio:
@@ -167,7 +170,7 @@ def _of_rate(one: Rate, units: str) -> tuple[Content, str, list[tuple[str, Conte
     if one.is_kept:
         return TableCell(one.rate, "rate", bare=True), f"{units}/s {wording.text(one.outcome)}", rows
     figure = replace(finished, bare=True) if isinstance(finished, TableCell) else finished
-    outcome = f"the rate of {rate(one.rate)} was {wording.text(one.outcome)}"
+    outcome = f"the target rate of {rate(one.rate)} was {wording.text(one.outcome)}"
     return figure, f"{units}/s completed; {outcome}", rows
 
 

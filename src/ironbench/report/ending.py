@@ -78,12 +78,12 @@ def search_summary(
         usable = fresh or usable
         missed = sum(record.kept_rate is False for record in usable)
         kept = not missed
-        notes += [f"rate not sustained in {missed}"] if missed else []
+        notes += [f"target rate not sustained in {missed}"] if missed else []
         shown = [name for name in names if kept or not any(late(record, name) for record in usable)]
         summaries = metrics_of(usable, shown, archive)
         tried = (_tried(name, summaries.get(name), usable) for name in names)
         rows.append((TableCell(rate, "rate"), count(len(usable), ", ".join(notes)), *tried))
-    limits = [f"limit: {one.metric} at most {quantity(one.most, unit_of(one.metric))}" for one in search.limits]
+    limits = [f"limit on {one.metric}: at most {quantity(one.most, unit_of(one.metric))}" for one in search.limits]
     known = wording.texts((*left_out(records), *trial_warnings(records)))
     table = text_layout.table(Table(("target rate", "usable trials", *names), tuple(rows)))
     usable = [record for record in records if record.status.comparable]

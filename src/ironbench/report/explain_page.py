@@ -23,17 +23,18 @@ from ironbench.study.differences import is_address, telling
 from ironbench.study.explain import Explanation
 from ironbench.study.labstudy import of_two
 from ironbench.study.study import Study, studies
-from ironbench.words import counted, cut
+from ironbench.words import counted, cut, upper_first
 
 _BELOW = ("queries", "statements", "time", "server-statements", "server-plans", "device-io", "cpu", "waits")
 """Sections of a report of A and B that continue where the breakdown ends."""
 _SCRIPTS = (
-    "The mean response time of all transactions is the sum over all scripts of each script's share of transactions "
-    "times its mean response time. The contribution of a script is the change of that product."
+    "The contribution of a script to the mean response time is its share of the transactions times its mean "
+    "response time. The mean response time of all transactions is the sum of these contributions. The table "
+    "shows how each contribution changed."
 )
 _IO = (
-    "I/O is per transaction, because more transactions need more I/O. A shared device counts the I/O of all programs; "
-    "rows that rely on it are marked."
+    "The table shows I/O per transaction, because more transactions need more I/O. The counters of a shared "
+    "device include the I/O of all programs; rows with such counters are marked."
 )
 
 
@@ -84,7 +85,7 @@ def _differences(one: Explanation, everything: bool) -> tuple[tuple[str, Table],
     of_rest = Table(head, difference_rows(rest), words=True, counted=True)
     return (
         *with_rows(Table(head, difference_rows(main), words=True)),
-        *with_rows(of_rest, "Everything else that differs"),
+        *with_rows(of_rest, "All other facts that differ"),
     )
 
 
@@ -104,7 +105,7 @@ def answer(one: Explanation, verdict: Sequence[AnswerPoint], doubt: str) -> Answ
 def _points(one: Explanation) -> Iterator[AnswerPoint]:
     for measure in one.response[:1]:
         yield AnswerPoint(
-            f"{change(measure.ratio, '')}{within(measure)}.", f"{metric_words(measure.metric).capitalize()}:"
+            f"{change(measure.ratio, '')}{within(measure)}.", f"{upper_first(metric_words(measure.metric))}:"
         )
     if one.scripts and (first := one.scripts[0]).clear:
         yield AnswerPoint(compare_answer.most_changed_script(first.name, first.delta_s), "Scripts:")

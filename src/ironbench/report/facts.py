@@ -7,11 +7,12 @@ from collections.abc import Mapping, Sequence
 from ironbench.report.cell import Content, Row, TableCell
 from ironbench.report.charts.base import Table
 from ironbench.study.differences import Difference, is_address
-from ironbench.words import cut
+from ironbench.words import cut, upper_first
 
 _WORDS = {
-    "threads of one Python process: a limit earlier than the core's own wires": "threads of one Python process, which "
-    "saturate earlier than ironbench's own clients",
+    "threads of one Python process: a limit earlier than the core's own wires": (
+        "threads of one Python process, which saturate earlier than the clients that ironbench implements itself"
+    ),
 }
 """Recorded values in today's words. What is recorded stays the same, so that old and new records do not differ."""
 _KINDS = ("system", "load", "tag", "machine", "client", "engine", "software")
@@ -27,7 +28,7 @@ def configuration(shared: Mapping[str, str]) -> list[tuple[str, Table]]:
             if name.partition(".")[0] == kind
         ]
         if rows:
-            tables.append((kind.capitalize(), Table(("fact", "value"), tuple(rows), words=True)))
+            tables.append((upper_first(kind), Table(("fact", "value"), tuple(rows), words=True)))
     return tables
 
 

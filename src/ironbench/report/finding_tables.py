@@ -167,5 +167,7 @@ def against_trend_sentences(queries: Sequence[ContraryQuery]) -> list[str]:
         )
         rest = len(own) - _NAMED
         more = f"; and {rest} more" if rest > 0 else ""
-        texts.append(f"Against the trend, {subject} is {verb} than {own[0].baseline} in {named}{more}.")
+        texts.append(
+            f"Against the overall trend, {subject} is {verb} than {own[0].baseline} in these queries: {named}{more}."
+        )
     return texts

@@ -60,8 +60,8 @@ _FACTS = {
     "threads": "threads",
     "rate": "target rate",
     "protocol": "protocol",
-    "max_tries": "maximum number of tries",
-    "efficiency": "efficiency, as the program computes it",
+    "max_tries": "maximum number of attempts per transaction",
+    "efficiency": "efficiency as computed by the other program",
     "measured": "measured time",
     "warmup": "warm-up",
     "repeats": "trials",
@@ -82,7 +82,7 @@ def records_named(selection: Sequence[str], results: str) -> list[ForeignRecord]
     for word, records in found:
         if not records:
             one = next(word for word, records in found if records)
-            hint = f"compare them: ironbench compare {one} {word}"
+            hint = f"compare the two: ironbench compare {one} {word}"
             raise InputError(word, f"cannot be reported together with the foreign record {one}", hint)
     return list({one.id: one for _, records in found for one in records}.values())
 
@@ -197,7 +197,7 @@ class _Side:
         if not trials:
             raise InputError(named.word, "has no usable trials", "name other records")
         if len(by_work(trials)) > 1 or len(subjects(trials)) > 1:
-            raise InputError(named.word, "names several systems or workloads", "name one of them")
+            raise InputError(named.word, "matches several systems or workloads", "name one system or workload")
         first, summaries = trials[0], metrics_of(trials, list(_METRICS), named.store)
         machine, engine = named.store.machine(machine_of(first)), named.store.engine(first.engine)
         cpu = machine.get("cpu", {})

@@ -20,6 +20,7 @@ from ironbench.report.wording.ratios import change as sized
 from ironbench.report.wording.ratios import metric_words
 from ironbench.study.differences import telling
 from ironbench.study.history import DATE, Histories, History, HistoryChange, HistoryLine, HistoryPoint
+from ironbench.words import upper_first
 
 
 def page(found: Histories) -> Page:
@@ -65,7 +66,7 @@ def sections(found: Histories) -> Iterator[Section]:
     """Yields a section for each work under one load."""
     for place, one in enumerate(found.all):
         tables = [("Segments", _segments(one))] if any(line.changes for line in one.lines) else []
-        tables += [(f"What changed with {line.name}", _differs(line)) for line in one.lines if line.differs]
+        tables += [(f"Facts that changed with {line.name}", _differs(line)) for line in one.lines if line.differs]
         yield Section(
             f"history{place}",
             heading(one),
@@ -234,20 +235,21 @@ def chart(one: History, id: str) -> Chart:
     names = [line.name for line in one.lines]
     drawn = {kind: rows for kind, rows in data.items() if rows}
     keys = [*base.keys(names)]
-    keys += [Key("hollow: too few trials for a verdict", "muted", "hollow")] if data["single"] else []
+    keys += [Key("hollow point: too few trials for a verdict", "muted", "hollow")] if data["single"] else []
     keys += [Key("cross: spike", "muted", "cross")] if data["spikes"] else []
-    marked = " ?: every trial of the point is flagged." if data["flagged"] else ""
-    keys += [Key("change point, with the change of the mean", "warn", "dash")] if data["changes"] else []
+    marked = " A question mark means that every trial of the point is flagged." if data["flagged"] else ""
+    keys += [Key("change point, with the size of the change", "warn", "dash")] if data["changes"] else []
     words = metric_words(one.metric)
     return Chart(
         id,
-        f"{words.capitalize()} over time",
+        f"{upper_first(words)} over time",
         _alt(one, words),
         base.specification(_layers(names, drawn, [point.name[:_LONGEST] for point in order], ends, factor), drawn, 300),
         points_table(one),
         "per second" if suffix == "/s" else suffix or words,
         tuple(keys),
-        "Whiskers: 95% CI of the trials of a point. The axis may not start at 0." + marked,
+        "Whiskers show the 95% CI of a point, computed from the trials of the point. The axis may not start at 0."
+        + marked,
         wide=True,
     )
 
@@ -353,4 +355,4 @@ def _alt(one: History, words: str) -> str:
     for line in one.lines:
         known = [f"{sized(change.ratio, '')} since {line.points[change.place].name}" for change in line.changes]
         parts.append(f"{line.name}: {len(line.points)} points, {'; '.join(known) if known else 'no change point'}")
-    return f"{words.capitalize()} of {one.work}, {wording.text(one.load)} over time. {'. '.join(parts)}."
+    return f"{upper_first(words)} of {one.work}, {wording.text(one.load)} over time. {'. '.join(parts)}."

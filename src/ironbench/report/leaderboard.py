@@ -26,10 +26,10 @@ from ironbench.study.leaderboard import RankedResult, Ranking
 from ironbench.words import counted, some
 
 NOT_COMPARABLE = (
-    "Results of ironbench come from derived workloads, are not audited and not comparable with published TPC results, "
-    "so they are ranked separately."
+    "Results of ironbench are ranked separately, because they come from derived workloads, are not audited, and "
+    "are not comparable with published TPC results."
 )
-_TIED = "Ranks such as 1 to 3 are tied: their 95% CIs overlap."
+_TIED = "A rank such as 1 to 3 means a tie: the 95% CIs of the tied systems overlap."
 
 
 def page(rankings: Sequence[Ranking]) -> Page:
@@ -103,7 +103,7 @@ def table(ranking: Ranking) -> Table:
     ]
     if ranking.currency:
         priced = _figures(places, [place.per_currency for place in places], estimates=True)
-        columns.append((f"per 1000 {ranking.currency} of licences", 0, priced))
+        columns.append((f"score per 1,000 {ranking.currency} of licence costs", 0, priced))
     columns += [
         ("system", 0, [place.system for place in places]),
         ("processor", 2, [place.processor for place in places]),
@@ -122,7 +122,7 @@ def ordered_by(sort: str) -> str:
     return _ORDERS.get(sort, sort)
 
 
-_ORDERS = {"core": "score per core", "socket": "score per socket", "currency": "score per unit of licence money"}
+_ORDERS = {"core": "score per core", "socket": "score per socket", "currency": "score per unit of licence cost"}
 
 
 def others(place: RankedResult) -> dict[str, str]:
@@ -170,7 +170,9 @@ def rankings(name: str, per: str, sort: str, licence: str, sheets: Sequence[str]
     """Makes the rankings that the options of `ironbench leaderboard` ask for. InputError names the option at fault."""
     if name and name not in published.names() and workloads.find(name) is None:
         known = [*published.names(), *workloads.names()]
-        raise InputError(f"leaderboard {name}", "is neither a published list nor a workload", nearest(name, known))
+        raise InputError(
+            f"leaderboard {name}", "is neither a published list of results nor a workload", nearest(name, known)
+        )
     if per and per not in analysis.PER:
         raise InputError(f"--per {per}", "is unknown", nearest(per, list(analysis.PER)))
     if per and sort not in ("", per):
@@ -184,7 +186,7 @@ def rankings(name: str, per: str, sort: str, licence: str, sheets: Sequence[str]
         )
     only = workloads.find(name) if name not in published.names() else None
     if only and not only.scores:
-        raise InputError(f"leaderboard {name}", "this workload has no single score", "use `ironbench report`")
+        raise InputError(f"leaderboard {name}", "this workload has no score to rank by", "use `ironbench report`")
     order = analysis.checked_sort(sort or per or "score")
     sheet = prices.with_sheets([Path(path) for path in sheets])
     if licence:
@@ -199,11 +201,17 @@ def rankings(name: str, per: str, sort: str, licence: str, sheets: Sequence[str]
         if why := {**analysis.without_peak(rows), **along_curves}:
             cause = "; ".join(f"{label}: {wording.text(one)}" for label, one in why.items())
             open_loop = any(row.rate is not None for row in rows)
-            hint = "run a closed loop, without --rate" if open_loop else "fix the cause, and run again"
-            hint = "run with a constant number of clients" if along_curves else hint
-            raise InputError(f"leaderboard {name}", f"nothing to rank ({cause})", hint)
+            hint = (
+                "run the workload in a closed loop, without --rate"
+                if open_loop
+                else "fix the cause, and repeat the run"
+            )
+            hint = "run the workload with a constant number of clients" if along_curves else hint
+            raise InputError(f"leaderboard {name}", f"there is nothing to rank ({cause})", hint)
         raise InputError(
-            f"leaderboard {name}", f"no records of this workload in {results}", "create records with `ironbench run`"
+            f"leaderboard {name}",
+            f"{results} contains no records of this workload",
+            "create records with `ironbench run`",
         )
     return ranked
 

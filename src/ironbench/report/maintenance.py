@@ -20,12 +20,12 @@ _FIGURES = {
     "elapsed": "population_elapsed_s",
     "values": "population_bytes_per_s",
     "rows": "population_rows_per_s",
-    "elapsed, including the checkpoint after it": "population_settled_s",
+    "elapsed, including the checkpoint after the load": "population_settled_s",
     "write backlog: dirty pages": "debt_data_bytes",
-    "write backlog: WAL to replay after a crash": "debt_log_bytes",
-    "write backlog: time to flush it": "debt_settle_s",
+    "write backlog: WAL to be replayed after a crash": "debt_log_bytes",
+    "write backlog: time to flush": "debt_settle_s",
     "WAL written": "population_log_bytes",
-    "WAL per byte of values": "population_log_share",
+    "WAL bytes per byte of values": "population_log_share",
     "WAL flushes": "population_log_flushes",
     "checkpoints": "population_checkpoints",
     "table and index": "population_stored_bytes",
@@ -40,13 +40,15 @@ _FELT = {"reading a row": "select", "opening a connection": "connect"}
 _STATISTICS = {"mean": "mean_s", "median": "p50_s", "p99": "p99_s", "longest": "max_s"}
 _LEAD = {
     POPULATION: (
-        "Rows are committed when the WAL is flushed; table pages may still be dirty in memory. The write backlog "
-        "belongs to the cost, so compare the elapsed time including the checkpoint right after it."
+        "Rows are committed as soon as the WAL is flushed, while table pages may still be dirty in memory. "
+        "Flushing this write backlog is part of the cost of loading, so compare the elapsed times that include "
+        "the checkpoint after the load."
     )
 }
 _LEAD_FELT = (
-    "A probe client read single rows by key and opened connections, before the operation (baseline phase) and during "
-    f"it. Times count from the scheduled start. Percentiles of too few samples are left out: 99% needs {needed(0.99)}."
+    "A probe client read single rows by key and opened connections, both before the operation (baseline phase) "
+    "and during the operation. Times count from the scheduled start. Percentiles of too few samples are left "
+    f"out: the 99th percentile needs at least {needed(0.99)}."
 )
 
 
@@ -61,7 +63,9 @@ def _sentence(workload: str, metrics: dict[str, Summary]) -> str:
         rate = _figure(metrics, "population_bytes_per_s")
         text = f"filled the table in {_figure(metrics, 'population_elapsed_s')} ({rate} of values)"
         settle = metrics.get("debt_settle_s")
-        return f"{text}; flushing the write backlog took {quantity(settle.centre, 's')} more." if settle else f"{text}."
+        return (
+            f"{text}; flushing the write backlog took another {quantity(settle.centre, 's')}." if settle else f"{text}."
+        )
     text = f"took {_figure(metrics, 'maintenance_elapsed_s')} ({_figure(metrics, 'maintenance_bytes_per_s')})"
     felt = [
         f"{words} took {duration(slow.centre)}"

@@ -31,27 +31,29 @@ _DETAILS = (
     ("p99", "storage_latency_p99_s", "s"),
     ("p99.9", "storage_latency_p999_s", "s"),
     ("CPU per I/O", "storage_cpu_per_io_s", "s"),
-    ("sum of single directories", "storage_alone_bytes_per_s", "bytes/s"),
+    ("sum of the single directories", "storage_alone_bytes_per_s", "bytes/s"),
 )
 _LEAD = (
-    "Median of the passes (KDiskMark lines: their mean), and the range of all passes. MB are 10⁶ bytes; SEQ1M Q8T1 "
-    "reads or writes blocks of 1 MiB in sequence with queue depth 8 from 1 thread; RND4K blocks of 4 KiB at "
-    "random offsets."
+    "The table shows the median of the passes (for KDiskMark's tests, the mean) and the range of all passes. 1 "
+    "MB is 10⁶ bytes. SEQ1M Q8T1 reads or writes blocks of 1 MiB sequentially with queue depth 8 from 1 thread. "
+    "RND4K reads or writes blocks of 4 KiB at random offsets."
 )
 _LEAD_LAB = (
-    "Median of the trials, each of which is the median of its passes (KDiskMark lines: their mean). MB are 10⁶ bytes. "
-    "Ratios of these medians carry no verdict; see the findings for verdicts."
+    "The value of a trial is the median of its passes (for KDiskMark's tests, the mean), and the table shows the "
+    "median of the trials. 1 MB is 10⁶ bytes. Ratios of these medians carry no verdict; see the findings for "
+    "verdicts."
 )
 _COST = "storage_cpu_per_io_s"
 _SUSTAINED = "Sustained writes"
 _COSTS = "CPU cost of a read"
 _LEAD_COST = (
-    "User and system CPU time of one thread for one random read: from the device (direct I/O), and from the page "
-    "cache. The difference is the I/O path overhead, the same for any device; interrupt handling is not included."
+    "User and system CPU time of one thread for one random read, once from the device (direct I/O) and once from "
+    "the page cache. The difference is the overhead of the I/O path, which does not depend on the device. "
+    "Interrupt handling is not included."
 )
 _LEAD_SYNC = (
-    "A WAL write and flush, which a database waits for at every commit. Queue depth 1, as with one client; median of "
-    "the passes, and the range of all passes."
+    "Each operation is a WAL write with a flush, which a database waits for at every commit. The queue depth is "
+    "1, as with one client. The table shows the median and the range of the passes."
 )
 
 
@@ -168,13 +170,13 @@ def _range(one: Tested, scale: _Scale) -> TableCell | Missing:
 
 
 def _syncs(parts: charts.Parts) -> tuple[tuple[str, Table], ...]:
-    """Returns durable writes per second, a row per test."""
+    """Returns flushed writes per secondecond, a row per test."""
     rows = []
     for name, lines in parts:
         for one in (line for line in lines if line.kind == "sync"):
             title = f"{one.title}, {name}" if len(parts) > 1 else one.title
             rows.append((title, _figure(one, _scale(one)), _range(one, _scale(one))))
-    head = ("WAL write", "durable writes per s", "range")
+    head = ("WAL write", "flushed writes per second", "range")
     return (("", Table(head, tuple(rows), numbers=True)),) if rows else ()
 
 
@@ -219,7 +221,10 @@ def of_lab(groups: Sequence[tuple[str, Sequence[Record]]]) -> list[Section]:
         return []
     drawn = parts[: theme.SYSTEMS]
     more = len(parts) - len(drawn)
-    lead = f"{_LEAD_LAB} The charts leave out {more} of {counted(len(parts), 'configuration')}; the tables include all."
+    lead = (
+        f"{_LEAD_LAB} The charts leave out {more} of {counted(len(parts), 'configuration')}; the tables include "
+        "all configurations."
+    )
     shown = (*charts.rates(drawn), *charts.syncs(drawn))
     table = (("", _side_by_side(parts)),)
     whole = Section("storage", "Device performance", lead if more else _LEAD_LAB, shown, table, at_end=True)
@@ -275,7 +280,7 @@ def _lead_sustained(parts: Sequence[tuple[str, Sequence[Tested]]]) -> str:
         for one in lines:
             burst, settled = (one.centre(f"storage_{word}_bytes_per_s") for word in ("burst", "settled"))
             if burst is not None and settled is not None:
-                text = f"{megabytes(burst)} in the first second, {megabytes(settled)} in the last third."
+                text = f"{megabytes(burst)} in the first second, {megabytes(settled)} in the last third of the time."
                 sentences.append(f"{name}: {text}" if len(parts) > 1 else text)
     return " ".join(sentences)
 
@@ -290,13 +295,13 @@ def compared(comparison: SystemComparison) -> list[tuple[str, Table]]:
     chance = apart_by_chance(*comparison.trials)
     ranges = "ranges"
     if chance <= MOST_BY_CHANCE:
-        which = f"at least 1 of {len(pairs)} apart" if len(pairs) > 1 else "apart"
-        ranges = f"ranges ({which} by chance: {in_percent(any_apart(chance, len(pairs)))})"
+        which = f"at least 1 of {len(pairs)} pairs is apart" if len(pairs) > 1 else "they are apart"
+        ranges = f"ranges (by chance, {which} in {in_percent(any_apart(chance, len(pairs)))} of comparisons)"
     head = ("A", "B", "B / A", "A range", "B range", ranges)
     rates = [_compared(one, other, chance) for one, other in pairs if one.kind != "sync"]
     safe = [_compared(one, other, chance) for one, other in pairs if one.kind == "sync"]
     tables = [("", Table(("MB/s", *head), tuple(rates), numbers=True))] if rates else []
-    tables += [("", Table(("durable WAL writes per second", *head), tuple(safe), numbers=True))] if safe else []
+    tables += [("", Table(("flushed WAL writes per second", *head), tuple(safe), numbers=True))] if safe else []
     for words, metric in (("mean", "storage_latency_mean_s"), ("p99", "storage_latency_p99_s")):
         cells = [
             (_title(one), TableCell(x, "s"), TableCell(y, "s"), TableCell(y / x, "times"))
@@ -323,7 +328,7 @@ def _figure(one: Tested, scale: _Scale) -> TableCell:
 
 
 def _scale(one: Tested) -> _Scale:
-    """Returns the scale of a test; a WAL test counts durable writes per second."""
+    """Returns the scale of a test; a WAL test counts flushed writes per secondecond."""
     return (one.block_bytes, "count/s") if one.kind == "sync" else _BANDWIDTH
 
 

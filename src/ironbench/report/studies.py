@@ -31,7 +31,9 @@ def rendered(selection: Sequence[str], results: str, format: str) -> tuple[bytes
     records = select(selection, results)
     if not records:
         raise InputError(
-            results, "contains no records", "create some with `ironbench run`, or give another directory with --results"
+            results,
+            "contains no records",
+            "create records with `ironbench run`, or name another directory with --results",
         )
     return formats.get(format, store)(studies(records, store, sentences(records))), len(records)
 
@@ -42,7 +44,7 @@ def labs_of(selection: Sequence[str], store: Store) -> list[Study]:
     labs = directories(selection, store)
     if labs and len(labs) < len(selection):
         other = next(word for word in selection if word not in labs)
-        raise InputError(other, "cannot be reported together with a lab", "make a separate report for each")
+        raise InputError(other, "cannot be combined with a lab in one report", "make a separate report for each")
     return [study_of(LabDirectory(Path(word))) for word in labs]
 
 

@@ -19,7 +19,7 @@ from ironbench.report.page import Section
 from ironbench.study.study import Study, SubjectResults
 from ironbench.study.subjects import leading, streams
 from ironbench.study.summarise import Summary
-from ironbench.words import counted
+from ironbench.words import counted, upper_first
 
 WORKLOAD = "tpch"
 _PLANNING = "planning_time_s"
@@ -36,11 +36,11 @@ _TIMES = {
     "load": "load_elapsed_s",
 }
 _LEAD = (
-    "Power, throughput and composite are queries per hour times the scale factor (queries/h × SF). The TPC-H rules "
-    "round times to a tenth of a second; below scale factor 1 that hides differences, so the unrounded values come "
-    "first."
+    "Power, throughput and composite are queries per hour times the scale factor (queries/h × SF). The TPC-H "
+    "rules round times to a tenth of a second. Below scale factor 1, rounding hides differences, so the "
+    "unrounded values come first."
 )
-_RANGES = " In parentheses: the range of all trials."
+_RANGES = " Parentheses contain the range of all trials."
 
 
 def figures(part: SubjectResults) -> dict[str, str]:
@@ -70,7 +70,9 @@ def _sentence(part: SubjectResults) -> str:
     trials = len(part.curve.peak.trials) if part.curve.peak else 0
     if not texts:
         return "did not answer all queries, so there is no overall result." if trials else "has no usable trial."
-    texts.append("n=1: no range" if trials == 1 else f"medians of {counted(trials, 'trial')}, range in parentheses")
+    texts.append(
+        "n=1: no range" if trials == 1 else f"medians of {counted(trials, 'trial')}, with the range in parentheses"
+    )
     return f"{'; '.join(texts)}."
 
 
@@ -79,7 +81,7 @@ def _stem(metric: str) -> str:
 
 
 def _how(metric: str) -> str:
-    return "unrounded" if metric.endswith("_unrounded") else "rounded by the TPC-H rules"
+    return "unrounded" if metric.endswith("_unrounded") else "rounded as the TPC-H rules prescribe"
 
 
 def _bare(summary: Summary, unit: str) -> str:
@@ -119,7 +121,7 @@ def _rows(parts: Sequence[SubjectResults]) -> list[Row]:
     ran = [streams(part.subject.records[0]) for part in parts]
     if any(ran):
         names = [one[1] if one else ABSENT for one in ran]
-        lines.append(("in the throughput test", *names, *(ABSENT for _ in parts[1:])))
+        lines.append(("streams in the throughput test", *names, *(ABSENT for _ in parts[1:])))
     return lines
 
 
@@ -153,7 +155,7 @@ def _answers(study: Study) -> Iterator[str]:
                 whose = f" ({part.name})" if len(study.parts) > 1 else ""
                 times = f" ({counted(trials, 'trial')})" if len(trials_by_note) > 1 else ""
                 words = wording.text(found)
-                yield f"{words[:1].upper()}{words[1:]}{times}{whose}."
+                yield f"{upper_first(words)}{times}{whose}."
 
 
 def sections(study: Study) -> list[Section]:

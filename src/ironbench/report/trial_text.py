@@ -24,7 +24,7 @@ from ironbench.words import counted
 
 _ARROWS = {"higher": " ↑", "lower": " ↓"}
 NOT_KEPT = (
-    "Response times at a rate that was not sustained are left out, because they depend on the length of the trial."
+    "Response times at a rate that was not sustained are left out, because they depend on the duration of the trial."
 )
 _MAIN = ("throughput", "response_time_mean_s", "response_time_p50_s", "response_time_p99_s", "failed")
 
@@ -55,7 +55,7 @@ def several(records: Sequence[Record], width: int | None) -> str:
         blocks.append(f"Columns left out because the terminal is too narrow: {', '.join(out)}.")
     blocks.append(" ".join(wording.sentences(too_few(records, counted_in(records)[1], IN_TABLES))))
     blocks.append(NOT_KEPT if any(late(record, name) for record in records for name in names) else "")
-    blocks.append("To see a trial in full: ironbench show RECORD. To see all trials: ironbench report.")
+    blocks.append("`ironbench show RECORD` shows a trial in full; `ironbench report` shows all trials.")
     return "\n\n".join(block for block in blocks if block)
 
 
@@ -90,8 +90,8 @@ def one(record: Record, machine: Mapping[str, str], engine: Mapping[str, Any], e
         *(f"{name}\n{text_layout.facts(table)}" for name, table in configuration(facts)),
     ]
     if rest:
-        hidden = f"{counted(rest, 'setting')} at the default not shown"
-        blocks.append(f"{hidden}; to show all: ironbench show {record.id} --all")
+        hidden = f"{counted(rest, 'setting')} with default values not shown"
+        blocks.append(f"{hidden}; `ironbench show {record.id} --all` shows all settings")
     return "\n\n".join(block for block in blocks if block)
 
 

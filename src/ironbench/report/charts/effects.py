@@ -16,6 +16,7 @@ from ironbench.report.finding_tables import ratio as ratio_words
 from ironbench.report.numbers import percent, percent_change
 from ironbench.report.wording import terms
 from ironbench.report.wording.ratios import has_interval, metric_words
+from ironbench.words import upper_first
 
 if TYPE_CHECKING:
     from ironbench.study.factors import Contrast
@@ -69,7 +70,7 @@ def effects(study: Study) -> list[Chart]:
     datasets = {"effects": data, "intervals": repeated, "blocks": points, "margin": shaded}
     keys = [Key(conclusion.word, LOOKS[conclusion][0], LOOKS[conclusion][1]) for conclusion in ended]
     keys.append(Key(f"equivalent within {percent(margin)}", "rule", "square"))
-    keys.append(Key("pale points: one block each", "muted", "dots"))
+    keys.append(Key("pale point: one block", "muted", "dots"))
     return [
         Chart(
             "effects",
@@ -79,7 +80,7 @@ def effects(study: Study) -> list[Chart]:
             table,
             "ratio with confidence interval, logarithmic scale"
             if repeated
-            else "ratio, logarithmic scale; too few blocks for a confidence interval",
+            else "ratio, logarithmic scale; there are too few blocks for a confidence interval",
             tuple(keys),
             wide=True,
         )
@@ -89,7 +90,7 @@ def effects(study: Study) -> list[Chart]:
 def _metric_title(metric: str) -> str:
     """Names a metric with an upper-case first letter; the other letters stay: `Trade-Results per second`."""
     words = metric_words(metric)
-    return f"{words[:1].upper()}{words[1:]}"
+    return upper_first(words)
 
 
 def _row(effect: Effect, domain: list[float], words: Sequence[str]) -> dict[str, Any]:

@@ -13,6 +13,7 @@ from ironbench.report.numbers import scale, unit_of
 from ironbench.report.wording.ratios import metric_words
 from ironbench.study.factors import Levels
 from ironbench.study.summarise import Summary
+from ironbench.words import upper_first
 
 _HEIGHT = 250
 _FAR = 25
@@ -53,7 +54,7 @@ def grouped_bars(shown: Shown, bars: Sequence[Bar]) -> list[Chart]:
     # A bar has to start at zero; if small values would look flat, points are drawn on a logarithmic axis instead.
     centres, least = [bar.value.centre for bar in bars], min(bar.value.low for bar in bars)
     far = not shown.top and least > 0 and base.wide_apart(centres, _FAR)
-    ranges = f"{'Points' if far else 'Bars'}: median of the trials. Lines: range of the trials."
+    ranges = f"{'Points' if far else 'Bars'} show the median of the trials; lines show the range of the trials."
     values = [bound / factor for bar in bars for bound in (bar.value.low, bar.value.high)]
     note = " ".join(filter(None, (ranges if any(row["low"] != row["high"] for row in rows) else "", shown.note)))
     return [
@@ -145,4 +146,4 @@ def level_queries(levels: Levels | None) -> list[Chart]:
 
 
 def _capital(words: str) -> str:
-    return words[:1].upper() + words[1:]
+    return upper_first(words)

@@ -49,9 +49,12 @@ def narrowing(steps: Mapping[str, Sequence[Finding]], looks: Sequence[int]) -> C
         ),
         base.specification(_layers(names, first.margin, _ticks(rows)), {"steps": rows}, 220),
         table,
-        "after each block; large points are interim analyses",
+        "after each block; large points mark interim analyses",
         base.keys(names, "circle"),
-        f"Grey band: equivalent, within {percent(first.margin)}. Only an interim analysis decides.",
+        (
+            f"The grey band contains ratios that count as equivalent (within {percent(first.margin)}). Only interim "
+            "analyses decide the verdict."
+        ),
         wide=True,
     )
 

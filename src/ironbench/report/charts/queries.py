@@ -88,7 +88,7 @@ def query_bars(queries: Queries | None) -> list[Chart]:
                 320,
             ),
             query_table(queries),
-            "ratio, logarithmic; below 1 is faster",
+            "ratio of query times, logarithmic scale; below 1 means faster",
             tuple(key for key in base.keys(every, "square") if key.label in names),
             note=_note(queries, bool(whiskers)) + _expected_note(queries, subjects) + _omitted_note(queries),
             wide=True,
@@ -191,12 +191,12 @@ def _time(subject: QuerySubject, query: str) -> TableCell | Missing:
 
 
 def _note(queries: Queries, whiskers: bool) -> str:
-    mean = "Dashed lines: geometric mean of all queries."
+    mean = "Dashed lines show the geometric mean of all queries."
     if not whiskers:
         few = f"With fewer than {LEAST_BLOCKS_SHOWN} blocks" if queries.in_blocks else "Without repeats"
-        return f"{few}, the variation is unknown: a bar may be chance. {mean}"
+        return f"{few}, the variation is unknown, and a bar may show a chance difference. {mean}"
     kind = "of the block ratios" if queries.in_blocks else "(Welch), because the trials were not interleaved"
-    return f"Whiskers: 95% confidence intervals {kind}. {mean}"
+    return f"Whiskers show 95% confidence intervals {kind}. {mean}"
 
 
 def _expected_note(queries: Queries, shown: Sequence[QuerySubject]) -> str:
@@ -210,15 +210,17 @@ def _expected_note(queries: Queries, shown: Sequence[QuerySubject]) -> str:
     if not scores:
         return ""
     return (
-        f" Dotted lines: predictions from the declared benchmark scores of the processors, {', '.join(scores)}; the "
-        "rest of the difference has other causes."
+        " Dotted lines show predictions from the declared benchmark scores of the processors: "
+        f"{', '.join(scores)}. The rest of the difference has other causes."
     )
 
 
 def _omitted_note(queries: Queries) -> str:
     rest = len(queries.compared) - _MOST
     return (
-        f" Only the first {_MOST} of {len(queries.compared)} systems are drawn; the table has all." if rest > 0 else ""
+        f" The chart shows only the first {_MOST} of {len(queries.compared)} systems; the table lists all systems."
+        if rest > 0
+        else ""
     )
 
 
@@ -265,11 +267,11 @@ def query_map(queries: Queries | None) -> list[Chart]:
         Chart(
             "query-map",
             "Query times by system",
-            f"{len(names)} systems by {len(queries.names)} queries, darker where a query took longer than in the "
-            f"fastest system; the table below has all times.",
+            f"{len(names)} systems by {len(queries.names)} queries. A field is darker if the query took longer "
+            "than on the fastest system. The table below lists all times.",
             base.specification(_map_layers(names), {"map": rows}, _ROW * len(queries.names) + 30),
             table,
-            "darker: slower than the fastest system",
+            "darker means slower than the fastest system",
             wide=len(names) > _HALF,
         )
     ]
@@ -306,7 +308,7 @@ def _map_layers(names: list[str]) -> list[dict[str, Any]]:
         {"field": "query"},
         {"field": "system"},
         {"field": "text", "title": "time"},
-        {"field": "times", "title": "relative to the fastest"},
+        {"field": "times", "title": "relative to the fastest system"},
     ]
     field = {
         "data": {"name": "map"},

@@ -31,7 +31,7 @@ _POINTS = (
 _COST = "storage_cpu_per_io_s"
 _MEGABYTE = 1e6
 """The unit that the usual table of disk benchmarks has for bandwidth, whatever its size."""
-_RANGE = "Bars: median of the passes (KDiskMark's tests: mean). Lines: range of the passes."
+_RANGE = "Bars show the median of the passes (for KDiskMark's tests, the mean). Lines show the range of the passes."
 
 
 def rates(parts: Parts) -> list[Chart]:
@@ -51,7 +51,7 @@ def rates(parts: Parts) -> list[Chart]:
 
 def syncs(parts: Parts) -> list[Chart]:
     bars = [(name, one) for name, lines in parts for one in lines if one.kind == "sync"]
-    return _bars("syncs", "Synchronous log writes, queue depth 1", bars, [name for name, _ in parts])
+    return _bars("syncs", "Synchronous WAL writes, queue depth 1", bars, [name for name, _ in parts])
 
 
 def costs(parts: Parts) -> list[Chart]:

@@ -18,8 +18,8 @@ _TITLES = {
     "throughput": ("Throughput over time", ""),
     "response_time_mean_s": ("Mean response time over time", ""),
     "response_time_p50_s": ("Median response time over time", ""),
-    "response_time_p95_s": ("95th percentile over time", ""),
-    "response_time_p99_s": ("99th percentile over time", ""),
+    "response_time_p95_s": ("95th-percentile response time over time", ""),
+    "response_time_p99_s": ("99th-percentile response time over time", ""),
     "errors": ("Errors over time", "errors/s"),
     "device_write_bytes_per_s": ("Device write throughput", ""),
     "device_read_bytes_per_s": ("Device read throughput", ""),
@@ -92,7 +92,7 @@ def over_time(
     strokes = strokes_of([line.part for _, line in lines if line.part])
     few = max(len(line.t_s) for _, line in lines) <= _FEW
     table = _table(lines, unit)
-    note = f"One point per {step_s:g} s." if few or step_s > 1 else ""
+    note = f"Each point covers {step_s:g} s." if few or step_s > 1 else ""
     layer = _layer(names, {"scale": kind, "axis": {**axis, "title": None}}, strokes, _seconds(lines), few)
     roles = tuple(Key(role, "muted", stroke) for role, stroke in strokes.items()) if len(strokes) > 1 else ()
     unit_text = words or {"/s": "per second", "%": "% of the time"}.get(suffix, suffix)

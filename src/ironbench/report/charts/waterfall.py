@@ -45,7 +45,7 @@ def chart(waterfall: Waterfall, id: str) -> Chart:
     return Chart(
         id,
         f"From {sides}",
-        f"Change of a client's time per transaction from {sides}. {words}",
+        f"Change of the time that a client spends per transaction, from {sides}. {words}",
         base.specification(_layers(data, suffix), {"steps": data}, len(data) * _ROW + 40),
         table,
         f"{suffix} per transaction",

@@ -29,4 +29,4 @@ def render(pages: Sequence[Page], contents: Section | None = None) -> bytes:
         return template.render(title=title, pages=named, contents=contents, charts=charts, **trusted).encode()
     except TemplateError as error:
         hint = "choose another format, e.g. text or md"
-        raise FailureError("HTML page", f"the template fails ({error})", hint) from error
+        raise FailureError("HTML page", f"the HTML template failed ({error})", hint) from error

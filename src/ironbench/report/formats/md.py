@@ -58,7 +58,10 @@ def section(part: Section) -> list[str]:
 def _command(one: Command) -> list[str]:
     if not one.source:
         return [f"```sh\n{text_layout.clean(one.line)}\n```"]
-    return [f"Save this as {escaped(one.file)}.toml and run `ironbench lab run` on it.", fenced(one.source, "toml")]
+    return [
+        f"Save this lab file as {escaped(one.file)}.toml, and run `ironbench lab run {escaped(one.file)}.toml`.",
+        fenced(one.source, "toml"),
+    ]
 
 
 def answer(content: Answer) -> list[str]:

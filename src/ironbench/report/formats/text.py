@@ -36,5 +36,5 @@ def _commands(commands: Sequence[Command]) -> str:
         return ""
     if commands[0].source:
         source = textwrap.indent(text_layout.clean_lines(commands[0].source).strip(), "  ")
-        return f"How to reproduce: {text_layout.clean(commands[0].line)}, which is\n{source}"
+        return f"How to reproduce: {text_layout.clean(commands[0].line)}, with this lab file:\n{source}"
     return "\n".join(["How to reproduce", *(f"  {text_layout.clean(one.line)}" for one in commands)])

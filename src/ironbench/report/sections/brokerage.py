@@ -18,10 +18,11 @@ from ironbench.workloads.response_limits import P90
 
 PLACE = 110
 _LEAD = (
-    "The score is the rate of Trade-Results: orders that the market has answered, one in ten transactions. A trial is "
-    "flagged if its transaction mix or response times are outside the specification. The market lag is the time from "
-    "the scheduled start of the market's work to its actual start. The tolerance of the mix is ironbench's own: 0.2% "
-    "of the specified share, plus three standard deviations of sampling variation."
+    "The score is the rate of Trade-Result transactions, which process orders that the market has answered; one "
+    "transaction in ten is a Trade-Result. A trial is flagged if its transaction mix or response times are "
+    "outside the specification. The market lag is the time from the scheduled start of the market's work to its "
+    "actual start. ironbench defines the tolerance of the mix: 0.2% of the specified share plus three standard "
+    "deviations of sampling variation."
 )
 _FACTS = {
     "Trade-Results per second": SCORE,

@@ -19,9 +19,10 @@ from ironbench.workloads.capture.fidelity import DIVERGENCE, MIX
 PLACE = 645
 _WIDTH = 80
 _LEAD = (
-    "Time that each statement adds to a transaction, which is its executions per transaction times its mean response "
-    "time. Shares are of the sum of all changes, regardless of their direction. Each ratio of means has its own 95% CI "
-    "and carries no verdict: with many ratios, some exclude 1 by chance."
+    "The time of a statement is the time that it adds to a transaction: its executions per transaction times its "
+    "mean response time. The share is the absolute change of the statement divided by the sum of the absolute "
+    "changes of all statements. The last columns compare mean response times. These ratios carry no verdict: with "
+    "many ratios, some confidence intervals exclude 1 by chance."
 )
 
 
@@ -46,7 +47,7 @@ def _name(study: Study, name: str) -> str:
 
 
 def _table(found: StatementChanges) -> Table:
-    head = ("statement", "before", "after", "change", "share", "mean", "95% CI", "plan")
+    head = ("statement", "time before", "time after", "change", "% of changes", "ratio of means", "95% CI", "plan")
     return Table(head, tuple(map(_row, found.statements)), ranks=(0, 1, 1, 0, 0, 2, 3, 2))
 
 

@@ -14,18 +14,19 @@ from ironbench.study.study import Study
 PLACE = 2450
 _HEAD = ("scope", "when", "command", "runs", "failed", "median time", "longest")
 _LEAD = (
-    "Your commands around the trials. commands.log in each trial's record contains the output of the commands. "
-    "commands.jsonl in a lab's directory lists all commands, including the last cleanups."
+    "The lab file or the options name these commands, and ironbench runs them around the trials. The file "
+    "commands.log in the record of each trial contains the output of the commands. The file commands.jsonl in "
+    "the lab's directory lists all commands, including the final cleanup."
 )
 BY_US = (
-    "Commands of `control` are ironbench's own, sent over ssh to the server's machine, as `--control ssh` allows. "
-    "That machine reverts every persistent change when the trial or the connection ends."
+    "ironbench sends the commands named `control` over SSH to the server's machine, as `--control ssh` allows. "
+    "The server's machine reverts every change when the trial or the connection ends."
 )
 BY_HAND = (
-    "If a person makes a change, the trials of a block that need it run one after another, and the change is made "
-    "again in each block. The ratio of two such configurations therefore includes the variation from making the change "
-    "again, and blocks stay independent. Compared trials are further apart in time than in a fully random order, so "
-    "drift within a block reduces precision."
+    "If a person makes a change by hand, all trials of a block that need the change run one after another, and "
+    "the person makes the change again in each block. The ratio of two such configurations therefore includes "
+    "the variation from making the change again, and the blocks stay independent. Compared trials are further "
+    "apart in time than in a fully random order, so drift within a block makes the result less precise."
 )
 
 

@@ -4,19 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from ironbench import units
 from ironbench.model.record import Record
 from ironbench.report.cell import Row, centre, spread
 from ironbench.report.charts.base import Table
 from ironbench.report.page import Section
+from ironbench.report.wording.terms import label
 from ironbench.study.study import Study
 from ironbench.study.summarise import summarise
+from ironbench.words import counted
 
 PLACE = 1230
 _LEAD = (
-    "Time from the end of a transaction until the client has its new connection. In a closed loop, no response time "
-    "includes this time, and the client does no work meanwhile."
+    "The time per connection is the time from the end of a transaction until the client has its new connection. "
+    "In a closed loop, response times do not include this time, during which the client does no other work."
 )
-_HEAD = ("", "new connections", "range", "time per connection", "range", "% of client time", "range")
+_HEAD = ("", "new connections", "range", "time per connection", "range", "% of the clients' time", "range")
 
 
 def sections(study: Study) -> Iterator[Section]:
@@ -28,11 +31,18 @@ def sections(study: Study) -> Iterator[Section]:
 def _groups(study: Study) -> Iterator[tuple[str, Sequence[Record]]]:
     """Name and comparable trials, for each configuration of a lab, or each number of clients of a run."""
     for cell in study.cells:
-        yield cell.name, cell.usable
+        yield label(cell.configuration), cell.usable
     for part in study.parts:
         usable = [record for record in part.subject.records if record.status.comparable]
-        for name in dict.fromkeys(record.cell.name for record in usable):
-            yield f"{part.name}, {name}", [record for record in usable if record.cell.name == name]
+        for load in dict.fromkeys(map(_load, usable)):
+            yield f"{part.name}, {load}", [record for record in usable if _load(record) == load]
+
+
+def _load(record: Record) -> str:
+    """`8 clients`, or `8 clients at 500/s`"""
+    load = record.cell.load
+    clients = counted(load.clients, "client")
+    return clients if load.rate is None else f"{clients} at {units.rate(load.rate)}"
 
 
 def _row(name: str, records: Sequence[Record]) -> Iterator[Row]:

@@ -63,7 +63,7 @@ def of_cells(study: Study) -> list[Chart]:
         Chart(
             "budget",
             "By configuration",
-            f"Percentage of the CPU time of all cores. {base.each_row(table)}.",
+            f"CPU time by program, as a percentage of the CPU time of all cores. {base.each_row(table)}.",
             stacked(bars, colours, _SCALE),
             table,
             "% of the CPU time of all cores",
@@ -144,7 +144,7 @@ def by_clients(
     return Chart(
         id,
         name,
-        f"{subject} of {name}, percentage {what}. With {base.each_row(busiest)}.",
+        f"{subject} of {name}, as a percentage {what}. With {base.each_row(busiest)}.",
         base.specification([layer], {"shares": rows}, 230),
         table,
         f"% {what}",

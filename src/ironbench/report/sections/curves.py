@@ -60,8 +60,8 @@ def curves(study: Study) -> list[Chart]:
     """Returns one chart per metric that a closed-loop trial has; in an open loop the throughput was requested."""
     wanted = (
         ("throughput", "Throughput", f"{study.counts[1]}/s", 340),
-        ("response_time_p50_s", "Response time, median", "half took no longer", 260),
-        ("response_time_p99_s", "Response time, 99th percentile", "1 in 100 took longer", 260),
+        ("response_time_p50_s", "Response time, median", "half of the transactions took no longer", 260),
+        ("response_time_p99_s", "Response time, 99th percentile", "1 in 100 transactions took longer", 260),
     )
     return [
         _curve(study, metric, title, unit, height)
@@ -74,7 +74,7 @@ def _curve(study: Study, metric: str, title: str, words: str, height: int) -> Ch
     names, shown = [part.name for part in study.parts], [part.name for part in study.closed]
     points = [(part.name, point) for part in study.closed for point in part.curve.points if metric in point.metrics]
     confirmations = [(part.name, record) for part in study.closed for record in part.curve.confirmations]
-    title += ", on the sweep" if confirmations else ""
+    title += ", in the sweep" if confirmations else ""
     unit = unit_of(metric)
     suffix, factor = scale(unit, [point.metrics[metric].high for _, point in points])
     table = _table(shown, points, metric, unit)
@@ -110,9 +110,9 @@ def _curve(study: Study, metric: str, title: str, words: str, height: int) -> Ch
 def _note(points: list[tuple[str, CurvePoint]], place: str) -> str:
     """Explains lines, bands and the figures above the marks."""
     repeated = any(len(p.trials) > 1 for _, p in points)
-    lines = "; lines join the medians of repeats, bands show their range" if repeated else ""
+    lines = "; lines connect the medians of the repeats, and bands show the range of the repeats" if repeated else ""
     texts = [f"Points are single trials{lines}."]
-    texts += [f"Labels give the throughput {place}; a dotted line leads to each."] if place else []
+    texts += [f"Labels show the throughput {place}; a dotted line connects each label with its point."] if place else []
     return " ".join(texts)
 
 
@@ -166,7 +166,7 @@ def _marks(trials: list[dict[str, Any]], some_suspect: bool) -> list[Key]:
     """Explains hollow and ringed marks, if there are any."""
     keys = []
     if any(row["kind"] == Purpose.CONFIRMATION for row in trials):
-        keys.append(Key("hollow: confirmation trial", "muted", "hollow"))
+        keys.append(Key("hollow point: confirmation trial", "muted", "hollow"))
     if some_suspect:
         keys.append(Key("dashed ring: flagged trial", "warn", "ring"))
     return keys
@@ -270,8 +270,8 @@ def _cell(point: CurvePoint, metric: str, unit: str) -> TableCell:
 
 
 _LEAD_RATES = (
-    "In an open loop, transactions start at the target rate, however slow the system is. If the system does not "
-    "sustain the rate, response times grow as long as the trial lasts."
+    "In an open loop, transactions start at the target rate, no matter how slow the system is. If the system "
+    "does not sustain the target rate, response times grow until the end of the trial."
 )
 
 

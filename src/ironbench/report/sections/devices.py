@@ -27,7 +27,10 @@ def sections(study: Study) -> Iterator[Section]:
     title, lead = ("I/O of emulated devices", "") if study.lab else ("Devices", typical_trials(study))
     seconds = (replace(chart, depth=Depth.PAGE) for chart in devices(study))
     yield Section("devices", title, lead, (*seconds, *role_latency(study)))
-    lead = f"All I/O of the emulated devices during the trials {wording.text(study.place)}, by role."
+    lead = (
+        f"The table shows all I/O of the emulated devices during the trials {wording.text(study.place)}, by role "
+        "of the device."
+    )
     yield Section(
         "device-io", "Distribution of I/O latency and size", lead, tuple(device_io(study)), depth=Depth.DOCUMENT
     )
@@ -41,7 +44,10 @@ def role_latency(study: Study) -> list[Chart]:
             "role-latency",
             "I/O latency by role",
             "s",
-            "Means over the measured window include time in the kernel's queue; the 99th percentile does not.",
+            (
+                "The mean latencies are over the measured window and include time in the kernel's queue; the 99th "
+                "percentiles do not include it."
+            ),
             _role_table(study),
             wide=True,
         ),
@@ -168,9 +174,10 @@ def _io_table(distributions: list[tuple[str, Distribution]]) -> Table:
 
 
 _LEAD_READS = (
-    "CPU time per device read: the same work runs once with its data on the device and once with all data cached, and "
-    "the difference in CPU time is divided by the number of reads. Engine CPU is user and system time of the engine's "
-    "processes; total CPU also includes kernel threads, interrupts and other programs."
+    "To measure the CPU time per device read, the same work runs once with its data on the device and once with "
+    "all data cached. The difference in CPU time is divided by the number of reads. Engine CPU is the user and "
+    "system time of the engine's processes. Total CPU also includes kernel threads, interrupts and other "
+    "programs."
 )
 
 
@@ -187,7 +194,7 @@ def read_cost_table(study: Study) -> Table:
         for one in study.read_costs
     )
     head = (
-        "from device vs. cached",
+        "from the device vs. cached",
         "reads",
         "mean size",
         "engine CPU per read",

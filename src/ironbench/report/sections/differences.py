@@ -28,7 +28,8 @@ def sections(study: Study) -> Iterator[Section]:
     yield Section("balance", "Sizing ratios", _LEAD_BALANCE, tables=with_rows(balance(study)))
     if study.lab:
         lead = (
-            "All recorded facts that differ between configurations: the factors of the lab, and what changed with them."
+            "The table lists all recorded facts that differ between configurations: the factors of the lab, and "
+            "everything that changed with them."
         )
         yield Section("differences", "Differences between configurations", lead, tables=with_rows(between_cells(study)))
     else:
@@ -36,14 +37,14 @@ def sections(study: Study) -> Iterator[Section]:
 
 
 _LEAD = (
-    "Other metrics of the same trials, without a verdict: the lab decides by one metric, which was chosen in advance. "
-    "Among many other metrics, some differ by chance."
+    "These are other metrics of the same trials. They carry no verdict, because the lab decides by one metric "
+    "that was chosen in advance, and among many other metrics some differ by chance."
 )
 
 
 _LEAD_BALANCE = (
-    "Whether results from a small system apply to a large one depends on ratios: compare these ratios, not the sizes, "
-    "with the system you have in mind."
+    "Results from a small system apply to a large system if the two have similar sizing ratios. Compare these "
+    "ratios, not the absolute sizes, with those of your system."
 )
 _SIDE_BY_SIDE = 4
 """Most configurations that fit side by side."""
@@ -111,4 +112,4 @@ def _lead(study: Study) -> str:
         return ""
     if not study.differences:
         return "These systems have no recorded differences."
-    return "All recorded facts that differ between the systems."
+    return "The table lists all recorded facts that differ between the systems."

@@ -16,8 +16,9 @@ PLACE = 1260
 _OPERATIONS = "directory_operations_per_s"
 _THREADS = {"directory_threads_active": "busy threads", "directory_operations_waiting": "waiting operations"}
 _LEAD = (
-    "From the server's monitor: completed operations per second by kind, including those of checks and observers and "
-    "the second bind of clients that bind as users; average numbers of busy threads and of waiting operations."
+    "The values come from the server's monitor: completed operations per second by kind, the average number of "
+    "busy threads, and the average number of waiting operations. The operations include those of ironbench's "
+    "checks and observers, and the second bind of clients that bind as users."
 )
 
 

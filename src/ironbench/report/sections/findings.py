@@ -18,7 +18,7 @@ PLACE = 100
 
 
 def sections(study: Study) -> Iterator[Section]:
-    asked = with_rows(claimed_table(study.claimed), "Findings for claims only")
+    asked = with_rows(claimed_table(study.claimed), "Findings that only claims use")
     yield Section("claims", "Claims", tables=(*with_rows(claims(study)), *asked), at_end=True)
     # The table has the same figures as the charts.
     charts = tuple(replace(chart, depth=Depth.PAGE) for chart in (*effects(study), *level_bars(study.levels)))
@@ -40,7 +40,8 @@ def _because(judged: JudgedClaim) -> str:
 
 _LEAD_EARLIER = (
     "Blocks that are added after the findings are known form a new round. The findings above belong to the last "
-    "round. The findings of earlier rounds follow, each from its own blocks; a later round does not revoke them."
+    "round. The findings of earlier rounds follow; each finding uses only blocks of its round. A later round "
+    "does not revoke the findings of an earlier round."
 )
 
 

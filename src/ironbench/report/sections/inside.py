@@ -32,14 +32,17 @@ _WIDTH = 100
 _REST = "all other statements"
 _COLOURS = ("@p0", "@p1", "@p3", "@p2", "@p8", "@p5")
 _STATEMENTS = (
-    "As counted by the server, without waits for the client and without ironbench's own queries. Planning and commits "
-    "are included if the server counts them with the statement. Constants are replaced by placeholders."
+    "The values are counted by the server. They do not include waits for the client or ironbench's own queries. "
+    "They include planning and commits if the server counts these with the statement. Constants are replaced by "
+    "placeholders."
 )
 _PLANS = (
-    "Plans from before the trials, for typical values and not executed. A prepared statement may switch to a generic "
-    "plan after several executions."
+    "The plans were made before the trials, for typical values, and were not executed. During the trials, a "
+    "prepared statement may switch to a generic plan after several executions."
 )
-_TABLES = "As counted by the server over the measured window. The server's counters lag by up to a second."
+_TABLES = (
+    "The values are counted by the server over the measured window. The server's counters lag by up to one second."
+)
 
 
 def sections(study: Study) -> Iterator[Section]:
@@ -63,9 +66,9 @@ def sections(study: Study) -> Iterator[Section]:
         sentences=tuple(plan_sentences(study)),
         texts=tuple(plan_texts(study)),
     )
-    tables = _placed("Table and index usage", study)
+    tables = _placed("Use of tables and indexes", study)
     yield Section("server-tables", tables, _TABLES + observed, tables=tuple(use_tables(study)))
-    yield Section("server-hides", "Not available from the server", tables=with_rows(missing(study)))
+    yield Section("server-hides", "Statistics that the server did not provide", tables=with_rows(missing(study)))
 
 
 def _label(study: Study, name: str) -> str:
@@ -185,7 +188,7 @@ def side_by_side(study: Study) -> Iterator[tuple[str, Table]]:
             cells += [ABSENT if mean is None else TableCell(mean, "s"), ratio]
         rows.append((cut(text, _WIDTH), *cells))
     if rows:
-        name = f"Mean time per call, and ratio to {_label(study, known[0].name)} (no verdict)"
+        name = f"Mean time per call, and ratio to {_label(study, known[0].name)} (without verdict)"
         more = (head for one in known[1:] for head in (_label(study, one.name), "ratio"))
         yield name, Table(("statement", _label(study, known[0].name), *more), tuple(rows))
 
@@ -210,7 +213,7 @@ def plan_sentences(study: Study) -> Iterator[str]:
     for one in known:
         if one.varied:
             of = counted(one.trials, "trial")
-            yield f"{_label(study, one.name)}: at least one plan differed in {one.varied} of {of}."
+            yield f"{_label(study, one.name)}: at least one plan was different in {one.varied} of {of}."
 
 
 def executed(study: Study) -> Iterator[tuple[str, Table]]:
@@ -265,7 +268,15 @@ def _plan(plan: StatementPlan) -> str:
 
 def use_tables(study: Study) -> Iterator[tuple[str, Table]]:
     time = "time per transaction"
-    head = ("table", time, "sequential scans", "rows from scans", "index scans", "rows from indexes", "changed rows")
+    head = (
+        "table",
+        time,
+        "sequential scans",
+        "rows read by table scans",
+        "index scans",
+        "rows read through indexes",
+        "changed rows",
+    )
     more = ("HOT updates", "cache hits", "dead tuples before", "dead tuples after", "size", "growth", "vacuums")
     of_index = ("index", "table", time, "scans", "rows", "cache hits", "read")
     for one in study.inside:

@@ -16,8 +16,9 @@ PLACE = 900
 
 
 _LEAD = (
-    "The effect of two changes together, divided by the product of their single effects. At 1 the effects multiply;"
-    " above 1 they reinforce each other; below 1 they overlap. These ratios carry no verdict."
+    "An interaction is the effect of two changes together, divided by the product of the effects of each change "
+    "alone. If it is 1, the effects are independent. Above 1, the changes reinforce each other; below 1, their "
+    "effects overlap. These ratios carry no verdict."
 )
 
 

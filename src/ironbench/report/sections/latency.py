@@ -69,12 +69,12 @@ def _without_line(parts: Sequence[SubjectResults]) -> str:
     late = [part.name for part in parts if _is_late(part)]
     rest = [part.name for part in parts if not _is_late(part)]
     text = (
-        f" Not shown: {', '.join(late)}, because the target rate was not sustained and response times grow as long as "
-        "the trial lasts."
+        f" Not shown: {', '.join(late)}, because the target rate was not sustained, so response times depend on "
+        "the duration of the trial."
         if late
         else ""
     )
-    return text + (f" Not shown: {', '.join(rest)}, without recorded response times." if rest else "")
+    return text + (f" Not shown: {', '.join(rest)}, because no response times were recorded." if rest else "")
 
 
 def _is_late(part: SubjectResults) -> bool:
@@ -150,8 +150,9 @@ _BY_SCRIPT = (
     ("response_time_p99_s", "s"),
 )
 _MEDIANS = (
-    "Throughput and mean are medians over the trials, for each script separately, so the throughputs of the scripts "
-    "need not add up to the total. Percentiles are over the transactions of all trials."
+    "Throughput and mean response time are medians of the trials, computed for each script separately, so the "
+    "throughputs of the scripts may not add up to the total. Percentiles are computed from the transactions of "
+    "all trials together."
 )
 
 

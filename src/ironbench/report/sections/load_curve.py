@@ -16,7 +16,7 @@ from ironbench.study.timelines import LoadCourse
 from ironbench.words import counted
 
 PLACE = 450
-_LEAD = "A typical trial of each system over time: the requested load, and what the system did."
+_LEAD = "A typical trial of each system over time: the requested load, and the work that the system completed."
 _ASKED = {"rate": "requested rate", "clients": "active clients"}
 
 
@@ -41,12 +41,12 @@ def _knee(name: str, one: LoadCourse, counts: str) -> str:
     last = _asked(one, one.curve.most)
     if one.knee is None:
         way = "sustained the requested rate" if one.curve.of == "rate" else f"completed more {counts} with more clients"
-        return f"{name} {way} up to the end of the ramp, {last}, so its knee is higher."
+        return f"{name} {way} up to the end of the ramp ({last}), so the knee is higher."
     knee = float(f"{one.knee:.2g}")  # an estimate has no more digits
     measure = f"--{one.curve.of} auto:{max(1, round(knee / 2))}-{round(knee * 2)}"
     return (
-        f"{name} has its knee at about {_asked(one, knee)}. This is an estimate from a ramp, in which queues and "
-        f"caches lag behind the load; {measure} measures it with steady loads."
+        f"{name} has its knee at about {_asked(one, knee)}. This is an estimate from a ramp, during which queues "
+        f"and caches lag behind the load; {measure} measures the knee with steady loads."
     )
 
 
@@ -56,7 +56,7 @@ def _chart(place: int, name: str, one: LoadCourse, counts: str) -> Chart:
     keys = (
         Key(_ASKED[one.curve.of], "muted", "dash"),
         Key("completed per second", "s0", "line"),
-        Key(f"99th percentile, {suffix} (right axis)", "s1", "dot"),
+        Key(f"99th-percentile response time, {suffix} (right axis)", "s1", "dot"),
     )
     asked = [_row(m.t_s, keys[0], _asked_cell(one, m.asked)) for m in one.moments]
     done = [_row(m.t_s, keys[1], TableCell(m.done, "1/s")) for m in one.moments]
@@ -74,7 +74,11 @@ def _chart(place: int, name: str, one: LoadCourse, counts: str) -> Chart:
     specification = base.specification([*layers, _layer("late", keys[2:], right)], data | {"late": late}, 240)
     specification["resolve"] = {"scale": {"y": "independent", "color": "independent", "strokeDash": "independent"}}
     most = max(moment.done for moment in one.moments)
-    slow = f"; 99th percentile up to {quantity(max(value for _, value in one.p99_s), 's')}" if one.p99_s else ""
+    slow = (
+        f"; 99th-percentile response time up to {quantity(max(value for _, value in one.p99_s), 's')}"
+        if one.p99_s
+        else ""
+    )
     return Chart(
         f"load-curve-{place}",
         f"{name}: {one.curve.text}",

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from ironbench.report.charts.grouped import level_queries
 from ironbench.report.charts.queries import by_query
 from ironbench.report.finding_tables import against_trend_tables
 from ironbench.report.page import Section
+from ironbench.report.wording.terms import label
+from ironbench.study.queries import Queries
 from ironbench.study.study import Study
 
 PLACE = 700
@@ -16,5 +19,13 @@ PLACE = 700
 def sections(study: Study) -> Iterator[Section]:
     # If there is a single query, the rest of a lab's report already contains everything about it.
     alone = study.lab is not None and (study.queries is None or len(study.queries.names) < 2)
-    charts = () if alone else (*by_query(study.queries), *level_queries(study.levels))
+    charts = () if alone else (*by_query(_labelled(study)), *level_queries(study.levels))
     yield Section("queries", "Query by query", charts=charts, tables=against_trend_tables(study.against))
+
+
+def _labelled(study: Study) -> Queries | None:
+    """The queries, with configurations named in words: `WAL on ssd` instead of `log=ssd`."""
+    if study.queries is None:
+        return None
+    subjects = (replace(one, name=label(study.configuration(one.name))) for one in study.queries.subjects)
+    return replace(study.queries, subjects=tuple(subjects))

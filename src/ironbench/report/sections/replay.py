@@ -19,11 +19,14 @@ from ironbench.workloads.capture.marks import COUNTED
 
 PLACE = 112
 _LEAD = (
-    f"Differences above {in_percent(NOTED)} are noted. Above {in_percent(FLAGGED)}, statements, their mix, failed "
-    "statements, changed rows and WAL records flag the trial. Other measures also depend on the server's memory, plans "
-    "and checkpoints, after which the WAL contains full-page images."
+    f"A note lists each measure that differs from the recording by more than {in_percent(NOTED)}. A difference of "
+    f"more than {in_percent(FLAGGED)} in the number of statements, their mix, failed statements, changed rows or "
+    "WAL records flags the trial. The other measures also depend on the server's memory, on query plans, and on "
+    "checkpoints, because WAL after a checkpoint contains full-page images."
 )
-_NOT_COUNTED = "Rows, WAL and blocks are not compared: the log has no marks, or only part of the work was replayed."
+_NOT_COUNTED = (
+    "Rows, WAL and blocks are not compared, because the log has no marks or only part of the work was replayed."
+)
 _UNITS = {"wal_bytes": "bytes"}
 
 

@@ -18,22 +18,23 @@ from ironbench.report.wording import terms
 from ironbench.report.wording.ratios import metric_words
 from ironbench.study.same_load import RatedSide, SameLoad
 from ironbench.study.study import Study
-from ironbench.words import counted
+from ironbench.words import counted, upper_first
 
 PLACE = 800
 _LEAD = (
-    "In a closed loop, a faster system is given more work, so two systems are not compared at the same load. Here both "
-    "serve the same transaction rate, a percentage of the baseline's peak throughput. Response times count from the "
-    "scheduled start, and percentiles are over the transactions of all trials of a configuration. Ratios are means of "
-    "the ratios within each block and can differ from the ratio of two percentiles. These ratios have no verdict; a "
-    "claim about configurations at a target rate has its verdict among the claims."
+    "In a closed loop, a faster system gets more work, so response times of two systems are not at the same "
+    "load. In this section, all systems run at the same transaction rate, a percentage of the baseline's peak "
+    "throughput. Response times count from the scheduled start, and percentiles are computed from the "
+    "transactions of all trials of a configuration. Ratios are means of the ratios within each block and can "
+    "differ from the ratio of two percentiles. These ratios carry no verdict; the verdict of a claim about "
+    "configurations at a target rate is listed with the claims."
 )
 
 
 def sections(study: Study) -> Iterator[Section]:
     charts = tuple(replace(chart, depth=Depth.DOCUMENT) for chart in same_load(study))
     tables = tuple(same_load_tables(study.same_loads))
-    yield Section("same-load", "Response times at the same load (no verdict)", _LEAD, charts, tables, at_end=True)
+    yield Section("same-load", "Response times at the same load (without verdict)", _LEAD, charts, tables, at_end=True)
 
 
 _WANTED = tuple(f"response_time_{part}_s" for part in ("p50", "p90", "p99", "p999"))
@@ -96,7 +97,7 @@ def _chart(metric: str, names: list[str], shown: list[str], rates: Sequence[_Rat
     x = places("% of the baseline's peak throughput", [rate.words for rate in rates])
     return Chart(
         f"same-load-{metric}",
-        f"{words.capitalize()} at the same load",
+        f"{upper_first(words)} at the same load",
         _alt(metric, table),
         base.specification(_layers(_looks(names, shown), x, y, behind), {"means": means, "points": points}, 260),
         table,
@@ -175,7 +176,7 @@ def _layers(
 
 def _alt(metric: str, table: Table) -> str:
     return (
-        f"{metric_words(metric).capitalize()} at percentages of the baseline's peak throughput. {base.each_row(table)}."
+        f"{upper_first(metric_words(metric))} at percentages of the baseline's peak throughput. {base.each_row(table)}."
     )
 
 

@@ -21,7 +21,7 @@ from ironbench.stats.scalability import ENOUGH_DISTINCT, Fit
 from ironbench.study.scaling import BEYOND, Scaling
 from ironbench.study.study import Study
 from ironbench.study.subjects import counted_in
-from ironbench.words import counted
+from ironbench.words import counted, upper_first
 
 PLACE = 1000
 
@@ -141,9 +141,9 @@ def _missed(one: Scaling, clients: float) -> TableCell | Missing:
 
 
 _LEAD = (
-    "The line is the Universal Scalability Law, fitted to all trials. Contention is the share of work that only one"
-    " client can do at a time. Coherency is the cost of keeping clients consistent with each other. Beyond the "
-    "knee, more clients mostly wait."
+    "The line shows the Universal Scalability Law, fitted to all trials. Contention is the share of the work "
+    "that only one client can do at a time. Coherency is the cost of keeping the clients' views of shared data "
+    "consistent. Beyond the knee, additional clients mostly wait."
 )
 
 
@@ -196,8 +196,8 @@ def _chart(study: Study, metric: str, height: int) -> Chart:
     words = f"{units[1]}/s" if unit == "1/s" else suffix
     return Chart(
         f"growth-{metric}",
-        f"{metric_words(metric).capitalize()} against clients",
-        f"{metric_words(metric).capitalize()} against clients. {base.each_line(table, 'clients')}.",
+        f"{upper_first(metric_words(metric))} against clients",
+        f"{upper_first(metric_words(metric))} against clients. {base.each_line(table, 'clients')}.",
         base.specification(
             _growth_layers(names, x, y, bool(curves)), {"trials": trials, "medians": medians, "curves": curves}, height
         ),
@@ -280,9 +280,9 @@ def _figure(value: float, unit: str) -> TableCell | Missing:
 def _caveats(fit: Fit) -> str:
     caveats = []
     if fit.misfit:
-        caveats.append("poor fit: the curve misses the means by more than the repeats vary")
+        caveats.append("poor fit: the curve deviates from the means by more than the repeats vary")
     if fit.peak_is_beyond:
-        caveats.append(f"the peak is extrapolated: at most {counted(int(fit.last), 'client')} were measured")
+        caveats.append(f"the peak is extrapolated, because at most {counted(int(fit.last), 'client')} were measured")
     if len(fit.residuals) < ENOUGH_DISTINCT:
-        caveats.append(f"only {counted(len(fit.residuals), 'number')} of clients")
+        caveats.append(f"only {counted(len(fit.residuals), 'number')} of clients measured")
     return "; ".join(caveats)

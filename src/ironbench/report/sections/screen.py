@@ -18,6 +18,7 @@ from ironbench.report.wording.ratios import metric_words
 from ironbench.report.wording.screening import method
 from ironbench.study.screen import Screen, ScreenedFactor
 from ironbench.study.study import Study
+from ironbench.words import upper_first
 
 PLACE = 150
 
@@ -54,16 +55,20 @@ def screened(screen: Screen) -> list[Chart]:
     return [
         Chart(
             "screen",
-            f"{words.capitalize()}: effects of the factors",
+            f"{upper_first(words)}: effects of the factors",
             _alt(table, words),
             base.specification(
-                _layers(len(data), domain, axis_of(screen.metric, "ratio of the last value to the first")),
+                _layers(
+                    len(data),
+                    domain,
+                    axis_of(screen.metric, "ratio of the metric at the last value to the metric at the first value"),
+                ),
                 {"effects": data, "blocks": points},
                 rows.height(len(data)),
             ),
             table,
             "ratio with confidence interval, logarithmic scale",
-            (*(Key(name, *look) for name, look in _LOOKS.items()), Key("pale points: one block each", "muted", "dots")),
+            (*(Key(name, *look) for name, look in _LOOKS.items()), Key("pale point: one block", "muted", "dots")),
             wide=True,
         )
     ]
@@ -107,4 +112,4 @@ def _alt(table: Table, metric: str) -> str:
     words = [
         f"{name} {levels}: {ratio}, {interval}, {verdict}" for name, levels, ratio, interval, verdict, *_ in table.texts
     ]
-    return f"Ratios of {metric}, last value over first. {'; '.join(words)}."
+    return f"Ratios of {metric}: the factor's last value divided by its first value. {'; '.join(words)}."

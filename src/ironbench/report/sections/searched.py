@@ -17,8 +17,9 @@ from ironbench.study.study import Study
 PLACE = 620
 
 _LEAD = (
-    "Before the first block, a search chose the load of each configuration. The trials of the search do not enter the "
-    "findings: the blocks measured every configuration again at that load, so that a lucky trial does not count."
+    "Before the first block, a search chose the load of each configuration. The blocks measured every "
+    "configuration again at that load. The findings use only the blocks and not the trials of the search, "
+    "because a search tends to choose a trial that was fast by chance."
 )
 
 

@@ -15,8 +15,9 @@ from ironbench.report.charts import base
 from ironbench.report.charts.base import Chart, Depth, Key, Table
 from ironbench.report.facts import configuration
 from ironbench.report.page import Section
+from ironbench.report.wording.terms import label
 from ironbench.study.study import CellResults, Study
-from ironbench.words import counted
+from ironbench.words import counted, upper_first
 
 PLACE = 2500
 CPU_TAKEN = "cpu-taken"
@@ -41,8 +42,8 @@ def plan(study: Study) -> list[tuple[str, Table]]:
         tally = {status: sum(record.status is status for record in cell.trials) for status in Status}
         fate = ", ".join(f"{count} {status.word}" for status, count in tally.items() if count) or "not run"
         base = "baseline" if cell.name == study.baseline else ""
-        rows.append((cell.name, base, f"{len(cell.trials)} of {cell.planned}", fate, _retried(cell)))
-    rows += [(name, "", "not measured", why, "") for name, why in study.skipped]
+        rows.append((label(cell.configuration), base, f"{len(cell.trials)} of {cell.planned}", fate, _retried(cell)))
+    rows += [(label(study.configuration(name)), "", "not measured", why, "") for name, why in study.skipped]
     head: tuple[str, ...] = ("configuration", "", "trials", "outcomes", "retried")
     if changes := _changes(study.cells, study.baseline):
         head, rows = (*head, "changes from the baseline"), [(*row, changes.get(row[0], "")) for row in rows]
@@ -50,8 +51,8 @@ def plan(study: Study) -> list[tuple[str, Table]]:
 
 
 def _changes(cells: Sequence[CellResults], baseline: str) -> dict[str, str]:
-    """Maps each configuration to its values that the baseline does not have. Empty if all names are made of values;
-    `run 5` of a screen is not."""
+    """Maps the label of each configuration to its values that the baseline does not have. Empty if all names are made
+    of values; `run 5` of a screen is not."""
     levels = {cell.name: cell.setup.cell.levels for cell in cells}
     first = levels.get(baseline, {})
     changed = {
@@ -59,7 +60,7 @@ def _changes(cells: Sequence[CellResults], baseline: str) -> dict[str, str]:
         for name, own in levels.items()
     }
     told = all(cell.configuration.values or not changed[cell.name] for cell in cells)
-    return {} if told else {name: ", ".join(texts) for name, texts in changed.items()}
+    return {} if told else {label(cell.configuration): ", ".join(changed[cell.name]) for cell in cells}
 
 
 def _retried(cell: CellResults) -> str:
@@ -78,21 +79,21 @@ def _lead(study: Study) -> str:
     stages = "" if len(lab.method.stages) < 2 else f" in {len(lab.method.stages)} stages"
     fixed = 'the order of the lab file (order = "fixed")' if lab.method.order == "fixed" else ""
     order = fixed or f"a random order (seed {lab.method.seed}), so that machine drift affects all configurations alike"
-    design = f"{lab.design.capitalize()} design: {counted(cells, 'configuration')} in {blocks}{stages}"
+    design = f"{upper_first(lab.design)} design: {counted(cells, 'configuration')} in {blocks}{stages}"
     if lab.method.slice_s is not None:
-        how = f"{design}, interleaved in slices: within a block, all systems are up at the same time{_anew(lab)}"
+        how = f"{design}, interleaved in slices: within a block, all systems run at the same time{_anew(lab)}"
         if any(one.method == DUET for cell in study.cells for one in cell.trials):
             return (
-                f"{how} and run simultaneously in slices of {_length(study, lab.method.slice_s)}, each on one "
-                "half of the cores, and swap halves (a duet). The comparison is of each system on half of the machine "
-                f"while the other one is working.{_dropped(study)}"
+                f"{how} and work simultaneously in slices of {_length(study, lab.method.slice_s)}, each system on "
+                "one half of the cores, and then swap the halves (a duet). The result compares each system on "
+                f"half of the machine while the other system is working.{_dropped(study)}"
             )
         return (
-            f"{how} and run in turn, {_length(study, lab.method.slice_s)} each, in "
-            f"{fixed or 'a random order for each rotation'}. Meanwhile, the others are "
+            f"{how} and work in turn for {_length(study, lab.method.slice_s)} each, in "
+            f"{fixed or 'a random order for each rotation'}. While one system works, the other systems are "
             f"{'idle, on one server that is not paused' if _given(lab) else 'paused'}.{_dropped(study)}"
         )
-    why = f" Not interleaved in slices: {lab.method.why_trials}." if lab.method.why_trials else ""
+    why = f" The trials were not interleaved in slices: {lab.method.why_trials}." if lab.method.why_trials else ""
     return f"{design}; every block runs each configuration once, in {order}.{why}"
 
 
@@ -101,7 +102,7 @@ def _given(lab: Lab) -> bool:
 
 
 def _anew(lab: Lab) -> str:
-    return "" if _given(lab) else ", each newly started,"
+    return "" if _given(lab) else ", each of them newly started,"
 
 
 def _length(study: Study, planned_s: float) -> str:
@@ -120,8 +121,8 @@ def _dropped(study: Study) -> str:
     verb = "was" if dropped == 1 else "were"
     stayed = sum(one.warned(CPU_TAKEN) for one in trials)
     return (
-        f" {dropped} of {counted(dropped + kept, 'slice')} {verb} dropped and repeated: whole rotations, for all "
-        "systems, because other programs disturbed at least one of their slices."
+        f" {dropped} of {counted(dropped + kept, 'slice')} {verb} dropped and repeated, because other programs "
+        "disturbed at least one slice of their rotation; a rotation is always repeated as a whole."
         + (
             f" {stayed} of {counted(len(trials), 'record')} still {'contains' if stayed == 1 else 'contain'} disturbed "
             "slices; see the warnings."
@@ -147,13 +148,14 @@ def order(study: Study) -> list[Chart]:
     """Draws planned trials in order, with their outcomes."""
     if study.lab is None or study.lab.method.slice_s is not None:  # the order of turns is not worth a chart
         return []
-    names = [cell.name for cell in study.cells]
+    labels = {cell.name: label(cell.configuration) for cell in study.cells}
+    names = list(labels.values())
     blocks: dict[int, list[str]] = {}
-    for trial in (one for one in study.lab.trials if one.cell.name in names):
-        blocks.setdefault(trial.block, []).append(trial.cell.name)
+    for trial in (one for one in study.lab.trials if one.cell.name in labels):
+        blocks.setdefault(trial.block, []).append(labels[trial.cell.name])
     if not 1 < len(names) <= theme.SYSTEMS or not 1 < len(blocks) <= _MOST:
         return []
-    done = {(record.cell.name, record.block): record for cell in study.cells for record in cell.trials}
+    done = {(labels[cell.name], record.block): record for cell in study.cells for record in cell.trials}
     data = [
         _place(name, block, place, done.get((name, block)))
         for block, order in blocks.items()
@@ -164,10 +166,10 @@ def order(study: Study) -> list[Chart]:
             "order",
             "Order of the trials",
             f"{len(blocks)} blocks of {len(names)} trials in execution order; "
-            f"{sum(row['status'] not in _USABLE for row in data)} trials without a usable result.",
+            f"{sum(row['status'] not in _USABLE for row in data)} trials have no usable result.",
             base.specification(_layers(names), {"order": data}, len(blocks) * _SQUARE + 40),
             _table(blocks, done),
-            "left to right: first to last of a block"
+            "left to right: first to last trial of a block"
             + (", configurations at a target rate left out" if study.lab.rated else ""),
             tuple(Key(name, f"s{place % theme.SYSTEMS}", "square") for place, name in enumerate(names)),
             "× failed, invalid or aborted; ? flagged; – not run." if any(row["sign"] for row in data) else "",

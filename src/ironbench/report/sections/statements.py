@@ -26,10 +26,10 @@ _NAMED = 3
 """Most commands named in a sentence; the table has all."""
 _HEADS = {"p50_s": "median", "p95_s": "95th percentile", "p99_s": "99th percentile"}
 _LEAD = (
-    "Time from sending a statement to receiving its result; the time between statements is not included. "
-    "Percentiles are over all trials together."
+    "The response time of a statement is the time from sending the statement to receiving its result, without "
+    "the time between statements. Percentiles are computed from all trials together."
 )
-_NO_VERDICT = "Ratios have separate 95% CIs and no verdict: among many ratios, some exclude 1 by chance."
+_NO_VERDICT = "Each ratio has its own 95% CI and carries no verdict: among many ratios, some CIs exclude 1 by chance."
 
 
 def sections(study: Study) -> Iterator[Section]:
@@ -47,7 +47,7 @@ def sentences(study: Study) -> Iterator[str]:
     every = [part.name for part in study.parts] or [cell.name for cell in study.cells if cell.usable]
     if untimed := [name for name in every if name not in names]:
         where = listed([label(study.configuration(name)) for name in untimed])
-        yield f"Statements were not timed in {where}: report_per_statement is off."
+        yield f"The statements of {where} were not timed, because report_per_statement is off."
     apart = list(sure(study.timed))
     for name in dict.fromkeys(name for name, _, _ in apart):
         own = [f"{_title(one, 60)} {_ratio(ratio)}" for other, one, ratio in apart if other == name]

@@ -21,10 +21,11 @@ if TYPE_CHECKING:
 
 PLACE = 1600
 _LEAD = (
-    "A client's time per transaction, by wait class. A wait class with 50% of the time means that throughput would "
-    "about double without it, if everything else takes as long as before. This is an estimate: waits caused by that "
-    "wait class would also go away, and queues elsewhere would grow. To measure the gain, add a configuration in which "
-    "that part has zero latency (`ideal`)."
+    "The chart shows a client's time per transaction, by wait class. If a wait class takes 50% of the time, "
+    "throughput would about double without that wait class, provided that everything else takes as long as "
+    "before. This is only an estimate: waits caused by that wait class would also disappear, and queues "
+    "elsewhere would grow. To measure the gain, add a configuration in which the corresponding part has zero "
+    "latency (`ideal`)."
 )
 
 
@@ -85,7 +86,7 @@ def spent(study: Study) -> list[Chart]:
         Chart(
             "time",
             "Transaction time by wait class",
-            f"Where a client's time per transaction goes. {words}.",
+            f"A client's time per transaction by wait class. {words}.",
             stacked(bars, colours, x, factor),
             _table(study),
             f"{suffix} per transaction",

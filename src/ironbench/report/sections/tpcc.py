@@ -30,8 +30,9 @@ from ironbench.workloads.tpcc.transactions import DELIVERY, ISOLATION, REQUEST
 
 PLACE = 111
 _LEAD = (
-    "The score is NOPM: committed New-Orders per minute. The standard prescribes a minimum share for all types of "
-    "transactions except New-Order, and for each type a limit for the 90th percentile of its response times."
+    "The score is NOPM, the number of committed New-Order transactions per minute. For all types of transactions "
+    "except New-Order, the standard prescribes a minimum share. For each type, the standard prescribes a limit "
+    "for the 90th percentile of response times."
 )
 _FACTS = {
     "New-Orders per minute (NOPM)": NOPM,
@@ -39,7 +40,7 @@ _FACTS = {
     "efficiency (of 12.86 NOPM per warehouse)": EFFICIENCY,
     "rolled-back New-Orders": ROLLED_BACK,
     "districts without an undelivered order": SKIPPED,
-    "wait of queued deliveries, 99th percentile": f"{LAG}_p99_s",
+    "waiting time of queued deliveries, 99th percentile": f"{LAG}_p99_s",
     "queued deliveries at the end": LEFT,
     "retries per trial": "retries",
     "failed transactions per trial": "failed",

@@ -21,6 +21,7 @@ from ironbench.report.wording.ratios import metric_words
 from ironbench.report.wording.terms import label
 from ironbench.study.study import CellResults, Study
 from ironbench.study.subjects import counted_in
+from ironbench.words import upper_first
 
 PLACE = 1400
 
@@ -65,8 +66,8 @@ def points(study: Study) -> list[Chart]:
     return [
         Chart(
             "points",
-            f"{metric_words(study.metric).capitalize()}, all trials",
-            f"{metric_words(study.metric).capitalize()} of all trials. {base.each_row(table, ('median',))}.",
+            f"{upper_first(metric_words(study.metric))}, all trials",
+            f"{upper_first(metric_words(study.metric))} of all trials. {base.each_row(table, ('median',))}.",
             base.specification(layers, {"cells": names, "trials": trials}, rows.height(len(cells))),
             table,
             _title(study, suffix, kind),
@@ -112,12 +113,12 @@ def by_block(study: Study) -> list[Chart]:
         Chart(
             "by-block",
             "Block by block",
-            f"{metric_words(study.metric).capitalize()} of each configuration in blocks 1 to {last}.",
+            f"{upper_first(metric_words(study.metric))} of each configuration in blocks 1 to {last}.",
             base.specification(layers, {"trials": data}, 280),
             _by_block_table(cells, study.metric),
             _title(study, suffix, kind),
             base.keys(names),
-            "If all lines rise or fall together, the machine changed, not the configurations.",
+            "If all lines rise or fall together, the cause is the machine and not a configuration.",
             wide=True,
         )
     ]

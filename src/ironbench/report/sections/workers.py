@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from ironbench.report.cell import ABSENT, Missing, TableCell, count
 from ironbench.report.charts.base import Table
 from ironbench.report.page import Section
+from ironbench.report.wording.terms import label
 from ironbench.study.study import Study
 from ironbench.study.workers import Workers, WorkerShare
 from ironbench.units import span
@@ -14,20 +15,24 @@ from ironbench.words import counted
 
 PLACE = 1710
 _LEAD = (
-    "Each worker drove its share of the clients, or of the rate, by its own clock; their latency histograms were "
-    "merged. Throughput is the mean of the trials; all other figures are the highest of the trials."
+    "Each worker ran its share of the clients or of the target rate, timed by the worker's own clock. The "
+    "latency histograms of all workers were merged. Throughput is the mean of the trials; every other figure is "
+    "the highest value of the trials."
 )
 
 
 def sections(study: Study) -> Iterator[Section]:
-    tables = tuple((one.name, _table(one)) for one in study.workers)
-    yield Section("workers", "Workers", _LEAD, tables=tables, sentences=tuple(map(sentence, study.workers)))
+    named = [(label(study.configuration(one.name)), one) for one in study.workers]
+    tables = tuple((name, _table(one)) for name, one in named)
+    yield Section(
+        "workers", "Workers", _LEAD, tables=tables, sentences=tuple(sentence(name, one) for name, one in named)
+    )
 
 
-def sentence(one: Workers) -> str:
+def sentence(name: str, one: Workers) -> str:
     hosts = len({share.host for share in one.shares})
     many = f"{counted(len(one.shares), 'worker')} on {counted(hosts, 'machine')}"
-    return f"{one.name}: {many} started each trial within {span(one.start_spread_s)}."
+    return f"{name}: {many} started each trial within {span(one.start_spread_s)} of each other."
 
 
 def _table(one: Workers) -> Table:

@@ -6,6 +6,7 @@ The package does not load this module: trials need only the words for notes.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import starmap
 
 from ironbench import units
 from ironbench.model.note import Note
@@ -14,7 +15,8 @@ from ironbench.report.wording.comparison import loop
 from ironbench.report.wording.ratios import change, duration, interval, metric_words, than
 from ironbench.report.wording.registry import text
 from ironbench.study.compare import MeanRatio
-from ironbench.words import counted
+from ironbench.study.differences import NOT_SET
+from ironbench.words import counted, upper_first
 
 
 def not_interleaved() -> str:
@@ -62,7 +64,7 @@ def metric_ratio(metric: str, a: str, b: str, means: MeanRatio, difference: Note
     """`Throughput is 26% higher with B than with A: 1,260/s vs. 1,000/s (95% CI 18% to 35%; ranges of the repeats do
     not overlap).`"""
     words = differs(metric_words(metric), a, b, means.ratio)
-    return _with_values(f"{words[:1].upper()}{words[1:]}", metric, means, difference)
+    return _with_values(upper_first(words), metric, means, difference)
 
 
 def _with_values(words: str, metric: str, means: MeanRatio, difference: Note) -> str:
@@ -83,7 +85,7 @@ def differs(what: str, a: str, b: str, ratio: float) -> str:
 def explained_ratio(metric: str, a: str, b: str, ratio: float, interval: str) -> str:
     """`Throughput is 26% higher with WAL in memory than with WAL on disk (95% CI 18% to 35%).`"""
     words = differs(metric_words(metric), a, b, ratio)
-    return f"{words[:1].upper()}{words[1:]}{interval}."
+    return f"{upper_first(words)}{interval}."
 
 
 def _values(metric: str, means: MeanRatio) -> str:
@@ -179,6 +181,16 @@ def same_configuration() -> str:
 
 
 def changed_facts(facts: Sequence[tuple[str, str, str]], more: int) -> str:
-    """`work_mem 64 MB, before 4 MB; and 2 other facts.` `facts`: name, value before, and value after."""
-    words = "; ".join(f"{name} {after}, before {before}" for name, before, after in facts)
+    """`work_mem changes from 4 MB to 64 MB; and 2 other facts.` `facts`: name, value before, and value after."""
+    words = "; ".join(starmap(_changed, facts))
     return words + (f"; and {counted(more, 'other fact')}" if more else "") + "."
+
+
+def _changed(name: str, before: str, after: str) -> str:
+    if before == NOT_SET:
+        return f"{name} is set to {after}"
+    return (
+        f"{name} is no longer set (before: {before})"
+        if after == NOT_SET
+        else f"{name} changes from {before} to {after}"
+    )

@@ -82,7 +82,7 @@ def percentiles_of_too_few(units: Strings, needs: Sequence[Sequence[float]]) -> 
 
 def needed(needs: Sequence[Sequence[float]]) -> str:
     """`99% needs 299`"""
-    return ", ".join(f"{share * 100:g}% needs {grouped(count)}" for share, count in needs)
+    return ", ".join(f"the {share * 100:g}th percentile needs at least {grouped(count)}" for share, count in needs)
 
 
 @wording("percentiles-unresolved")

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ironbench.words import counted
+from ironbench.words import counted, upper_first
 
 PROGRAMS = {"hammerdb": "HammerDB", "go-tpc": "go-tpc", "sysbench": "sysbench", "pgbench": "pgbench"}
 _GAPS = {
@@ -83,7 +83,7 @@ def headline(figures: Sequence[str], failed: str, clients: int | None) -> str:
     """`Throughput 940/s, 99th-percentile response time 12 ms, 0.2% failed with 8 clients.`"""
     text = ", ".join([*figures, *([f"{failed} failed"] if failed else [])]) or "no figures"
     load = f" with {counted(clients, 'client')}" if clients else ""
-    return f"{text[:1].upper()}{text[1:]}{load}."
+    return f"{upper_first(text)}{load}."
 
 
 def median_of_trials(figure: str, clients: int, trials: int) -> str:

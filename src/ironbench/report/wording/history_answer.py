@@ -11,7 +11,7 @@ from ironbench.report.numbers import confidence
 from ironbench.report.wording.ratios import change as sized
 from ironbench.report.wording.ratios import change_bounds, metric_words, than
 from ironbench.report.wording.registry import text
-from ironbench.words import counted, in_percent
+from ironbench.words import counted, in_percent, upper_first
 
 _DIRECTION = {True: "worse", False: "better", None: "changed"}
 
@@ -52,7 +52,7 @@ def changed(
     size = f"{sized(ratio, '')} {than(ratio)} before ({bounds})"
     place = f"{since} ({day})" if day else since
     mark = f" Every trial of the point {since} is flagged." if flagged else ""
-    return f"{metric_words(metric).capitalize()} {_DIRECTION[worse]} since {place}: {size}; {line}.{mark}"
+    return f"{upper_first(metric_words(metric))} {_DIRECTION[worse]} since {place}: {size}; {line}.{mark}"
 
 
 def no_verdict(line: str, why: Note) -> str:

@@ -30,7 +30,7 @@ from ironbench.study.growth import ALL, Growth, GrowthStep
 from ironbench.study.study import Effect, Round, Study
 from ironbench.study.subjects import failed_percent
 from ironbench.study.versions import LACKS, BesideVersion
-from ironbench.words import counted, listed, some
+from ironbench.words import counted, listed, some, upper_first
 
 _BETTER = {Conclusion.FASTER: "better", Conclusion.SLOWER: "worse"}
 
@@ -64,7 +64,7 @@ def _difference(effect: Effect, subject: str, at: str) -> str:
     metric = metric_words(finding.metric)
     better = "" if unit_of(finding.metric) in ("s", "1/s") else f", which is {_BETTER[finding.conclusion]}"
     size = f"{change(finding.ratio, '')} with {cell} {than_or_as} with {baseline}"
-    return f"{f'{at}{metric}' if at else f'{metric[:1].upper()}{metric[1:]}'} is {size} ({sure}){better}"
+    return f"{f'{at}{metric}' if at else upper_first(metric)} is {size} ({sure}){better}"
 
 
 def _so_far(effect: Effect, metric_named: bool) -> str:
@@ -204,7 +204,7 @@ def course(curve: Growth) -> str:
         start = f"{means[step.fewer]} at {counted(step.fewer, 'client')}"
         words += f"grows from {start} to {means[step.most]} at {step.most} clients: {_size(step)}"
     words += f"; beyond that, it {_beyond(beyond)}" if beyond else ", the highest number measured"
-    return f"{words[:1].upper()}{words[1:]}."
+    return f"{upper_first(words)}."
 
 
 def _beyond(step: GrowthStep) -> str:

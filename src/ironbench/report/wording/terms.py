@@ -11,7 +11,7 @@ from ironbench.errors import InputError
 from ironbench.model.lab import BASELINE, Configuration, Factor
 from ironbench.model.record import Status
 from ironbench.plan import rates
-from ironbench.words import counted
+from ironbench.words import counted, upper_first
 
 if TYPE_CHECKING:
     from ironbench.study.factors import Contrast
@@ -66,7 +66,7 @@ def opening(one: Configuration) -> str:
     settings keep their first letter."""
     words = configuration(one)
     as_written = value(*one.values[0]) == _setting(*one.values[0]) if one.values else one.name != BASELINE
-    return words if as_written else f"{words[:1].upper()}{words[1:]}"
+    return words if as_written else upper_first(words)
 
 
 def comparison(contrast: Contrast) -> str:

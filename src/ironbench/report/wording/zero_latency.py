@@ -20,7 +20,7 @@ from ironbench.report.wording.registry import text
 from ironbench.report.wording.terms import configuration
 from ironbench.study.bottleneck import RESOURCES, Gain, TimeSpent
 from ironbench.study.ceiling import SPENT, Ceiling, Verdict, measured_limit
-from ironbench.words import counted, in_percent, listed, roughly
+from ironbench.words import counted, in_percent, listed, roughly, upper_first
 
 _FREE = {
     "log": "zero-latency WAL",
@@ -150,7 +150,7 @@ def _verdict(one: Ceiling) -> str:
         why = f": {text(finding.barred)}" if finding.changed and finding.barred else ""
         return f"The measurement does not show whether {every} {_is(one.parts)} a bottleneck{why}.{need}"
     if one.verdict is Verdict.UNAFFECTED:
-        return f"{_upper(every)} {_is(one.parts)} not the bottleneck."
+        return f"{upper_first(every)} {_is(one.parts)} not the bottleneck."
     if one.verdict is Verdict.UNSEEN:
         return f"The baseline spent no time on {every}, so the gain has another cause."
     if one.verdict is Verdict.MEMORY:
@@ -162,7 +162,7 @@ def _verdict(one: Ceiling) -> str:
     seen = _names(one.seen)
     if one.verdict is Verdict.SMALL:
         small = (
-            f"{_upper(seen)} {_costs(one.seen)} some throughput. The measurement does not show whether the cost "
+            f"{upper_first(seen)} {_costs(one.seen)} some throughput. The measurement does not show whether the cost "
             f"is more than {in_percent(finding.margin)} of throughput."
         )
         return f"{small}{_unseen(one)}"
@@ -172,7 +172,7 @@ def _verdict(one: Ceiling) -> str:
             f"machine: other programs used {in_percent(one.taken)} of the CPU time, which may explain part of the "
             f"gain.{_unseen(one)}"
         )
-    return f"{_upper(seen)} {_is(one.seen)} a bottleneck.{_unseen(one)}"
+    return f"{upper_first(seen)} {_is(one.seen)} a bottleneck.{_unseen(one)}"
 
 
 def _unseen(one: Ceiling) -> str:
@@ -199,8 +199,4 @@ def _costs(parts: Sequence[str]) -> str:
 
 
 def _sentence(note: Note) -> str:
-    return f"{_upper(text(note)).rstrip('.')}."
-
-
-def _upper(words: str) -> str:
-    return f"{words[:1].upper()}{words[1:]}"
+    return f"{upper_first(text(note)).rstrip('.')}."
