@@ -24,9 +24,9 @@ _WIDTH = 100
 _SHORT_S = 2.0
 """Shorter captures have no meaningful highest rate."""
 _LEFT_OUT = (
-    "A replay runs all statements of a transaction or none of them. Exceptions are LISTEN, statements about the "
-    "whole server, and fetches from a cursor: a replay skips these statements but runs the rest of the "
-    "transaction."
+    "A replay runs either all statements of a transaction or no statement of it. Exceptions are LISTEN, "
+    "statements about the whole server, and fetches from a cursor: a replay skips these statements but runs the "
+    "rest of the transaction."
 )
 
 

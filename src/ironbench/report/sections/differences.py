@@ -44,7 +44,7 @@ _LEAD = (
 
 _LEAD_BALANCE = (
     "Results from a small system apply to a large system if the two have similar sizing ratios. Compare these "
-    "ratios, not the absolute sizes, with those of your system."
+    "ratios, not the absolute sizes, with the ratios of your system."
 )
 _SIDE_BY_SIDE = 4
 """Most configurations that fit side by side."""

@@ -16,9 +16,9 @@ PLACE = 900
 
 
 _LEAD = (
-    "An interaction is the effect of two changes together, divided by the product of the effects of each change "
-    "alone. If it is 1, the effects are independent. Above 1, the changes reinforce each other; below 1, their "
-    "effects overlap. These ratios carry no verdict."
+    "An interaction is the effect of two changes together, divided by the product of their separate effects. If "
+    "it is 1, the effects are independent. Above 1, the changes reinforce each other; below 1, their effects "
+    "overlap. These ratios carry no verdict."
 )
 
 
