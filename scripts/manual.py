@@ -14,7 +14,7 @@ EXIT_CODES = {
     0: "success",
     1: "failure",
     2: "invalid input",
-    3: "flagged or undecided",
+    3: "flagged or inconclusive",
     4: "claim refuted or gate failed",
     130: "interrupted",
 }

@@ -57,7 +57,8 @@ def command_line() -> str:
     parts = [
         "# Command line",
         "",
-        "In sizes, MB is 10⁶ bytes and MiB is 2²⁰ (also kB, GB, TB). Durations take `us`, `ms`, `s`, `m`, `h`, `d`.",
+        "Sizes: MB is 10⁶ bytes, and MiB is 2²⁰ bytes; kB, GB and TB are used in the same way. Units of durations are",
+        "`us`, `ms`, `s`, `m`, `h`, `d`.",
         "",
     ]
     codes = ", ".join(f"{code} {meaning}" for code, meaning in manual.EXIT_CODES.items())
@@ -108,7 +109,8 @@ def other_programs() -> str:
     parts = [
         "# Options of pgbench, sysbench and HammerDB",
         "",
-        "If `ironbench run` is called with an option of pgbench or sysbench, it answers with its own option:",
+        "If you call `ironbench run` with an option of pgbench or sysbench, the error message shows the corresponding",
+        "option of ironbench:",
         "",
         "```",
         "$ ironbench run tpcb-like -c 8 -j 2 -T 60",
@@ -116,8 +118,8 @@ def other_programs() -> str:
         "  hint: -c, -j, -T are options of pgbench; here: --clients 8 --threads 2 --duration 60s",
         "```",
         "",
-        "Without `--dsn`, ironbench starts a server. It loads the data of a workload before the first trial, warms up",
-        "for 5 s, and checks the results after each trial: these are not separate commands.",
+        "Without `--dsn`, ironbench starts a server. `ironbench run` loads the data of a workload before the first trial,",
+        "warms up for 5 s before each trial, and checks the results after each trial. No separate commands are needed.",
         "",
     ]
     for program in programs():
@@ -145,7 +147,8 @@ def metrics() -> str:
     head = [
         "# Metrics",
         "",
-        "The value of one part is written with the part in braces, e.g. `name{script=…}` or `name{role=…}`.",
+        "If a metric has separate values, for example for each script or directory, braces after the name of the metric",
+        "name the script or directory: `name{script=…}`, `name{role=…}`.",
         "",
     ]
     return "\n".join([*head, "| metric | unit | better | meaning | source |", "|---|---|---|---|---|", *rows, ""])

@@ -120,8 +120,8 @@ SETS: dict[str, tuple[tuple[Test, ...], ...]] = {
 SET_WORDS = {
     "default": "KDiskMark's SEQ1M Q8T1, SEQ1M Q1T1, RND4K Q32T1, RND4K Q1T1",
     "nvme": "KDiskMark's SEQ1M Q8T1, SEQ128K Q32T1, RND4K Q32T16, RND4K Q1T1",
-    "steady": "the tests of default, but each pass runs for its full time, and buffers are in huge pages",
-    "steady-nvme": "the same with the tests of nvme",
+    "steady": "the tests of `default`, but each pass runs for its full time, and I/O buffers are in huge pages",
+    "steady-nvme": "the tests of `nvme`, run in the same way as `steady`",
     "peak": "SEQ1M Q8T1, RND4K Q32T1",
     "real-world": "SEQ1M Q1T1, RND4K Q1T1",
     "classic": "SEQ1M Q1T1, RND512K Q1T1, RND4K Q1T1, RND4K Q32T1",

@@ -19,27 +19,32 @@ from ironbench.printer import Printer
 from ironbench.streams import unwritten
 
 VERBS = {
-    "run": "Drive WORKLOAD against a database and record every trial.",
+    "run": "Run WORKLOAD against a database and record every trial.",
     "lab": "Plan, run and resume experiments declared in a lab file.",
-    "capture": "Capture production work from a server's logs. The file can be shown, and replayed with `run capture`.",
-    "tune": "Find which of many settings matter. Screens them in few runs, then compares those that matter.",
+    "capture": "Capture a production workload from a server's logs. `ironbench show` shows the capture file, and "
+    "`ironbench run capture` replays it.",
+    "tune": "Find which of many settings matter. Screens all settings in few trials, then measures the settings that "
+    "matter in more trials.",
     "device": "Show and mount emulated devices, and replay I/O traces.",
-    "record": "Export records to a file, and import them elsewhere.",
+    "record": "Export records to a file, and import records from a file.",
     "list": "List workloads, engines, metrics, records and more.",
     "show": "Show a record, workload, engine, metric or observer.",
-    "compare": "Compare A and B in every metric. Shows ratios, variation between repeats, and differing facts.",
-    "explain": "Explain a difference between A and B. Breaks it down by wait class, I/O, query plans and settings.",
+    "compare": "Compare A and B in every metric. Shows ratios, variation between repeats, and differences in machine, "
+    "versions and settings.",
+    "explain": "Explain a difference between A and B. Breaks the difference down by wait class, I/O, query plans and "
+    "settings.",
     "report": "Write a report on the selected records. Includes charts, tables, settings and differences.",
-    "gate": "Fail if a change is slower. Regression gate for CI: exits with 4 unless every comparison passes.",
-    "history": "Show a metric over time, with change points. Orders similar trials by commit, version or date.",
-    "lead": "Show how much faster B is than A. Compares all common workloads, at each number of clients and at peak.",
+    "gate": "Fail if a change is slower. Regression gate for CI: the exit code is 4 unless every comparison passes.",
+    "history": "Show a metric over time, with change points. Orders comparable trials by commit, version or date.",
+    "lead": "Show how much faster B is than A. Compares all workloads that A and B have in common, at each number of "
+    "clients and at peak throughput.",
     "leaderboard": "Rank published results, or your own results.",
     "cost": "Find the cheapest system that meets a target. Shows each system's cost and performance per cost.",
     "serve": "Show labs and results in a browser. Follow a running lab, queue labs, search and compare records.",
-    "doctor": "Check a machine or database for measurement problems. Shows the meaning and the fix of "
-    "each; exits with 3 if one is severe.",
-    "cleanup": "Clean up after a killed ironbench. Stops its servers, runs pending cleanup commands and deletes "
-    "unfinished records; keeps data.",
+    "doctor": "Check a machine or database for measurement problems. Shows the meaning and the fix of each problem; "
+    "the exit code is 3 if a problem is severe.",
+    "cleanup": "Clean up after a killed ironbench. Stops servers that ironbench started, runs pending cleanup commands "
+    "and deletes unfinished records; keeps data.",
 }
 """Command → help text. `ironbench --help` shows the first sentence, which has at most 60 characters.
 

@@ -20,21 +20,22 @@ def capture(
         list[str] | None,
         typer.Argument(
             metavar="LOG...",
-            help="Log files of the server (csvlog, jsonlog or stderr; also compressed with gzip or zstd), or their "
-            "directory.",
+            help="Log files of the server (csvlog, jsonlog or stderr, optionally compressed with gzip or zstd), or the "
+            "directory of the log files.",
         ),
     ] = None,
     output: Annotated[
         str, typer.Option("-o", "--output", metavar="FILE", help="New file to write, e.g. shop.capture.")
     ] = "",
     prefix: Annotated[
-        str, typer.Option(metavar="TEXT", help="The server's log_line_prefix, for logs in the format stderr.")
+        str, typer.Option(metavar="TEXT", help="log_line_prefix of the server; required for logs in the format stderr.")
     ] = "",
     mask: Annotated[
         bool,
         typer.Option(
             "--mask",
-            help="Replace literals and parameters by others of the same type and length. Equal values stay equal.",
+            help="Replace literals and parameters with other values of the same type and length. Equal values are "
+            "replaced with equal values.",
         ),
     ] = False,
     server: Annotated[
@@ -42,19 +43,19 @@ def capture(
         typer.Option(
             "--from",
             metavar="DSN",
-            help="Make the capture from a running server's statistics of statements instead of logs. Values of "
-            "parameters are invented.",
+            help="Create the capture from the statement statistics of a running server (pg_stat_statements) instead of "
+            "logs. ironbench then generates the parameter values.",
         ),
     ] = "",
     duration: Annotated[
-        str, typer.Option(metavar="TIME", help="With --from: how long to watch the server. Default: 60s.")
+        str, typer.Option(metavar="TIME", help="With --from: how long to observe the server.  [default: 60s]")
     ] = "",
     mark: Annotated[
         str,
         typer.Option(
             metavar="DSN",
-            help="Write the server's counters into its log. Do this before and after the work: a replay can then be "
-            "compared with the recording.",
+            help="Write the server's counters into the server's log. Use this option before and after the recorded "
+            "period, so that reports can compare a replay with the recording.",
         ),
     ] = "",
 ) -> int:

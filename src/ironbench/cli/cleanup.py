@@ -19,7 +19,8 @@ def cleanup(
     forget: Annotated[
         bool,
         typer.Option(
-            "--forget", help="Run pending cleanup commands of runs and labs again, and forget those that fail again."
+            "--forget",
+            help="Run pending cleanup commands of runs and labs again, and discard the commands that fail again.",
         ),
     ] = False,
     results: Annotated[
@@ -32,8 +33,8 @@ def cleanup(
         str,
         typer.Option(
             metavar="ADDRESS",
-            help="Only remove what ironbench created in this database or directory, and databases that it created "
-            "on that server.",
+            help="Only remove what ironbench created in this database or LDAP directory, and the databases that "
+            "ironbench created on that server.",
         ),
     ] = "",
 ) -> int:

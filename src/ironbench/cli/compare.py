@@ -12,14 +12,20 @@ from ironbench.cli.options import BASELINE, FORMAT, JSON, OUTPUT, RESULTS
 
 def compare(
     a: BASELINE,
-    b: Annotated[str, typer.Argument(help="What to compare with A (same forms).")],
+    b: Annotated[str, typer.Argument(help="The record, series, label, … to compare with A; same syntax as A.")],
     results: RESULTS = "ironbench-results",
     everything: Annotated[
-        bool, typer.Option("--all", help="Show all differing facts, not only the important ones.")
+        bool,
+        typer.Option(
+            "--all", help="Show all differences in machine, versions and settings, not only the important ones."
+        ),
     ] = False,
     json: JSON = False,
     different_work: Annotated[
-        bool, typer.Option("--different-work", help="Compare even if options, data or versions differ.")
+        bool,
+        typer.Option(
+            "--different-work", help="Compare even if the workload's options, data or version differ between A and B."
+        ),
     ] = False,
     output: OUTPUT = "",
     format: FORMAT = "",

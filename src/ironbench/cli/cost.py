@@ -19,7 +19,7 @@ def cost(
     ] = "",
     systems: Annotated[
         str,
-        typer.Option(metavar="FILE", help="TOML file with the purchases for each system: see docs/how/cost.md."),
+        typer.Option(metavar="FILE", help="TOML file that lists the purchases for each system: see docs/how/cost.md."),
     ] = "",
     prices: PRICES = None,
     currency: Annotated[

@@ -37,7 +37,10 @@ app.add_typer(trace)
 MODELS = Annotated[
     list[str] | None,
     typer.Option(
-        "--models", metavar="FILE", help="TOML file with your own models; also IRONBENCH_DEVICES.", show_default=False
+        "--models",
+        metavar="FILE",
+        help="TOML file with your own device models; alternatively, set IRONBENCH_DEVICES.",
+        show_default=False,
     ),
 ]
 
@@ -47,7 +50,7 @@ def show(
     model: Annotated[
         str,
         typer.Argument(
-            help='A model or expression, e.g. hdd-7200 or "raid0(4, ssd-sata-2011)".',
+            help='A device model or expression, e.g. hdd-7200 or "raid0(4, ssd-sata-2011)".',
             autocompletion=names_of("devices"),
         ),
     ],
@@ -57,7 +60,8 @@ def show(
     models: MODELS = None,
     json: JSON = False,
 ) -> int:
-    """Show a device model and the sources of its figures. Also shows what a storage benchmark would measure on it."""
+    """Show a device model and the sources of its figures. Also shows the results that a storage benchmark would have
+    on the device."""
     files, name = models or (), model.strip().lower()
     known = known_models.models(files)
     core = known_models.for_core(known)
@@ -81,15 +85,17 @@ def show(
 @app.command("mount")
 def mount(
     model: Annotated[
-        str, typer.Argument(help="A device expression, e.g. hdd-7200.", autocompletion=names_of("devices"))
+        str, typer.Argument(help="A device model or expression, e.g. hdd-7200.", autocompletion=names_of("devices"))
     ],
     directory: Annotated[
         str, typer.Argument(metavar="[DIR]", help="Mount point: an empty or new directory.", show_default=False)
     ] = "",
     capacity: Annotated[str, typer.Option(metavar="SIZE", help="Size of the device.")] = "1GB",
-    fs: Annotated[str, typer.Option(metavar="NAME", help="ext4, xfs or btrfs; btrfs:compress=zstd.")] = "ext4",
+    fs: Annotated[
+        str, typer.Option(metavar="NAME", help="File system: ext4, xfs, btrfs or btrfs:compress=zstd.")
+    ] = "ext4",
     backing: Annotated[
-        str, typer.Option(metavar="DIR|ram", help="What stores the bytes: a directory, or `ram`.")
+        str, typer.Option(metavar="DIR|ram", help="Where to store the contents of the device: a directory, or `ram`.")
     ] = "ram",
     seed: Annotated[
         int,
@@ -98,10 +104,12 @@ def mount(
         ),
     ] = 0,
     trace: Annotated[
-        str, typer.Option(metavar="FILE", help="Parquet file with every I/O, written when the device is unmounted.")
+        str,
+        typer.Option(metavar="FILE", help="Write every I/O to this Parquet file when the device is unmounted."),
     ] = "",
     detach: Annotated[
-        bool, typer.Option("--detach", help="Return immediately; unmount with `device unmount`.")
+        bool,
+        typer.Option("--detach", help="Return immediately after mounting; `device unmount` unmounts the device."),
     ] = False,
 ) -> int:
     """Mount an emulated device. Prints the mount point; to unmount, press Ctrl-C or use `ironbench device unmount`."""
@@ -123,15 +131,19 @@ def unmount(
 
 @trace.command("replay")
 def replay(
-    file: Annotated[str, typer.Argument(metavar="TRACE", help="A trace (Parquet).")],
+    file: Annotated[str, typer.Argument(metavar="TRACE", help="An I/O trace (Parquet file).")],
     on: Annotated[
         str,
         typer.Option(
-            "--on", metavar="MODEL", help="Device on which to replay the trace.", autocompletion=names_of("devices")
+            "--on",
+            metavar="MODEL",
+            help="Device model or expression on which to replay the trace.",
+            autocompletion=names_of("devices"),
         ),
     ],
     capacity: Annotated[
-        str, typer.Option(metavar="SIZE", help="Size of that device.  [default: size of the recorded device]")
+        str,
+        typer.Option(metavar="SIZE", help="Size of the device of --on.  [default: size of the recorded device]"),
     ] = "",
     trial: Annotated[
         str,
@@ -145,11 +157,12 @@ def replay(
     models: MODELS = None,
     json: JSON = False,
 ) -> int:
-    """Predict the latencies of recorded I/Os on another device, and whether the device keeps up, without waiting.
+    """Predict the latencies of recorded I/Os on another device, and whether the device can sustain the load.
 
-    The I/Os arrive when they were recorded, so throughput is not predicted: to measure it, run the program on the
-    emulated device. First replays the trace on the recorded device. If the mean latency differs by more than 25%, no
-    prediction is made.
+    The replay computes latencies without waiting for them. It uses the recorded arrival times of the I/Os, so it does
+    not predict throughput. To measure throughput, run the program on the emulated device. ironbench first replays the
+    trace on a model of the recorded device. If the replayed mean latency differs from the recorded mean latency by more
+    than 25%, ironbench makes no prediction.
     """
     from ironbench.devices import replay as replays
     from ironbench.devices import trace as traces

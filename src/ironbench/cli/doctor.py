@@ -43,11 +43,12 @@ def doctor(
     server: Annotated[
         str,
         typer.Option(
-            metavar="ssh://USER@HOST", help="Check this machine over ssh; --data then names directories on it."
+            metavar="ssh://USER@HOST",
+            help="Check this machine over ssh; --data then names directories on this machine.",
         ),
     ] = "",
     everything: Annotated[
-        bool, typer.Option("--all", help="Also show passed checks and values that are not visible.")
+        bool, typer.Option("--all", help="Also show passed checks and values that doctor cannot read.")
     ] = False,
     json: JSON = False,
 ) -> int:

@@ -11,15 +11,21 @@ from ironbench.cli.options import BASELINE, FORMAT, OUTPUT, RESULTS
 
 def explain(
     a: BASELINE,
-    b: Annotated[str, typer.Argument(help="What to compare with A (same forms).")],
+    b: Annotated[str, typer.Argument(help="The record, series, label, … to compare with A; same syntax as A.")],
     output: OUTPUT = "",
     format: FORMAT = "",
     results: RESULTS = "ironbench-results",
     everything: Annotated[
-        bool, typer.Option("--all", help="Show all differing facts, not only the relevant ones.")
+        bool,
+        typer.Option(
+            "--all", help="Show all differences in machine, versions and settings, not only the relevant ones."
+        ),
     ] = False,
     different_work: Annotated[
-        bool, typer.Option("--different-work", help="Explain even if options, data or versions differ.")
+        bool,
+        typer.Option(
+            "--different-work", help="Explain even if the workload's options, data or version differ between A and B."
+        ),
     ] = False,
 ) -> int:
     from ironbench.cli.output import destination, written

@@ -29,17 +29,17 @@ def gate(
     base: Annotated[
         str,
         typer.Argument(
-            help="The baseline: a configuration or factor value of the lab in --results, or DIR/NAME. A lab "
-            "directory without NEW: all comparisons that the lab declares."
+            help="The baseline: a configuration or factor value of the lab in --results, or DIR/NAME. If BASE is a lab "
+            "directory and NEW is missing, the gate uses all comparisons that the lab declares."
         ),
     ],
-    new: Annotated[str, typer.Argument(help="The change, which would replace the baseline.")] = "",
+    new: Annotated[str, typer.Argument(help="The configuration with the change; same syntax as BASE.")] = "",
     margin: Annotated[
         float | None,
         typer.Option(
             parser=number("--margin", range_of("measure.margin")),
             metavar="SHARE",
-            help="Allowed slowdown, e.g. 0.05.  [default: the margin of the lab]",
+            help="Allowed slowdown as a fraction, e.g. 0.05 for 5%.  [default: the margin of the lab]",
         ),
     ] = None,
     undecided: Annotated[
@@ -54,7 +54,8 @@ def gate(
             "-o",
             "--output",
             metavar="FILE",
-            help="Also write this file; may be repeated: .xml (JUnit), .md, .svg, .json or .txt.",
+            help="Also write the result to this file; may be repeated. The suffix selects the format: .xml (JUnit), "
+            ".md, .svg, .json or .txt.",
         ),
     ] = None,
     results: RESULTS = "ironbench-results",

@@ -21,12 +21,12 @@ def history(
         str,
         typer.Option(
             metavar="METRIC",
-            help="See `ironbench list metrics`.  [default: the workload's main metric]",
+            help="Metric to show (see `ironbench list metrics`).  [default: the workload's main metric]",
             autocompletion=names_of("metrics"),
         ),
     ] = "",
     by: Annotated[
-        str, typer.Option(metavar="ORDER", help="Order points by date or by a tag: commit, version, tag:KEY.")
+        str, typer.Option(metavar="ORDER", help="How to order the points: date, commit, version, or tag:KEY for a tag.")
     ] = "date",
     output: OUTPUT = "",
     format: FORMAT = "",

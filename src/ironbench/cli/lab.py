@@ -55,7 +55,10 @@ def plan(
     budget: BUDGET = "",
     trust: Annotated[
         bool,
-        typer.Option("--trust", help="Also run programs that the lab file names (`bin`), to check their settings."),
+        typer.Option(
+            "--trust",
+            help="Also run the database programs that the lab file names (`bin`), to check the engine's settings.",
+        ),
     ] = False,
     json: JSON = False,
 ) -> int:
@@ -86,14 +89,17 @@ def run(
     json: JSON = False,
     gate: Annotated[
         bool,
-        typer.Option("--gate", help="Exit like `ironbench gate`: with 4 unless every comparison passes."),
+        typer.Option(
+            "--gate",
+            help="Use the lab as a gate, like `ironbench gate`: the exit code is 4 unless every comparison passes.",
+        ),
     ] = False,
     undecided: Annotated[
         str,
         typer.Option(
             metavar="WHAT",
-            help="Result of an inconclusive --gate: `fail` or `pass`; `more:30m` measures more blocks for up to 30 "
-            "minutes and then fails if the gate is still inconclusive.",
+            help="Result of --gate if the gate is inconclusive: `fail` or `pass`; `more:30m` measures more blocks for "
+            "up to 30 minutes, and then fails if the gate is still inconclusive.",
             autocompletion=policies,
         ),
     ] = "",
@@ -146,14 +152,16 @@ def measured(
 @in_a_file()
 def resume(
     lab: Annotated[
-        str, typer.Argument(help="A lab directory, or a lab file, which means the newest directory of that lab.")
+        str,
+        typer.Argument(help="A lab directory, or a lab file. A lab file stands for the newest directory of its lab."),
     ],
     changed: CHANGED = False,
     failed: Annotated[
         bool,
         typer.Option(
             "--failed",
-            help="Repeat the whole block if one of its trials failed; also repeat failed searches, pilots and peaks.",
+            help="Repeat every block in which a trial failed; also repeat failed searches, pilots and peak "
+            "measurements.",
         ),
     ] = False,
     more: Annotated[
@@ -165,12 +173,13 @@ def resume(
         ),
     ] = None,
     trust: Annotated[
-        bool, typer.Option("--trust", help="Resume an imported lab, with the commands and servers that it names.")
+        bool,
+        typer.Option("--trust", help="Resume an imported lab, using the commands and servers that the lab names."),
     ] = False,
     trace: TRACE = "",
     json: JSON = False,
 ) -> int:
-    """Continue an interrupted lab. Measures exactly what is missing, in the planned order."""
+    """Continue an interrupted lab. Measures the missing trials in the planned order."""
     from ironbench.catalogue.typed import text_of
     from ironbench.lab import declare, freeze, imported, loop, schedule, search, upkeep
     from ironbench.lab.slices import slice_plan
@@ -229,12 +238,15 @@ def noise(
     blocks: Annotated[
         int,
         typer.Option(
-            parser=whole("--blocks", BLOCKS), metavar="N", help="Number of blocks; each measures both sides once."
+            parser=whole("--blocks", BLOCKS),
+            metavar="N",
+            help="Number of blocks. Each block measures the baseline twice.",
         ),
     ] = 10,
     json: JSON = False,
 ) -> int:
-    """Measure run-to-run variation on this machine. Compares a lab's baseline with itself; later labs use it."""
+    """Measure run-to-run variation on this machine. Compares a lab's baseline with itself; later labs use the measured
+    variation."""
     from ironbench.lab import declare, freeze, loop, upkeep
     from ironbench.lab.noise import against_itself
     from ironbench.records import labs
@@ -252,7 +264,10 @@ def noise(
 
 
 _OF_NEW = {
-    "kind": Annotated[str, typer.Argument(help="setting, index, query, upgrade, storage, machines or driver.")],
+    "kind": Annotated[
+        str,
+        typer.Argument(help="Kind of question: setting, index, query, upgrade, storage, machines or driver."),
+    ],
     "output": Annotated[str | None, typer.Option("-o", metavar="FILE", help="New lab file.  [default: KIND.toml]")],
 }
 
@@ -260,7 +275,8 @@ _OF_NEW = {
 @app.command("new")
 @declares(_OF_NEW, NewLab)
 def new(kind: str, output: str | None, **typed: Any) -> int:
-    """Write a commented lab file for a common question. Queries the server that you name; overwrites nothing."""
+    """Write a commented lab file for a common question. With --dsn, reads engine and settings from the server. Existing
+    files are not overwritten."""
     from ironbench.lab import new as begun
 
     begun.lab_template(kind)

@@ -28,7 +28,7 @@ def lead(
         typer.Option(
             parser=number("--margin", range_of("measure.margin")),
             metavar="SHARE",
-            help="Relative differences up to this are called equal, e.g. 0.05.",
+            help="Relative difference up to which results are called equal, e.g. 0.05 for 5%.",
         ),
     ] = 0.05,
     output: OUTPUT = "",

@@ -36,7 +36,10 @@ KINDS = {
 def list_(
     kind: Annotated[
         str,
-        typer.Argument(help=f"{', '.join(KINDS)}; default: list these kinds.", autocompletion=lambda: list(KINDS)),
+        typer.Argument(
+            help=f"What to list: {', '.join(KINDS)}. Without KIND, these kinds are listed.",
+            autocompletion=lambda: list(KINDS),
+        ),
     ] = "",
     results: RESULTS = "ironbench-results",
     json: JSON = False,

@@ -33,7 +33,7 @@ FORMAT = Annotated[
     str,
     typer.Option(
         metavar="NAME",
-        help="html, png, svg, md, csv, json or text.  [default: by the suffix of FILE, else text]",
+        help="Output format: html, png, svg, md, csv, json or text.  [default: by the suffix of FILE, else text]",
         autocompletion=_formats,
     ),
 ]

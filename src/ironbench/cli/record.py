@@ -32,7 +32,8 @@ def export(
     out: Annotated[str, typer.Option("--out", "-o", metavar="FILE", help="File to write, e.g. lab.ibr.")] = "",
     results: RESULTS = "ironbench-results",
 ) -> int:
-    """Write records and their evidence to one file. Includes facts of machine and engine, but no passwords."""
+    """Write records and their evidence to one file. The file describes machine and engine, but contains no
+    passwords."""
     selection = selection or []
     if not out:
         raise InputError("-o", "is missing", "add the file to write, e.g. -o lab.ibr")
@@ -67,7 +68,7 @@ def import_(
             "--from",
             metavar="PROGRAM",
             help="The program that wrote FILE: hammerdb, go-tpc, sysbench or pgbench. The results become foreign "
-            "records: shown beside trials, never ranked or judged.",
+            "records, which reports show beside trials, without rank and without verdict.",
             autocompletion=lambda: ["hammerdb", "go-tpc", "sysbench", "pgbench"],
         ),
     ] = "",

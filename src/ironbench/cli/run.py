@@ -33,7 +33,9 @@ _ARGUMENTS = {
     ],
     "files": Annotated[
         list[str] | None,
-        typer.Argument(help="For `script`: FILE or FILE@WEIGHT, one or more; - is standard input."),
+        typer.Argument(
+            help="For the workload `script`: script files, each as FILE or FILE@WEIGHT; - is standard input."
+        ),
     ],
 }
 

@@ -22,7 +22,10 @@ def serve(
     results: RESULTS = "ironbench-results",
     token_file: Annotated[
         str,
-        typer.Option(metavar="FILE", help="File with the access token, at least 16 characters; or IRONBENCH_TOKEN."),
+        typer.Option(
+            metavar="FILE",
+            help="File with the access token of at least 16 characters; alternatively, set IRONBENCH_TOKEN.",
+        ),
     ] = "",
     tls_certificate: Annotated[str, typer.Option(metavar="FILE", help="PEM file with the certificate for HTTPS.")] = "",
     tls_key: Annotated[str, typer.Option(metavar="FILE", help="PEM file with the private key.")] = "",

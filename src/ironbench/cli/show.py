@@ -27,8 +27,8 @@ def show(
     name: Annotated[
         str,
         typer.Argument(
-            help="A record (also of a lab, or a foreign record), series, label, workload, engine, device, metric or "
-            "observer, or the file of a capture."
+            help="Name of a record (including records of labs and foreign records), series, label, workload, engine, "
+            "device, metric or observer, or a capture file."
         ),
     ],
     results: RESULTS = "ironbench-results",

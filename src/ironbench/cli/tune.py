@@ -16,7 +16,11 @@ from ironbench.errors import in_a_file
 def tune(
     file: lab.FILE,
     plan: Annotated[
-        bool, typer.Option("--plan", help="Dry run: show runs, time, and the minimum detectable effect; start nothing.")
+        bool,
+        typer.Option(
+            "--plan",
+            help="Dry run: show trials, time, and the minimum detectable effect, without starting anything.",
+        ),
     ] = False,
     budget: lab.BUDGET = "",
     results: lab.RESULTS = "",
@@ -24,15 +28,18 @@ def tune(
     trust: Annotated[
         bool,
         typer.Option(
-            "--trust", help="With --plan: also run programs that the lab file names, to check their settings."
+            "--trust",
+            help="With --plan: also run the database programs that the lab file names (`bin`), to check the engine's "
+            "settings.",
         ),
     ] = False,
     json: JSON = False,
 ) -> int:
-    """Screen the factors of a lab file in few runs, then compare those that matter with the baseline in new blocks.
+    """Screen the factors of a lab file in few trials, then compare the factors that matter with the baseline in new
+    blocks.
 
-    Each run uses the first or the last value of every factor in [vary]; the first values are the baseline. Continue an
-    interrupted screen with `ironbench lab resume`.
+    Each trial uses the first or the last value of every factor in [vary]; the first values are the baseline.
+    `ironbench lab resume` continues an interrupted screening.
     """
     from ironbench.model.lab import SCREEN
 

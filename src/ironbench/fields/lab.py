@@ -17,40 +17,41 @@ class MeasureSection(FieldSection):
     repeats: Annotated[
         int | None,
         row(
-            "Number of blocks; each block measures every configuration once, in random order.",
+            "Number of blocks. Each block measures every configuration once, in random order.",
             Range(1, 10_000, whole=True, example="6"),
             usual="6 in a lab, 1 in a run",
         ),
     ] = None
     order: Annotated[
         Literal["random", "fixed"],
-        row("Order of the configurations within a block; `fixed` is the order of the file.", run=False),
+        row("Order of the configurations within a block: `random`, or `fixed` for the order of the file.", run=False),
     ] = "random"
     seed: Annotated[
         int | None,
         row(
-            "Seed for random order and random values; the same seed reproduces them.",
+            "Seed for the random order of trials and for random values. The same seed gives the same order and values.",
             Range(0, MOST_WHOLE, whole=True, example="1"),
-            usual="derived from the text of the lab file; a run draws a new one",
+            usual="derived from the text of the lab file; in a run, a new random seed",
         ),
     ] = None
     crash: Annotated[
         Literal["", "lose", "subset", "torn"],
         row(
-            "Cut the power of emulated devices after each trial. Writes that were not flushed are lost: all (`lose`), "
-            "some (`subset`), or in part (`torn`). Then the checks run.",
+            "Simulate a power cut of the emulated devices after each trial. Writes that were not flushed are lost: all "
+            "of them (`lose`), some of them (`subset`), or parts of a write (`torn`). Then the checks run.",
             metavar="HOW",
         ),
     ] = ""
     margin: Annotated[
         float,
         row(
-            "Two configurations are called equivalent if their ratio is between 1/(1+margin) and 1+margin.",
+            "Largest difference that does not matter. Two configurations are equivalent if the ratio of their results "
+            "is between 1/(1+margin) and 1+margin.",
             Range(0.0, 1.0, above=True, example="0.05", note="a fraction; 0.05 is 5%"),
             run=False,
         ),
     ] = 0.05
-    metric: Annotated[str, row("The metric that the verdict is based on.", run=False)] = "throughput"
+    metric: Annotated[str, row("The metric that the verdict is about.", run=False)] = "throughput"
     answer: Annotated[
         str,
         row("The factor that the report's first sentence is about.", usual="the first factor in [vary]", run=False),
@@ -68,9 +69,10 @@ class MeasureSection(FieldSection):
         Literal["trials", "slices", "auto"],
         row(
             "`trials`: the configurations of a block are measured one after another, each without interruption. "
-            "`slices`: all systems of a block run side by side, and each in turn is driven for about a second "
-            "while the others are paused. If `slices` is not possible, `trials` is used, and `lab plan` shows the "
-            "reason. `auto`: `slices` where possible. See `docs/understand/slices.md`.",
+            "`slices`: all systems of a block run side by side, and the load switches from one system to the next "
+            "about once per second, while the other systems are paused. If the lab cannot use `slices`, it uses "
+            "`trials`, and `lab plan` shows the reason. `auto`: `slices` if possible. See "
+            "`docs/understand/slices.md`.",
             run=False,
         ),
     ] = "trials"
@@ -79,17 +81,23 @@ class MeasureSection(FieldSection):
         row(
             "Length of a slice, for method `slices`.",
             Range(0.2, 60.0, "s", example="1s"),
-            usual="a pilot in the first block chooses the shortest of 0.5, 1, 2 and 5 s with a start-up below 1%",
+            usual="the shortest of 0.5, 1, 2 and 5 s for which resuming the systems costs less than 1%; a pilot in the "
+            "first block determines it",
             run=False,
         ),
     ] = ""
     restore: Annotated[
-        Literal["auto", "trial", "block"], row("When to restore the data to their initial state.", run=False)
+        Literal["auto", "trial", "block"],
+        row(
+            "When ironbench restores the data to their initial state: before each `trial`, before each `block`, or "
+            "`auto` (ironbench decides).",
+            run=False,
+        ),
     ] = "auto"
     quiet: Annotated[
         Time,
         row(
-            "Maximum time to wait before a trial until other programs no longer load the machine.",
+            "Maximum time that ironbench waits before a trial while other programs keep the machine busy.",
             Range(0.0, DAY_S, "s", example="30s"),
             run=False,
         ),
@@ -97,23 +105,24 @@ class MeasureSection(FieldSection):
     rates: Annotated[
         Literal["auto", "none"] | list[str],
         row(
-            "Percentages of the baseline's peak. Configurations are also measured at these rates, so that response "
-            "times can be compared at the same load. `auto`: 50%, 70% and 90% if the lab varies the system; "
-            "`none`: no such trials.",
+            "Percentages of the baseline's peak throughput. The configurations are also measured at these rates, so "
+            "that response times can be compared at the same load. `auto`: 50%, 70% and 90% if the lab varies the "
+            "system; `none`: no trials at these rates.",
             run=False,
         ),
     ] = "auto"
     budget: Annotated[
         Time,
         row(
-            "Time budget for the whole run or lab, e.g. 15m; determines the number of blocks and the length of trials.",
+            "Time budget for the whole run or lab, e.g. 15m. ironbench chooses the number of blocks and the length of "
+            "trials to fit the budget.",
             Range(0.0, YEAR_S, "s", above=True, example="15m"),
         ),
     ] = ""
     stages: Annotated[
         int | list[int] | None,
         row(
-            "Interim analyses: their number, or a list with the number of blocks before each one, e.g. [6, 4].",
+            "Number of analyses, or a list with the number of blocks before each analysis, e.g. [6, 4].",
             Range(1, 10_000, whole=True, example="2"),
             run=False,
         ),
@@ -121,7 +130,7 @@ class MeasureSection(FieldSection):
 
 
 class ExpectSection(FieldSection):
-    """The author's expectations, which a run can confirm or refute."""
+    """The results that the author of the lab file expects. The lab confirms or refutes them."""
 
     claims: Annotated[
         list[str],
@@ -134,7 +143,7 @@ class ExpectSection(FieldSection):
 
 
 class PairSection(FieldSection):
-    """A command, and a command that undoes it."""
+    """A command, and a second command that undoes the first."""
 
     prepare: Annotated[
         str,
@@ -143,12 +152,14 @@ class PairSection(FieldSection):
             "for Enter."
         ),
     ] = ""
-    cleanup: Annotated[str, Meta(description="Command that undoes `prepare`, run however the lab ends.")] = ""
+    cleanup: Annotated[
+        str, Meta(description="Command that undoes `prepare`. It always runs, however the lab ends.")
+    ] = ""
 
 
 class LabCommandsSection(CommandsSection):
-    """Your own commands, for changes that ironbench cannot make itself. Commands of a factor's value run in addition to
-    them."""
+    """Your own commands, for changes that ironbench cannot make itself. If a factor's value also has commands, both
+    the commands of this section and the commands of the value run."""
 
     lab: Annotated[
         PairSection, Meta(description="Commands that run once for the whole lab: `lab.prepare`, `lab.cleanup`.")
@@ -165,23 +176,25 @@ class LabFile(Sections):
     design: Annotated[
         Literal["one-at-a-time", "full", "explicit", "screen"],
         Meta(
-            description="Combinations of values to measure; the first value of each factor is the baseline. `screen` "
-            "is the design of `ironbench tune`."
+            description="Which combinations of factor values to measure. The baseline has the first value of each "
+            "factor. `one-at-a-time`: the baseline, and every other value of each factor with the first values of the "
+            "other factors. `full`: all combinations. `explicit`: the combinations in `cell`. `screen`: a screening "
+            "design, as in `ironbench tune`."
         ),
     ] = "one-at-a-time"
     vary: Annotated[
         dict[str, list[Any] | str | dict[str, Any]],
         Meta(
             description="Factors and their values. A factor is a list of values for a field, a range such as "
-            "`128MB..2GB` (whose two ends are measured), or a table of named values, each of which "
+            "`128MB..2GB` (ironbench measures both ends of the range), or a table of named values, each of which "
             "can override any fields."
         ),
     ] = field(default_factory=dict)
     cell: Annotated[
         list[dict[str, Any]],
         Meta(
-            description="For design `explicit`: the configurations, as tables with factor = value, or with a name "
-            "and fields. The first one is the baseline."
+            description="For design `explicit`: the configurations. Each configuration is a table with factor = value, "
+            "or with a name and fields. The first configuration is the baseline."
         ),
     ] = field(default_factory=list)
     commands: LabCommandsSection = field(default_factory=LabCommandsSection)

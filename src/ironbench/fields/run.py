@@ -21,7 +21,7 @@ class RunSection(FieldSection):
     progress: Annotated[
         int | None,
         row(
-            "Every N seconds, print transactions per second, response time and failures on stderr.",
+            "Print transactions per second, response time and failures on stderr every N seconds.",
             Range(1, 86400, whole=True, example="5"),
             option=("--progress", "-P"),
         ),
@@ -30,14 +30,14 @@ class RunSection(FieldSection):
         str,
         row(
             "Write a line for each measured transaction to this new file, in the format of `pgbench -l`. If there "
-            "are several trials, each trial writes its own file, FILE.ID.",
+            "are several trials, each trial writes to a separate file, FILE.ID.",
             metavar="FILE",
         ),
     ] = ""
     sampling_rate: Annotated[
         float,
         row(
-            "Fraction of transactions that `--log-transactions` writes.",
+            "Fraction of the transactions that `--log-transactions` writes, from 0 to 1.",
             Range(0.0, 1.0, above=True, example="0.1"),
         ),
     ] = 1.0
@@ -48,7 +48,7 @@ class RunSection(FieldSection):
         list[str],
         row(
             'Requirement for each configuration, e.g. "p99 < 10ms" or "rate = 200/s"; may be repeated. The '
-            "exit code is 4 if the confidence interval refutes the requirement, and 3 if the result is "
+            "exit code is 4 if the whole confidence interval violates the requirement, and 3 if the result is "
             "inconclusive.",
             metavar="LIMIT",
         ),
@@ -56,7 +56,9 @@ class RunSection(FieldSection):
     results: Annotated[str, row("Directory for records.", metavar="DIR", variable="IRONBENCH_RESULTS")] = (
         "ironbench-results"
     )
-    plan: Annotated[bool, row("Dry run: show what would be done and how long it would take; start nothing.")] = False
+    plan: Annotated[
+        bool, row("Dry run: show what the run would do and how long it would take, without starting anything.")
+    ] = False
     resume: Annotated[bool, row("Continue the newest run with the same system, workload and load.")] = False
     json: Annotated[bool, row("Print one JSON document on stdout.")] = False
 

@@ -17,7 +17,7 @@ SEARCHES = f"^(auto|{'|'.join(CURVES)})"
 """Pattern of texts that request a search or declare a curve."""
 Tags = Annotated[
     dict[str, Setting],
-    row("Tags for every record, e.g. `commit=1f3c2a9`; `ironbench history --by` orders records by a tag."),
+    row("Tags to store in every record, e.g. `commit=1f3c2a9`; `ironbench history --by` orders records by a tag."),
 ]
 CAPACITY = Range(1, MOST_BYTES, "bytes", example="8GB")
 MEMORY = Range(1, MOST_BYTES, "bytes", example="1GB")
@@ -42,16 +42,17 @@ class SystemSection(FieldSection):
     server: Annotated[
         str,
         row(
-            "Machine on which the `dsn` server runs, which ironbench samples over ssh: see docs/how/remote-server.md.",
+            "Machine on which the `dsn` server runs. ironbench observes this machine over ssh: see "
+            "docs/how/remote-server.md.",
             metavar="ssh://USER@HOST",
         ),
     ] = ""
     control: Annotated[
         Literal["", "ssh"],
         row(
-            "`ssh`: allow ironbench to change the machine of `server` for trials: to pin the server to "
-            "`server_cpus`, and to restart the server and drop the page cache for a cold `cache`. Lasting changes "
-            "are undone.",
+            "`ssh`: allow ironbench to make changes on the machine of `server` for trials: to pin the server to "
+            "`server_cpus`, and, for a cold `cache`, to restart the server and drop the page cache. ironbench undoes "
+            "lasting changes after the trial.",
             metavar="ssh",
         ),
     ] = ""
@@ -62,7 +63,7 @@ class SystemSection(FieldSection):
     bin: Annotated[
         str,
         row(
-            "Directory of the engine's programs; `wheel:16` means the programs shipped with ironbench.",
+            "Directory of the engine's programs; `wheel:16`: the programs of version 16 that come with ironbench.",
             run=False,
         ),
     ] = ""
@@ -78,15 +79,15 @@ class SystemSection(FieldSection):
     reference_score: Annotated[
         float | None,
         row(
-            "Benchmark score of the system's CPUs; higher is faster. Charts of queries show the ratio that the scores "
-            "predict.",
+            "Benchmark score of the system's CPUs; higher is faster. Charts of queries compare the measured speed "
+            "ratio with the ratio of the scores.",
             Range(0.0, 1e12, above=True, example="31.5"),
         ),
     ] = None
     ideal: Annotated[
         str | list[str],
         row(
-            "Parts of the system to replace by zero-latency versions: `log`, `data`, `temp`, `client`; or `none`.",
+            "Parts of the system to replace with zero-latency versions: `log`, `data`, `temp`, `client`; or `none`.",
             metavar="PARTS",
         ),
     ] = ""
@@ -94,44 +95,55 @@ class SystemSection(FieldSection):
 
 
 class DeviceSection(FieldSection):
-    """An emulated device for roles in `[layout]`. Roles with the same device share it; each has its own partition.
+    """An emulated device, to which `[layout]` can assign data, temporary files or the WAL. If `[layout]` assigns
+    several of these to one device, each gets a separate partition.
 
-    A device that needs only a model is written `name = "expression"`.
+    A device that needs only a model can be written as `name = "expression"`.
     """
 
-    model: Annotated[str, row("A device expression, e.g. `raid0(4, ssd-sata-2011)`. Required.", run=False)] = ""
+    model: Annotated[
+        str, row("A device model or an expression, e.g. `raid0(4, ssd-sata-2011)`. Required.", run=False)
+    ] = ""
     capacity: Annotated[
         Size,
         row(
             "Size of each emulated device.",
             CAPACITY,
-            usual="a little more than twice the data size; WAL only: 2GiB; temporary files only: data size plus 1GiB",
+            usual="a little more than twice the data size; 2GiB for a device with only WAL; the data size plus 1GiB "
+            "for a device with only temporary files",
         ),
     ] = ""
-    fs: Annotated[str, row("File system of emulated devices: `ext4`, `xfs` or `btrfs`; `btrfs:compress=zstd`.",
+    fs: Annotated[str, row("File system of emulated devices: `ext4`, `xfs`, `btrfs` or `btrfs:compress=zstd`.",
                            usual="ext4")] = ""  # fmt: skip
     backing: Annotated[
-        str, row("What stores the bytes of emulated devices: a directory, or `ram`.", usual="ram", metavar="DIR|ram")
+        str,
+        row(
+            "Where ironbench stores the contents of emulated devices: a directory, or `ram`.",
+            usual="ram",
+            metavar="DIR|ram",
+        ),
     ] = ""
 
 
 class LayoutSection(FieldSection):
-    """Where the engine's files are stored: in directories (with a slash), or on emulated devices."""
+    """Where the engine's files are stored: in a directory (a path with a slash), or on an emulated device."""
 
     data: Annotated[
         str,
         row(
-            "Where the data are stored: a directory, or an emulated device (a device expression; in a lab file also a "
-            "name in [devices]).",
+            "Where the data are stored: a directory, or an emulated device (a device model or expression; in a lab "
+            "file also a name in [devices]).",
             metavar="DIR|DEVICE",
             names="devices",
         ),
     ] = ""
     temp: Annotated[
-        str, row("Where temporary files are stored; same values as `data`.", metavar="DIR|DEVICE", names="devices")
+        str,
+        row("Where temporary files are stored; same syntax as `data`.", metavar="DIR|DEVICE", names="devices"),
     ] = ""
     log: Annotated[
-        str, row("Where the WAL or redo log is stored; same values as `data`.", metavar="DIR|DEVICE", names="devices")
+        str,
+        row("Where the WAL or redo log is stored; same syntax as `data`.", metavar="DIR|DEVICE", names="devices"),
     ] = ""
 
 
@@ -141,18 +153,18 @@ class LimitsSection(FieldSection):
     memory_total: Annotated[
         Size,
         row(
-            "Limit on the memory of the engine, including the page cache of its files, e.g. 2GB. A control group "
-            "enforces it.",
+            "Limit on the engine's memory, including the page cache of its files, e.g. 2GB. A control group "
+            "enforces the limit.",
             Range(1, MOST_BYTES, "bytes", example="2GB"),
         ),
     ] = ""
-    server_cpus: Annotated[str | int, row("CPUs for the engine, e.g. 0 or 0-3.", metavar="CPUS")] = ""
-    client_cpus: Annotated[str | int, row("CPUs for the load generator's threads.", metavar="CPUS")] = ""
+    server_cpus: Annotated[str | int, row("CPUs that the engine may use, e.g. 0 or 0-3.", metavar="CPUS")] = ""
+    client_cpus: Annotated[str | int, row("CPUs that the load generator may use, e.g. 0 or 0-3.", metavar="CPUS")] = ""
     latency: Annotated[
         Time,
         row(
-            "Round-trip time to add between the clients and the server, e.g. 0.2ms; 0: none. See "
-            "docs/how/network-latency.md.",
+            "Network latency to add between the clients and the server, as a round-trip time, e.g. 0.2ms; 0: none. "
+            "See docs/how/network-latency.md.",
             Range(0.0, 1.0, "s", example="0.2ms", note="round-trip time; half of it is added in each direction"),
         ),
     ] = ""
@@ -171,7 +183,11 @@ class DataSection(FieldSection):
     ] = ""
     setup: Annotated[
         list[str],
-        row("SQL files to run after the dump or template is restored, or to create your data.", metavar="FILE"),
+        row(
+            "SQL files to run after the dump or template is restored. Without a dump or template, these files create "
+            "your data.",
+            metavar="FILE",
+        ),
     ] = []
     template: Annotated[
         str, row("Database on the `dsn` server; every trial starts from a copy of it.", metavar="DB")
@@ -184,9 +200,13 @@ class DataSection(FieldSection):
 class WorkloadSection(FieldSection):
     """The workload and its options."""
 
-    name: Annotated[str, row("See `ironbench list workloads`. Required.", run=False)] = ""
-    files: Annotated[list[str], row("For `script`: FILE or FILE@WEIGHT, one or more.", run=False)] = []
-    options: Annotated[dict[str, Setting], row("Workload options.")] = field(default_factory=dict, name="with")
+    name: Annotated[
+        str, row("Name of the workload; `ironbench list workloads` lists the names. Required.", run=False)
+    ] = ""
+    files: Annotated[
+        list[str], row("For the workload `script`: script files, each as FILE or FILE@WEIGHT.", run=False)
+    ] = []
+    options: Annotated[dict[str, Setting], row("Options of the workload.")] = field(default_factory=dict, name="with")
     define: Annotated[dict[str, Setting], row("Variables for the scripts.", metavar="VAR=VALUE", option=("-D",))] = {}
 
 
@@ -197,7 +217,8 @@ class LoadSection(FieldSection):
         int | Annotated[str, Meta(pattern=SEARCHES)],
         row(
             "Number of clients. `auto` or `auto:1-128` searches for the best number; `ramp:1-64/60s` varies the number "
-            "of active clients, see docs/how/load-curves.md. On the command line, `1,2,4,8` is a sweep.",
+            "of active clients during the trial, see docs/how/load-curves.md. On the command line, `1,2,4,8` measures "
+            "each of these numbers.",
             Range(1, 10_000, whole=True, example="8"),
             texts=SEARCHES,
             instead="auto:1-64 or ramp:1-64/60s",
@@ -206,7 +227,8 @@ class LoadSection(FieldSection):
     threads: Annotated[
         int,
         row(
-            "Threads of the load generator, among which the clients are divided; never more than one per client.",
+            "Number of threads of the load generator. The clients are divided among the threads; there are never more "
+            "threads than clients.",
             Range(1, 1024, whole=True, example="2"),
         ),
     ] = 1
@@ -214,7 +236,7 @@ class LoadSection(FieldSection):
         int,
         row(
             "Number of worker processes that Ray starts. The clients, the rate and the loading of large data are "
-            "divided among them. 0: no workers; ironbench itself generates the load.",
+            "divided among the workers. 0: no workers; ironbench itself generates the load.",
             Range(0, 1000, whole=True, example="4"),
         ),
     ] = 0
@@ -228,18 +250,19 @@ class LoadSection(FieldSection):
     fewer_workers: Annotated[
         bool,
         row(
-            "If a machine of the cluster is lost, continue with the remaining machines. Blocks whose trials had "
-            "different numbers of workers are excluded from comparisons. Without this option, such trials fail.",
+            "If a machine of the cluster is lost, continue with the remaining machines. A block whose trials had "
+            "different numbers of workers is excluded from comparisons. Without this option, a trial fails if a "
+            "machine is lost.",
             option=("--fewer-workers/--no-fewer-workers",),
         ),
     ] = False
     rate: Annotated[
         float | str | None,
         row(
-            "Open loop: transactions started per second, all clients together. `auto:100-5000` searches for the "
-            "highest rate that meets `limit`; `ramp:100-5000/60s`, `steps:100,500/20s`, `sine:100-500/60s` and "
-            "`file:FILE` are curves. In a lab file, `70%` is a percentage of the baseline's closed-loop peak, which is "
-            "measured first.",
+            "Open loop: total number of transactions that all clients start per second. `auto:100-5000` searches for "
+            "the highest rate that meets `limit`; `ramp:100-5000/60s`, `steps:100,500/20s`, `sine:100-500/60s` and "
+            "`file:FILE` vary the rate during the trial. In a lab file, `70%` is 70% of the baseline's peak throughput "
+            "in a closed loop, which ironbench measures first.",
             Range(0.001, 1e9, example="500", note="transactions per second; a closed loop has no rate"),
             texts=rf"{SEARCHES}|^.*%",
             instead="70%, auto:100-5000 or ramp:100-5000/60s",
@@ -250,7 +273,11 @@ class LoadSection(FieldSection):
         row("Limits that the result of a search must meet, e.g. response_time_p99_s=20ms.", metavar="METRIC=VALUE"),
     ] = []
     arrivals: Annotated[
-        Literal["poisson", "fixed"], row("Open loop: `poisson` or `fixed` intervals between starts.", metavar="KIND")
+        Literal["poisson", "fixed"],
+        row(
+            "Open loop: intervals between the starts of transactions, random (`poisson`) or equal (`fixed`).",
+            metavar="KIND",
+        ),
     ] = "poisson"
     duration: Annotated[
         Time,
@@ -262,12 +289,16 @@ class LoadSection(FieldSection):
     ] = ""
     transactions: Annotated[
         int | None,
-        row("Transactions per client, instead of a duration.", Range(1, 10**15, whole=True, example="1000")),
+        row(
+            "Number of transactions that each client runs; instead of a duration.",
+            Range(1, 10**15, whole=True, example="1000"),
+        ),
     ] = None
     warmup: Annotated[
         Time,
         row(
-            "Warm-up: load before the measured time; `auto`: a pilot trial determines its length.",
+            "Length of the warm-up, that is, of the load before the measured time; `auto`: a pilot trial determines "
+            "the length.",
             Range(0.0, YEAR_S, "s", example="5s"),
             usual="5s, or the workload's own default",
             texts="^auto$",
@@ -277,7 +308,7 @@ class LoadSection(FieldSection):
     think_time: Annotated[
         Time,
         row(
-            "Closed loop: pause of each client between transactions, e.g. 10ms.",
+            "Closed loop: time that each client pauses between transactions, e.g. 10ms.",
             Range(0.0, DAY_S, "s", example="10ms"),
         ),
     ] = "0s"
@@ -291,7 +322,8 @@ class LoadSection(FieldSection):
     max_tries: Annotated[
         int | None,
         row(
-            "Maximum number of tries for a transaction that fails because of serialization or a deadlock; 0: no limit.",
+            "Maximum number of tries for a transaction that fails with a serialization failure or a deadlock; 0: no "
+            "limit.",
             Range(0, 2**31 - 1, whole=True, example="3", note="1 never retries, 0 retries without limit"),
             usual="1, or the workload's own default",
         ),
@@ -299,68 +331,73 @@ class LoadSection(FieldSection):
     on_error: Annotated[
         Literal["stop", "continue"],
         row(
-            "`stop`: an error in the first second ends the trial, unless another try can succeed. `continue`: the "
-            "transaction counts as failed, and the trial continues.",
+            "What an error in the first second does. `stop`: the trial ends, unless the transaction can be tried "
+            "again. `continue`: the transaction counts as failed, and the trial continues.",
             metavar="HOW",
         ),
     ] = "stop"
     reconnect_on_loss: Annotated[
         bool,
         row(
-            "A client that loses its connection opens a new one and continues. Without this option, the trial "
-            "ends; with `on_error` `continue`, only that client ends, as in pgbench."
+            "A client that loses its connection opens a new connection and continues. Without this option, a lost "
+            "connection ends the trial, or, with `on_error` set to `continue`, only the client, as in pgbench."
         ),
     ] = False
     report_per_statement: Annotated[
-        bool, row("Report the time of each SQL command in the scripts.", option=("--report-per-statement", "-r"))
+        bool,
+        row("Report the response time of each SQL command in the scripts.", option=("--report-per-statement", "-r")),
     ] = False
     protocol: Annotated[
         Literal["", "prepared", "extended", "simple"],
         row(
-            "How to send statements: `prepared`, `extended` or `simple`, if the engine offers a choice.",
-            usual="simple for script, select-only, tpcb-like and simple-update, as in pgbench; else prepared",
+            "Query protocol for sending statements: `prepared`, `extended` or `simple`, if the engine supports more "
+            "than one.",
+            usual="simple for script, select-only, tpcb-like and simple-update, as in pgbench; otherwise prepared",
         ),
     ] = ""
     cache: Annotated[
         Literal["", "cold", "warm", "hot"],
         row(
             "State of the caches at the start of each trial: `cold`, `warm` or `hot`.",
-            usual="as left by the previous trial",
+            usual="unchanged since the previous trial",
             metavar="STATE",
         ),
     ] = ""
     io: Annotated[
-        Literal["auto", "io_uring", "epoll"], row("How clients do I/O over a network: `auto`, `io_uring` or `epoll`.")
+        Literal["auto", "io_uring", "epoll"],
+        row("Linux interface that clients use for network I/O: `auto`, `io_uring` or `epoll`."),
     ] = "auto"
     checkpoint: Annotated[
         Time,
         row(
-            "Checkpoint interval, e.g. 10s.",
+            "Time between checkpoints, e.g. 10s.",
             Range(0.0, DAY_S, "s", above=True, example="10s"),
-            usual="three checkpoints per trial that writes, on a server that ironbench starts; otherwise the "
-            "server's setting",
+            usual="a third of the trial if the trial writes and ironbench starts the server; otherwise the server's "
+            "setting",
         ),
     ] = ""
 
 
 class CommandsSection(FieldSection):
-    """Your own commands, which run before and after each trial. Commands of a factor's value run in addition."""
+    """Your own commands, which run before and after each trial. Commands of a factor's value run additionally."""
 
     prepare: Annotated[
         str,
         row(
-            "Command to run with `sh -c` before the engine starts. In a lab, it runs before each trial, in the lab "
-            "file's directory. `ask: …` prompts a person and waits for Enter.",
+            "Command to run with `sh -c` before the engine starts. In a lab, the command runs before each trial, in "
+            "the lab file's directory. `ask: …` prompts a person and waits for Enter.",
             metavar="COMMAND",
         ),
     ] = ""
     cleanup: Annotated[
-        str, row("Command that undoes `prepare`, run however the run or trial ends.", metavar="COMMAND")
+        str,
+        row("Command that undoes `prepare`. It always runs, however the run or trial ends.", metavar="COMMAND"),
     ] = ""
     command_limit: Annotated[
         Time,
         row(
-            "Time limit for each command; a command that exceeds it is killed with all its processes.",
+            "Time limit for each command. If a command exceeds the limit, ironbench kills the command with all its "
+            "processes.",
             Range(0.0, DAY_S, "s", above=True, example="2m"),
             usual="2m",
         ),

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 _BUCKET_S = 0.1
 _LOOK_S = 0.2
 HONOURS = frozenset({"duration_s", "clients", "warmup_s"})
-PIN = Option("pin", "no", "pin each thread to its own CPU", ("no", "yes"))
+PIN = Option("pin", "no", "yes: pin each thread to a different CPU", ("no", "yes"))
 
 
 @dataclass(frozen=True, slots=True)

@@ -59,7 +59,7 @@ class PgbenchWorkload(Workload):
         Option(
             "fillfactor",
             "100",
-            "fill factor of pages in percent, if the engine supports it",
+            "fill factor of table pages in percent, if the engine supports fill factors",
             lowest=10,
             highest=100,
         ),
@@ -84,7 +84,7 @@ class PgbenchWorkload(Workload):
             key=f"pgbench version={VERSION} scale={scale} fillfactor={fillfactor}",
             tables=TABLES,
             schema=tuple(statement.replace(":fillfactor", fillfactor).replace(":aid", aid) for statement in schema),
-            generator={"rows": "pgbench", "scale": scale},
+            generator={"height of the picture in points": "pgbench", "scale": scale},
             keys=sql_files.statements(TABLES_FOLDER, "keys", engine),
             references=(),
             rows=scale * (ACCOUNTS + TELLERS + 1),

@@ -28,7 +28,7 @@ KINDS = ("select", "connect")
 PROBE = Option(
     "probe",
     "10",
-    "connections that the probe client opens per second, and rows that it reads per second",
+    "number of connections that the probe client opens per second; it also reads this number of rows per second",
     lowest=1,
     highest=100,
 )

@@ -27,8 +27,12 @@ KEY_BYTES = {"identity": 21, "number": 21, "random": 32}
 """Index bytes per row for a separate primary-key index. Random keys leave it about two thirds full
 (docs/workloads/populate.md)."""
 
-GB = Option("gb", "1", "total size of the values in GB (10^9 bytes)", lowest=0.0001, highest=100_000, whole=False)
-ROW = Option("row", "1000", "bytes per row, of which all but 28 are text", lowest=64, highest=8000)
+GB = Option(
+    "gb", "1", "total size of the column values in GB (10^9 bytes)", lowest=0.0001, highest=100_000, whole=False
+)
+ROW = Option(
+    "row", "1000", "bytes per row: 28 bytes of fixed-length columns, the rest is text", lowest=64, highest=8000
+)
 
 FOLDER = Path(__file__).parent / "wide_rows"
 
@@ -73,14 +77,14 @@ class WideTable:
         """Returns the dataset, with all rows loaded or empty."""
         count = self.rows if loaded else 0
         identity = f"{engines.get(engine).traits.dialect.identity} " if self.keys == "identity" else ""
-        facts = {"rows": str(count), "row": str(self.width + FIXED_BYTES), "keys": self.keys}
+        facts = {"height of the picture in points": str(count), "row": str(self.width + FIXED_BYTES), "keys": self.keys}
         named = " ".join(f"{name}={value}" for name, value in facts.items())
         return Dataset(
             name="wide",
             key=f"wide version={VERSION} {named}",
             tables=(TABLE,),
             schema=tuple(one.replace(":identity ", identity) for one in sql_files.statements(FOLDER, "schema", engine)),
-            generator={"rows": "wide", **self.described(count)},
+            generator={"height of the picture in points": "wide", **self.described(count)},
             keys=(),
             references=(),
             rows=count,

@@ -82,7 +82,7 @@ class DuckdbEngine(LibraryEngine):
         "client": "the client only sends statements to DuckDB's process and receives the results",
     }
     traits = Traits(
-        doc="DuckDB in a child process; --memory limits its memory, --set changes its settings",
+        doc="DuckDB in a child process of ironbench; --memory limits DuckDB's memory, --set changes DuckDB's settings",
         abilities=frozenset({"data", "queries", "scripts"}),
         preference=60,
         protocols=("library",),

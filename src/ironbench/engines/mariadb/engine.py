@@ -48,8 +48,8 @@ class MariadbEngine(Engine):
             ),
             SuggestedSetting("innodb_doublewrite", ("ON", "OFF"), "Without it, a power failure may leave torn pages."),
         ),
-        doc="the installed MariaDB; with `--set bin=/path`, another installation; with `--dsn`, an existing "
-        "MariaDB or MySQL server",
+        doc="the MariaDB that is installed on the machine, the installation in `--set bin=/path`, or "
+        "an existing MariaDB or MySQL server (`--dsn`)",
         abilities=frozenset(
             {
                 *(

@@ -17,7 +17,7 @@ from ironbench.paths import expanded
 class NoEngine(Engine):
     name = "none"
     traits = Traits(
-        doc="no database: for workloads that measure storage, processor or memory by themselves",
+        doc="no database; for workloads that measure storage, CPU or memory directly",
         abilities=frozenset({"bare machine"}),
     )
 

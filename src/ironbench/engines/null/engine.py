@@ -20,7 +20,8 @@ _LONGEST_NS = 60_000_000_000
 class NullEngine(Engine):
     name = "null"
     traits = Traits(
-        doc="answers immediately, or after the time in `--set service=50us`, to measure ironbench itself",
+        doc="a simulated database that answers immediately, or after the time in `--set "
+        "service=50us`; for measuring ironbench itself",
         abilities=frozenset({"scripts", "transactions", "copy", "population"}),
     )
 

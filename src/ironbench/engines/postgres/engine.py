@@ -37,8 +37,7 @@ from ironbench.units import size_of_1024
 class PostgresEngine(Engine):
     name = "postgres"
     traits = Traits(
-        doc="the built-in PostgreSQL 18; with `--set bin=/path`, another installation; with `--dsn`, an existing "
-        "server",
+        doc="the built-in PostgreSQL 18, the installation in `--set bin=/path`, or an existing server (`--dsn`)",
         digests="pg_stat_statements",
         abilities=frozenset(
             {

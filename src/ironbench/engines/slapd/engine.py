@@ -44,7 +44,8 @@ class SlapdEngine(Engine):
     name = "slapd"
     administration = SlapdAdministration()
     traits = Traits(
-        doc="the installed OpenLDAP slapd with back-mdb; with `--dsn ldap://…`, an existing directory server",
+        doc="OpenLDAP's slapd that is installed on the machine, with back-mdb, or an existing "
+        "directory server (`--dsn ldap://…`)",
         abilities=frozenset({"directory", "power cut", "latency"}),
         protocols=("ldap",),
         costs=EngineCosts(start_stop_s=0.5, empty_bytes=100_000, log_bytes=0, mixed_read_bytes=4096),

@@ -100,7 +100,7 @@ class SqliteEngine(LibraryEngine):
                 "journal_mode", ("wal", "delete"), "How SQLite makes transactions atomic: WAL or rollback journal."
             ),
         ),
-        doc="SQLite in a child process, in WAL mode with every commit synced; --set changes pragmas",
+        doc="SQLite in a child process of ironbench, in WAL mode with a sync at every commit; --set changes pragmas",
         abilities=frozenset(
             {
                 "scripts",

@@ -29,7 +29,7 @@ SHARES = {
 
 class CpuObserver:
     name = "cpu"
-    doc = "CPU time by kind, for the machine and per core"
+    doc = "CPU time by mode (user, system, idle, I/O wait, steal, interrupts), for the whole machine and for each core"
 
     def sources(self, session: Session, machine: Tree) -> tuple[Source, ...]:
         return (Source(STAT, "file", "/proc/stat"),)

@@ -20,7 +20,7 @@ _PERIOD_S = 5.0
 
 class Dirty:
     name = "dirty"
-    doc = "Dirty data not yet written at the end of the trial"
+    doc = "Dirty data in memory that have not been written to devices at the end of the trial"
 
     def sources(self, session: Session, machine: Tree) -> tuple[Source, ...]:
         return (Source(_KERNEL, "file", "/proc/meminfo", _PERIOD_S),)

@@ -51,7 +51,10 @@ between samples."""
 
 class Disk:
     name = "disk"
-    doc = "Reads, writes, bytes, latency, queue and utilisation of the device under each role"
+    doc = (
+        "Reads, writes, bytes, latency, queue depth and utilisation of the devices that store "
+        "data, WAL and temporary files"
+    )
 
     def sources(self, session: Session, machine: Tree) -> tuple[Source, ...]:
         return tuple(

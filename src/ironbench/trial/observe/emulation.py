@@ -28,7 +28,10 @@ _FEWEST = 30.0
 
 class Emulation:
     name = "emulation"
-    doc = "Emulated devices: size and latency of I/Os by role, CPU time of the emulation, and its lateness"
+    doc = (
+        "Emulated devices: size and latency of I/Os on each device, CPU time of the emulation, "
+        "and delay of I/Os compared with the device model"
+    )
 
     def sources(self, session: Session, machine: Tree) -> tuple[Source, ...]:
         roles: dict[str, list[str]] = {}

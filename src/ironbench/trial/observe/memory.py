@@ -43,7 +43,7 @@ last)."""
 
 class Memory:
     name = "memory"
-    doc = "Available, cached, dirty and written-back memory, and swapping"
+    doc = "Available memory, page cache, dirty memory, memory under write-back, and swapping"
 
     def sources(self, session: Session, machine: Tree) -> tuple[Source, ...]:
         return (Source(_MEMINFO, "file", "/proc/meminfo"), Source(_VMSTAT, "file", "/proc/vmstat"))

@@ -16,7 +16,7 @@ _RESOURCES = ("cpu", "memory", "io")
 
 class Pressure:
     name = "pressure"
-    doc = "Share of time in which work waited for CPU, memory or I/O (kernels with PSI)"
+    doc = "Fraction of time in which tasks waited for CPU, memory or I/O (requires a kernel with PSI)"
 
     def sources(self, session: Session, machine: Tree) -> tuple[Source, ...]:
         return tuple(

@@ -17,7 +17,7 @@ ADDED = "added_latency_s"
 
 class RelayObserver:
     name = "relay"
-    doc = "The relay of `--latency`: the round-trip time that it added, its CPU time and its busiest thread"
+    doc = "The relay of `--latency`: added round-trip time, CPU time, and load of the busiest thread"
 
     def sources(self, session: Session, machine: Tree) -> tuple[Source, ...]:
         path = session.relay_counters if isinstance(session, DelayedSession) else ""

@@ -38,7 +38,7 @@ _PROCESS_PERIOD_S = 5.0
 
 class RunQueue:
     name = "runqueue"
-    doc = "Time that runnable threads wait for a core, and how many are runnable"
+    doc = "Time that runnable threads wait for a core, and number of runnable threads"
 
     def sources(self, session: Session, machine: Tree) -> tuple[Source, ...]:
         load = Source(_LOADAVG, "file", "/proc/loadavg")

@@ -45,7 +45,10 @@ class _Replay:
 
 class AccessLog(Workload):
     name = "access-log"
-    doc = "Replays an LDAP access log: the logged operations at the logged times, on as many connections."
+    doc = (
+        "Replays an LDAP access log: runs the logged operations at the logged times, on the "
+        "logged number of connections."
+    )
     needs = ("directory",)
     caution = "log-left-out"
     own_length = True
@@ -53,34 +56,55 @@ class AccessLog(Workload):
     usual_warmup_s = 0.0
     options = (
         Option("log", "", "log file of OpenLDAP (log level stats) or of 389 Directory Server", path="file"),
-        Option("digest", "", "digest of the log's contents; ironbench sets it"),
+        Option("digest", "", "checksum of the log's contents; ironbench sets this option"),
         Option(
-            "speed", "1", "replay speed relative to the log; 2: twice as fast", lowest=0.001, highest=1000, whole=False
+            "speed",
+            "1",
+            "replay speed relative to the log, e.g. 2 for twice the speed",
+            lowest=0.001,
+            highest=1000,
+            whole=False,
         ),
         Option(
             "suffix",
             "",
-            "base DN of the directory that wrote the log; it is replaced by the base DN of this directory; "
-            "empty: both are the same",
+            "base DN of the directory that wrote the log; the replay replaces it with the base DN of "
+            "the directory under test; empty: both directories have the same base DN",
         ),
         Option(
             "binds",
             "skip",
-            "bind operations: skip them, or replay them with the password in LDAP_ENTRY_PASSWORD",
+            "what to do with bind operations; skip: skip them; password: replay them with the "
+            "password in LDAP_ENTRY_PASSWORD",
             choices=("skip", "password"),
         ),
         Option(
             "changes",
             "skip",
-            "logged changes: skip them, or replay them with made-up values, because the log contains no values",
+            "what to do with logged changes, whose values the log does not contain; skip: skip them; "
+            "made-up: replay them with generated values",
             choices=("skip", "made-up"),
         ),
         Option(
-            "entries", "100000", "number of people in a directory that ironbench fills", lowest=1, highest=100_000_000
+            "entries",
+            "100000",
+            "number of people that ironbench loads into the directory",
+            lowest=1,
+            highest=100_000_000,
         ),
         Option("template", "", "template file for the entries; empty: the built-in template for people", path="file"),
-        Option("ldif", "", "file with your entries below the base DN, instead of people", path="file"),
-        Option("loaded", "yes", "no: use the directory of --dsn unchanged", choices=("yes", "no")),
+        Option(
+            "ldif",
+            "",
+            "LDIF file with your entries below the base DN; empty: ironbench generates entries for people",
+            path="file",
+        ),
+        Option(
+            "loaded",
+            "yes",
+            "yes: load entries into the directory; no: use the existing entries of the directory of --dsn",
+            choices=("yes", "no"),
+        ),
     )
 
     def validated(self, options: Mapping[str, str]) -> dict[str, str]:

@@ -17,13 +17,13 @@ from ironbench.workloads import backup_folder
 from ironbench.workloads.base import Option
 from ironbench.workloads.maintenance import Maintenance, OperationResult, ReadyOperation
 
-TO = Option("to", "", "directory for the backup; empty: next to the data", path="directory")
+TO = Option("to", "", "directory for the backup; empty: a directory next to the data directory", path="directory")
 _FORMATS = ("plain", "tar", "discard")
 
 
 class Backup(Maintenance):
     name = "backup"
-    doc = "A backup of the whole server with its own program, while a probe client runs queries."
+    doc = "Backs up the whole server with the database's backup program, while a probe client runs queries."
     counts = ("backup", "backups")
     rights = (REPLICATION, SIZES)
     options = (
@@ -32,10 +32,16 @@ class Backup(Maintenance):
         Option(
             "format",
             "plain",
-            "plain: plain files; tar: tar files; discard: the server reads the data, but no backup is written",
+            "format of the backup; plain: plain files; tar: tar files; discard: the server sends the "
+            "data, but the backup is not stored",
             choices=_FORMATS,
         ),
-        Option("checkpoint", "fast", "mode of the checkpoint before the backup", choices=("fast", "spread")),
+        Option(
+            "checkpoint",
+            "fast",
+            "mode of the checkpoint before the backup; fast: at full speed; spread: slowly, to disturb clients less",
+            choices=("fast", "spread"),
+        ),
         Option("rate", "0", "maximum rate in MB/s (10^6 bytes); 0: unlimited", lowest=0, highest=1000),
     )
 

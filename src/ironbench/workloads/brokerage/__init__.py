@@ -34,9 +34,7 @@ def market_clients(clients: int) -> int:
 
 class Brokerage(Workload):
     name = "brokerage"
-    doc = (
-        "Brokerage OLTP: customers, brokers and a simulated market; 12 transactions over 33 tables, derived from TPC-E."
-    )
+    doc = "OLTP derived from TPC-E: customers, brokers and a simulated market; 12 types of transactions on 33 tables."
     derived = "Derived from TPC-E: not comparable with published TPC-E results."
     needs = ("scripts", "transactions", "data")
     scores = (figures.SCORE, "throughput")
@@ -48,8 +46,8 @@ class Brokerage(Workload):
         Option(
             "price_period",
             "20",
-            "time in s in which prices go from $20 to $30 and back, which is also the longest wait of a limit "
-            "order; the standard uses 900, and a warm-up of the same length",
+            "time in s in which prices rise from $20 to $30 and fall back to $20; a limit order waits "
+            "at most this long; TPC-E specifies 900 s, and a warm-up of at least 900 s",
             lowest=1,
             highest=3600,
             whole=False,
@@ -57,28 +55,30 @@ class Brokerage(Workload):
         Option(
             "inputs",
             "scaled",
-            "scaled: if there are few customers or days, lists of brokers and time ranges are limited to the "
-            "existing data; specified: as in the standard, which is refused if there is too little data",
+            "inputs of the transactions; scaled: if there are few customers or days, lists of brokers "
+            "and time ranges are limited to the existing data; specified: as in TPC-E, which "
+            "ironbench refuses if there are too few customers or days",
             choices=("scaled", "specified"),
         ),
         Option(
             "logic",
             "client",
-            "client: the client sends the statements of a transaction one by one; server: each transaction calls a "
-            "stored function",
+            "where the logic of a transaction runs; client: the client sends the statements one by "
+            "one; server: the client calls a stored function",
             choices=("client", "server"),
         ),
         Option(
             "isolation",
             "levels",
-            "isolation of Trade-Result; levels: serializable, as specified; locks: read committed, but the account "
-            "is locked first, which has the same effect among the transactions of this workload",
+            "isolation of Trade-Result transactions; levels: serializable, as TPC-E specifies; locks: "
+            "read committed, but the transaction first locks the account, which prevents the same "
+            "anomalies among the transactions of this workload",
             choices=("levels", "locks"),
         ),
         Option(
             "maintenance",
             "60",
-            "interval between Data-Maintenance transactions in s",
+            "time between Data-Maintenance transactions in s",
             lowest=0.1,
             highest=3600,
             whole=False,

@@ -66,24 +66,28 @@ OPTIONS = (
     Customers(
         "customers",
         "1000",
-        "number of customers, a multiple of 1000; every 1000 customers have 5 accounts each, and add 500 companies "
-        "with 5 years of prices",
+        "number of customers, a multiple of 1000; each customer has 5 accounts on average, and "
+        "every 1000 customers add 500 companies with 5 years of prices",
         lowest=LOAD_UNIT,
         highest=10_000_000,
     ),
     Option(
-        "days", "10", "business days of initial trades, with 57.6 trades per customer and day", lowest=1, highest=300
+        "days",
+        "10",
+        "number of business days for which initial trades are loaded; each customer has 57.6 trades per day",
+        lowest=1,
+        highest=300,
     ),
     Option(
         "lob",
         "small",
-        "news texts: full: 100 MB per 1000 customers; small: 1 MB; none: empty",
+        "size of the news texts; full: 100 MB per 1000 customers; small: 1 MB per 1000 customers; none: empty texts",
         choices=tuple(NEWS),
     ),
     Option(
         "references",
         "yes",
-        "yes: declare all 49 foreign keys, if the engine supports them; no: none",
+        "yes: declare all 49 foreign keys, if the engine supports foreign keys; no: declare no foreign keys",
         choices=("yes", "no"),
     ),
 )
@@ -117,7 +121,7 @@ def dataset(engine: str, options: Mapping[str, str]) -> Dataset:
         tables=TABLES,
         schema=sql_files.statements(FOLDER, "schema", engine),
         generator={
-            "rows": "brokerage",
+            "height of the picture in points": "brokerage",
             "customers": customers,
             "days": days,
             "lob": options["lob"],

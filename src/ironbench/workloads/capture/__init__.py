@@ -35,7 +35,10 @@ _COUNTED_S = 0.6
 
 class Capture(Workload):
     name = "capture"
-    doc = "Replays production work from a capture: its sessions, transactions and statements, with their parameters."
+    doc = (
+        "Replays a captured production workload: the recorded sessions, transactions and "
+        "statements, with their parameters."
+    )
     needs = ("replay",)
     caution = "capture-left-out"
     foreign = True
@@ -43,19 +46,20 @@ class Capture(Workload):
     usual_warmup_s = 0.0
     looks_before = True
     options = (
-        Option("file", "", "capture made by `ironbench capture`", path="file"),
-        Option("digest", "", "digest of the capture's contents; ironbench sets it"),
+        Option("file", "", "capture file that `ironbench capture` wrote", path="file"),
+        Option("digest", "", "checksum of the capture's contents; ironbench sets this option"),
         Option(
             "mode",
             "schedule",
-            "when statements start: at their recorded times (schedule), after the recorded pauses (think), without "
-            "pauses (fast), or transactions on the recorded schedule at the rate of --rate (rate)",
+            "when statements start; schedule: at their recorded times; think: after the recorded "
+            "pauses; fast: without pauses; rate: transactions start in the recorded pattern, but at "
+            "the average rate of --rate",
             choices=MODES,
         ),
         Option(
             "speed",
             "1",
-            "replay speed relative to the capture; 2: twice as fast",
+            "replay speed relative to the capture, e.g. 2 for twice the speed",
             lowest=0.001,
             highest=1000,
             whole=False,
@@ -63,15 +67,16 @@ class Capture(Workload):
         Option(
             "only",
             "",
-            "replay only these transactions: FIELD:PATTERN, separated by commas; fields: user, database, application, "
-            "statement; patterns with *",
+            "replay only the transactions that match one of these filters, separated by commas; a "
+            "filter is FIELD:PATTERN; the field is user, database, application or statement; the "
+            "pattern may contain *",
         ),
-        Option("except", "", "do not replay these transactions; as only"),
-        Option("read_only", "no", "yes: replay only transactions that change nothing", choices=("no", "yes")),
+        Option("except", "", "do not replay the transactions that match one of these filters; same syntax as `only`"),
+        Option("read_only", "no", "yes: replay only transactions that do not change data", choices=("no", "yes")),
         Option(
             "sessions",
             "1",
-            "how many times each recorded session is replayed, at the same time and with the same values",
+            "number of copies of each recorded session that are replayed at the same time, with the same values",
             lowest=1,
             highest=1000,
         ),
@@ -84,7 +89,8 @@ class Capture(Workload):
         Option(
             "keys",
             "new",
-            "generated keys in statements after the one that generated them: those of the replay (new), or as recorded",
+            "how statements refer to keys that an earlier statement generated; new: with the key that "
+            "the server generated in the replay; recorded: with the recorded key",
             choices=("new", "recorded"),
         ),
     )

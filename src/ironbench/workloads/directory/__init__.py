@@ -41,31 +41,42 @@ class DirectoryCounts:
 
 class Directory(Workload):
     name = "directory"
-    doc = "An LDAP directory of people: searches, modifies, binds, logins and mixes of them."
+    doc = "Searches, modifies, binds, logins, or a mix of these operations on an LDAP directory of people."
     needs = ("directory",)
     options = (
-        Option("job", "search", "the kind of transaction", choices=jobs.JOBS),
+        Option("job", "search", "kind of transaction", choices=jobs.JOBS),
         Option(
             "entries",
             "100000",
-            "number of people in the directory, with about 2 KB each",
+            "number of people in the directory; an entry has about 2 KB",
             lowest=1,
             highest=100_000_000,
         ),
-        Option("id", "", "range of people: [1-1000] at random, [1:1000] in order; empty: all at random"),
-        Option("id2", "", "range of people of the second population"),
-        Option("share", "100", "percentage of transactions that use the first population", lowest=0, highest=100),
+        Option(
+            "id",
+            "",
+            "range of people; [1-1000]: chosen at random; [1:1000]: in order; empty: all people, chosen at random",
+        ),
+        Option("id2", "", "range of people for the second population; same syntax as `id`"),
+        Option(
+            "share",
+            "100",
+            "percentage of transactions that use the people in `id`; the other transactions use the people in `id2`",
+            lowest=0,
+            highest=100,
+        ),
         Option("scope", "sub", "search scope for job=search", choices=("base", "one", "sub")),
         Option(
             "dn",
             "",
-            "base of searches, or the entry for modify, bind and scope=base; it may contain {id}, and ends with a "
-            "comma instead of the base DN; empty: people",
+            "base DN of searches, or the DN of the entry for modify, bind and scope=base; may contain "
+            "{id}; a comma at the end stands for the base DN of the directory; empty: the people",
         ),
         Option(
             "filter",
             "",
-            "filter for searches, auth and login; it may contain {id} or ranges as in `id`; empty: one person by uid",
+            "filter for searches, auth and login; may contain {id}, or ranges with the syntax of "
+            "`id`; empty: one person by uid",
         ),
         Option(
             "filters",
@@ -78,14 +89,25 @@ class Directory(Workload):
             "limit", "0", "maximum number of entries that a search returns; 0: no limit", lowest=0, highest=1_000_000
         ),
         Option("attribute", "description", "attribute that job=modify replaces"),
-        Option("values", "1", "number of values of this attribute", lowest=1, highest=1000),
-        Option("length", "80", "number of random letters in each value", lowest=1, highest=1_000_000),
+        Option("values", "1", "number of values that job=modify writes", lowest=1, highest=1000),
+        Option(
+            "length", "80", "number of random letters in each value that job=modify writes", lowest=1, highest=1_000_000
+        ),
         Option("weights", jobs.WEIGHTS, "weights of the operations for job=mixed"),
         Option(
-            "reconnect", "0", "requests after which a client opens a new connection; 0: never", lowest=0, highest=10**9
+            "reconnect",
+            "0",
+            "number of requests after which a client opens a new connection; 0: never",
+            lowest=0,
+            highest=10**9,
         ),
         Option("template", "", "template file for the entries; empty: the built-in template for people", path="file"),
-        Option("ldif", "", "file with your entries below the base DN, instead of people", path="file"),
+        Option(
+            "ldif",
+            "",
+            "LDIF file with your entries below the base DN; empty: ironbench generates entries for people",
+            path="file",
+        ),
     )
 
     def validated(self, options: Mapping[str, str]) -> dict[str, str]:

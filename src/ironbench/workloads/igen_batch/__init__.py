@@ -42,9 +42,9 @@ TABLES = (
 class IgenBatch(Workload):
     name = "igen-batch"
     doc = (
-        "Batch jobs inside the database: postings, price changes, replacing the oldest month, and summaries. The "
-        "order history uses range partitions, triggers, stored procedures and sequences, if the engine supports "
-        "them."
+        "Batch jobs inside the database: posts orders, changes prices, replaces the oldest month "
+        "of the order history, and computes summaries. Uses range partitions, triggers, stored "
+        "procedures and sequences if the engine supports them."
     )
     needs = ("scripts", "transactions", "data", "triggers")
     counts = ("job", "jobs")
@@ -52,7 +52,7 @@ class IgenBatch(Workload):
         Option(
             "scale", "1", "scale factor: 120,000 history rows, about 9 to 18 MB, per unit", lowest=1, highest=10_000
         ),
-        Option("lines", "500", "lines per posting", lowest=1, highest=1_000_000),
+        Option("lines", "500", "number of order lines that a posting job inserts", lowest=1, highest=1_000_000),
     )
 
     def scripts(self, engine: str, choice: Choice) -> list[ScriptSource]:
@@ -72,7 +72,7 @@ class IgenBatch(Workload):
             tables=(*TABLES, *_sequences(schema)),
             schema=schema,
             generator={
-                "rows": "batch",
+                "height of the picture in points": "batch",
                 "products": products,
                 "months": MONTHS,
                 "lines_per_month": lines,

@@ -20,8 +20,9 @@ _DRAWN_BYTES = 12
 class IgenCpu(Workload):
     name = "igen-cpu"
     doc = (
-        "CPU only: computes pictures of the Mandelbrot set, half with floating-point and half with integer "
-        "arithmetic. Each client is a thread, and each transaction is a picture."
+        "Uses only the CPU: computes pictures of the Mandelbrot set, half of them with "
+        "floating-point arithmetic and half with integer arithmetic. Each client is a thread, and "
+        "each transaction is a picture."
     )
     needs = ("bare machine",)
     counts = ("picture", "pictures")
@@ -30,10 +31,13 @@ class IgenCpu(Workload):
     usual_warmup_s = 1.0
     options = (
         Option(
-            "variant", "scalar", "scalar (one point at a time) or vector code (several at once)", ("scalar", "vector")
+            "variant",
+            "scalar",
+            "scalar: compute one point at a time; vector: compute several points at once with vector instructions",
+            ("scalar", "vector"),
         ),
-        Option("width", "480", "points per row", lowest=8, highest=20000),
-        Option("height", "320", "rows", lowest=8, highest=20000),
+        Option("width", "480", "width of the picture in points", lowest=8, highest=20000),
+        Option("height", "320", "height of the picture in points", lowest=8, highest=20000),
         Option("limit", "256", "maximum iterations per point", lowest=8, highest=1_000_000),
         kernels.PIN,
         Option("png", "", "write the picture to this file, e.g. png=set.png", incidental=True, path="file"),

@@ -38,20 +38,23 @@ class IgenOltp(Workload):
     name = "igen-oltp"
     stable = True
     doc = (
-        "Order-entry OLTP with customers in world regions: light statements (90% reads) or whole business transactions."
+        "Order-entry OLTP with customers in several regions of the world: single statements (90% "
+        "reads) or whole business transactions."
     )
     options = (
         Option("scale", "1", "scale factor: 3300 customers, about 5 to 16 MB, per unit", lowest=1, highest=100_000),
         Option(
             "weight",
             "light",
-            "light: a transaction is one of six statements; heavy: browse, order, stock and payment in one transaction",
+            "light: each transaction is one of six statements; heavy: each transaction browses "
+            "products, enters an order, updates the stock and records the payment",
             choices=("light", "heavy"),
         ),
         Option(
             "skew",
             "1",
-            "how strongly customers and their activity are concentrated in some regions; 0: all regions are alike",
+            "degree to which customers and their orders are concentrated in a few regions; 0: all "
+            "regions have equal activity",
             lowest=0,
             highest=4,
             whole=False,

@@ -24,8 +24,9 @@ _PROBED_BYTES = 256 << 20
 class IgenRam(Workload):
     name = "igen-ram"
     doc = (
-        "Memory only: each thread fills its memory with lottery tickets, looks up the numbers of many draws, and "
-        "frees the memory. Each client is a thread, and each transaction is a lottery."
+        "Uses only memory: each thread fills memory with lottery tickets, looks up the numbers of "
+        "many draws, and frees the memory. Each client is a thread, and each transaction is a "
+        "lottery."
     )
     needs = ("bare machine",)
     counts = ("lottery", "lotteries")
@@ -34,9 +35,21 @@ class IgenRam(Workload):
     usual_warmup_s = 0.0
     options = (
         Option("memory", "1GiB", "memory per thread for the tickets"),
-        Option("draws", "1000000", "draws per lottery", lowest=1, highest=1e12),
-        Option("huge", "default", "huge pages: requested, refused, or the machine's default", ("default", "yes", "no")),
-        Option("probes", "yes", "measure bandwidth and latency before each trial", ("yes", "no"), incidental=True),
+        Option("draws", "1000000", "number of draws per lottery", lowest=1, highest=1e12),
+        Option(
+            "huge",
+            "default",
+            "use of huge pages; yes: request huge pages; no: do not use huge pages; default: the "
+            "setting of the machine",
+            ("default", "yes", "no"),
+        ),
+        Option(
+            "probes",
+            "yes",
+            "yes: also measure memory bandwidth and latency before each trial",
+            ("yes", "no"),
+            incidental=True,
+        ),
         kernels.PIN,
     )
 

@@ -23,7 +23,12 @@ class IndexBuild(Maintenance):
     rights = (CHECKPOINT,)
     options = (
         *Maintenance.options,
-        Option("concurrently", "off", "on: does not block writers, but takes longer", choices=("off", "on")),
+        Option(
+            "concurrently",
+            "off",
+            "on: build the index without blocking writers (CREATE INDEX CONCURRENTLY), which takes longer",
+            choices=("off", "on"),
+        ),
     )
 
     @contextmanager

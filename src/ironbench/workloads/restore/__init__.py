@@ -46,7 +46,7 @@ class RestoredServer:
 
 class Restore(Maintenance):
     name = "restore"
-    doc = "Restores a backup as a second server, while a probe client queries the first."
+    doc = "Restores a backup into a second server, while a probe client runs queries on the first server."
     counts = ("restore", "restores")
     options = (*Maintenance.options, TO)
 

@@ -25,7 +25,10 @@ _WAY_OUT = "name a text file with a pgbench script"
 
 class Script(Workload):
     name = "script"
-    doc = "Your pgbench scripts, FILE or FILE@WEIGHT, on your database. ironbench loads no data and checks no results."
+    doc = (
+        "Runs your pgbench scripts, each as FILE or FILE@WEIGHT, on your database. ironbench "
+        "loads no data and does not check results."
+    )
     needs = ("scripts",)
     foreign = True
     usual_protocol = PGBENCH_PROTOCOL

@@ -9,7 +9,7 @@ from ironbench.workloads.pgbench import PgbenchWorkload
 
 class SelectOnly(PgbenchWorkload):
     name = "select-only"
-    doc = "pgbench's select-only: reads one account by its key. Uses the tables that `pgbench -i` creates."
+    doc = "pgbench's select-only test: reads one account by its key. Uses the tables that `pgbench -i` creates."
 
     def writes(self, options: Mapping[str, str]) -> bool:
         return False

@@ -8,7 +8,10 @@ from ironbench.workloads.pgbench import PgbenchWorkload
 
 class SimpleUpdate(PgbenchWorkload):
     name = "simple-update"
-    doc = "pgbench's simple-update: updates and reads an account and adds a history row. History grows."
+    doc = (
+        "pgbench's simple-update test: updates an account, reads the account, and inserts a row "
+        "into the history table. The history table grows."
+    )
     sums = ("accounts", "history")
 
 

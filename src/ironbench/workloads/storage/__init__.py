@@ -33,8 +33,8 @@ _SECONDS = "duration of each pass in s; alternatively, --duration sets the total
 class Storage(Workload):
     name = "storage"
     doc = (
-        "Measures the device under --data DIR without a database: the usual disk benchmarks, and the rate of "
-        "durable WAL writes."
+        "Measures the device of the directory --data without a database: runs the tests of common "
+        "disk benchmarks, and measures the rate of durable WAL writes."
     )
     counts = ("I/O", "I/Os")
     scores = ()
@@ -45,27 +45,45 @@ class Storage(Workload):
     options = (
         Option("tests", "default", f"sets of tests, joined by `+`. {_SETS}"),
         Option("size", "1GiB", "size of the test file, in whole MiB"),
-        Option("passes", "5", "passes of each test, interleaved", lowest=1, highest=100),
+        Option(
+            "passes",
+            "5",
+            "number of passes of each test; the passes of different tests are interleaved",
+            lowest=1,
+            highest=100,
+        ),
         Option("seconds", "5", _SECONDS, lowest=0.05, highest=3600, whole=False),
         Option("interval", "0", "pause before each pass in s", lowest=0, highest=3600, whole=False),
         Option("sustain", "60", "duration of the sustained write in s", lowest=1, highest=86400, whole=False),
         Option(
             "fill",
             "0",
-            "percentage of the file system that is in use during the measurement; 0: unchanged",
+            "percentage of the file system to fill before the measurement; 0: leave the file system as it is",
             lowest=0,
             highest=99,
         ),
-        Option("mix", "0", "adds mixed tests with this percentage of reads, e.g. 70", lowest=0, highest=99),
-        Option("compressible", "0", "percentage of zero bytes in written data; the rest is random", (), 0, 100),
-        Option("direct", "on", "direct I/O, without the page cache", ("on", "off")),
         Option(
-            "io", "auto", "interface for I/Os in flight; auto: io_uring if allowed", ("auto", "io_uring", "threads")
+            "mix",
+            "0",
+            "percentage of reads in additional tests that mix reads and writes, e.g. 70; 0: no mixed tests",
+            lowest=0,
+            highest=99,
+        ),
+        Option(
+            "compressible", "0", "percentage of zero bytes in the written data; the other bytes are random", (), 0, 100
+        ),
+        Option("direct", "on", "on: use direct I/O, without the page cache; off: use the page cache", ("on", "off")),
+        Option(
+            "io",
+            "auto",
+            "interface for several I/Os in flight; auto: io_uring if the system allows it, otherwise threads",
+            ("auto", "io_uring", "threads"),
         ),
         Option(
             "beside",
             "",
-            "additional directories, separated by `,`; they are measured one by one, and then all together with --data",
+            "additional directories to measure, separated by `,`; ironbench measures each directory "
+            "separately, and then all directories and --data at the same time",
             path="directories",
         ),
     )

@@ -27,14 +27,14 @@ _OF_THE_LOAD = {
 
 class Sysbench(Workload):
     name = "sysbench"
-    doc = "sysbench's OLTP tests, such as oltp_read_write, with its tables, statements and random numbers."
+    doc = "sysbench's OLTP tests, such as oltp_read_write, with sysbench's tables, statements and random numbers."
     needs = ("scripts", "transactions", "data")
     counts = ("event", "events")
     stable = True
     usual_max_tries = 0
     retries_duplicate_keys = True
     options = (
-        Option("test", "oltp_read_write", "sysbench's name of the test", choices=tuple(events.TESTS)),
+        Option("test", "oltp_read_write", "name of the test, as in sysbench", choices=tuple(events.TESTS)),
         *tables.OPTIONS,
         *events.OPTIONS,
     )

@@ -56,27 +56,37 @@ def _number(name: str, default: int, doc: str, lowest: int = 0, highest: int = 1
 
 
 OPTIONS = (
-    _number("point_selects", 10, "selects by id per event"),
-    Option("range_selects", "on", "whether events read ranges", choices=("on", "off")),
-    _number("range_size", 100, "rows of each range", lowest=1, highest=1_000_000),
-    _number("simple_ranges", 1, "selects of a range per event"),
-    _number("sum_ranges", 1, "sums over a range per event"),
-    _number("order_ranges", 1, "selects of a range with ORDER BY per event"),
-    _number("distinct_ranges", 1, "selects of a range with DISTINCT per event"),
-    _number("index_updates", 1, "updates of the indexed column k per event"),
-    _number("non_index_updates", 1, "updates of column c per event"),
-    _number("delete_inserts", 1, "rows deleted and inserted again per event"),
-    _number("random_points", 10, "values in the IN list of select_random_points", lowest=1),
-    _number("number_of_ranges", 10, "ranges of select_random_ranges", lowest=1),
-    _number("delta", 5, "size of the ranges of select_random_ranges", lowest=0, highest=1_000_000),
-    Option("skip_trx", "off", "whether statements run without BEGIN and COMMIT", choices=("on", "off")),
+    _number("point_selects", 10, "number of selects by id per event"),
+    Option(
+        "range_selects",
+        "on",
+        "on: events also read ranges of rows; off: events do not read ranges",
+        choices=("on", "off"),
+    ),
+    _number("range_size", 100, "number of rows in each range", lowest=1, highest=1_000_000),
+    _number("simple_ranges", 1, "number of selects of a range per event"),
+    _number("sum_ranges", 1, "number of selects of a sum over a range per event"),
+    _number("order_ranges", 1, "number of selects of a range with ORDER BY per event"),
+    _number("distinct_ranges", 1, "number of selects of a range with DISTINCT per event"),
+    _number("index_updates", 1, "number of updates of the indexed column k per event"),
+    _number("non_index_updates", 1, "number of updates of the column c, which has no index, per event"),
+    _number("delete_inserts", 1, "number of rows that an event deletes and inserts again"),
+    _number("random_points", 10, "number of values in the IN list of select_random_points", lowest=1),
+    _number("number_of_ranges", 10, "number of ranges in a query of select_random_ranges", lowest=1),
+    _number("delta", 5, "size of the ranges in queries of select_random_ranges", lowest=0, highest=1_000_000),
+    Option(
+        "skip_trx",
+        "off",
+        "on: run the statements of an event without BEGIN and COMMIT; off: run each event as a transaction",
+        choices=("on", "off"),
+    ),
     Option(
         "rand_type",
         "special",
-        "distribution of the chosen rows; special: 75% of accesses to 1% of the rows",
+        "random distribution from which the rows are chosen; special: 75% of accesses go to 1% of the rows",
         choices=("special", "uniform", "zipfian", "pareto", "gaussian"),
     ),
-    Option("rand_zipfian_exp", "0.8", "exponent for zipfian", lowest=0.01, highest=5, whole=False),
+    Option("rand_zipfian_exp", "0.8", "exponent of the distribution zipfian", lowest=0.01, highest=5, whole=False),
 )
 
 

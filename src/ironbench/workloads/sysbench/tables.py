@@ -24,7 +24,11 @@ MOST_TABLES = 1000
 OPTIONS = (
     Option("tables", "1", "number of tables", lowest=1, highest=MOST_TABLES),
     Option(
-        "table_size", str(10_000), "rows per table, each about 0.25 kB with its keys", lowest=1, highest=2_000_000_000
+        "table_size",
+        str(10_000),
+        "number of rows per table; a row has about 0.25 kB, including its index entries",
+        lowest=1,
+        highest=2_000_000_000,
     ),
 )
 DELETES = "oltp_delete"
@@ -56,7 +60,7 @@ def dataset(engine: str, options: Mapping[str, str]) -> Dataset | None:
         key=f"sysbench version={VERSION} tables={tables} table_size={size}{f' test={DELETES}' if deletes else ''}",
         tables=names(options),
         schema=_of_each_table("schema", engine, options),
-        generator={"rows": "sysbench", "tables": int(tables), "table_size": int(size)},
+        generator={"height of the picture in points": "sysbench", "tables": int(tables), "table_size": int(size)},
         keys=_of_each_table("keys", engine, options),
         references=(),
         rows=rows(options),

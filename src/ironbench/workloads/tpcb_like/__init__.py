@@ -7,7 +7,10 @@ from ironbench.workloads.pgbench import PgbenchWorkload
 
 class TpcbLike(PgbenchWorkload):
     name = "tpcb-like"
-    doc = "pgbench's tpcb-like: updates an account, a teller and a branch, and adds a history row. History grows."
+    doc = (
+        "pgbench's tpcb-like test: updates an account, a teller and a branch, and inserts a row "
+        "into the history table. The history table grows."
+    )
     derived = "Derived from TPC-B via pgbench: not comparable with published TPC results."
 
 

@@ -27,7 +27,10 @@ def delivery_clients(clients: int) -> int:
 
 class Tpcc(Workload):
     name = "tpcc"
-    doc = "TPC-C-derived OLTP: a wholesale supplier's orders, payments and deliveries; 5 transactions over 9 tables."
+    doc = (
+        "OLTP derived from TPC-C: orders, payments and deliveries of a wholesale supplier; 5 "
+        "types of transactions on 9 tables."
+    )
     derived = "Derived from TPC-C: not comparable with published TPC-C results."
     needs = ("scripts", "transactions", "data")
     scores = (figures.NOPM, "throughput")
@@ -39,35 +42,39 @@ class Tpcc(Workload):
         Option(
             "affinity",
             "home",
-            "home: a client works for its own warehouse, as in the standard, or for several if there are more "
-            "warehouses than clients; random: for a random warehouse in each transaction",
+            "assignment of clients to warehouses; home: each client always uses the same warehouse, "
+            "as in TPC-C, or several warehouses if there are more warehouses than clients; random: "
+            "each transaction uses a random warehouse",
             choices=("home", "random"),
         ),
         Option(
             "procedures",
             "false",
-            "true: a transaction is one call of a stored procedure; false: the client sends its statements one by one",
+            "true: the client runs a transaction with one call of a stored procedure; false: the "
+            "client sends the statements of a transaction one by one",
             choices=("true", "false"),
         ),
         Option(
             "batch",
             "false",
-            "true: the updates of an order's stock are sent together, and their results are read afterwards (a "
-            "pipeline, as with JDBC's batches, for engines whose protocol has one); false: the client waits for each",
+            "true: the client sends all stock updates of an order together and reads their results "
+            "afterwards (a pipeline, as with JDBC batches; for engines with the ability `pipelines`); "
+            "false: the client waits for the result of each update",
             choices=("true", "false"),
         ),
         Option(
             "delivery",
             "inline",
-            "inline: a terminal waits until its Delivery is committed; deferred: it only queues the Delivery, as in "
-            "the standard, and additional clients carry it out, one for every ten clients",
+            "inline: a terminal waits until its Delivery is committed; deferred: a terminal only "
+            "queues its Delivery, as in TPC-C, and additional clients (one for every ten clients) run "
+            "the queued Deliveries",
             choices=("inline", "deferred"),
         ),
         Option(
             "pacing",
             "none",
-            "none: clients do not pause; standard: the keying and think times of the standard, which needs ten clients "
-            "for each warehouse",
+            "none: clients do not pause; standard: clients pause for the keying and think times of "
+            "TPC-C, which requires ten clients for each warehouse",
             choices=("none", "standard"),
         ),
     )

@@ -56,14 +56,15 @@ OPTIONS = (
     Option(
         "warehouses",
         "1",
-        "number of warehouses, with about 100 MB each",
+        "number of warehouses; a warehouse has about 100 MB of data",
         lowest=1,
         highest=100_000,
     ),
     Option(
         "references",
         "no",
-        "yes: declare the ten foreign keys, if the engine supports them; no: none, like go-tpc and HammerDB",
+        "yes: declare the ten foreign keys, if the engine supports foreign keys; no: declare no "
+        "foreign keys, as in go-tpc and HammerDB",
         choices=("yes", "no"),
     ),
 )
@@ -83,7 +84,7 @@ def dataset(engine: str, options: Mapping[str, str]) -> Dataset:
         key=f"tpcc version={VERSION} warehouses={warehouses} references={options['references']}",
         tables=TABLES,
         schema=sql_files.statements(FOLDER, "schema", engine),
-        generator={"rows": "tpcc", "warehouses": warehouses, "c_load": C_LOAD, "seed": 0},
+        generator={"height of the picture in points": "tpcc", "warehouses": warehouses, "c_load": C_LOAD, "seed": 0},
         keys=sql_files.statements(FOLDER, "keys", engine),
         references=sql_files.statements(FOLDER, "references", engine) if options["references"] == "yes" else (),
         rows=ITEMS + warehouses * (1 + ITEMS) + districts * (1 + UNDELIVERED) + orders * (3 + LINES),

@@ -38,8 +38,8 @@ _READ_WEIGHTS = {8: 5.0, 20: 13.0, 21: 8.0}
 class Tpch(Workload):
     name = "tpch"
     doc = (
-        "22 analytical queries over eight tables, derived from TPC-H. It has power and throughput tests with "
-        "refresh functions."
+        "22 analytical queries on eight tables, derived from TPC-H, with the power test, the "
+        "throughput test and the refresh functions."
     )
     derived = "Derived from TPC-H: not comparable with published TPC-H results."
     counts = ("query", "queries")
@@ -56,48 +56,64 @@ class Tpch(Workload):
         Option(
             "test",
             "power",
-            "power: one stream between two refresh functions; throughput: several query streams and a refresh stream; "
-            "both: power, then throughput; stream: the queries once, without refresh functions",
+            "power: one query stream between two refresh functions; throughput: several query streams "
+            "and a refresh stream; both: the power test, then the throughput test; stream: one query "
+            "stream, without refresh functions",
             TESTS,
         ),
         Option(
             "streams",
             "0",
-            "query streams of a throughput test; 0: the minimum in the specification",
+            "number of query streams of a throughput test; 0: the minimum that TPC-H specifies",
             lowest=0,
             highest=_MOST_STREAMS,
         ),
-        Option("queries", "all", "all, or numbers such as 1,6,14; scores need all"),
+        Option(
+            "queries",
+            "all",
+            "queries to run: all, or numbers such as 1,6,14; scores are computed only with all queries",
+        ),
         Option(
             "parameters",
             "drawn",
-            "drawn: random parameters as specified, with --seed; validation: parameters with published answers",
+            "parameters of the queries; drawn: random parameters as TPC-H specifies, from the seed of "
+            "--seed; validation: the parameters for which TPC-H publishes answers",
             ("drawn", "validation"),
         ),
-        Option("limit", "3600", "query timeout in s", lowest=0.001, highest=_LONGEST_S, whole=False),
-        Option("refresh_orders", "100", "orders per transaction of a refresh function", lowest=1, highest=10**9),
+        Option("limit", "3600", "time limit for a query in s", lowest=0.001, highest=_LONGEST_S, whole=False),
+        Option(
+            "refresh_orders", "100", "number of orders per transaction of a refresh function", lowest=1, highest=10**9
+        ),
         Option(
             "plans",
             "shape",
-            "execution plans, collected after the measured time; no: none; shape: plans and planning times; "
-            "measured: each query runs again, with times and temp files",
+            "collection of query plans after the measured time; no: no plans; shape: plans and "
+            "planning times, without running the queries; measured: run each query again, and collect "
+            "plans with times and temporary files",
             DEPTHS,
             incidental=True,
         ),
         Option(
             "check",
             "once",
-            "compare the answers with stored answers, which exist for scale factors 0.01, 0.1, 0.2, 0.3, 0.5, 1 "
-            "and 10; once: after each load; always: after each trial; drawn: with the trial's own parameters, "
-            "which needs expected=DIR; no: no comparison",
+            "when to compare the query results with reference results, which exist for scale factors "
+            "0.01, 0.1, 0.2, 0.3, 0.5, 1 and 10; once: after loading the data; always: after each "
+            "trial; drawn: after each trial, for the parameters of the trial (requires expected=DIR); "
+            "no: never",
             ("once", "always", "drawn", "no"),
             incidental=True,
         ),
-        Option("answers", "", "directory for the 22 answers, q01.csv … q22.csv", incidental=True, path="directory"),
+        Option(
+            "answers",
+            "",
+            "directory to which the results of the 22 queries are written, as q01.csv … q22.csv",
+            incidental=True,
+            path="directory",
+        ),
         Option(
             "expected",
             "",
-            "directory with reference answers that another engine wrote",
+            "directory with reference results that another engine wrote with `answers`",
             incidental=True,
             path="directory",
         ),

@@ -65,7 +65,7 @@ class ScaleFactor(Option):
 SCALE_FACTOR = ScaleFactor(
     "sf",
     "1",
-    "scale factor: 1 is about 1 GB of rows as text; 0.01 is the smallest",
+    "scale factor; with scale factor 1, the rows have about 1 GB as text; the minimum is 0.01",
     lowest=SMALLEST,
     highest=LARGEST,
     whole=False,
@@ -73,20 +73,23 @@ SCALE_FACTOR = ScaleFactor(
 INDEXES = Option(
     "indexes",
     "yes",
-    "yes: primary keys, and indexes on foreign keys and dates, if the engine supports them; no: rows only",
+    "yes: create primary keys, and indexes on foreign keys and dates, if the engine supports "
+    "indexes; no: create no indexes",
     choices=("yes", "no"),
 )
 REFERENCES = Option(
     "references",
     "yes",
-    "yes: declare and check all ten foreign keys, if the engine supports them (needs indexes); no: none",
+    "yes: declare and check all ten foreign keys, if the engine supports foreign keys "
+    "(requires indexes=yes); no: declare no foreign keys",
     choices=("yes", "no"),
 )
 
 STORED = Option(
     "tables",
     "plain",
-    "plain, or compressed: page compression, on engines that support it",
+    "plain: tables without compression; compressed: tables with page compression, on engines "
+    "that support page compression",
     choices=("plain", "compressed"),
 )
 
@@ -123,7 +126,11 @@ def dataset(engine: str, options: Mapping[str, str]) -> Dataset:
         + (" tables=compressed" if compressed else ""),
         tables=TABLES,
         schema=tuple(statement.replace(":key", key) for statement in schema),
-        generator={"rows": "tpch", "scale_factor": sf, "whole_numbers": engines.get(engine).can("whole numbers")},
+        generator={
+            "height of the picture in points": "tpch",
+            "scale_factor": sf,
+            "whole_numbers": engines.get(engine).can("whole numbers"),
+        },
         keys=sql_files.statements(FOLDER, "keys", engine) if indexes else (),
         references=sql_files.statements(FOLDER, "references", engine) if references else (),
         rows=sum(rows_of(table, sf) for table in TABLES),

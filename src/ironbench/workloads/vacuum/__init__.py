@@ -29,11 +29,13 @@ class Vacuum(Maintenance):
         Option(
             "garbage",
             "20",
-            "percentage of rows that are updated before the vacuum; each update leaves a dead tuple",
+            "percentage of rows that ironbench updates before the vacuum; each update leaves a dead tuple",
             lowest=0,
             highest=100,
         ),
-        Option("kind", "plain", "kind of vacuum; full rewrites and locks the table", choices=_KINDS),
+        Option(
+            "kind", "plain", "kind of vacuum; full: VACUUM FULL, which rewrites and locks the table", choices=_KINDS
+        ),
     )
 
     def accepts(self, system: System, load: Load, choice: Choice) -> None:

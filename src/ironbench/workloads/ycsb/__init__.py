@@ -27,29 +27,37 @@ class Ycsb(Workload):
         Option(
             "mix",
             "a",
-            "YCSB's core workload. a: 50% reads, 50% updates; b: 95% reads, 5% updates; c: only reads; d: 95% reads of "
-            "recent records, 5% inserts; e: 95% scans, 5% inserts; f: 50% reads, 50% read-modify-writes",
+            "YCSB core workload; a: 50% reads, 50% updates; b: 95% reads, 5% updates; c: only reads; "
+            "d: 95% reads of recent records, 5% inserts; e: 95% scans, 5% inserts; f: 50% reads, 50% "
+            "read-modify-writes",
             choices=tuple(CORE),
         ),
         *records.OPTIONS,
         Option(
             "distribution",
             USUAL,
-            "which records are popular. zipfian: a few, anywhere in the table; latest: those inserted last; uniform: "
-            "none; usual: latest for mix=d, otherwise zipfian",
+            "distribution of accesses among records; zipfian: a few records, anywhere in the table, "
+            "get most accesses; latest: the records inserted last get most accesses; uniform: all "
+            "records get equally many accesses; usual: latest for mix=d, otherwise zipfian",
             choices=(USUAL, "zipfian", "latest", "uniform"),
         ),
-        Option("max_scan", "100", "a scan returns 1 to this many records", lowest=1, highest=100_000),
+        Option(
+            "max_scan",
+            "100",
+            "maximum number of records that a scan returns; the number is random, from 1 to this maximum",
+            lowest=1,
+            highest=100_000,
+        ),
         Option(
             "read_all_fields",
             "yes",
-            "yes: reads and scans return all fields; no: one field, chosen at random",
+            "yes: reads and scans return all fields of a record; no: they return one random field",
             choices=("yes", "no"),
         ),
         Option(
             "write_all_fields",
             "no",
-            "yes: an update writes all fields; no: one field, chosen at random",
+            "yes: an update writes all fields of a record; no: an update writes one random field",
             choices=("yes", "no"),
         ),
     )

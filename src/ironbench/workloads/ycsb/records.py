@@ -26,13 +26,13 @@ TRIAL_NUMBERS = 1 << 36
 """Each trial that inserts records uses its own range of numbers of this size, above the loaded ones."""
 
 OPTIONS = (
-    Option("records", "100000", "records that are loaded", lowest=1, highest=1_000_000_000),
-    Option("fields", "10", "fields of a record", lowest=1, highest=100),
-    Option("field_length", "100", "characters in a field", lowest=1, highest=10_000),
+    Option("records", "100000", "number of records to load", lowest=1, highest=1_000_000_000),
+    Option("fields", "10", "number of fields per record", lowest=1, highest=100),
+    Option("field_length", "100", "number of characters per field", lowest=1, highest=10_000),
     Option(
         "layout",
         "columns",
-        "columns: a text column for each field; json: one JSON column with all fields",
+        "columns: store each field in a text column; json: store all fields in one JSON column",
         choices=("columns", "json"),
     ),
 )
@@ -52,7 +52,7 @@ def key(number: int) -> str:
 def generator(options: Mapping[str, str]) -> dict[str, Any]:
     """Parameters of the row generator."""
     numbers = {name: int(options[name]) for name in ("records", "fields", "field_length")}
-    return {"rows": "ycsb", **numbers, "layout": options["layout"]}
+    return {"height of the picture in points": "ycsb", **numbers, "layout": options["layout"]}
 
 
 def names(options: Mapping[str, str]) -> list[str]:

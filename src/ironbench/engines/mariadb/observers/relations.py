@@ -62,7 +62,7 @@ def _one_line(sql: str) -> str:
 
 class MariaRelations:
     name = "maria_relations"
-    doc = "Table and index usage in MariaDB (performance_schema or userstat): the increase over the measured window"
+    doc = "Table and index usage in MariaDB during the measured time (performance_schema or userstat)"
 
     def sources(self, session: Session, machine: Tree) -> tuple[Source, ...]:
         how = seen(session)

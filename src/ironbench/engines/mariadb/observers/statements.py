@@ -71,7 +71,7 @@ def sql(source: str) -> str:
 
 class MariaStatements:
     name = "maria_statements"
-    doc = "Cost of each statement in MariaDB (performance_schema): the increase over the measured window"
+    doc = "Cost of each statement in MariaDB during the measured time (performance_schema)"
 
     def sources(self, session: Session, machine: Tree) -> tuple[Source, ...]:
         if seen(session) != "yes":

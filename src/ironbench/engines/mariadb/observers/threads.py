@@ -71,7 +71,7 @@ def part_of_event(event: str) -> str:
 
 class ThreadStates(SampledWaits):
     name = "threads"
-    doc = "Activity of MariaDB's client threads, sampled up to 20 times a second"
+    doc = "Activity of MariaDB's client threads, sampled up to 20 times per second"
     activity, backends, schedstat = _SOURCE, _BACKENDS, _SCHEDSTAT
 
     def part_of(self, event: str) -> str:

@@ -66,7 +66,7 @@ select coalesce(wanted.name, ''), root.step,
 
 class PgBlocking:
     name = "pg_blocking"
-    doc = "Backends that cause PostgreSQL's lock waits: each chain of waits is followed to the backend at its root"
+    doc = "PostgreSQL backends that block other backends: the root of each chain of lock waits"
 
     def sources(self, session: Session, machine: Tree) -> tuple[Source, ...]:
         if not has_relation(session, "pg_locks"):

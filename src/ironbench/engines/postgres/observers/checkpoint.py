@@ -35,7 +35,7 @@ WITHIN = 0.05
 
 class PgCheckpoint:
     name = "pg_checkpoint"
-    doc = "PostgreSQL's checkpoints: number, interval, bytes written, time spent writing and syncing"
+    doc = "PostgreSQL's checkpoints: number, interval, bytes written, and time for writing and syncing"
 
     def sources(self, session: Session, machine: Tree) -> tuple[Source, ...]:
         views = ("pg_stat_checkpointer", "pg_stat_bgwriter")  # since version 17, and before

@@ -56,7 +56,7 @@ _VACUUM = """
 
 class PgRelations:
     name = "pg_relations"
-    doc = "Table and index usage in PostgreSQL: the increase over the measured window; running vacuums"
+    doc = "Table and index usage in PostgreSQL during the measured time, and running vacuums"
 
     def sources(self, session: Session, machine: Tree) -> tuple[Source, ...]:
         if not has_relation(session, "pg_statio_user_tables"):

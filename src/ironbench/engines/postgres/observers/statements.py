@@ -84,7 +84,7 @@ def sql(known: StatementsAccess) -> str:
 
 class PgStatements:
     name = "pg_statements"
-    doc = "Cost of each statement in PostgreSQL (pg_stat_statements): the increase over the measured window"
+    doc = "Cost of each statement in PostgreSQL during the measured time (pg_stat_statements)"
 
     def sources(self, session: Session, machine: Tree) -> tuple[Source, ...]:
         if not has_relation(session, "pg_extension"):

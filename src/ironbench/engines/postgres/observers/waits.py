@@ -53,7 +53,7 @@ _SQL = (
 
 class PgWaits(SampledWaits):
     name = "pg_waits"
-    doc = "Wait events of PostgreSQL's client backends, sampled up to 20 times a second"
+    doc = "Wait events of PostgreSQL's client backends, sampled up to 20 times per second"
     activity, backends, schedstat = _SOURCE, _BACKENDS, _SCHEDSTAT
 
     def part_of(self, event: str) -> str:

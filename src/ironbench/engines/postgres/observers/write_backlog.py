@@ -21,7 +21,7 @@ _PERIOD_S = 5.0
 
 class PgDebt:
     name = "pg_debt"
-    doc = "PostgreSQL's WAL since the last checkpoint, and dirty shared buffers"
+    doc = "PostgreSQL's WAL since the last checkpoint, and its dirty shared buffers"
 
     def sources(self, session: Session, machine: Tree) -> tuple[Source, ...]:
         sources = []
