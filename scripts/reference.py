@@ -118,8 +118,9 @@ def other_programs() -> str:
         "  hint: -c, -j, -T are options of pgbench; here: --clients 8 --threads 2 --duration 60s",
         "```",
         "",
-        "Without `--dsn`, ironbench starts a server. `ironbench run` loads the data of a workload before the first trial,",
-        "warms up for 5 s before each trial, and checks the results after each trial. No separate commands are needed.",
+        "Without `--dsn`, ironbench starts a server. `ironbench run` loads the data of a workload before the",
+        "first trial, warms up for 5 s before each trial, and checks the results after each trial. No separate",
+        "commands are needed.",
         "",
     ]
     for program in programs():
@@ -147,8 +148,8 @@ def metrics() -> str:
     head = [
         "# Metrics",
         "",
-        "If a metric has separate values, for example for each script or directory, braces after the name of the metric",
-        "name the script or directory: `name{script=…}`, `name{role=…}`.",
+        "If a metric has separate values, for example for each script or directory, braces after the name of the",
+        "metric name the script or directory: `name{script=…}`, `name{role=…}`.",
         "",
     ]
     return "\n".join([*head, "| metric | unit | better | meaning | source |", "|---|---|---|---|---|", *rows, ""])

@@ -9,9 +9,10 @@ from ironbench.words import grouped
 
 _INTRODUCTION = """# Devices
 
-[Device models](../understand/emulation.md) explains models and device expressions. The source of each
-figure is given next to it; **assumed** figures have no published source. In figures and in expressions, KB, MB and GB
-are powers of 1000; KiB, MiB and GiB are powers of 1024. A letter alone (`stripe=64K`) is a power of 1024.
+This page lists the built-in device models with their figures. The page [Device models](../understand/emulation.md)
+explains models and device expressions. The column *from* names the source of each figure. **Assumed** figures have no
+published source. In figures and expressions, KB, MB and GB are powers of 1000, and KiB, MiB and GiB are powers of 1024.
+A single letter (`stripe=64K`) is a power of 1024.
 """
 
 
@@ -31,9 +32,10 @@ def _table(known: dict[str, DeviceModel]) -> str:
     short = ["read, depth 1", "read, 32", "write, 1", "write, 32", "MB/s read", "MB/s write", "commits"]
     assert len(short) == len(LOADS)
     lines = [
-        "The table shows what a storage benchmark would measure on each model: random 4 KiB I/Os per second at queue",
-        "depths 1 and 32, sequential MB/s, and commits per second of one client that writes 8 KiB to a WAL and syncs.",
-        "After some gigabytes of writes, flash drives become slower than shown here.",
+        "The following table shows the results that a storage benchmark would have on each model: random 4 KiB I/Os per",
+        "second at queue depths 1 and 32, sequential MB/s, and commits per second of one client. For each commit, the",
+        "client writes 8 KiB to a WAL and syncs the WAL. After some gigabytes of writes, flash drives become slower than",
+        "the table shows.",
         "",
         f"| model | {' | '.join(short)} |",
         f"|---|{'---:|' * len(short)}",
@@ -71,13 +73,17 @@ def _model(model: DeviceModel) -> str:
     if held:
         lines += [
             "",
-            "These published figures were not used to build the model; `python -m bench presets` compares the model "
-            "with them:",
+            "The following published figures were not used to build the model. `python -m bench presets` compares them "
+            "with the model:",
             "",
         ]
         lines += [_figure(one) for one in held]
     if beside:
-        lines += ["", "`python -m bench presets` shows these published figures but does not compare them:", ""]
+        lines += [
+            "",
+            "`python -m bench presets` shows the following published figures, but does not compare them with the model:",
+            "",
+        ]
         lines += [f"{_figure(one)}. Not compared, because {one.not_held}" for one in beside]
     return "\n".join(lines)
 
