@@ -29,13 +29,16 @@ def _table(known: dict[str, DeviceModel]) -> str:
     """Returns a table of I/Os per second (MB/s for sequential loads) of every model that stores data, rounded to two
     digits."""
     core = models.for_core(known)
-    short = ["read, depth 1", "read, 32", "write, 1", "write, 32", "MB/s read", "MB/s write", "commits"]
+    short = [
+        *("reads/s, depth 1", "reads/s, depth 32", "writes/s, depth 1", "writes/s, depth 32"),
+        *("MB/s read", "MB/s written", "commits/s"),
+    ]
     assert len(short) == len(LOADS)
     lines = [
-        "The following table shows the results that a storage benchmark would have on each model: random 4 KiB I/Os per",
-        "second at queue depths 1 and 32, sequential MB/s, and commits per second of one client. For each commit, the",
-        "client writes 8 KiB to a WAL and syncs the WAL. After some gigabytes of writes, flash drives become slower than",
-        "the table shows.",
+        "The following table shows the results that a storage benchmark would have on each model: random 4 KiB",
+        "reads and writes per second at queue depths 1 and 32, sequential MB/s, and commits per second of one",
+        "client. For each commit, the client writes 8 KiB to a WAL and syncs the WAL. After some gigabytes of",
+        "writes, flash drives become slower than the table shows.",
         "",
         f"| model | {' | '.join(short)} |",
         f"|---|{'---:|' * len(short)}",
@@ -81,7 +84,8 @@ def _model(model: DeviceModel) -> str:
     if beside:
         lines += [
             "",
-            "`python -m bench presets` shows the following published figures, but does not compare them with the model:",
+            "`python -m bench presets` shows the following published figures, but does not compare them with the "
+            "model:",
             "",
         ]
         lines += [f"{_figure(one)}. Not compared, because {one.not_held}" for one in beside]
