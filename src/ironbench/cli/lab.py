@@ -153,7 +153,7 @@ def measured(
 def resume(
     lab: Annotated[
         str,
-        typer.Argument(help="A lab directory, or a lab file. A lab file stands for the newest directory of its lab."),
+        typer.Argument(help="A lab directory, or a lab file. A lab file selects the newest directory of its lab."),
     ],
     changed: CHANGED = False,
     failed: Annotated[

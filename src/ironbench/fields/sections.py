@@ -331,7 +331,7 @@ class LoadSection(FieldSection):
     on_error: Annotated[
         Literal["stop", "continue"],
         row(
-            "What an error in the first second does. `stop`: the trial ends, unless the transaction can be tried "
+            "Reaction to an error in the first second. `stop`: the trial ends, unless the transaction can be tried "
             "again. `continue`: the transaction counts as failed, and the trial continues.",
             metavar="HOW",
         ),

@@ -70,7 +70,7 @@ class Directory(Workload):
             "dn",
             "",
             "base DN of searches, or the DN of the entry for modify, bind and scope=base; may contain "
-            "{id}; a comma at the end stands for the base DN of the directory; empty: the people",
+            "{id}; ironbench replaces a comma at the end with the base DN of the directory; empty: the people",
         ),
         Option(
             "filter",
