@@ -50,11 +50,11 @@ MISTAKES = {
         "remove one of them",
     ),
     "device trace replay x --on hdd-7200 --keep-arrivals": (
-        "--keep-arrivals: no longer exists: a replay always keeps the recorded arrival times",
+        "--keep-arrivals: no longer exists: a replay always uses the recorded arrival times",
         "remove --keep-arrivals",
     ),
     "device trace replay x --on hdd-7200 --emulated": (
-        "--emulated: no longer exists: a replay predicts latencies of the device, and no computing time",
+        "--emulated: no longer exists: a replay predicts the latencies of the device, but no computing time",
         "run the program on the emulated device",
     ),
     "compare a b c": ("c: unexpected argument of ironbench compare", "ironbench compare --help"),
