@@ -62,13 +62,17 @@ def capture(
     if mark:
         return _marked(mark, (*(logs or ()), output, prefix, server, duration, "--mask" if mask else ""))
     if not logs and not server:
-        raise InputError("capture", "the log files are missing", "for example: ironbench capture log/ -o shop.capture")
+        raise InputError(
+            "capture",
+            "no log files are named",
+            "name the log files, for example: ironbench capture log/ -o shop.capture",
+        )
     if not output:
         raise InputError("-o", "is missing", "add the file to write, e.g. -o shop.capture")
     if server and (logs or prefix):
-        raise InputError("--from", "cannot be combined with logs", "make a capture from the server, or from its logs")
+        raise InputError("--from", "cannot be combined with logs", "name either the server or the log files")
     if duration and not server:
-        raise InputError("--duration", "has no effect on logs", "remove it, or use --from DSN")
+        raise InputError("--duration", "has no effect on a capture from logs", "remove it, or use --from DSN")
     from ironbench.report import wording
     from ironbench.workloads.capture import digests
     from ironbench.workloads.capture import logs as reading
@@ -90,16 +94,20 @@ def capture(
     printer.say(f"captured: {', '.join(parts)}")
     for sentence in wording.sentences(made.notes):
         printer.say(f"  {sentence}")
-    printer.say(f"to see what it contains: `ironbench show {output}`")
+    printer.say(f"`ironbench show {output}` shows the contents of the capture")
     printer.data(output)
     return 0
 
 
 def _marked(dsn: str, others: tuple[str, ...]) -> int:
     if any(others):
-        raise InputError("--mark", "cannot be combined with logs and other options", "make the capture afterwards")
+        raise InputError(
+            "--mark",
+            "cannot be combined with logs and other options",
+            "make the capture afterwards, with a separate command",
+        )
     from ironbench.workloads.capture import marks
 
     written = marks.write(dsn)
-    Printer().say(f"marked: {counted(len(written), 'counter')} of the server are in its log")
+    Printer().say(f"mark written: the server's log now contains {counted(len(written), 'counter')} of the server")
     return 0

@@ -93,7 +93,7 @@ def installed(program: typer.Typer, name: str, variables: Mapping[str, str], hom
     text = script(program, FLAG, name)
     file = SHELLS[name].file(variables, home)
     if (file.exists() or file.is_symlink()) and not _is_ours(file):
-        hint = f"move it away, or write the script to another file: ironbench --show-completion {name} > FILE"
+        hint = f"move the file away, or write the script to another file: ironbench --show-completion {name} > FILE"
         raise InputError(str(file), "exists and was not written by ironbench", hint)
     try:
         file.parent.mkdir(parents=True, exist_ok=True)

@@ -176,9 +176,10 @@ def replay(
     check = replays.checked(recorded, core)
     if check is not None and check.missed:
         cause = (
-            f"no prediction: in a replay on the recorded device ({check.device}), I/Os take "
-            f"{quantity(check.replayed_mean_s, 's')} on average, but when recorded they took "
-            f"{quantity(check.recorded_mean_s, 's')} ({in_percent(abs(check.miss))} off)"
+            f"no prediction: in a replay on the model of the recorded device ({check.device}), I/Os take "
+            f"{quantity(check.replayed_mean_s, 's')} on average, but they took "
+            f"{quantity(check.recorded_mean_s, 's')} in the recording (a difference of "
+            f"{in_percent(abs(check.miss))})"
         )
         raise FailureError(f"trace {file}", cause, "record the trace again while no other program uses the machine")
     size = size or (recorded.recorded.capacity if recorded.recorded else None)
@@ -196,8 +197,10 @@ def _require_known(file: str, device: str, models: Iterable[str]) -> None:
     try:
         known_models.normal(device, models)
     except InputError as error:
-        cause = f"was recorded on {device}, which is unknown here: {error.cause}"
-        raise InputError(f"trace {file}", cause, "add the file with its models: --models FILE") from error
+        cause = f"was recorded on {device}, which is not a known model: {error.cause}"
+        raise InputError(
+            f"trace {file}", cause, "name the file with the models of the device: --models FILE"
+        ) from error
 
 
 _ORIGINS = {"source": "published", "derived": "derived", "assumed": "ASSUMED", "yours": "yours"}
@@ -273,12 +276,16 @@ def _check_line(check: ReplayCheck | None, device: str) -> str:
     """Returns the line that describes the replay on the recorded device. `device`: the recorded device; empty if
     unknown."""
     if check is None:
-        why = f"the recorded device ({device}) takes no time" if device else "the trace does not name its device"
-        return f"Check: not possible, because {why}."
+        why = (
+            f"the recorded device ({device}) has no latency"
+            if device
+            else "the trace does not name the recorded device"
+        )
+        return f"The prediction could not be checked, because {why}."
     way = "more" if check.miss > 0 else "less"
     change = f"{in_percent(abs(check.miss))} {way} than recorded" if abs(check.miss) > 0.001 else "as recorded"
     return (
-        f"Check: in a replay on the recorded device ({check.device}), I/Os take "
+        f"Check of the prediction: in a replay on the model of the recorded device ({check.device}), I/Os take "
         f"{quantity(check.replayed_mean_s, 's')} on average, {change}."
     )
 
@@ -294,9 +301,10 @@ def _prediction_page(prediction: Prediction, check: str, width: int | None) -> s
     ]
     if prediction.keeps_up:
         lines += [
-            f"{prediction.model} keeps up with these I/Os. It is busy {in_percent(predicted.busy_share)} of the time "
-            f"(recorded: {in_percent(recorded.busy_share)}), with {quantity(predicted.in_flight, '1')} I/Os in flight "
-            f"on average (recorded: {quantity(recorded.in_flight, '1')}).",
+            f"{prediction.model} keeps up with these I/Os. The device is busy {in_percent(predicted.busy_share)} "
+            f"of the time (recorded: {in_percent(recorded.busy_share)}), with "
+            f"{quantity(predicted.in_flight, '1')} I/Os in flight on average (recorded: "
+            f"{quantity(recorded.in_flight, '1')}).",
             *_driver_line(prediction),
             "",
             _latency_table(prediction, width),
@@ -307,24 +315,25 @@ def _prediction_page(prediction: Prediction, check: str, width: int | None) -> s
             for one in (predicted, recorded)
         ]
         lines += [
-            f"{prediction.model} does not keep up with these I/Os: it needs {quantity(predicted.elapsed_s, 's')} for "
-            f"them ({rates[0]} instead of {rates[1]}). Its queue grows for as long as the load lasts, so no latencies "
-            "are predicted.",
+            f"{prediction.model} does not keep up with these I/Os: it needs {quantity(predicted.elapsed_s, 's')} "
+            f"for them ({rates[0]} instead of {rates[1]}). The queue of the device grows until the end of the "
+            "load, so no latencies are predicted.",
             *_driver_line(prediction),
         ]
     name = quote(prediction.model)
     lines += [
         "",
-        "Throughput is not predicted: a program that waits for its I/Os issues the next ones sooner on a faster device "
-        "and later on a slower one. To measure a program on this device, run it on the emulated device: "
-        f"`ironbench run WORKLOAD --data {name}`, or `ironbench device mount {name}` for any program.",
+        "Throughput is not predicted, because a program that waits for I/O issues the next I/Os sooner on a "
+        "faster device and later on a slower device. To measure a program on this device, run the program on the "
+        f"emulated device: `ironbench run WORKLOAD --data {name}`, or `ironbench device mount {name}` for any "
+        "program.",
     ]
     return "\n".join(line if "\n" in line else folded(line, width or 100) for line in lines)
 
 
 def _driver_line(prediction: Prediction) -> list[str]:
     seconds = prediction.host_cpu_s
-    return [f"The device's driver would take {quantity(seconds, 's')} of CPU time."] if seconds else []
+    return [f"The driver of the device would use {quantity(seconds, 's')} of CPU time."] if seconds else []
 
 
 def _latency_table(prediction: Prediction, width: int | None) -> str:

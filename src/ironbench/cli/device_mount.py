@@ -72,7 +72,8 @@ def unmounted(name: str) -> int:
     entry = _meant(name)
     if entry.server is not None and entry.server.signal(signal.SIGTERM) and not entry.server.wait(_QUICK_S):
         Printer().say(
-            f"unmounting {entry.data} takes a while: data is being written, or a program has open files there"
+            f"unmounting {entry.data} takes a while, because data is being written or a program has open files on "
+            "the device"
         )
         entry.server.wait(_UNMOUNT_S)
     if register.path_of(entry).exists() and not register.end(entry, patience_s=1.0):
@@ -99,11 +100,11 @@ def _lines(one: Mounted) -> list[str]:
     measured = one.calibration
     granted = [name.replace("_", " ") for name, has in measured["granted"].items() if not has]
     lines = [
-        f"{one.device.model}: the I/O path ({one.way}) adds {measured['read_latency_ns'] / 1e3:.0f} us and allows "
-        f"{measured['reads_per_s']:.0f} reads of 4 KiB per second"
+        f"{one.device.model}: the I/O path ({one.way}) adds {measured['read_latency_ns'] / 1e3:.0f} us to each "
+        f"read and allows {measured['reads_per_s']:.0f} reads of 4 KiB per second"
     ]
     if granted:
-        lines.append(f"not permitted here, which makes the emulation less accurate: {', '.join(granted)}")
+        lines.append(f"the emulation is less accurate, because this machine does not permit: {', '.join(granted)}")
     return lines
 
 
@@ -138,7 +139,7 @@ def _meant(name: str) -> register.RegisterEntry:
     if not matching:
         raise InputError(
             name,
-            "no such mounted device: `device mount` mounted neither this directory nor this model",
+            "no such mounted device: `device mount` mounted no device in this directory or with this model",
             f"mounted: {known}" if known else "",
         )
     return matching[0]

@@ -38,7 +38,7 @@ def doctor(
         ),
     ] = None,
     dsn: Annotated[
-        str, typer.Option(metavar="ADDRESS", help="Check this database of an existing server instead (read-only).")
+        str, typer.Option(metavar="ADDRESS", help="Check this database on an existing server instead (read-only).")
     ] = "",
     server: Annotated[
         str,
@@ -80,12 +80,14 @@ def _hint_at_leftovers(printer: Printer) -> None:
     from ironbench.engines.cleanup import leftovers, unfinished_cleanup_commands
 
     if commands := unfinished_cleanup_commands():
-        printer.say(f"not undone because the cleanup failed or was never run: {'; '.join(commands)}")
-        printer.say("  hint: run `ironbench cleanup`; with --forget, a cleanup that fails again is forgotten")
+        printer.say(
+            f"changes that were not reverted, because their cleanup failed or was never run: {'; '.join(commands)}"
+        )
+        printer.say("  hint: run `ironbench cleanup`; with --forget, a cleanup that fails again is discarded")
     left = leftovers()
     if left:
-        printer.say(f"left by a killed ironbench: {'; '.join(left)}")
-        printer.say("  hint: run `ironbench cleanup` to stop and remove it")
+        printer.say(f"left over from a killed ironbench: {'; '.join(left)}")
+        printer.say("  hint: run `ironbench cleanup` to stop and remove these leftovers")
 
 
 def diagnose(printer: Printer, host: HostView, everything: bool, json: bool, areas: Sequence[str] | None = None) -> int:
@@ -98,7 +100,7 @@ def diagnose(printer: Printer, host: HostView, everything: bool, json: bool, are
         printer.data(_as_json(diagnoses, host))
     else:
         unseen = [one.name for one in diagnoses if not one.visible]
-        hidden = [f"not visible here{_why(host)}: {', '.join(unseen)}"] if unseen else []
+        hidden = [f"values that ironbench cannot see{_why(host)}: {', '.join(unseen)}"] if unseen else []
         printer.data(_as_text(diagnoses, _what(host), hidden, everything))
     return _code(diagnoses)
 

@@ -34,8 +34,8 @@ def say_left_out(results: str) -> None:
 
     if count := len(foreign.every(Path(results))):
         Printer().say(
-            f"left out: {counted(count, 'foreign record')}, which {'is' if count == 1 else 'are'} only shown "
-            "(`ironbench list foreign`), never ranked or judged"
+            f"left out: {counted(count, 'foreign record')}, because foreign records are never ranked or judged "
+            "(`ironbench list foreign` shows them)"
         )
 
 

@@ -67,7 +67,7 @@ def gate(
 
     if undecided.partition(":")[0] == "more":
         hint = "use it with `ironbench lab run FILE --gate`, or measure blocks with `ironbench lab resume LAB --more 6`"
-        raise InputError(f"--undecided {undecided}", "`ironbench gate` measures nothing", hint)
+        raise InputError(f"--undecided {undecided}", "`ironbench gate` only judges existing trials", hint)
     if undecided not in POLICIES:
         raise InputError(f"--undecided {undecided}", "is not a valid policy", nearest(undecided, list(POLICIES)))
     targets = [_target(one) for one in output or ()]
@@ -94,12 +94,12 @@ def require_comparisons(name: str, lab: Lab) -> None:
 
     if declared(lab):
         return
-    cause, hint = "compares nothing", "use a lab that varies something"
+    cause, hint = "compares nothing", "use a lab that varies at least one factor"
     if lab.design == SCREEN:
         hint = "the screen has confirmed no effect; use a lab with another design"
     elif skipped := [setup.cell.name for setup in lab.setups if setup.skipped]:
         cause += f" without the skipped configurations: {some(skipped)}"
-        hint = "see `ironbench lab plan` for the reasons"
+        hint = "`ironbench lab plan` shows why they were skipped"
     raise InputError(name, cause, hint)
 
 
@@ -152,7 +152,7 @@ def _compared(base: str, new: str, results: str) -> tuple[LabDirectory, list[Eff
         raise InputError(
             f"{base} and {new}",
             _not_in_blocks(*sides),
-            "make both values of one factor in a lab file (`ironbench lab new`), or use `ironbench compare`",
+            "measure both as values of one factor in a lab file (`ironbench lab new`), or use `ironbench compare`",
         )
     directory = LabDirectory(sides[0].store.directory)
     return directory, _of_cells(directory, *sides)
@@ -163,7 +163,11 @@ def _not_in_blocks(a: NamedRecords, b: NamedRecords) -> str:
     from ironbench.study.comparability import other_work
 
     apart = other_work(a.records, b.records)
-    return "; ".join(wording.texts(apart)) if apart else "were not run in blocks of one lab, which a verdict needs"
+    return (
+        "; ".join(wording.texts(apart))
+        if apart
+        else "were not run in blocks of one lab, but a verdict needs such blocks"
+    )
 
 
 def _of_cells(directory: LabDirectory, base: NamedRecords, new: NamedRecords) -> list[Effect]:
@@ -180,7 +184,7 @@ def _of_cells(directory: LabDirectory, base: NamedRecords, new: NamedRecords) ->
         raise InputError(
             f"{base.word} and {new.word}",
             "the lab does not declare this comparison, so it has no verdict",
-            f"the lab compares {', '.join(known)}" if known else "the lab compares nothing",
+            f"the lab compares {', '.join(known)}" if known else "the lab declares no comparison",
         )
     effects = [effect for a, b in pairs for effect in compare_cells(lab, records, a, b, look)]
     return [effect for effect in effects if effect.finding.decides]

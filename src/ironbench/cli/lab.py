@@ -198,7 +198,7 @@ def resume(
         )
     traces = freeze.traced(frozen.lab, trace)
     if more and frozen.lab.design == SCREEN and directory.confirmation() is None:
-        cause = "adds blocks to the comparisons after a screen, but this screen has none yet"
+        cause = "adds blocks to the comparisons after a screen, but this screen has no comparisons yet"
         raise InputError("--more", cause, "finish the screen first: `ironbench lab resume` without --more")
     path = Path(lab)
     with directory.locked(), _resumable(directory, printer):
@@ -400,11 +400,11 @@ def _announce(lab: Lab, directory: LabDirectory, printer: Printer) -> None:
     trials = counted(blocks.trials_before(lab) + len(lab.trials) + len(blocks.observed_trials(lab)), "trial")
     rated = {setup.cell.name for setup in lab.rated}
     among = sum(trial.cell.name in rated for trial in lab.trials)
-    at_rates = f", {among} of them at percentages of the baseline's peak" if among else ""
+    at_rates = f", including {among} at a percentage of the baseline's peak throughput" if among else ""
     printer.say(f"{cells}, {counted(lab.method.blocks, 'block')}, {trials}{at_rates}")
-    printer.say(f"at least {units.span(seconds)}, in {directory.path}")
+    printer.say(f"takes at least {units.span(seconds)}; results are written to {directory.path}")
     if lab.design == SCREEN:
-        printer.say("a screen: afterwards, new blocks compare the factors that matter with the baseline")
+        printer.say("the lab starts with a screen; then new blocks compare the factors that matter with the baseline")
     for line in notes.commands_of(lab.every_command, lab.folder):
         printer.say(line)
     for setup in lab.setups:

@@ -57,7 +57,7 @@ def list_(
             foreign.say_left_out(results)
     else:
         verb = {"labs": "lab run", "foreign": "record import --from PROGRAM FILE"}.get(kind, "run")
-        printer.say(f"there are no {kind} in {results} yet; create some with `ironbench {verb}`")
+        printer.say(f"there are no {kind} in {results} yet; to create {kind}, use `ironbench {verb}`")
     return 0
 
 

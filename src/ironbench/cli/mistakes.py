@@ -23,11 +23,11 @@ _COMMAND = re.compile(r"No such command '(.*?)'")
 
 _REMOVED = {
     ("ironbench device trace replay", "--keep-arrivals"): (
-        "no longer exists: a replay always keeps the recorded arrival times",
+        "no longer exists: a replay always uses the recorded arrival times",
         "remove --keep-arrivals",
     ),
     ("ironbench device trace replay", "--emulated"): (
-        "no longer exists: a replay predicts latencies of the device, and no computing time",
+        "no longer exists: a replay predicts the latencies of the device, but no computing time",
         "remove --emulated; to include computing time, run the program on the emulated device",
     ),
 }
@@ -54,7 +54,7 @@ def refuse_repeated(words: Sequence[str], command: Any) -> None:
     for parameter in _parameters(words, command()):
         for option in twice.intersection(parameter.opts):
             if not parameter.multiple:
-                example = f"write {option} 1,2,4 for several values" if option == "--clients" else "use it once"
+                example = f"write {option} 1,2,4 for several values" if option == "--clients" else "use the option once"
                 raise InputError(option, f"is given {options.count(option)} times", example)
 
 
@@ -69,7 +69,7 @@ def refuse_empty(words: Sequence[str], command: Any) -> None:
     for parameter in _parameters(given, command()):
         for option in empty.intersection(parameter.opts):
             if not getattr(parameter, "is_flag", False):
-                hint = f"remove {option}, or add a value; an unset shell variable is also empty"
+                hint = f"remove {option}, or add a value; the value of an unset shell variable is empty"
                 raise InputError(option, "is empty", hint)
 
 
@@ -137,7 +137,7 @@ def unforeseen(error: Exception) -> IronbenchError:
             file.write(details)
         place = file.name
     cause = f"internal error: {type(error).__name__}: {shortened(clean_of_secrets(str(error)))}"
-    return FailureError("ironbench", cause, f"please report it with the details in {place}" if place else "")
+    return FailureError("ironbench", cause, f"please report this error with the details in {place}" if place else "")
 
 
 def mistake(error: Any) -> InputError | None:

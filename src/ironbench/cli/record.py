@@ -107,5 +107,5 @@ def _foreign(program: str, path: Path, label: str, directory: Path) -> int:
     present = f", {known} already present" if known else ""
     printer.say(f"{counted(len(records) - known, 'new foreign record')}{present}, in {directory}")
     printer.say(f"to view: `ironbench show {records[0].id}{place}`")
-    printer.say(f"beside trials: `ironbench compare {records[0].id} NAME{place}`; without a verdict")
+    printer.say(f"to show it beside trials, without a verdict: `ironbench compare {records[0].id} NAME{place}`")
     return 0

@@ -62,8 +62,8 @@ def execute(asked: RunFile) -> int:
     most = max((trial.cell.load.clients for trial in plan.trials), default=0)
     if asked.load.threads > most > 0 and not (plan.search and plan.search.of == "clients"):
         Printer().say(
-            f"warning: --threads {asked.load.threads}: {counted(most, 'client')} cannot use more threads; the number "
-            "of clients (sysbench's --threads) is --clients"
+            f"warning: --threads {asked.load.threads}: {counted(most, 'client')} cannot use more threads; "
+            "--clients sets the number of clients (like sysbench's --threads)"
         )
     if own.plan:
         from ironbench.lab import loop
@@ -105,7 +105,7 @@ def _measured(plan: Plan, secrets: Secrets, store: Store, own: RunSection, claim
         if loop.is_over(plan, store, before):
             printer.say(loop.nothing_ran(before))
         elif plan.search:
-            printer.say(f"search for the best {plan.search.of} in {plan.search.low} to {plan.search.high}")
+            printer.say(f"search for the best {plan.search.of} in the range {plan.search.low} to {plan.search.high}")
         else:
             count = len(plan.trials) + plan.confirmations
             usable = sum(record.status.comparable for record in before)
@@ -149,5 +149,5 @@ def _goes_on(records: Sequence[Record]) -> str:
     """Returns the message after Ctrl-C. It mentions `--resume` only if there are records by which the run can be
     found."""
     kept = counted(sum(record.status.comparable for record in records), "trial")
-    way = "to continue, add --resume to the same command" if records else "start it again"
+    way = "to continue, add --resume to the same command" if records else "start the run again"
     return f"interrupted: {kept} measured; {way}"

@@ -70,7 +70,10 @@ def shown(name: str, results: str, json: bool, everything: bool) -> int:
         kind, thing = row
         printer.data(listing.encoded(thing) if json else _text(thing))
         if any(record.system.label == name for record in store.all()):
-            printer.say(f"this is the {kind} {name}; records also have this label: use their id or series to show them")
+            printer.say(
+                f"this is the {kind} {name}; some records also have this label: to show these records, use their "
+                "id or series"
+            )
         return 0
     store, records = _records(name, store, known)
     if json:
@@ -115,7 +118,7 @@ def _records(name: str, store: Store, known: dict[str, tuple[str, dict[str, Any]
             kinds |= {record.id: "record", record.series: "series", record.system.label: "label"}
         close = difflib.get_close_matches(name, list(kinds), n=_SUGGESTED, cutoff=0.6)
         if not close:
-            hint = "see `ironbench list` for all kinds, `ironbench list records` for all records"
+            hint = "`ironbench list` shows all kinds, and `ironbench list records` shows all records"
         else:
             hint = f"did you mean {' or '.join(f'{kinds[word]} {word}' for word in close)}?"
         raise InputError(name, "unknown name", hint) from error

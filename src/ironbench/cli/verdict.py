@@ -116,8 +116,13 @@ def require_kept(store: Store, records: Sequence[Record]) -> None:
     unmounted."""
     if gone := store.gone(records):
         named = ", ".join(gone[:_MOST_NAMED]) + (f" and {len(gone) - _MOST_NAMED} more" if gone[_MOST_NAMED:] else "")
-        cause = f"{len(gone)} of {counted(len(records), 'record')} were written there but no longer exist: {named}"
-        hint = "the directory was removed, replaced or unmounted during the run; measure those trials again"
+        cause = (
+            f"{len(gone)} of {counted(len(records), 'record')} were written to this directory but no longer "
+            f"exist: {named}"
+        )
+        hint = (
+            "the directory was removed, replaced or unmounted during the run; measure the trials of these records again"
+        )
         raise FailureError(f"results {store.directory}", cause, hint)
 
 
