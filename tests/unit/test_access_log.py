@@ -262,7 +262,7 @@ def test_throughput_of_a_replay_follows_from_the_log_and_is_no_result() -> None:
 
 def test_a_lab_of_a_replay_is_not_judged_by_its_throughput() -> None:
     setup = Setup(Cell("log=disk", Load()), System("slapd", "directory"), replayed(1).choice)
-    with pytest.raises(InputError, match="throughput: the recorded times determine it"):
+    with pytest.raises(InputError, match="throughput: the recorded times of the capture determine this metric"):
         metric_checks.refuse_impossible((), "throughput", [setup], "lab.toml")
     metric_checks.refuse_impossible((), "response_time_p99_s", [setup], "lab.toml")
 

@@ -253,7 +253,7 @@ def test_the_plan_shows_cells_order_and_estimate(lab_file: Path, capsys: pytest.
     shown = capsys.readouterr().out
     assert "Does it matter?" in shown
     assert "3 configurations, design one-at-a-time" in shown
-    assert "12 blocks, each in random order (seed 1)" in shown
+    assert "12 blocks, each block in random order (seed 1)" in shown
     assert "interim analysis 1 of 2" in shown
     assert "36 trials" in shown
     assert "90% power" in shown
@@ -285,7 +285,7 @@ def test_a_plan_names_only_what_takes_time_and_space(lab_file: Path, capsys: pyt
     lab_file.write_text(of_others + '[workload]\nname = "script"\nfiles = ["one.sql"]\n' + load)
     assert planned(str(lab_file), "", json=False) == 0
     shown = capsys.readouterr().out
-    assert "each 3 s measured and about 1 s of warm-up: about " in shown, shown
+    assert "each trial takes 3 s of measuring and about 1 s of warm-up: about " in shown, shown
     assert " of space for records\n" in shown
     assert "at most 4 s before a trial\n" in shown, "not 30 s, and nothing shorter"
 

@@ -264,7 +264,7 @@ def test_response_times_at_the_loads_that_searches_chose_are_not_called_those_of
         (text("clients = 'auto'\nlimit = ['throughput=5']"), "load.limit = throughput", "cannot be a limit"),
         (text("clients = 'auto'\nlimit = ['wal_bytes_per_transaction=5']"), "load.limit", "wal_bytes"),
         (text(rest="rates = ['70%']"), "measure.rates", "found by a search"),
-        (text("rate = 'auto:10-100'"), "measure.metric", "the rate of an open loop determines it"),
+        (text("rate = 'auto:10-100'"), "measure.metric", "in an open loop, the target rate determines this metric"),
     ],
 )
 def test_a_search_that_cannot_be_is_refused_with_the_field(

@@ -28,7 +28,7 @@ def test_the_round_trip_time_is_declared_with_a_unit(text: str, latency_s: float
     [
         ("select-only", {"latency": "10us"}, "cannot add less than 50"),
         ("select-only", {"latency": "2s"}, "out of range"),
-        ("select-only", {"engine": "sqlite"}, "sqlite opens no connections that a relay could delay"),
+        ("select-only", {"engine": "sqlite"}, "sqlite does not use network connections that a relay could delay"),
         ("tpch", {"engine": "duckdb"}, "duckdb opens no connections"),
         ("select-only", {"engine": "null"}, "null opens no connections"),
         ("storage", {"engine": "none"}, "none opens no connections"),

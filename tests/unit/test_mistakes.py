@@ -47,7 +47,7 @@ MISTAKES = {
     "lead a b --json -o x.html": ("--json: cannot be combined with -o x.html", "FILE.json"),
     "leaderboard tpce --per core --sort system": (
         "--sort system: cannot be combined with --per core, which also sets the order",
-        "remove one of them",
+        "remove one of the two",
     ),
     "device trace replay x --on hdd-7200 --keep-arrivals": (
         "--keep-arrivals: no longer exists: a replay always uses the recorded arrival times",

@@ -87,7 +87,9 @@ def test_a_lab_whose_clients_follow_a_curve_has_no_peak_and_no_share_of_it(tmp_p
 
 
 def test_a_lab_of_open_loops_cannot_be_decided_by_the_throughput_that_it_asks_for(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="throughput: the rate of an open loop determines it") as caught:
+    with pytest.raises(
+        InputError, match="throughput: in an open loop, the target rate determines this metric"
+    ) as caught:
         plan(tmp_path, "rate = 100\n" + SPEED)
     assert "response_time_p99_s" in caught.value.hint
 
@@ -131,7 +133,10 @@ def test_the_plan_says_what_they_cost(tmp_path: Path, capsys: pytest.CaptureFixt
     plan(tmp_path, SPEED)
     assert planned(str(tmp_path / "speed.toml"), "", json=False) == 0
     shown = capsys.readouterr().out
-    assert "2 configurations also at 50%, 70% and 90% of the baseline's peak, in the first 6 blocks:" in shown
+    assert (
+        "2 configurations also run at 50%, 70% and 90% of the baseline's peak throughput throughput, in the first "
+        "6 blocks:"
+    ) in shown
     assert "39 trials" in shown and "51 trials" in shown
     planned(str(tmp_path / "speed.toml"), "", json=True)
     assert json.loads(capsys.readouterr().out)["rated"][0] == {

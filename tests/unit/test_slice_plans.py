@@ -69,7 +69,7 @@ def test_the_time_of_a_plan_holds_a_copy_of_data_that_are_only_read_for_each_sys
 def test_plan_and_report_name_the_order_of_the_turns(said: Callable[..., str], order: str) -> None:
     told = said('method = "slices"', f'method = "slices"\norder = "{order}"')
     fixed = order == "fixed"
-    assert ("in the order of the file, while the others are paused" in told) == fixed
+    assert ("in the order of the lab file, while the others are paused" in told) == fixed
     assert ("in random order, while the others are paused" in told) != fixed
     plan = labfactory.lab({"log": ["disk", "memory"]}, blocks=6)
     plan = replace(plan, method=replace(plan.method, slice_s=1.0, order=order))

@@ -233,7 +233,7 @@ def test_where_a_system_can_have_no_directory_of_its_own_it_is_measured_by_trial
 
 
 def test_a_slice_without_slices_is_a_mistake(lab_file: Path) -> None:
-    with pytest.raises(InputError, match="applies only to method slices"):
+    with pytest.raises(InputError, match="applies only to the method slices"):
         declared(lab_file, "trials", measure='slice = "1s"')
 
 

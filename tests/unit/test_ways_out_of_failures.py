@@ -76,7 +76,7 @@ def resumed(lab: LabDirectory, records: Sequence[Record], forgiven: Collection[s
 def test_a_lab_whose_trials_all_fail_names_the_resume_that_repeats_them(tmp_path: Path) -> None:
     lab = begun(tmp_path, 'rates = "none"\n')
     records, error = given_up(lab)
-    assert "the last 4 trials failed; cause of the last failure: disk full" in str(error)
+    assert "the last 4 trials failed; the cause of the last failure is: disk full" in str(error)
     assert "repeat these blocks and continue with `ironbench lab resume --failed`" in error.hint
     plain = resumed(lab, records)
     assert plain is not None and plain.trial.block == 1

@@ -262,7 +262,10 @@ def test_an_option_that_an_ideal_part_decides_is_refused(
     }
     error = refused("select-only", "postgres", data=str(tmp_path / "d"), ideal=ideal, **changes)
     part = ideal.rpartition(",")[2]
-    assert (error.subject, error.cause) == (subject, f"cannot be combined with --ideal {part}, which determines it")
+    assert (error.subject, error.cause) == (
+        subject,
+        f"cannot be combined with --ideal {part}, which determines this value",
+    )
 
 
 def test_what_a_record_says_of_ideal_data_can_be_asked_for_again(tmp_path: Path) -> None:
@@ -303,6 +306,6 @@ def test_a_device_that_holds_nothing_in_any_cell_is_refused(layout: str, unused:
     if not unused:
         declare._refuse_unused_devices(declared, cells)
         return
-    with pytest.raises(InputError, match="no configuration uses this device") as caught:
+    with pytest.raises(InputError, match="no configuration of the lab uses this device") as caught:
         declare.planned(declared)
     assert caught.value.subject == f"{file}, devices.{unused}"

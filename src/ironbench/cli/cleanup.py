@@ -47,9 +47,9 @@ def cleanup(
     printer = Printer()
     if dsn:
         if data:
-            raise InputError("--data", "cannot be combined with --dsn", "remove one of them")
+            raise InputError("--data", "cannot be combined with --dsn", "remove one of the two")
         if forget:
-            raise InputError("--forget", "cannot be combined with --dsn", "remove one of them")
+            raise InputError("--forget", "cannot be combined with --dsn", "remove one of the two")
         printer.say(engines_cleanup.database(dsn))
         return 0
     running_labs.known()  # removes the files of killed labs

@@ -120,7 +120,7 @@ def _database(dsn: str, server: str, data: list[str] | None, everything: bool, j
     if server:
         raise InputError("--server", "cannot be combined with --dsn", "check the machine and the database separately")
     if data:
-        raise InputError("--data", "cannot be combined with --dsn", "remove one of them")
+        raise InputError("--data", "cannot be combined with --dsn", "remove one of the two")
     printer = Printer()
     examined = examine(dsn)
     if json:

@@ -119,7 +119,7 @@ class Builder:
         if choice.scripts and workload.name != "script":
             raise InputError(
                 choice.scripts[0],
-                f"workload {workload.name} has its own scripts",
+                f"workload {workload.name} runs built-in scripts and accepts no others",
                 f"to run your own scripts, use: ironbench run script {' '.join(choice.scripts)}",
             )
         choice = workload.identified(choice, engine.name)
@@ -138,8 +138,8 @@ class Builder:
                 raise InputError(written("workload.define", name), cause, f"remove {written('workload.define', name)}")
             _require_tables(workload, engine.name, choice)
         if search and "throughput" not in workload.scores:
-            cause = f"workload {workload.name} has no throughput, which the search needs"
-            raise InputError(written(f"load.{search.of}"), cause, "use a fixed number")
+            cause = f"workload {workload.name} has no throughput, but a search needs one"
+            raise InputError(written(f"load.{search.of}"), cause, "use a fixed number of clients")
         if search:
             search = replace(search, expected=optimum.expected_trials(search))
         return Setup(Cell(cell.name, load, dict(cell.levels)), system, choice, search=search), devices
@@ -269,7 +269,7 @@ def without_password(found: Commands) -> Commands:
     for name, text in (("prepare", found.prepare), ("cleanup", found.cleanup)):
         if redacted_sql(hidden(text)) != text:
             hint = "read the password from a file or an environment variable"
-            raise InputError(written(f"commands.{name}"), "contains a password, which records would show", hint)
+            raise InputError(written(f"commands.{name}"), "contains a password, and records would show it", hint)
     return found
 
 
@@ -289,13 +289,13 @@ def _require_checkpoints(system: System, load: Load) -> None:
     if load.checkpoint_s is None:
         return
     if not engine.can("checkpoints"):
-        raise InputError(field, f"{engine.name} has no checkpoint interval", f"remove {field}")
+        raise InputError(field, f"{engine.name} has no setting for the checkpoint interval", f"remove {field}")
     if system.dsn is not None and not engine.administration.paces_existing_server:
         cause = f"ironbench cannot trigger checkpoints on an existing {engine.name} server ({written('system.dsn')})"
         raise InputError(field, cause, f"remove {field}")
     setting = engine.administration.checkpoint_setting
     if setting in system.settings:
-        raise InputError(field, f"cannot be combined with {written('system.set', setting)}", "remove one of them")
+        raise InputError(field, f"cannot be combined with {written('system.set', setting)}", "remove one of the two")
 
 
 def _require_transport(system: System, load: Load) -> None:
@@ -325,22 +325,25 @@ def _require_latency(system: System, choice: Choice, load: Load) -> None:
     engine, workload = engines.get(system.engine), workloads.get(choice.workload)
     field = written("limits.latency", units.span(system.latency_s))
     if system.latency_s < LEAST_LATENCY_S:
-        cause = f"a relay cannot add less than {units.span(LEAST_LATENCY_S)} per round trip"
+        cause = f"a relay cannot add less than {units.span(LEAST_LATENCY_S)} of latency per round trip"
         raise InputError(field, cause, f"use a longer time, or remove {written('limits.latency')}")
     if not engine.can("latency"):
-        cause = f"{engine.name} opens no connections that a relay could delay"
+        cause = f"{engine.name} does not use network connections that a relay could delay"
         able = ", ".join(engines.able((*workload.needs, "latency")))
         hint = f"use one of these engines: {able}" if able else f"remove {written('limits.latency')}"
         raise InputError(field, cause, hint)
     if "maintenance" in workload.needs:
-        cause = f"workload {workload.name} times an operation inside the server, whose programs connect directly"
+        cause = (
+            f"workload {workload.name} measures an operation by programs that connect to the server directly and "
+            "not through the relay"
+        )
         raise InputError(field, cause, f"remove {written('limits.latency')}, or use a workload with transactions")
     if "client" in system.ideal:
         cause = f"cannot be combined with {written('system.ideal', 'client')}, which removes the client's latency"
-        raise InputError(field, cause, "remove one of them")
+        raise InputError(field, cause, "remove one of the two")
     if load.cluster:
         cause = f"the machines of {written('load.cluster')} cannot reach the relay, which runs on this machine"
-        raise InputError(field, cause, f"use {written('load.workers')} on this machine, or remove one of them")
+        raise InputError(field, cause, f"use {written('load.workers')} on this machine, or remove one of the two")
 
 
 _OWN_FILES = 96
@@ -359,8 +362,10 @@ def _require_files(system: System, choice: Choice, load: Load) -> None:
         needed = max(needed, 2 * clients + _OWN_FILES)  # the relay has a connection to each client, and one for it
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     if most != resource.RLIM_INFINITY and needed > most:
-        cause = f"{clients} clients need {needed} open files in one process, but the hard limit is {most}"
-        hint = f"raise it (`ulimit -Hn {needed}` as root, or limits.conf), or use fewer clients"
+        cause = (
+            f"{clients} clients need {needed} open files in one process, but the hard limit of the process is {most}"
+        )
+        hint = f"raise the limit (`ulimit -Hn {needed}` as root, or limits.conf), or use fewer clients"
         raise InputError(written("load.clients", load.clients), cause, hint)
 
 
@@ -373,12 +378,12 @@ def _require_new_connections(system: System, choice: Choice, load: Load) -> None
     if engine.can("directory") and load.reconnect:
         raise InputError(
             field,
-            f"counts transactions, which {engine.name} does not have",
+            f"counts transactions, but {engine.name} has no transactions",
             "count requests instead: --with reconnect=N",
         )
     if not (engine.can("new connections") or engine.can("directory")):
         cause = f"clients of {engine.name} cannot open new connections during a trial"
-        raise InputError(field, cause, f"engines that can: {', '.join(engines.able(('new connections',)))}")
+        raise InputError(field, cause, f"engines whose clients can: {', '.join(engines.able(('new connections',)))}")
     if workload.core_work(engine.name, choice.options) is not None:
         raise InputError(field, f"workload {workload.name} does not run scripts", f"remove {field}")
 
@@ -403,16 +408,16 @@ def require_cut(how: str, system: System, workload: Workload, choice: Choice) ->
     if system.engine not in able:
         raise InputError(subject, f"{system.engine} does not support power cuts", f"use one of: {', '.join(able)}")
     if workload.drives or not workload.writes(choice.options):
-        cause = f"workload {workload.name} has no transactions that write, so nothing could be lost"
+        cause = f"workload {workload.name} has no transactions that write, so a power cut could not lose data"
         raise InputError(subject, cause, "use a workload that commits, e.g. tpcb-like")
     if not workload.counts_after_cut(choice.options) and not (workload.foreign and choice.data and choice.data.check):
         check = f"add a check of the data after the power cut: {written('data.check', 'SQL')}"
-        others = "use a workload that does: `directory` with a mix of adds only"
+        others = "use a workload that counts its commits: `directory` with a mix of adds only"
         cause = f"workload {workload.name} does not count its commits, so lost commits could not be detected"
         raise InputError(subject, cause, check if workload.foreign else others)
     emulated = system.layout.emulated
     places = {"data": system.layout.data, "log": system.layout.log}
     kept = [role for role, place in places.items() if place not in emulated and (place or role == "data")]
     if kept:
-        cause = f"power cuts need emulated devices, but {' and '.join(kept)} would not be on one"
+        cause = f"power cuts need emulated devices, but {' and '.join(kept)} would not be on an emulated device"
         raise InputError(subject, cause, f"add an emulated device, e.g. {written(f'layout.{kept[0]}', 'hdd-7200')}")

@@ -44,7 +44,7 @@ def start_confirmation(directory: LabDirectory, records: Sequence[Record], print
     directory.keep_confirmation(confirmation)
     names = ", ".join(one.name for one in found.matter)
     count = sum(stage.blocks for stage in confirmation.stages)
-    printer.say(f"the screen is complete; new blocks compare with the baseline: {names}")
+    printer.say(f"the screen is complete; new blocks compare these configurations with the baseline: {names}")
     printer.say(f"at most {counted(count, 'block')}, {counted(len(confirmation.trials), 'trial')}")
     return True
 
@@ -76,7 +76,7 @@ def _stages(lab: Lab, found: Screen, comparisons: int, block_s: float) -> tuple[
     """
     base = lab.setup(lab.baseline)
     trial_s = base.cell.load.duration_s or 30.0
-    spread = PairVariation(found.spread or 0.0, trial_s, found.freedom + 1, "the pairs of the screen")
+    spread = PairVariation(found.spread or 0.0, trial_s, found.freedom + 1, "the pairs of trials in the screen")
     seen = min(abs(math.log(one.ratio)) - one.error for one in found.matter)
     detect, target = size.detector(comparisons), math.expm1(max(seen, 1e-6))
     count = budget.needed(trial_s, target, None, spread, detect) if spread.share else planned.FIRST_LOOK

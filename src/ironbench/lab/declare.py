@@ -110,7 +110,7 @@ def _planned(declared: DeclaredLab, budget_s: float | None, machines_needed: boo
         why = ", ".join(f"{setup.cell.name}: {setup.skipped}" for setup in setups if setup.skipped)
         raise InputError(
             f"{declared.file}, measure.compare",
-            f"no comparison is left, because configurations cannot be measured here ({why})",
+            f"no comparison is left, because some configurations cannot be measured on this machine ({why})",
             "compare other configurations",
         )
     draft = Lab(
@@ -141,8 +141,8 @@ def _planned(declared: DeclaredLab, budget_s: float | None, machines_needed: boo
     sized = screen_size.sized if declared.design == SCREEN else size.sized
     found = sized(draft, declared, contents, size.budget_s(declared, budget_s), builder.secrets)
     unchecked = (
-        f"the settings of the programs in {directory} were not checked, because a dry run starts no programs that the "
-        "lab file names; add --trust to run them"
+        f"the settings of the programs in {directory} were not checked, because a dry run does not start programs "
+        "that the lab file names; add --trust to start these programs"
         for directory in trust.withheld_directories()
     )
     return replace(found, doubts=(*builder.doubts, *unchecked))
@@ -154,7 +154,7 @@ def _by_slices(draft: Lab, declared: DeclaredLab, contents: Mapping[str, Content
     if measure.method == "trials":
         if measure.slice != "":
             hint = 'add method = "slices", or remove measure.slice'
-            raise InputError(f"{declared.file}, measure.slice", "applies only to method slices", hint)
+            raise InputError(f"{declared.file}, measure.slice", "applies only to the method slices", hint)
         return draft
     slice_s = slice_plan.USUAL_S
     if measure.slice != "":
@@ -185,14 +185,14 @@ def _require_every_run(declared: DeclaredLab, setups: Sequence[Setup], ways_out:
     for setup in setups:
         if setup.skipped:
             levels = named(setup.cell.levels)
-            way_out = ways_out[setup.cell.name] or "correct the value, or remove its factor"
-            hint = f"a screen needs all of its runs: {way_out}"
+            way_out = ways_out[setup.cell.name] or "correct the value, or remove the factor"
+            hint = f"a screen needs all of its trials: {way_out}"
             raise InputError(f"{declared.file}, vary", f"{setup.skipped} (with {levels})", hint)
         if any(one.by_hand for one in setup.system.commands):
-            cause = "a person would have to make a change for every second run"
+            cause = "a person would have to make a change before every second trial"
             raise InputError(f"{declared.file}, vary", cause, "use a separate lab for changes by hand")
         if setup.search:
-            cause = f"a search for the best {setup.search.of} would be needed in each of {len(setups)} runs"
+            cause = f"a search for the best {setup.search.of} would be necessary in each of the {len(setups)} trials"
             raise InputError(f"{declared.file}, load.{setup.search.of}", cause, f"set a fixed load.{setup.search.of}")
 
 
@@ -258,19 +258,19 @@ def _refuse_unused_devices(declared: DeclaredLab, cells: Sequence[DeclaredCell])
     for name in dict.fromkeys(name for cell in cells for name in cell.sections.devices):
         if name not in used:
             hint = f'add layout.data = "{name}", or remove the device'
-            raise InputError(f"{declared.file}, devices.{name}", "no configuration uses this device", hint)
+            raise InputError(f"{declared.file}, devices.{name}", "no configuration of the lab uses this device", hint)
 
 
 def _enough_remain(declared: DeclaredLab, setups: Sequence[Setup], ways_out: Mapping[str, str]) -> None:
     if setups[0].skipped:
         raise InputError(
             f"{declared.file}, configuration {setups[0].cell.name}",
-            f"the baseline cannot be measured here: {setups[0].skipped}",
+            f"the baseline cannot be measured on this machine: {setups[0].skipped}",
             f"every comparison needs the baseline: {ways_out[setups[0].cell.name] or 'list another value first'}",
         )
     if sum(not setup.skipped for setup in setups) < 2:
         skipped = "; ".join(f"{setup.cell.name}: {setup.skipped}" for setup in setups if setup.skipped)
-        raise InputError(declared.file, "fewer than two configurations can be measured here", skipped)
+        raise InputError(declared.file, "fewer than two configurations can be measured on this machine", skipped)
 
 
 def _refuse_equal(declared: DeclaredLab, setups: Sequence[Setup]) -> None:
@@ -283,7 +283,7 @@ def _refuse_equal(declared: DeclaredLab, setups: Sequence[Setup]) -> None:
         if key in known:
             raise InputError(
                 f"{declared.file}, vary",
-                f"{known[key]} and {setup.cell.name} are the same configuration, written differently",
-                "change or remove one of them; use measure.repeats for repeats",
+                f"{known[key]} and {setup.cell.name} are the same configuration in different notation",
+                "change or remove one of the two; use measure.repeats for repeats",
             )
         known[key] = setup.cell.name

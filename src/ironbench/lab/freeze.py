@@ -130,7 +130,7 @@ def refuse_changed(changed: list[str], directory: LabDirectory) -> None:
         raise InputError(
             f"lab {directory.path}",
             "changed since the lab started: " + "; ".join(changed),
-            "undo the change, start a new lab, or continue anyway with --changed",
+            "undo the change, start a new lab, or add --changed to continue anyway",
         )
 
 

@@ -55,10 +55,13 @@ def adds_blocks(
     if blocks < LEAST_BLOCKS:
         needed = units.span(LEAST_BLOCKS * a_block_s)
         printer.say(
-            f"the gate is inconclusive, and {LEAST_BLOCKS} more blocks take {needed}, longer than --undecided allows"
+            f"the gate is inconclusive, and {LEAST_BLOCKS} more blocks would take {needed}, longer than "
+            "--undecided allows"
         )
         return False
-    printer.say(f"the gate is inconclusive: measuring {counted(blocks, 'more block')}, which are judged separately")
+    printer.say(
+        f"the gate is inconclusive; ironbench now measures {counted(blocks, 'more block')}, which are judged separately"
+    )
     schedule.add_round(directory, blocks)
     return True
 

@@ -13,7 +13,7 @@ def require_trust(directory: LabDirectory, lab: Lab) -> None:
     """InputError for an imported lab, naming the actions that resuming would take on this machine."""
     if directory.imported():
         cause = "was imported; resuming it would " + "; ".join(would_do(lab) or ["run trials on this machine"])
-        hint = "if you trust its author, run `ironbench lab resume " + str(directory.path) + " --trust`"
+        hint = "if you trust the author of the lab, run `ironbench lab resume " + str(directory.path) + " --trust`"
         raise InputError(f"lab {directory.path}", cause, hint)
 
 

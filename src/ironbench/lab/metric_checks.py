@@ -53,30 +53,39 @@ def _missing(metric: str, setup: Setup) -> tuple[str, str]:
     source, only = known.source, known.workloads
     workload = workloads.get(setup.choice.workload)
     if source == "loader":
-        return "a lab loads data before its trials, not in them", "use `ironbench run`, which records loading"
+        return (
+            "a lab loads data before its trials and does not measure the loading",
+            "use `ironbench run`, which records loading",
+        )
     if only and workload.name not in only:
-        return f"workload {workload.name} does not measure it", f"workloads that measure it: {', '.join(only)}"
+        return (
+            f"workload {workload.name} does not measure this metric",
+            f"workloads that measure this metric: {', '.join(only)}",
+        )
     if known.needs and not engines.get(setup.system.engine).can(known.needs):
         return f"{setup.system.engine} does not have this metric, which comes from {source}", _OTHERS
     if base.startswith("wal_") and not workload.writes(setup.choice.options):
         return f"workload {workload.name} writes nothing", _OTHERS
     if catalogue.PER_UNIT in base and not workload.counts_all(setup.choice.options):
-        return f"workload {workload.name} also does work that its {workload.counts[1]} do not count", _OTHERS
+        return f"workload {workload.name} also does work that is not part of its {workload.counts[1]}", _OTHERS
     if base in ("throughput", "scheduled_throughput") and rates.open_loop(setup.cell.load):
         return (
-            "the rate of an open loop determines it",
+            "in an open loop, the target rate determines this metric",
             "use a response time, for example response_time_p99_s, or remove load.rate",
         )
     tests = workload.leading(setup.choice.options)
     if base == "throughput" and workload.drives and not workload.scores and len(tests) > 1:
         return (
-            f"the total would count the {workload.counts[1]} of all tests together",
+            f"the total would add up the {workload.counts[1]} of all tests",
             f"name the test that decides, for example {tests[0]} or {tests[-1]}; reports show all tests",
         )
     if base == "throughput" and workload.is_paced(setup.choice.options):
-        return "the recorded times determine it", "use a response time, for example response_time_p99_s"
+        return (
+            "the recorded times of the capture determine this metric",
+            "use a response time, for example response_time_p99_s",
+        )
     if base in _OPEN_LOOP and not rates.open_loop(setup.cell.load):
-        return "only an open loop has it", "add load.rate, or use another metric"
+        return "only an open loop has this metric", "add load.rate, or use another metric"
     if workload.drives and base.startswith(_OF_THE_LOOP):
         return f"workload {workload.name} runs its own code, and only the load generator measures this metric", _OTHERS
     if only and (own := workload.measures(setup.choice.options)):
@@ -91,10 +100,10 @@ def _missing(metric: str, setup: Setup) -> tuple[str, str]:
 
 def _of_its_own(base: str, part: str, own: Mapping[str, Sequence[str]], workload: str) -> tuple[str, str]:
     if base not in own:
-        return f"workload {workload} does not measure it with these options", _OTHERS
+        return f"workload {workload} does not measure this metric with these options", _OTHERS
     if part not in own[base]:
         known = [f"{base}{{{one}}}" if one else base for one in own[base]]
-        cause = "is recorded per part" if len(known) > 1 else "has no such part"
+        cause = "is recorded for each part separately" if len(known) > 1 else "has no such part"
         return cause, nearest(f"{base}{{{part}}}", known)
     return "", ""
 

@@ -73,7 +73,10 @@ def lab_context(kind: str, asked: NewLab, folder: Path | None) -> LabContext:
     named = engines.get(asked.engine) if asked.engine else engines.default(("transactions", "data"), dsn or None)
     named = named.engine_for(dsn or None)
     if missing := named.missing(("transactions", "data")):
-        cause = f"lab files of this command run scripts, for which {named.name} lacks: {', '.join(missing)}"
+        cause = (
+            f"lab files of this command run scripts, but {named.name} lacks a capability that scripts need: "
+            f"{', '.join(missing)}"
+        )
         raise InputError("lab new", cause, f"use one of: {', '.join(engines.able(('transactions', 'data')))}")
     if "://" in asked.other and not dsn:
         hint = "add --dsn with the address of the other server, or name a directory of programs"
@@ -114,7 +117,7 @@ def _other_version(engine: Engine, programs: str, version: str) -> str:
     system, secrets = engine.validated(System(engine.name, "other", {"bin": programs}), 1)
     other = engine.identity(system, secrets).get("version", "")
     if other == version:
-        cause = f"contains {engine.name} {version}, the version that is compared with it"
+        cause = f"contains {engine.name} {version}, which is the version to be compared with"
         raise InputError(f"--other {programs}", cause, "name the program directory of another version")
     return other
 
@@ -377,7 +380,7 @@ def _upgrade(here: LabContext) -> Iterator[str]:
     yield from _system(here, dsn=False)
     pinned = here.engine.traits.pinned
     if pinned and not here.dsn:
-        yield "# Equal in both versions, because the defaults differ:"
+        yield "# Set to equal values in both versions, because the defaults differ:"
         yield "[system.set]"
         yield from (f"{name} = {_quoted(value)}" for name, value in pinned.items())
         yield ""
@@ -394,7 +397,7 @@ def _upgrade(here: LabContext) -> Iterator[str]:
         other = (here.other_version, f"{_quoted(here.other_version)} = {{ bin = {_quoted(here.other)} }}")
         yield from (line for _, line in sorted((usual, other), key=lambda one: _number(one[0])))
     elif len(known := here.engine.installations()) > 1:
-        yield "# Use programs of the same origin: builds differ in more than the version (TLS, ICU, JIT, lz4)."
+        yield "# Use programs from the same packager, because builds may also differ in features (TLS, ICU, JIT, lz4)."
         yield "# `bin` may also be a directory, for example /usr/lib/…/bin"
         yield "[vary.version]"
         yield from (f"{_quoted(version)} = {{ bin = {_quoted(place)} }}" for version, place in (known[0], known[-1]))
@@ -433,7 +436,11 @@ def _storage(here: LabContext) -> Iterator[str]:
         cause = "devices are emulated only for a server that ironbench starts"
         raise InputError("--device", cause, "remove --device, or use --dump in place of --dsn")
     if here.dsn:
-        yield from _by_hand("storage", "move the server's data to the other device and start it", "move them back")
+        yield from _by_hand(
+            "storage",
+            "move the server's data to the other device and start the server",
+            "move the server's data back and start the server",
+        )
         return
     yield "# Without a limit, the page cache may contain all data, so that no reads reach the disk. Set the limit"
     yield "# to the memory that the database will have:"

@@ -42,7 +42,7 @@ def against_itself(lab: Lab, secrets: dict[str, Secrets], blocks: int) -> tuple[
     found = replace(
         lab,
         name=f"{lab.name}-noise",
-        question=f"How much do identical runs vary here? ({lab.name}, {lab.baseline})",
+        question=f"How much do identical runs vary on this machine? ({lab.name}, {lab.baseline})",
         factors=(Factor(FACTOR, SIDES),),
         design="one-at-a-time",
         setups=(first, again),

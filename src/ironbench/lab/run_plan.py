@@ -47,12 +47,12 @@ def planned(asked: RunFile) -> tuple[Plan, Secrets]:
     builder = Builder(declared)
     setups = [builder.setup(cell) for cell in design.combined(declared)]
     if setups[0].cell.load.rate_share is not None:
-        cause = f"{asked.load.rate} is a percentage of a baseline's peak, which only a lab measures"
+        cause = f"{asked.load.rate} is a percentage of a baseline's peak throughput, but only a lab measures a baseline"
         raise InputError(written("load.rate"), cause, "write for example --rate 500")
     server_control.require_use(setups)
     if asked.system.server and not (own.observe or asked.system.control):
-        cause = "cannot be combined with --no-observe: the machine would not be sampled"
-        raise InputError("--server", cause, "remove one of them")
+        cause = "cannot be combined with --no-observe, because the machine would not be sampled"
+        raise InputError("--server", cause, "remove one of the two")
     if asked.measure.budget:
         repeats, setups = _within_budget(asked, search, setups)
     _require_undecided(asked, engines.get(setups[0].system.engine))
@@ -125,7 +125,7 @@ def resumed(asked: RunFile, store: Store) -> tuple[Plan, Secrets]:
         if before and asked.measure.seed in (None, before[0].cell.load.seed):
             other = {name: text for name, text in plan.tags.items() if before[0].tags.get(name) != text}
             for name, text in other.items():
-                cause = f"run {series}, which --resume continues, does not have this tag"
+                cause = f"--resume continues the run {series}, which does not have this tag"
                 raise InputError(f"--tag {name}={text}", cause, "remove --tag or --resume")
             measure = with_fields(asked.measure, seed=before[0].cell.load.seed)
             plan, secrets = planned(with_fields(asked, measure=measure))
@@ -155,7 +155,7 @@ def _within_budget(asked: RunFile, search: Search | None, setups: Sequence[Setup
             "--budget", "cannot be combined with a search, which determines the number of trials", "remove --budget"
         )
     if asked.measure.repeats is not None:
-        raise InputError("--budget", "cannot be combined with --repeats", "remove one of them")
+        raise InputError("--budget", "cannot be combined with --repeats", "remove one of the two")
     if any(setup.cell.load.curve is not None for setup in setups):
         raise InputError(
             "--budget",
@@ -166,7 +166,7 @@ def _within_budget(asked: RunFile, search: Search | None, setups: Sequence[Setup
         hint = "use --duration instead of --transactions, or --repeats instead of --budget"
         raise InputError("--budget", "needs trials with a known duration", hint)
     if any(setup.cell.load.duration_s is None for setup in setups):
-        cause = "needs trials with a known duration, but these end when their work is done"
+        cause = "needs trials with a known duration, but these trials end when their work is done"
         raise InputError("--budget", cause, "use --repeats instead of --budget")
     blocks, trial_s = size.of_run(setups, asked.load.duration != "", budget_s)
     return blocks, [size.of_length(setup, trial_s) for setup in setups]
@@ -189,8 +189,8 @@ def _require_undecided(asked: RunFile, engine: Engine) -> None:
         own = {f"--set {name}": name.lower().replace("-", "_") in names for name in asked.system.set}
         for option, given in {**decided.get(part, {}), **own}.items():
             if given:
-                cause = f"cannot be combined with --ideal {part}, which determines it"
-                raise InputError(option, cause, "remove one of them")
+                cause = f"cannot be combined with --ideal {part}, which determines this value"
+                raise InputError(option, cause, "remove one of the two")
 
 
 def _declared(asked: RunFile, search: Search | None) -> DeclaredLab:
@@ -198,7 +198,9 @@ def _declared(asked: RunFile, search: Search | None) -> DeclaredLab:
     factor = search.of if search else "clients"
     if factor == "rate" and len(asked.sweep) > 1:
         cause = "a search for a rate needs a single number of clients"
-        raise InputError(written("load.clients"), cause, "use one number, or search for clients")
+        raise InputError(
+            written("load.clients"), cause, "use one number of clients, or search for the best number of clients"
+        )
     if search:
         levels: tuple[int | str, ...] = (search.low, search.high)
     else:
@@ -230,7 +232,7 @@ def _label(text: str) -> str:
         raise InputError(
             written("system.label"),
             f"{quoted(text)} is not a single-line name",
-            "write for example --label 'log on SSD'",
+            "write for example --label 'WAL on SSD'",
         )
     return text
 

@@ -327,10 +327,13 @@ def _refuse_futile(lab: Lab, fresh: Sequence[Record]) -> None:
         hint = "fix the cause, then repeat these blocks and continue with `ironbench lab resume --failed`"
         failing = {one.cell.name for one in fresh[-enough:]}
         if lab.method.slice_s is not None and len(failing) == 1 and enough > 2 * progress.TRIES:
-            hint += f"; the method `slices` needs all systems of a block: remove {failing.pop()} to compare the others"
+            hint += (
+                f"; the method `slices` needs all systems of a block: remove {failing.pop()} to compare the other "
+                "systems"
+            )
         last = wording.cause(fresh[-1])
         raise FailureError(
-            f"lab {lab.name}", f"the last {enough} trials failed; cause of the last failure: {last}", hint
+            f"lab {lab.name}", f"the last {enough} trials failed; the cause of the last failure is: {last}", hint
         )
 
 
@@ -361,8 +364,8 @@ def _rate_notes(trial: Trial, directory: LabDirectory) -> TrialNotes:
     if peak is None or load.rate is None or load.rate_share is None:
         return NO_NOTES
     text = (
-        f"{units.rate(load.rate)}, {in_percent(load.rate_share)} of {units.number(peak.throughput)}/s, "
-        f"the median of {len(peak.trials)} closed-loop trials of {directory.lab().baseline}"
+        f"{units.rate(load.rate)}, which is {in_percent(load.rate_share)} of {units.number(peak.throughput)}/s, "
+        f"the median throughput of {len(peak.trials)} closed-loop trials of {directory.lab().baseline}"
     )
     return TrialNotes({"rate": text})
 

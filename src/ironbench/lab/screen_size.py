@@ -120,7 +120,7 @@ def _within(
         runs = f"{counted(len(setups), 'run')} of {counted(len(draft.factors), 'factor')} in {counted(least, 'block')}"
         raise InputError(
             f"{declared.file}, budget {units.span(budget_s)}",
-            f"{runs}, and new blocks for {EXPECTED} factors that matter, take {units.span(needed_s)}: "
+            f"{runs}, and new blocks for {EXPECTED} factors that matter, take {units.span(needed_s)}, which is "
             f"{units.span(needed_s - budget_s)} more than the budget",
             f"allow {units.span(budget.spoken_up(needed_s))}, or vary fewer factors",
         )

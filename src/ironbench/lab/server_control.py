@@ -34,10 +34,10 @@ def validated(system: System) -> System:
         cause = "needs permission to change the server's machine"
         raise InputError(written("system.restart"), cause, f"add {written('system.control', 'ssh')}")
     if system.control and system.server is None:
-        cause = f"needs {written('system.server')}, the machine that the server runs on"
+        cause = f"needs {written('system.server')}, which names the server's machine"
         raise InputError(written("system.control"), cause, f"add {written('system.server', 'ssh://user@host')}")
     if redacted_sql(hidden(system.restart)) != system.restart:
-        cause = "contains a password, which records would show"
+        cause = "contains a password, and records would show it"
         raise InputError(
             written("system.restart"), cause, "use a script on that machine that reads the password from a file"
         )
@@ -48,7 +48,7 @@ def require_use(setups: Sequence[Setup]) -> None:
     """InputError: a restart command or the permission for changes is given, but no trial uses it."""
     restarts = [setup.system.restart for setup in setups if setup.system.restart]
     if restarts and not any(setup.system.restart and setup.cell.load.cache == "cold" for setup in setups):
-        cause = f"is used only with {written('load.cache', 'cold')}, which no trial has"
+        cause = f"is used only with {written('load.cache', 'cold')}, but no trial uses this setting"
         raise InputError(
             written("system.restart"),
             cause,
@@ -59,7 +59,7 @@ def require_use(setups: Sequence[Setup]) -> None:
         ways = f"{written('limits.server_cpus')} or {written('load.cache', 'cold')}"
         raise InputError(
             written("system.control", "ssh"),
-            "there is nothing to change on that machine",
+            "the lab changes nothing on the server's machine",
             f"add {ways}, or remove {written('system.control')}",
         )
 
@@ -70,7 +70,7 @@ def planned(system: System, load: Load) -> list[str]:
     if system.control and load.cache == "cold":
         found += [f"restart the server: {shortened(clean(system.restart))}", change.DROP]
     if system.control and system.server_cpus:
-        found.append(f"{_held(system)}, and unpin it afterwards")
+        found.append(f"{_held(system)}, and unpin the server afterwards")
     return found
 
 
@@ -156,18 +156,21 @@ class ServerControl:
         self._do("prepare", change.DROP, lambda: change.drop_caches(there, drops))
         self._hold()
         virtual = virtualisation(self.machine) != "none"
-        state = "guest-cold (the host may still cache the files)" if virtual else "cold"
-        return {"cache": f"{state}: server restarted, page cache of its machine dropped"}
+        state = "guest-cold (the host of the virtual machine may still cache the files)" if virtual else "cold"
+        return {"cache": f"{state}: the server was restarted, and the page cache of the server's machine was dropped"}
 
     def server(self) -> int:
         """Returns the pid of the server's first process. InputError: it is not visible."""
         place = engines.get(self.session.engine).administration.locate(self.session, self.machine)
         if not place.processes:
-            cause = f"the server's processes are not visible there: {place.unseen}"
+            cause = f"ironbench cannot see the server's processes on that machine: {place.unseen}"
             raise InputError(
                 written("limits.server_cpus"),
                 cause,
-                f"remove {written('limits.server_cpus')}, or set {written('system.server')} to their machine",
+                (
+                    f"remove {written('limits.server_cpus')}, or set {written('system.server')} to the machine of the "
+                    "server's processes"
+                ),
             )
         return place.processes[0]
 
@@ -175,7 +178,7 @@ class ServerControl:
         """Adds the changes that were made and undone to the notes."""
         conditions = {}
         if self.pins is not None:
-            conditions["server CPUs"] = f"{_cpus(self.system)}, by taskset over ssh"
+            conditions["server CPUs"] = f"{_cpus(self.system)}, set with taskset over SSH"
         found = notes.merge(conditions)
         return replace(found, commands=(*found.commands, *self._runs))
 
@@ -186,7 +189,7 @@ class ServerControl:
         check = Check(
             "server CPUs",
             not self._broken,
-            f"pinned to {_cpus(self.system)} throughout",
+            f"pinned to {_cpus(self.system)} during all trials",
             self._broken or "pinned throughout",
         )
         return replace(driven, checks=(*driven.checks, check))

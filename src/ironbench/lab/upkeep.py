@@ -112,8 +112,8 @@ class Upkeep:
     def _way_out(self, text: str) -> str:
         if asked(text):
             return "run ironbench in a terminal where a person can answer"
-        kept = f"; its output is in {self._log}" if self._log is not None else ""
-        return f"run it by hand in {self._folder} and correct it{kept}"
+        kept = f"; the output of the command is in {self._log}" if self._log is not None else ""
+        return f"run the command by hand in {self._folder} and correct it{kept}"
 
     def _leave(self, depth: int) -> None:
         """Undoes from the top of the stack until `depth` entries are left."""
@@ -121,7 +121,7 @@ class Upkeep:
             _, pending, _ = self._stack[-1]
             by_hand = pending is not None and asked(pending.cleanup)
             if by_hand and self.hurried:
-                self._printer.say(f"do this by hand: {by_hand} (`ironbench cleanup` asks for it again)")
+                self._printer.say(f"do this by hand: {by_hand} (`ironbench cleanup` repeats this prompt)")
             elif by_hand and pending is not None:
                 self._undo(pending)
             elif pending is not None:
@@ -266,14 +266,17 @@ def _system_variables(system: System) -> dict[str, str]:
     return {**found, "IRONBENCH_LAYOUT_DATA": system.layout.data or ""}
 
 
-FORGET = "if the cleanup can never succeed, undo the change by hand and run `ironbench cleanup --forget`"
+FORGET = "if the cleanup cannot succeed, revert the change by hand and run `ironbench cleanup --forget`"
 
 
 def code(code: int, began: str, say: Callable[[str], None]) -> int:
     """Returns the exit code of an experiment that ended with `code`: 1 if cleanups are still pending."""
     left = [pending for pending in pending_cleanups.all_pending() if pending.began == began]
     for pending in left:
-        say(f"not undone: {pending.of}: {shortened(pending.cleanup)}; `ironbench cleanup` runs it again")
+        say(
+            f"not reverted: {pending.of}: {shortened(pending.cleanup)}; `ironbench cleanup` runs this cleanup "
+            "command again"
+        )
         say(f"  hint: {FORGET}")
     return code if not left or code == _INTERRUPTED else 1
 
@@ -296,12 +299,12 @@ def run_pending_cleanups(say: Callable[[str], None], began: str = "", forget: bo
         if ended.cause:
             say(f"cannot undo: {pending.of}: `{shortened(pending.cleanup)}` {ended.cause}")
             if forget:
-                say(f"forgotten: {pending.of}: undo it by hand in {pending.folder}")
+                say(f"discarded: {pending.of}: revert the change by hand in {pending.folder}")
                 pending_cleanups.forget(pending)
             else:
                 say(f"  hint: {FORGET}")
                 stubborn.append(pending)
         else:
-            say(f"undone: {pending.of}: {shortened(pending.cleanup)} (of ironbench process {pending.owner.pid})")
+            say(f"reverted: {pending.of}: {shortened(pending.cleanup)} (of ironbench process {pending.owner.pid})")
             pending_cleanups.forget(pending)
     return stubborn

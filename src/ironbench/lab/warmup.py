@@ -64,7 +64,7 @@ def decided(cell: Cell, records: Sequence[Record], store: Store) -> Warmup | Non
     found = steadiness.warm_up(timeline["transactions"], BUCKET_S)
     if found.seconds is None:
         return _default(cell.load, found.reason)
-    text = f"{found.seconds:g} s, by MSER-5 of the pilot {usable[-1].id}"
+    text = f"{found.seconds:g} s, computed by MSER-5 from the pilot trial {usable[-1].id}"
     return Warmup(found.seconds, TrialNotes({"warm-up": text}))
 
 

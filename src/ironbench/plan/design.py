@@ -212,6 +212,6 @@ def _all_different(setups: Sequence[DeclaredCell], file: str) -> None:
             raise InputError(
                 f"{file}, cell",
                 f"{documents[key]} and {cell.name} are the same configuration",
-                "change or remove one of them; use measure.repeats for repeats",
+                "change or remove one of the two; use measure.repeats for repeats",
             )
         documents[key] = cell.name

@@ -146,7 +146,9 @@ def _validate_measure(declared: DeclaredLab) -> None:
 def _validate_budget(declared: DeclaredLab, where: str) -> None:
     measure = declared.measure
     if measure.budget != "" and (measure.repeats is not None or isinstance(measure.stages, list)):
-        raise InputError(f"{where}.budget", "cannot be combined with repeats or a list of stages", "remove one of them")
+        raise InputError(
+            f"{where}.budget", "cannot be combined with repeats or a list of stages", "remove one of the two"
+        )
 
 
 def _validate_answer(declared: DeclaredLab, where: str) -> None:
@@ -166,7 +168,7 @@ def _validate_stages(declared: DeclaredLab, section: str) -> None:
         range_of("measure.repeats").require(where, sum(counts))
     if isinstance(measure.stages, list) and measure.repeats not in (None, sum(counts)):
         raise InputError(
-            where, f"sum up to {sum(counts)} blocks, but repeats is {measure.repeats}", "remove one of them"
+            where, f"sum up to {sum(counts)} blocks, but repeats is {measure.repeats}", "remove one of the two"
         )
     if looks is not None and looks > declared.repeats and measure.budget == "":
         raise InputError(

@@ -85,7 +85,7 @@ def _offer(file: str, name: str, table: Any) -> Offer:
             subject, f"has fewer cores ({row.cores}) than sockets ({row.sockets})", "cores is the total per server"
         )
     if row.score is not None and row.share is not None:
-        raise InputError(subject, "has both score and share", "remove one of them")
+        raise InputError(subject, "has both score and share", "remove one of the two")
     if (row.share is None) != (not row.share_of):
         raise InputError(
             subject, "share and share_of must be used together", 'e.g. share_of = "big", share = [0.60, 0.65]'

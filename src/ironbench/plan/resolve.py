@@ -134,7 +134,7 @@ def validate(load: Load) -> None:
     """Raises InputError for values that are out of range or cannot be combined."""
     if load.duration_s is not None and load.transactions is not None:
         raise InputError(
-            written("load.transactions"), f"cannot be combined with {written('load.duration')}", "remove one of them"
+            written("load.transactions"), f"cannot be combined with {written('load.duration')}", "remove one of the two"
         )
     if load.rate is not None or load.rate_share is not None:
         if load.think_time_s:
@@ -176,7 +176,7 @@ def own_data(section: DataSection, folder: Path | None) -> OwnData | None:
     """Returns the declared data without reading its files. Raises InputError for options that cannot be combined."""
     if section.dump and section.template:
         cause = f"cannot be combined with {written('data.dump')}"
-        raise InputError(written("data.template"), cause, "remove one of them")
+        raise InputError(written("data.template"), cause, "remove one of the two")
     for name, files in (("dump", [section.dump] if section.dump else []), ("setup", section.setup)):
         for file in files:
             if not file.strip():

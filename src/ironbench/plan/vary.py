@@ -193,7 +193,9 @@ def _validate(factor: VariedFactor, base: Mapping[str, Any], where: str) -> None
         content = msgspec.json.encode(document, order="deterministic")
         if content in known:
             raise InputError(
-                where, f"values {known[content]} and {level.name} set the same fields", "change or remove one of them"
+                where,
+                f"values {known[content]} and {level.name} set the same fields",
+                "change or remove one of the two",
             )
         at = f"{where}, value {level.name}"
         check.converted(document, Sections, at)

@@ -177,7 +177,7 @@ def rankings(name: str, per: str, sort: str, licence: str, sheets: Sequence[str]
         raise InputError(f"--per {per}", "is unknown", nearest(per, list(analysis.PER)))
     if per and sort not in ("", per):
         cause = f"cannot be combined with --per {per}, which also sets the order"
-        raise InputError(f"--sort {sort}", cause, "remove one of them")
+        raise InputError(f"--sort {sort}", cause, "remove one of the two")
     if "currency" in (per, sort) and not licence:
         raise InputError(
             "--per currency" if per == "currency" else "--sort currency",

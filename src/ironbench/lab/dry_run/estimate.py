@@ -37,30 +37,41 @@ def cost(planned: Planned) -> Iterator[str]:
     around = sum((*costs.around_s, *costs.rated_around_s)) / len((*costs.around_s, *costs.rated_around_s))
     before, observed = blocks.trials_before(lab), len(blocks.observed_trials(lab))
     loading = (
-        f", after {units.span(costs.once_s)} of loading unless the data are already stored" if costs.once_s > 1 else ""
+        f", after {units.span(costs.once_s)} of loading data unless the data are already stored"
+        if costs.once_s > 1
+        else ""
     )
     unknown = any(own == 0 for own in costs.own_s)
-    measured = "plus the transactions, whose duration is unknown" if unknown else _each(lab, costs.own_s, around)
-    whole = f"about {units.span(lab.estimate_s)} in all"
+    measured = "plus the duration of the transactions, which is unknown" if unknown else _each(lab, costs.own_s, around)
+    whole = f"about {units.span(lab.estimate_s)} in total"
     yield f"{counted(before + len(lab.trials) + observed, 'trial')}, {measured}: {whole}{loading}"
     if costs.copies_s > 1:
-        yield f"this includes {units.span(costs.copies_s)} to copy the data, once for all blocks because they only read"
+        yield (
+            f"this includes {units.span(costs.copies_s)} to copy the data, which is done once because the blocks "
+            "only read the data"
+        )
     if costs.peak_trials:
-        yield f"this includes {costs.peak_trials} before the first block: the baseline's closed-loop peak"
+        yield (
+            f"this includes {costs.peak_trials} before the first block to measure the peak throughput of the "
+            "baseline in a closed loop"
+        )
     if searching := blocks.searching(lab.setups):
         span = units.span(costs.search_s(0.0))
-        yield f"this includes about {searching} before the first block ({span}): searches for the best loads"
+        yield f"this includes about {searching} before the first block ({span}) to search for the best loads"
     if pilots := len(blocks.piloted(lab.setups)):
-        yield f"this includes {pilots} before the first block: pilots that determine the warm-up"
+        yield f"this includes {pilots} before the first block, which are pilots that determine the warm-up time"
     if observed:
         yield (
-            f"this includes {observed} with observers after the last block ({units.span(costs.observed_s)}): they "
-            "explain differences and do not count towards a verdict"
+            f"this includes {observed} with observers after the last block ({units.span(costs.observed_s)}); "
+            "these trials explain differences and do not count towards a verdict"
         )
     elif lab.method.slice_s is not None and lab.method.budget_s is not None:
-        yield f"no trials with observers, which would take more than {in_percent(MOST_OBSERVED)} of the budget"
+        yield (
+            "no trials with observers follow the blocks, because they would take more than "
+            f"{in_percent(MOST_OBSERVED)} of the budget"
+        )
     if any(not asked(text) for one in lab.every_command for text in one.both):
-        yield "not included: the time of the commands"
+        yield "the time of the commands is not included"
     yield from _asked(lab)
     if lab.method.quiet_s:
         yield _quiet(lab)
@@ -68,7 +79,7 @@ def cost(planned: Planned) -> Iterator[str]:
     yield from (shared.words for shared in estimate.shared_loads(lab.possible))
     ours = [setup for setup in lab.possible if setup.system.dsn is None]
     kept = [*(["data"] if ours else []), *(["snapshots"] if any(map(_loads, ours)) else []), "records"]
-    yield f"about {quantity(lab.estimate_bytes, 'bytes')} of space for {listed(kept)}"
+    yield f"about {quantity(lab.estimate_bytes, 'bytes')} of disk space for {listed(kept)}"
 
 
 def _quiet(lab: Lab) -> str:
@@ -77,7 +88,8 @@ def _quiet(lab: Lab) -> str:
     loads = [setup.cell.load for setup in lab.possible]
     lasting = [min(most_s, (load.duration_s or most_s) + load.warmup_s) for load in loads]
     text = (
-        f"not included: waits for other load to end, at most {units.span(max(lasting, default=most_s))} before a trial"
+        "waits for other load on the machine to end are not included (at most "
+        f"{units.span(max(lasting, default=most_s))} before a trial)"
     )
     limits = ["than the trial"] if len(set(lasting)) > 1 else []
     limits += ["than the rest of the budget allows"] if lab.method.budget_s else []
@@ -115,7 +127,7 @@ def _each(lab: Lab, own_s: Sequence[float | None], around_s: float) -> str:
     lengths = list(dict.fromkeys(units.span(own) for own in sorted(own or 0.0 for own in own_s)))
     span = " to ".join(dict.fromkeys((lengths[0], lengths[-1])))
     if around_s < 0.5:
-        return f"each {span} measured"
+        return f"each trial takes {span} of measuring"
     setups = lab.possible
     ours = [setup for setup in setups if setup.system.dsn is None]
     parts = {
@@ -126,16 +138,16 @@ def _each(lab: Lab, own_s: Sequence[float | None], around_s: float) -> str:
     }
     around = listed([part for part, there in parts.items() if there] or ["preparing"])
     less = ", less on a fast machine" if ours else ""
-    return f"each {span} measured and about {units.span(around_s)} of {around}{less}"
+    return f"each trial takes {span} of measuring and about {units.span(around_s)} of {around}{less}"
 
 
 def resolved(planned: Planned) -> str:
     """Words such as `minimum detectable effect in 15 min: 7%; 3% needs 2 h 10 min (…)`."""
     lab, resolution = planned.lab, planned.resolution
     time_s = needed_s(planned)
-    needs = "takes more than 500 blocks" if time_s is None else f"needs {units.span(time_s)}"
+    needs = "would take more than 500 blocks" if time_s is None else f"needs {units.span(time_s)}"
     verb = "is" if lab.method.blocks == 1 else "are"
-    none = f"{counted(lab.method.blocks, 'block')} {verb} too few for a verdict, which needs {LEAST_BLOCKS}"
+    none = f"{counted(lab.method.blocks, 'block')} {verb} too few for a verdict, which needs {LEAST_BLOCKS} blocks"
     return resolves(resolution, units.span(lab.estimate_s), none, needs)
 
 
@@ -148,7 +160,7 @@ def needed_s(resolution: Planned) -> float | None:
 def resolves(resolution: Resolution, what: str, none: str, needs: str) -> str:
     """Describes the minimum detectable effect. `none`: text used instead if there are too few blocks."""
     smaller = f"{in_percent(resolution.target)} {needs}"
-    spread = f"SD between blocks {in_percent(resolution.varies)} in trials of {resolution.trial_s:g} s"
+    spread = f"the assumed SD between blocks is {in_percent(resolution.varies)} in trials of {resolution.trial_s:g} s"
     basis = f"(90% power; {spread}, {resolution.spread.source})"
     if resolution.detectable is None:
         return f"{none}; {smaller} {basis}"
@@ -159,11 +171,14 @@ def _asked(lab: Lab) -> Iterator[str]:
     """Yields how often a person is prompted, and the effect on the order of trials."""
     if not (count := commands.asks(lab)):
         return
-    yield f"prompts at the terminal: {counted(count, 'time')}; the estimate does not include the time for answers"
+    yield (
+        f"ironbench prompts for a change at the terminal {counted(count, 'time')}; the estimate does not include "
+        "the time for these changes"
+    )
     if lab.method.order != "fixed":
         yield (
-            "configurations that need the same change by hand are measured together in each block; the change is "
-            "made again in each block, to keep blocks independent"
+            "configurations that need the same change by hand are measured one after another in each block; the "
+            "change must be made again in each block, so that blocks stay independent"
         )
 
 
@@ -177,5 +192,5 @@ def time_of(plan: Plan) -> str:
         resting = f", and {units.span(resting_s)} of pauses between measurements" if resting_s else ""
         return f"about {span} of {'warm-up and ' if warmed else ''}measuring{resting}"
     if plan.estimate_s:
-        return f"about {span} of warm-up, plus measuring, whose duration is unknown"
+        return f"about {span} of warm-up, plus measuring for an unknown time"
     return "duration unknown"

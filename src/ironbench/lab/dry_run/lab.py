@@ -87,7 +87,7 @@ def _pages(planned: Planned) -> Iterator[str]:
     if lab.every_command:
         yield "\n".join(["Commands", *commands_of(lab.every_command, lab.folder)])
     if lines := list(_controlled(lab)):
-        yield "\n".join(["Changes on the server's machine for each trial", *lines])
+        yield "\n".join(["Changes that ironbench makes on the server's machine for each trial", *lines])
     if lab.rated:
         yield "At the same load\n" + "\n".join(f"  {line}" for line in _rated(planned))
     if lab.claims:
@@ -112,7 +112,7 @@ def _meaning(claim: Any) -> str:
         return text_layout.clean(f"by {claim.metric}, {among}")
     if claim.kind == VALUE:
         return text_layout.clean(f"{claim.metric} of {claim.cells[0]}")
-    return text_layout.clean(f"ratio of {claim.metric}: {claim.cells[0]} over {claim.cells[1]}")
+    return text_layout.clean(f"ratio of {claim.metric}: {claim.cells[0]} divided by {claim.cells[1]}")
 
 
 def _rated(planned: Planned) -> Iterator[str]:
@@ -121,10 +121,13 @@ def _rated(planned: Planned) -> Iterator[str]:
     shares = list(dict.fromkeys(setup.cell.load.rate_share or 0.0 for setup in lab.rated))
     trials = costs.rated_blocks * len(lab.rated) + (costs.peak_trials - costs.declared_peaks)
     cells = counted(len(lab.rated) // len(shares), "configuration")
-    yield f"{cells} also at {_listed(shares)} of the baseline's peak, in the first {costs.rated_blocks} blocks:"
-    yield f"{counted(trials, 'trial')}, {units.span(costs.rated_s(0.0))} of the estimate"
+    yield (
+        f"{cells} also run at {_listed(shares)} of the baseline's peak throughput, in the first "
+        f"{costs.rated_blocks} blocks:"
+    )
+    yield f"{counted(trials, 'trial')}, which take {units.span(costs.rated_s(0.0))} of the estimated time"
     yield "these trials have no verdict unless a claim names them"
-    yield 'measure.rates = "none" omits them'
+    yield 'measure.rates = "none" omits these trials'
 
 
 def _listed(shares: Sequence[float]) -> str:
@@ -165,7 +168,7 @@ def load_text(load: Load) -> str:
     if load.curve is not None:
         return f"{load.curve.of} {load.curve.text}" + (f", {clients}" if load.curve.of == "rate" else "")
     if load.rate_share is not None:
-        return f"{clients}, {in_percent(load.rate_share)} of the baseline's peak"
+        return f"{clients}, {in_percent(load.rate_share)} of the baseline's peak throughput"
     return f"{clients}, {units.rate(load.rate)}" if load.rate is not None else clients
 
 
@@ -177,7 +180,7 @@ def reconnect_text(load: Load) -> str:
 def length_of(load: Load) -> str:
     warmup = " + pilot warm-up" if load.warmup_auto else f" + {load.warmup_s:g} s warm-up" if load.warmup_s else ""
     if load.duration_s is None and load.transactions is None:
-        return f"until its work is done{warmup}"
+        return f"until the work is done{warmup}"
     if load.duration_s is None:
         return f"{counted(load.transactions or 0, 'transaction')} per client{warmup}"
     return f"{load.duration_s:g} s{warmup}"
@@ -194,10 +197,10 @@ def _order(lab: Lab) -> str:
         for block, trials in list(by_block.items())[:_SHOWN_BLOCKS]
     ]
     fixed = lab.method.order == "fixed"
-    how = "in the order of the file" if fixed else f"each in random order (seed {lab.method.seed})"
+    how = "in the order of the lab file" if fixed else f"each block in random order (seed {lab.method.seed})"
     more = len(by_block) - len(rows)
     rest = f"\n  and {counted(more, 'block')} more (--json shows all)" if more > 0 else ""
-    rest += "\n  1@50 is configuration 1 at 50% of the baseline's peak" if lab.rated else ""
+    rest += "\n  1@50 is configuration 1 at 50% of the baseline's peak throughput" if lab.rated else ""
     rest += "".join(f"\n  {line}" for line in _method(lab))
     return f"{counted(len(by_block), 'block')}, {how}\n" + text_layout.facts(Table(rows[0], tuple(rows))) + rest
 
@@ -208,7 +211,10 @@ def _method(lab: Lab) -> Iterator[str]:
     if method.slice_s is None and not method.why_trials:
         yield "method: trials, one after another (measure.method)"
     if method.why_trials:
-        yield f"method: trials, one after another; slices are not possible: {text_layout.clean(method.why_trials)}"
+        yield (
+            "method: trials, one after another; slices are not possible, because: "
+            f"{text_layout.clean(method.why_trials)}"
+        )
     elif method.slice_s is not None:
         count = slice_plan.rotations(lab.possible[0].cell.load, method.slice_s)
         still = (
@@ -220,21 +226,29 @@ def _method(lab: Lab) -> Iterator[str]:
         if method.slice_piloted:
             longest_s = slice_plan.longest(lab.possible[0].cell.load.duration_s or 0.0)
             if longest_s > slice_plan.LENGTHS_S[0]:
-                turns += f" (a pilot in the first block may choose 0.5 to {longest_s:g} s)"
-        order = "the order of the file" if method.order == "fixed" else "random order"
-        yield f"method: slices: the systems of a block run side by side; each runs {turns}, in {order}, {still}"
+                turns += f" (a pilot trial in the first block may choose a length from 0.5 to {longest_s:g} s)"
+        order = "the order of the lab file" if method.order == "fixed" else "random order"
+        yield (
+            f"method: slices; the systems of a block are up at the same time, and each system works {turns}, in "
+            f"{order}, {still}"
+        )
         if lab.rated:
-            yield "configurations at a target rate are measured by trials, in the same blocks"
+            yield "configurations at a target rate are measured by trials in the same blocks"
 
 
 def _why_slices(planned: Planned) -> Iterator[str]:
     """Yields the reason for slices, if their variation has not been measured here yet."""
     if planned.lab.method.slice_s is not None and planned.resolution.spread.source == ASSUMED.source:
         yield (
-            "the variation is an assumption for trials, because none was measured for slices here: interleaved systems "
-            "share slow noise, so slices can need fewer blocks for the same resolution, but each block takes longer"
+            "the variation between blocks is an assumption that applies to trials, because the variation of "
+            "slices was not measured on this machine; slow changes of the machine affect interleaved systems "
+            "equally, so slices may need fewer blocks for the same minimum detectable effect, but each block "
+            "takes longer"
         )
-        yield "to measure the variation of slices here, run `ironbench lab noise` with this method in the lab file"
+        yield (
+            "to measure the variation of slices on this machine, run `ironbench lab noise` with this method in "
+            "the lab file"
+        )
 
 
 def _look(lab: Lab, block: int) -> str:

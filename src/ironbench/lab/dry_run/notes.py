@@ -45,8 +45,8 @@ def _room(planned: Planned) -> Iterator[str]:
         if lab.estimate_bytes > free:
             yield text_layout.clean(
                 f"not enough space in {places[0]}: {units.stored(free)} are free, and this lab needs about "
-                f"{units.stored(lab.estimate_bytes)} minus what is already stored; free some space, or use a smaller "
-                "scale or another layout.data"
+                f"{units.stored(lab.estimate_bytes)}, less the data that are already stored; free some space, or "
+                "use a smaller scale or another layout.data"
             )
     contents = {setup.cell.name: size.content(setup, lab.method.restore) for setup in able}
     if note := slice_plan.evicting(lab, contents):
@@ -66,9 +66,9 @@ def _cached(setups: Sequence[Setup], data_bytes: Mapping[str, int]) -> Iterator[
     held = min(setup.system.memory_total_bytes or slice_plan.memory_there() for setup in setups)
     if 0 < largest < held:
         yield (
-            f"the data (about {units.stored(largest)}) fit in memory ({units.memory(held)}): reads come from the page "
-            "cache, and only WAL and checkpoint writes reach the devices; set limits.memory_total to make the ratio "
-            "of memory to data the same as in production"
+            f"the data (about {units.stored(largest)}) fit into memory ({units.memory(held)}), so reads come from "
+            "the page cache, and only WAL and checkpoint writes reach the devices; set limits.memory_total so "
+            "that the ratio of memory to data is the same as in production"
         )
 
 
@@ -105,17 +105,18 @@ def _undecidable(planned: Planned) -> Iterator[str]:
     for claim in planned.lab.claims:
         if not own.issuperset(claim.cells) and (planned.crowded_out or blocks < LEAST_BLOCKS):
             why = (
-                f"configurations at a target rate are measured in {counted(blocks, 'block')}, "
-                f"but a verdict needs {LEAST_BLOCKS}"
+                f"configurations at a target rate are measured in {counted(blocks, 'block')}, but a verdict needs "
+                f"{LEAST_BLOCKS} blocks"
             )
             needed_s = planned.lab.method.budget_for_rates_s
             more = (
-                f"; a budget of about {units.span(needed_s)} is enough for {LEAST_BLOCKS}"
+                f"; a budget of about {units.span(needed_s)} is enough for {LEAST_BLOCKS} blocks"
                 if needed_s is not None
                 else ""
             )
             yield text_layout.clean(
-                f"{claim.text}: will stay undecided, {'the budget is too small' if planned.crowded_out else why}{more}"
+                f"{claim.text}: will stay undecided, because "
+                f"{'the budget is too small' if planned.crowded_out else why}{more}"
             )
 
 
@@ -141,7 +142,7 @@ def _notes(lab: Lab) -> Iterator[str]:
     for claim in lab.claims:
         gone = [setup.cell.name for setup in lab.setups if setup.skipped and setup.cell.name in claim.cells]
         if gone:
-            yield text_layout.clean(f"{claim.text}: will stay undecided, {gone[0]} is skipped")
+            yield text_layout.clean(f"{claim.text}: will stay undecided, because {gone[0]} is skipped")
 
 
 def _which(setups: list[Setup], lab: Lab) -> str:

@@ -71,7 +71,9 @@ def show(plan: Plan, before: Sequence[Record], over: bool, drawn: bool, json: bo
         Printer().data("\n".join(map(text_layout.clean, lines)))
         return
     if data_bytes and not own_lines:
-        lines.append(f"data of about {quantity(data_bytes, 'bytes')}, loaded first unless already present")
+        lines.append(
+            f"about {quantity(data_bytes, 'bytes')} of data, which are loaded first unless they are already present"
+        )
     if note := checkpoints.interval_note(setups[:1], plan.crash, "--checkpoint"):
         lines.append(note)
     if plan.system.latency_s is not None:
@@ -102,18 +104,19 @@ def _search_lines(plan: Plan, before: Sequence[Record]) -> Iterator[str]:
         yield f"{counted(len(done), 'trial')} already measured"
     load, expected = plan.trials[0].cell.load, optimum.expected_trials(plan.search) + plan.confirmations
     most = _most_trials(plan)
-    yield f"as many {'more ' * bool(done)}trials as the search needs, each {of_lab.length_of(load)}"
+    yield f"as many {'more ' * bool(done)}trials as the search needs, each of {of_lab.length_of(load)}"
     yield (
-        f"then {plan.confirmations} new trials of the best load, so that a lucky trial is not reported; if one of them "
-        f"misses a limit or the rate, new trials of a lower load, for at most {optimum.MOST_CONFIRMED} loads"
+        f"then {plan.confirmations} new trials confirm the best load, because the search tends to choose a trial "
+        "that was fast by chance; if one of the new trials exceeds a limit or does not sustain the rate, new "
+        f"trials of a lower load follow, for at most {optimum.MOST_CONFIRMED} loads"
     )
     if load.duration_s is None:
-        yield f"about {expected} trials in all, at most {most}; duration unknown"
+        yield f"about {expected} trials in total, at most {most}; their duration is unknown"
     else:
         each_s = load.duration_s + load.warmup_s
         yield (
-            f"about {expected} trials in all ({units.span(expected * each_s)} of warm-up and measuring), at most "
-            f"{most} ({units.span(math.ceil(most * each_s / 60) * 60)})"
+            f"about {expected} trials in total ({units.span(expected * each_s)} of warm-up and measuring), at "
+            f"most {most} ({units.span(math.ceil(most * each_s / 60) * 60)})"
         )
 
 
@@ -137,7 +140,7 @@ def _sweep_lines(plan: Plan, left: Plan, before: Sequence[Record], drawn: bool) 
     if drawn and len(next(iter(by_block.values()))) > 1:
         cells = sorted({one.cell.load.clients: one.cell.name for one in left.trials}.items())
         yield f"{counted(len(by_block), 'block')} of {', '.join(name for _, name in cells)}"
-        yield "the order of each block is drawn when the run starts; set --seed to fix it"
+        yield "the order of each block is chosen at random when the run starts; set --seed to fix the order"
     elif len({trial.cell.name for trial in plan.trials}) == 1:
         yield f"each with {plan.trials[0].cell.name}"
     else:
@@ -147,7 +150,10 @@ def _sweep_lines(plan: Plan, left: Plan, before: Sequence[Record], drawn: bool) 
             yield f"and {counted(len(by_block) - _SHOWN_BLOCKS, 'block')} more (--json shows all)"
     yield f"{counted(len(left.trials) + left.confirmations, 'trial')}, {estimate.time_of(left)}"
     if left.confirmations:
-        yield f"this includes {left.confirmations} new trials of the peak, so that a lucky trial is not reported"
+        yield (
+            f"this includes {left.confirmations} new trials that confirm the peak, because the sweep tends to "
+            "choose a trial that was fast by chance"
+        )
 
 
 def _resolved_by_run(resolution: Resolution, count: int) -> str:
@@ -156,5 +162,7 @@ def _resolved_by_run(resolution: Resolution, count: int) -> str:
         "takes more than 500 blocks" if resolution.needed is None else f"needs {counted(resolution.needed, 'block')}"
     )
     lab = f"a lab of {count} such blocks"
-    text = estimate.resolves(resolution, lab, f"neither does {lab}, because a verdict needs {LEAST_BLOCKS}", needs)
+    text = estimate.resolves(
+        resolution, lab, f"{lab} has no verdict either, because a verdict needs {LEAST_BLOCKS} blocks", needs
+    )
     return f"a run has no verdict; {text}"

@@ -65,8 +65,9 @@ def _runs(lab: Lab) -> str:
         levels = setup.cell.levels
         rows.append((setup.cell.name, *("·" if levels[one.name] == one.levels[0] else "+" for one in lab.factors)))
     text = (
-        f"{counted(len(lab.setups), 'run')}: Plackett-Burman design with foldover (resolution IV)\n"
-        "  '·' = the baseline value of a factor, '+' = its other value; columns have the numbers of the factors above"
+        f"{counted(len(lab.setups), 'run')}: Plackett-Burman design with foldover (resolution IV)\n  '·' is the "
+        "baseline value of a factor, '+' is the other value; the column numbers are the numbers of the factors "
+        "above"
     )
     return f"{text}\n" + text_layout.facts(Table(rows[0], tuple(rows)))
 
@@ -81,7 +82,7 @@ def _order(lab: Lab) -> str:
     if lab.method.why_trials:
         why = text_layout.clean(lab.method.why_trials)
         rest += f"\n  method: trials, one after another; slices are not possible: {why}"
-    how = f"each run next to its mirror image, otherwise in random order (seed {lab.method.seed})"
+    how = f"each run is next to its mirror image; otherwise, the order is random (seed {lab.method.seed})"
     return f"{counted(len(by_block), 'block')}, {how}\n" + text_layout.facts(Table(rows[0], tuple(rows))) + rest
 
 
@@ -90,8 +91,9 @@ def _cost(planned: Planned) -> Iterator[str]:
     after = screen_size.confirming(planned.costs, planned.resolution.trial_s)
     many = f"{screen.FIRST_LOOK} to {screen.MOST_CONFIRMING} blocks"
     yield (
-        f"afterwards, factors that matter are compared with the baseline: for {counted(after.factors, 'factor')}, "
-        f"{after.cells} configurations in {many}, {units.span(after.least_s)} to {units.span(after.most_s)}"
+        "after the screen, the factors that matter are compared with the baseline: for "
+        f"{counted(after.factors, 'factor')}, {after.cells} configurations in {many} take "
+        f"{units.span(after.least_s)} to {units.span(after.most_s)}"
     )
 
 

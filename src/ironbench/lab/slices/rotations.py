@@ -105,9 +105,9 @@ class Rotations:
         found = []
         if self.start_up_s is not None:
             lost = f"at least {units.span(self.start_up_s)}" if self.start_up_s > 0 else "no measurable time"
-            found.append(f"slice length chosen by a pilot: a slice lost {lost} to its start-up")
+            found.append(f"a pilot trial chose the slice length; a slice lost {lost} to its start-up")
         if self.dropped:
-            found.append(f"{counted(self.dropped, 'rotation')} disturbed by other processes, dropped and repeated")
+            found.append(f"{counted(self.dropped, 'rotation')} disturbed by other processes were dropped and repeated")
         return "; ".join(found)
 
     def _order(self) -> Sequence[SliceSide]:

@@ -150,7 +150,7 @@ def _against(setup: Setup) -> Iterator[str]:
     if system.control:
         yield "ironbench changes the server's machine for each trial"
     elif system.server:
-        yield "the server's machine is sampled at fixed intervals, not per slice"
+        yield "the server's machine is sampled at fixed intervals and not per slice"
     if system.commands:
         yield "commands change the machine between its systems"
     if engine.can("in client") or not engine.can("scripts") or not engine.can("data"):
@@ -162,9 +162,9 @@ def _against(setup: Setup) -> Iterator[str]:
     if _drives_otherwise(workload, system.engine, choice.options):
         yield f"workload {workload.name} does not consist of short transactions in succession"
     if system.dsn is not None and workload.chooses_new_keys(choice.options):
-        yield f"two systems on one server would insert the same keys of workload {workload.name}"
+        yield f"two systems on one server would insert the same keys for workload {workload.name}"
     if load.rate is not None or load.rate_share is not None or load.curve is not None:
-        yield "the load has a rate or a curve, whose schedule does not pause"
+        yield "the load has a target rate or a load curve, and its schedule cannot be paused"
     if load.duration_s is None:
         yield "the trials have no duration: they end when their work is done"
     if load.cache == "cold":
@@ -198,7 +198,7 @@ def _against_metrics(lab: Lab, setups: Sequence[Setup]) -> Iterator[str]:
     for metric in asked:
         known = catalogue.metric(metric)
         if not (known.workloads or known.source.startswith(_IN_TURNS)):
-            yield f"{metric} comes from observers ({known.source}), which sample at fixed intervals, not per slice"
+            yield f"{metric} comes from observers ({known.source}), which sample at fixed intervals and not per slice"
 
 
 def _against_lab(lab: Lab, setups: Sequence[Setup], contents: Mapping[str, Content]) -> Iterator[str]:
@@ -215,14 +215,14 @@ def _against_lab(lab: Lab, setups: Sequence[Setup], contents: Mapping[str, Conte
         layouts = [with_own_directories(lab, setup).system.layout for setup in setups]
         named = [place for layout in layouts if (place := getattr(layout, role)) is not None]
         if len(set(named)) < len(named):
-            yield f"two systems would have their {role} in one directory, {named[0]}"
+            yield f"two systems would use the same {role} directory, {named[0]}"
     yield from _against_metrics(lab, setups)
     yield from _against_servers(setups)
     data = {setup.system.layout.data for setup in setups}
     emulated = {directory for setup in setups for directory in setup.system.layout.emulated}
     for place in sorted(filter(None, data - emulated)):
         if len(data) < len(setups) and Path(place).is_mount():
-            yield f"{place} is a mount point, and systems that run side by side need separate directories"
+            yield f"{place} is a mount point, but systems that run at the same time need separate directories"
     for setup in setups:
         layout = with_own_directories(lab, setup).system.layout
         if layout.data is not None and layout.data != setup.system.layout.data and layout.data not in layout.emulated:
@@ -239,19 +239,31 @@ def _against_servers(setups: Sequence[Setup]) -> Iterator[str]:
     if not theirs:
         return
     if len(theirs) < len(setups) or len({server_of(setup) for setup in theirs}) > 1:
-        yield "a server that ironbench did not start is not paused, and would use CPU in the slices of the others"
+        yield (
+            "ironbench does not pause a server that it did not start, so this server would use CPU time during "
+            "the slices of the other systems"
+        )
     by_place: dict[str, list[Setup]] = {}
     for setup in theirs:
         by_place.setdefault(place_of(setup), []).append(setup)
     if len(set(map(_database_of, theirs))) < len(by_place):
-        yield "two configurations use one database with different users or TLS settings: checks cannot separate them"
+        yield (
+            "two configurations use one database with different users or TLS settings, so the data checks cannot "
+            "be attributed to one of the two"
+        )
     for of in by_place.values():
         if len({content_of(setup) for setup in of}) > 1:
             yield "two configurations need different data in one database"
         if len({(setup.choice.workload, repr(sorted(setup.choice.options.items()))) for setup in of}) > 1:
-            yield "two configurations run different work in one database, and checks could not tell it apart"
+            yield (
+                "two configurations run different work in one database, so the data checks could not be "
+                "attributed to one of the two"
+            )
         if len(of) > 1 and any(setup.cell.load.cache == "hot" for setup in of):
-            yield '`cache = "hot"` runs each configuration in one database, which disturbs the checks of the other ones'
+            yield (
+                '`cache = "hot"` runs each configuration in one database, which disturbs the data checks of the '
+                "other configurations"
+            )
 
 
 def server_of(setup: Setup) -> str:
@@ -278,12 +290,12 @@ def _short_of(setups: Sequence[Setup], contents: Mapping[str, Content]) -> Itera
     needed = sum(map(_memory_bytes, setups))
     if needed > there:
         yield (
-            f"{counted(len(setups), 'system')} side by side need about {units.memory(needed)} of memory, "
-            f"but the machine has {units.memory(there)}"
+            f"{counted(len(setups), 'system')} running at the same time need about {units.memory(needed)} of "
+            f"memory, but the machine has {units.memory(there)}"
         )
     try:
         emulated = [device for setup in setups for device in setup.system.layout.devices]
-        arrange.require_memory(f"{counted(len(setups), 'system')} side by side", emulated, 0)
+        arrange.require_memory(f"{counted(len(setups), 'system')} running at the same time", emulated, 0)
     except InputError as error:
         yield f"{error.subject}: {error.cause}"
     yield from _short_of_space([setup for setup in setups if not setup.system.layout.devices], contents)
@@ -304,7 +316,7 @@ def _short_of_space(setups: Sequence[Setup], contents: Mapping[str, Content]) ->
         if wanted > free:
             some = counted(len(of), "system") if len(of) == len(setups) else f"{len(of)} of {len(setups)} systems"
             yield (
-                f"side by side, {some} would need about {units.stored(wanted)} of space in {place}, "
+                f"running at the same time, {some} would need about {units.stored(wanted)} of space in {place}, "
                 f"but {units.stored(free)} are free"
             )
 
@@ -334,7 +346,8 @@ def evicting(lab: Lab, contents: Mapping[str, Content]) -> str:
     if len(sharing) < 2 or data_bytes <= left:
         return ""
     return (
-        f"the data of {counted(len(sharing), 'system')} side by side ({units.stored(data_bytes)}) do not fit in the "
-        f"page cache (about {units.memory(left)}): each system evicts the others' pages and reads its own again; "
-        "set limits.memory_total to give each its own page cache, or use trials to give each the whole page cache"
+        f"the data of {counted(len(sharing), 'system')} running at the same time ({units.stored(data_bytes)}) do "
+        f"not fit into the page cache (about {units.memory(left)}), so each system evicts pages of the other "
+        "systems; set limits.memory_total to give each system a separate page cache, or use trials, in which "
+        "each system has the whole page cache"
     )

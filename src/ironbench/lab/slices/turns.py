@@ -269,8 +269,8 @@ class InterleavedBench:
         if blamed and len(trials) > 1:
             others = "other system" if len(trials) == 2 else f"{len(trials) - 1} other systems"
             self.each.printer.say(
-                f"  method slices needs every system of a block: without {blamed}, its {others} cannot be compared; "
-                "the block is repeated if attempts remain"
+                f"  the method slices needs every system of a block: without {blamed}, the {others} of the block "
+                "cannot be compared; the block is repeated if attempts remain"
             )
         return records
 
@@ -288,13 +288,13 @@ class InterleavedBench:
 
 def _title(due: NextTrial, systems: int) -> str:
     left = f", {due.left}" if due.left else ""
-    return f"block {due.trial.block + 1}, {counted(systems, 'system')} side by side{left}"
+    return f"block {due.trial.block + 1}, {counted(systems, 'system')} running at the same time{left}"
 
 
 def _in_words(side: SliceSide, rotations: Rotations) -> str:
-    how = "in turn; the others are idle on the same server, which is not paused"
+    how = "in turn; the other systems are idle on the same server, which is not paused"
     if side.freezer is not None:
-        how = f"in turn; the others are paused ({side.freezer.how})"
+        how = f"in turn; the other systems are paused ({side.freezer.how})"
     many = counted(len(side.kept), "slice")
     before = f"the first {units.span(START_UP_S)} of each slice are not measured"
     said = f"{many} of {units.span(side.slices[0].length_s)} {how}; {before}"
