@@ -116,7 +116,10 @@ def test_a_cache_that_the_role_may_not_warm_fails_the_trial_and_leaves_the_serve
     boss.close()
     told = user("run", "script", "one.sql", "--cache", "hot", *SHORT, "--dsn", dsn)
     assert told.code == 1 and "permission denied for table secret" in told.stderr, told.stderr
-    assert "--cache warm or hot reads every table of the database: remove it, or grant role worker" in told.stderr
+    assert (
+        "--cache warm or hot reads every table of the database: remove this setting, or grant role worker"
+        in told.stderr
+    )
     (trial,) = user.records()
     assert trial["status"] == "failed" and "died" not in trial["cause"]
     assert user("run", "script", "one.sql", *SHORT, "--dsn", dsn).code in (0, 3)

@@ -41,7 +41,7 @@ def test_a_run_that_somebody_measures_is_not_gone_on_with_by_a_second_one(user: 
         assert eventually(lambda: len(list(user.results.glob("trials/*/record.json"))) == 1)
         told = user(*words, "--resume")
         assert told.code == 2, told
-        assert f"another ironbench process is using it ({run.process.pid})" in told.stderr
+        assert f"another ironbench process is using this directory ({run.process.pid})" in told.stderr
         run.end(signal.SIGKILL)
     assert user(*words, "--resume", "--json").code in (0, 3)
     assert not list(user.results.glob(".*.lock"))

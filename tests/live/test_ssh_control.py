@@ -165,7 +165,10 @@ def test_what_cannot_be_done_there_is_refused_before_the_first_trial(
     [
         (
             ("--server-cpus", ONE),
-            "name the server's own user in --server, or allow it with sudo, which makes that user root",
+            (
+                "name the user of the server process in --server, or allow the command with sudo, which gives that "
+                "user root rights"
+            ),
         ),
         (("--cache", "cold", "--restart", "true"), "tee /proc/sys/vm/drop_caches"),
     ],

@@ -95,7 +95,10 @@ def make(text: str, block: str) -> None:
             if _UNCHECKED not in error.said:
                 raise
             if time.monotonic() > deadline:
-                hint = "a mounted loop device has lost its file; `ironbench cleanup` removes what ironbench left behind"
+                hint = (
+                    "the file behind a mounted loop device no longer exists; `ironbench cleanup` removes what "
+                    "ironbench left behind"
+                )
                 raise FailureError(error.subject, error.cause, hint) from error
             time.sleep(_AGAIN_S)
 

@@ -191,8 +191,8 @@ class Mounted:
             raise InputError(
                 f"device {self.device.model}",
                 f"the model does {modelled:.0f} reads/s, but this machine's I/O path allows only {reads_per_s:.0f}/s",
-                "replay a trace on it (`ironbench device trace replay`), or mount it on an idle machine; "
-                "`free` is the fastest that can be emulated",
+                "replay a trace on the model (`ironbench device trace replay`), or mount the device on an idle "
+                "machine; `free` is the fastest device that can be emulated",
             )
 
     def _ask(self, word: Any) -> dict[str, Any]:
@@ -352,7 +352,10 @@ def _refuse_used(device: Device) -> None:
             raise InputError(
                 f"mount point {point}",
                 "another file system is already mounted there",
-                "another ironbench may use the same device: wait for it, or `ironbench device unmount` it",
+                (
+                    "another ironbench process may use the same device: wait for that process, or run `ironbench "
+                    "device unmount`"
+                ),
             )
         if point.exists() and (not point.is_dir() or any(point.iterdir())):
             raise InputError(f"mount point {point}", "is not an empty directory", "name another directory")

@@ -67,7 +67,10 @@ def check(path: str, role: str) -> str:
     place = space.followed(expanded(path).absolute())
     subject = f"{role} directory {place}"
     if any(ord(char) < 32 for char in str(place)):
-        cause = f"the path {str(place)!r} contains a control character, which no server's configuration can express"
+        cause = (
+            f"the path {str(place)!r} contains a control character, which cannot be written in the configuration "
+            "of a server"
+        )
         raise InputError(f"{role} directory", cause, "name another directory")
     there = space.existing(place)
     if not there.is_dir():
@@ -124,9 +127,9 @@ def lock(place: Path) -> int:
         os.close(fd)
         raise InputError(
             f"data directory {place}",
-            f"another ironbench uses it (process {holder})",
-            f"wait for it, name another directory with {written('layout.data')}, "
-            f"or run `ironbench cleanup` when that process is dead",
+            f"another ironbench process uses this directory (process {holder})",
+            f"wait for that process, name another directory with {written('layout.data')}, or run `ironbench "
+            "cleanup` if that process was killed",
         ) from None
     except OSError:
         return fd  # a file system without locks: only the check for running servers protects the directory

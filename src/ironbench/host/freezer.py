@@ -89,7 +89,7 @@ class Freezer:
             raise FailureError(
                 f"server process {self.server.pid}",
                 f"could not be resumed ({self.how})",
-                "`ironbench cleanup` tries again, then stops the server",
+                "`ironbench cleanup` tries again and then stops the server",
             )
 
     def _frozen(self) -> bool:

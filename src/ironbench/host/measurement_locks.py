@@ -38,7 +38,7 @@ def shared(say: Callable[[str], object]) -> Iterator[None]:
                 with _opened(_QUEUED_LAB) as lab:
                     beside = not _locked(lab, fcntl.LOCK_SH)
         if beside:
-            say("warning: a queued lab is running on this machine; the two measurements disturb each other")
+            say("warning: a queued lab is running on this machine, and the two measurements disturb each other")
         yield
 
 

@@ -50,7 +50,9 @@ class PairVariation:
         return self.share * math.sqrt(1 - _SHRINKING + _SHRINKING * self.trial_s / trial_s)
 
 
-ASSUMED = PairVariation(0.04 * math.sqrt(2), 30.0, 10_000, "assumed; `ironbench lab noise` measures it here")
+ASSUMED = PairVariation(
+    0.04 * math.sqrt(2), 30.0, 10_000, "assumed; `ironbench lab noise` measures the variation on this machine"
+)
 """Runs of 30 s on a small virtual machine varied by 3% to 6%; a ratio of two runs varies √2 times as much."""
 
 Detect = Callable[[PairVariation, float, tuple[Stage, ...]], float]

@@ -56,7 +56,7 @@ def _unrated_pair(text: str, where: str, declared: DeclaredLab, cells: Sequence[
     pair = _pair(text, where, declared, cells)
     if not {cell.name for cell in cells}.issuperset(pair):
         raise InputError(
-            where, "only claims can compare configurations at a percentage of the peak", "use expect.claims"
+            where, "only claims can compare configurations at a percentage of the peak throughput", "use expect.claims"
         )
     return pair
 
@@ -174,7 +174,9 @@ def refuse_unrated(claims: Sequence[Claim], lab: Lab, file: str) -> None:
         at_rates = [name for name in claim.cells if name in rated]
         if at_rates and len(at_rates) < len(claim.cells):
             raise InputError(
-                where, "compares a configuration at a rate with one without a rate", f"write {_RATE} for both"
+                where,
+                "compares a configuration at a rate with one without a rate",
+                f"write {_RATE} for both configurations",
             )
         if at_rates and catalogue.base_name(claim.metric) in _AS_ASKED:
             raise InputError(

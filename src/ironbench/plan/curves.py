@@ -103,10 +103,10 @@ def _of_file(field: str, of: str, name: str, folder: Path | None) -> Curve:
         raise InputError(written(field), f"{name} has fewer than two points", "write a time and a value on each line")
     if len(points) > MOST_POINTS:
         cause = f"{name} has {len(points)} points; the maximum is {MOST_POINTS}"
-        raise InputError(written(field), cause, "remove some: points are joined by straight lines")
+        raise InputError(written(field), cause, "remove some points; ironbench connects the points by straight lines")
     if points[-1][0] <= 0:
         raise InputError(
-            written(field), f"the last time in {name} is 0", "the last time must be the length of the curve"
+            written(field), f"the last time in {name} is 0", "the last time must be the duration of the curve"
         )
     digest = hashlib.sha256(repr(points).encode()).hexdigest()[:8]
     return Curve(of, f"file:{Path(name).name} ({len(points)} points, {digest})", points)

@@ -107,7 +107,7 @@ def _not_too_many(declared: DeclaredLab) -> None:
     if count <= MOST_CELLS and trials <= MOST_TRIALS:
         return
     what = f"{grouped(count)} configurations in {grouped(declared.repeats)} blocks are {grouped(trials)} trials"
-    spent = f"at 30 s each they would take {units.span(trials * 30.0)}"
+    spent = f"at 30 s per trial, they would take {units.span(trials * 30.0)}"
     hint = f"at most {grouped(MOST_CELLS)} configurations and {grouped(MOST_TRIALS)} trials: use fewer values"
     raise InputError(
         declared.file, f"{what}; {spent}", hint + (', or design = "one-at-a-time"' if count > MOST_CELLS else "")

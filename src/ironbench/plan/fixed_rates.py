@@ -38,7 +38,7 @@ def shares(asked: str | Sequence[str], where: str) -> tuple[float, ...]:
         at = f"{where}[{number}]"
         share = rates.read(at, word, numbers=False)[1]
         if share is None:
-            raise InputError(at, f"{word!r} is not a percentage of the peak", 'write for example "70%"')
+            raise InputError(at, f"{word!r} is not a percentage of the peak throughput", 'write for example "70%"')
         if share in shares:
             raise InputError(at, f"{word} is listed twice", "list each percentage once")
         shares.append(share)
@@ -60,7 +60,7 @@ def extended(lab: Lab, asked: str | Sequence[str], where: str, paced: Callable[[
     if not isinstance(asked, str) and wanted and not pairs:
         raise InputError(
             where,
-            why_not or "no two configurations differ in the system only",
+            why_not or "no two configurations differ only in the system",
             'remove measure.rates, or write rates = "none"',
         )
     taking_part = dict.fromkeys(name for pair in pairs for name in (pair[1], pair[0]))

@@ -18,7 +18,7 @@ from ironbench.model.system import Cell, Load, Setup
 PEAK_TRIALS = 3
 """Number of trials of the baseline before the first block; their median is the peak."""
 SHARES = (0.5, 0.7, 0.9)
-"""Default fractions of the peak: light load, busy, and near the limit."""
+"""Default fractions of the peak throughput throughput: light load, busy, and near the limit."""
 
 
 def at_shares(peak: float, shares: Sequence[float] = SHARES) -> tuple[float, ...]:
@@ -33,7 +33,9 @@ def at_shares(peak: float, shares: Sequence[float] = SHARES) -> tuple[float, ...
     wrong = [share for share in shares if not 0 < share < 1]
     if wrong:
         raise InputError(
-            "fractions of the peak", f"{wrong[0]:g} is not between 0 and 1", "use, for example, 0.5, 0.7 and 0.9"
+            "fractions of the peak throughput",
+            f"{wrong[0]:g} is not between 0 and 1",
+            "use, for example, 0.5, 0.7 and 0.9",
         )
     return tuple(_three_digits(peak * share) for share in shares)
 
@@ -51,7 +53,7 @@ def read(subject: str, asked: float | str | None, numbers: bool = True) -> tuple
     match = _SHARE.fullmatch(asked)
     if match is None:
         hint = 'write for example "70%"' + (", or a number: 500" if numbers else "")
-        raise InputError(subject, f"{asked!r} is not a percentage of the peak", hint)
+        raise InputError(subject, f"{asked!r} is not a percentage of the peak throughput", hint)
     share = float(match[1]) / 100
     if not 0 < share < 1:
         raise InputError(

@@ -70,7 +70,7 @@ def refuse_undecidable(claims: Sequence[Claim], plan: Plan) -> None:
         return
     subject = f"--require {quoted(claims[0].text)}"
     if plan.search:
-        raise InputError(subject, "a search tries other loads until its limits are met", "use --limit instead")
+        raise InputError(subject, "a search varies the load until its limits are met", "use --limit instead")
     repeats: dict[str, int] = {}
     for trial in plan.trials:
         repeats[trial.cell.name] = repeats.get(trial.cell.name, 0) + 1

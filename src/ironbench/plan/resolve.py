@@ -123,10 +123,12 @@ def _curve(section: LoadSection, folder: Path | None) -> Curve | None:
     for other, value in together.items():
         if value:
             cause = f"cannot be combined with a curve in {written(field)}"
-            raise InputError(written(other), cause, f"remove {written(other)}: the curve determines load and duration")
+            raise InputError(
+                written(other), cause, f"remove {written(other)}, because the curve determines load and duration"
+            )
     if section.warmup == "auto":
         cause = f"cannot be combined with a curve in {written(field)}, which has no steady state"
-        raise InputError(written("load.warmup", "auto"), cause, "use a fixed time, e.g. 5s")
+        raise InputError(written("load.warmup", "auto"), cause, "use a fixed warm-up time, e.g. 5s")
     return curves.read(field, str(getattr(section, asked[0])), folder)
 
 
@@ -141,7 +143,7 @@ def validate(load: Load) -> None:
             raise InputError(
                 written("load.think_time"),
                 f"cannot be combined with {written('load.rate')}",
-                "remove it: a rate already determines when transactions start",
+                "remove it, because a rate already determines when transactions start",
             )
         if load.duration_s is None:
             raise InputError(
@@ -156,7 +158,7 @@ def validate(load: Load) -> None:
         raise InputError(
             written("load.max_tries"),
             cause,
-            f"set a number of tries, or use {written('load.duration')} instead of {written('load.transactions')}",
+            f"set a number of attempts, or use {written('load.duration')} instead of {written('load.transactions')}",
         )
 
 

@@ -56,7 +56,7 @@ def validate(declared: DeclaredLab) -> None:
             "a screen chooses its comparisons itself",
             _LAB,
         ),
-        (not measure.compare, "measure.compare", "a screen compares the factors that it finds to matter", _LAB),
+        (not measure.compare, "measure.compare", "a screen itself selects the factors that it compares", _LAB),
         (
             measure.order == "random",
             "measure.order",
@@ -74,7 +74,7 @@ def validate(declared: DeclaredLab) -> None:
     collected(partial(_refuse, f"{where}, {field}", cause, hint) for fits_, field, cause, hint in fits if not fits_)
     count = len(declared.factors)
     if not 2 <= count <= MOST_FACTORS:
-        hint = f"use 2 to {MOST_FACTORS} factors; `ironbench lab run` compares the values of one"
+        hint = f"use 2 to {MOST_FACTORS} factors; `ironbench lab run` compares the values of a single factor"
         raise InputError(f"{where}, vary", f"a screen cannot have {counted(count, 'factor')}", hint)
     least = least_blocks(count)
     if measure.repeats is not None and measure.repeats < least:

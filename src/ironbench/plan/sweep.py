@@ -82,7 +82,11 @@ def search(clients: object, rate: object, limits: Sequence[str], repeats: int) -
         return None
     if of_clients and (of_rate or rate is not None):
         cause = f"cannot be combined with {written('load.clients')} auto"
-        hint = "search for one of them and set the other" if of_rate else "more clients do not change a fixed rate"
+        hint = (
+            "search for one of the two, and set the other one to a fixed value"
+            if of_rate
+            else "a search for clients has no effect, because more clients do not change a fixed rate"
+        )
         raise InputError(written("load.rate"), cause, hint)
     of, text = ("clients", clients) if of_clients else ("rate", rate)
     field = f"load.{of}"

@@ -26,7 +26,7 @@ def validate(subject: str, tags: Mapping[str, str]) -> None:
     """Raises InputError for an invalid key, a value that is empty, too long or has several lines, or too many tags."""
     if len(tags) > MOST:
         raise InputError(
-            subject, f"has {len(tags)} tags; the maximum is {MOST}", "remove the tags that you do not search by"
+            subject, f"has {len(tags)} tags; the maximum is {MOST}", "remove the tags that you do not use in searches"
         )
     for key, value in tags.items():
         if not _KEY.fullmatch(key):

@@ -214,7 +214,7 @@ def _no_field_twice(known: Sequence[VariedFactor], file: str) -> None:
                 raise InputError(
                     f"{file}, vary",
                     f"factors {setter[path]} and {factor.name} both set {check.text(path)}",
-                    "make them one factor with named values, or remove the field from one of them",
+                    "combine the two into one factor with named values, or remove the field from one factor",
                 )
             setter[path] = factor.name
 

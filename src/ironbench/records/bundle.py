@@ -189,7 +189,7 @@ class Reader:
 
     def _not_newer(self, format: int) -> None:
         if format > FORMAT:
-            cause = f"has format {format}, newer than {FORMAT}"
+            cause = f"has format {format}, but this ironbench supports only formats up to {FORMAT}"
             raise InputError(str(self.path), cause, "import it with the same version of ironbench or a newer one")
 
     def _hold_lab(self) -> None:
@@ -232,7 +232,7 @@ class Reader:
         return InputError(str(self.path), cause, "do not trust this file")
 
     def _altered(self, name: str, why: str = "") -> InputError:
-        return InputError(str(self.path), f"{name} differs from what was exported{f': {why}' if why else ''}", _WHOLE)
+        return InputError(str(self.path), f"{name} differs from the exported file{f': {why}' if why else ''}", _WHOLE)
 
     def _foreign(self) -> InputError:
         return InputError(

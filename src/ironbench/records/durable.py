@@ -104,7 +104,7 @@ def _hold(descriptor: int, path: Path, subject: str) -> None:
         ours = True  # the file system has no locks, so other processes cannot be excluded
     if not ours:  # the lock is taken, or the file was removed between opening and locking it
         holder = os.pread(descriptor, 32, 0).decode(errors="replace").strip() or "unknown"
-        cause = f"another ironbench process is using it ({holder})"
+        cause = f"another ironbench process is using this directory ({holder})"
         raise InputError(subject, cause, "wait for that process, or stop it") from None
     with contextlib.suppress(OSError):  # on a full disk the lock works, but the holder's process id is missing
         os.ftruncate(descriptor, 0)

@@ -54,7 +54,7 @@ def record(data: bytes) -> Record:
     except msgspec.DecodeError as error:
         raise ValueError(str(error)) from error
     if found.schema > SCHEMA:
-        raise ValueError(f"has schema {found.schema}, newer than {SCHEMA}")
+        raise ValueError(f"has schema {found.schema}, but this ironbench supports only schemas up to {SCHEMA}")
     return found
 
 

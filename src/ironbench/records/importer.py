@@ -102,7 +102,7 @@ def _record(reader: Reader, name: str) -> Record:
     try:
         schema = msgspec.json.decode(data, type=_Schema).schema
         if schema > SCHEMA:
-            cause = f"{name} has schema {schema}, newer than {SCHEMA}"
+            cause = f"{name} has schema {schema}, but this ironbench supports only schemas up to {SCHEMA}"
             raise InputError(str(reader.path), cause, "import it with the same version of ironbench or a newer one")
         return examine.record(data)
     except (msgspec.DecodeError, RecursionError, ValueError) as error:

@@ -95,7 +95,7 @@ def access_policy(listen: str, token_file: str, certificate: str, key: str, envi
     if not _is_loopback(address) and not (chosen or certificate):
         raise InputError(
             f"--listen {listen}",
-            "other machines can reach this address: it needs your own token, or TLS",
+            "other machines can reach this address, so the server needs your own token or TLS",
             "set a token with --token-file, or set --tls-certificate and --tls-key",
         )
     return AccessPolicy(address, port, chosen or secrets.token_urlsafe(24), certificate, key)

@@ -60,7 +60,7 @@ def run(directory: Path, policy: AccessPolicy, printer: Printer) -> int:
             ) from None
         reading.join(_READING_S)
         if reading.is_alive():
-            printer.say("indexing many records for the first time; pages and the queue wait for this")
+            printer.say("indexing many records for the first time; pages and the queue wait until this is finished")
         printer.data(policy.url())
         printer.say("open this address in a browser; Ctrl-C stops the server, but not the labs that it started")
         with contextlib.suppress(KeyboardInterrupt):  # the usual way to stop the server

@@ -57,7 +57,7 @@ def test_a_server_is_held_again_only_when_its_machine_has_undone_what_a_lost_lin
 
 def test_a_change_whose_answer_was_lost_may_have_been_made(monkeypatch: pytest.MonkeyPatch, slept: list[float]) -> None:
     async def silent(there: Link, script: str) -> _Held:
-        raise FailureError("db.example", "the change failed there: no answer")
+        raise FailureError("db.example", "the change on that machine failed: no answer")
 
     there = Link(SshAddress("db.example"))
     monkeypatch.setattr(change, "_begun", silent)

@@ -117,7 +117,9 @@ def test_a_body_of_more_than_a_mebibyte_is_refused(client: TestClient) -> None:
 
 
 def test_an_address_that_others_reach_needs_a_token_of_ones_own_or_tls(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="other machines can reach this address: it needs your own token, or TLS"):
+    with pytest.raises(
+        InputError, match="other machines can reach this address, so the server needs your own token or TLS"
+    ):
         access_policy("0.0.0.0:7373", "", "", "")
     file = tmp_path / "token"
     file.write_text("short\n")

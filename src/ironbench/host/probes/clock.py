@@ -29,8 +29,8 @@ def clock_source(host: HostView) -> CheckResult | None:
     )
     return severe(
         current,
-        "Reading this clock takes a system call or more, about 1 µs instead of 25 ns: the client, "
-        "the server's own timing (EXPLAIN ANALYZE) and observers all slow down what they measure.",
+        "Reading this clock takes at least one system call, about 1 µs instead of 25 ns. The client, the "
+        "server's timing (EXPLAIN ANALYZE) and observers therefore slow down the work that they measure.",
         command,
     )
 
@@ -44,7 +44,10 @@ def wake_up(host: HostView) -> CheckResult | None:
     cuts = quantiles(late, n=100)
     median, p99 = cuts[49], cuts[98]
     seen = f"{median * 1e6:.0f} µs late (median), {p99 * 1e6:.0f} µs (99th percentile)"
-    meaning = "Open loops start transactions late and emulated devices answer late: shorter response times are noise."
+    meaning = (
+        "Open loops start transactions late by this time, and emulated devices answer late by this time, so "
+        "shorter response times cannot be measured."
+    )
     remedy = "stop other load first; on real hardware `sudo tuned-adm profile latency-performance`"
     if median >= _LATE_S or p99 >= _VERY_LATE_S:
         return severe(seen, meaning, remedy)

@@ -28,8 +28,8 @@ def governor(host: HostView) -> CheckResult | None:
         return ok(seen)
     return warning(
         seen,
-        "The processor lowers its frequency when idle and raises it late: light loads look slower than they are, "
-        "and runs vary.",
+        "The processor lowers its frequency when idle and raises the frequency late, so light loads look slower "
+        "than they are, and runs vary.",
         f"echo {_STEADY} | sudo tee {_CPU}/cpu*/cpufreq/scaling_governor",
     )
 
@@ -63,8 +63,9 @@ def boosting(host: HostView) -> CheckResult | None:
     command = f"echo 1 | sudo tee {intel}" if host.tree.exists(intel) else f"echo 0 | sudo tee {_CPU}/cpufreq/boost"
     return note(
         "on",
-        "Speed depends on how warm the processor is and how many cores work: a run after a pause is faster, and one "
-        "core alone is faster than one of many. Turn boost off to compare configurations, on to measure the maximum.",
+        "With boost, the speed of a core depends on the temperature of the processor and on the number of busy "
+        "cores, so a run after a pause is faster. Turn boost off to compare configurations; turn boost on to "
+        "measure maximum performance.",
         command,
     )
 
@@ -75,14 +76,14 @@ def heat(host: HostView) -> CheckResult | None:
     if not host.tree.glob(f"{_CPU}/cpu[0-9]*/thermal_throttle/*_count"):
         return None
     now, before = host.after.throttled, host.before.throttled
-    meaning = "The processor ran slower to cool down: long runs are slower than short ones."
+    meaning = "The processor lowered its frequency to cool down, so long runs are slower than short runs."
     remedy = "improve cooling, or switch boost off"
     if now > before:
         return warning(f"slowed down {counted(now - before, 'time')} in the last second", meaning, remedy)
     return (
         note(f"slowed down {counted(now, 'time')} since the machine started", meaning, remedy)
         if now
-        else ok("never too hot")
+        else ok("not throttled")
     )
 
 
@@ -98,12 +99,12 @@ def idle_states(host: HostView) -> CheckResult | None:
             deepest, name = latency, tree.read(f"{state}/name") or state
     if not name:
         return None
-    seen = f"down to {name}, which takes {deepest} µs to leave"
+    seen = f"down to {name}, which takes {deepest} µs to wake up from"
     if deepest / 1e6 <= _DEEP_S:
         return ok(seen)
     return note(
         seen,
-        "A sleeping core needs time to wake up: with few clients, response times are longer than under load.",
+        "A sleeping core needs time to wake up, so response times with few clients are longer than under load.",
         f"sudo cpupower idle-set --disable-by-latency {int(_DEEP_S * 1e6)}",
     )
 
@@ -118,9 +119,9 @@ def smt(host: HostView) -> CheckResult | None:
         return ok("one thread per core, as far as this machine reports")
     return note(
         "two logical processors share each core",
-        "With more than one busy thread per core, throughput grows less than CPU usage: at 50% usage, the "
-        "processor is nearly at its limit.",
-        f"to measure without: echo off | sudo tee {_CPU}/smt/control",
+        "With more than one busy thread per core, throughput grows less than CPU usage. At 50% CPU usage, the "
+        "processor may be close to its limit.",
+        f"to measure without SMT: echo off | sudo tee {_CPU}/smt/control",
     )
 
 
@@ -134,7 +135,10 @@ def weaknesses(host: HostView) -> CheckResult | None:
         return ok("none needed, or switched off")
     return note(
         ", ".join(by_weakness),
-        "System calls and task switches are slower. Keep the mitigations; compare machines with the same ones.",
+        (
+            "Mitigations make system calls and task switches slower. Keep the mitigations, and compare only machines "
+            "that have the same mitigations."
+        ),
     )
 
 
@@ -147,8 +151,8 @@ def limits(host: HostView) -> list[CheckResult]:
         readings.append(
             warning(
                 f"at most {bounds.cpus:g} cores' worth of CPU time (cgroup {bounds.cgroup})",
-                "When the quota is used up, all processes stop until the next period: pauses of up to 0.1 s that "
-                "are not the database's fault.",
+                "When the quota is used up, all processes stop until the next period. This causes pauses of up "
+                "to 0.1 s, which do not come from the database.",
                 "assign whole CPUs instead of a quota: `docker run --cpuset-cpus=…`, or remove `--cpus`",
             )
         )
@@ -156,7 +160,7 @@ def limits(host: HostView) -> list[CheckResult]:
         readings.append(
             note(
                 f"at most {units.memory(bounds.memory_bytes)} of memory (cgroup {bounds.cgroup})",
-                "Page cache counts against this limit: data beyond the limit are read from the device again.",
+                "The page cache counts against this limit, so data beyond the limit are read from the device again.",
             )
         )
     return readings or [ok("no CPU quota, no memory limit")]

@@ -21,7 +21,11 @@ def io_uring(host: HostView) -> CheckResult:
     remedy = "sudo sysctl kernel.io_uring_disabled=0"
     if not disabled:
         remedy = "in a container: `docker run --security-opt seccomp=unconfined`"
-    return note(why, "The client uses epoll instead: the client's CPU time per transaction rises by about 15%.", remedy)
+    return note(
+        why,
+        "The client uses epoll instead of io_uring, so the client's CPU time per transaction rises by about 15%.",
+        remedy,
+    )
 
 
 @probe("facilities", "FUSE")
@@ -83,6 +87,9 @@ def user_namespaces(host: HostView) -> CheckResult:
         return ok("work")
     return note(
         why,
-        "Some servers refuse to run as root. If ironbench runs as root, they need an unprivileged user.",
+        (
+            "Some database servers refuse to run as root. If ironbench runs as root, these servers need an "
+            "unprivileged user."
+        ),
         "sudo sysctl user.max_user_namespaces=10000 kernel.unprivileged_userns_clone=1, or run as an ordinary user",
     )

@@ -19,7 +19,10 @@ def steal(host: HostView) -> CheckResult | None:
         return None
     share = host.ticks("steal")
     seen = f"{in_percent(share)} of CPU time over the last second"
-    meaning = "Other virtual machines take CPU time from this one: the same work takes longer from one run to the next."
+    meaning = (
+        "Other virtual machines take CPU time from this virtual machine, so the time for the same work varies "
+        "between runs."
+    )
     remedy = "ask your provider for dedicated or unthrottled CPUs, or repeat the measurement at a quieter hour"
     if share >= _SEVERE_STEAL:
         return severe(seen, meaning, remedy)
@@ -81,7 +84,10 @@ def swapping(host: HostView) -> CheckResult | None:
     if pages > 0:
         return severe(
             f"{pages} pages in the last second",
-            "Memory is so short that the kernel swaps programs to disk and back: every figure measures that disk.",
+            (
+                "Memory is so short that the kernel swaps programs out to disk and in again, so every measurement "
+                "includes the time of that disk."
+            ),
             "free memory, or give the database less (`--memory`); then `sudo swapoff -a && sudo swapon -a`",
         )
     if used > 0:

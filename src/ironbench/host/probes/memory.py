@@ -26,7 +26,10 @@ def available(host: HostView) -> CheckResult | None:
     if share < _SHORT_SHARE:
         return warning(
             seen,
-            "Little memory is left for the page cache: data that an idle machine would cache are read from the device.",
+            (
+                "Little memory is left for the page cache, so data that an idle machine would cache are read from "
+                "the device."
+            ),
             "stop programs that use much memory: `ps aux --sort=-rss | head`",
         )
     return ok(seen)
@@ -44,7 +47,7 @@ def swappiness(host: HostView) -> CheckResult | None:
     if value > 10:
         return note(
             f"{value}, with {units.memory(swap)} of swap",
-            "The kernel may move parts of the database's own cache to swap to cache more files.",
+            "The kernel may swap out parts of the database's cache in order to cache more files.",
             "sudo sysctl vm.swappiness=1",
         )
     return ok(f"{value}, with {units.memory(swap)} of swap")
@@ -61,8 +64,8 @@ def huge_pages(host: HostView) -> CheckResult | None:
         return ok(chosen)
     return warning(
         "always",
-        "The kernel assembles and splits huge pages at unpredictable times: pauses of milliseconds, and more "
-        "memory per connection.",
+        "The kernel assembles and splits huge pages at unpredictable times, which causes pauses of milliseconds "
+        "and uses more memory per connection.",
         f"echo madvise | sudo tee {base}/enabled",
     )
 
@@ -78,7 +81,7 @@ def overcommit(host: HostView) -> CheckResult | None:
     words = {0: "0: heuristic", 1: "1: always"}
     return note(
         words.get(mode, str(mode)),
-        "When memory runs out, the kernel kills a process, often the database, instead of refusing the request.",
+        "When memory runs out, the kernel kills a process, often the database, instead of refusing the allocation.",
         "sudo sysctl vm.overcommit_memory=2 vm.overcommit_ratio=90",
     )
 
@@ -95,19 +98,22 @@ def numa(host: HostView) -> CheckResult | None:
     if tree.integer("/proc/sys/vm/zone_reclaim_mode"):
         return warning(
             f"{len(nodes)} nodes, zone_reclaim_mode is on",
-            "A node drops cached pages while the other nodes have free memory: data are read again and again.",
+            (
+                "A NUMA node drops cached pages although other nodes have free memory, so data are read from the "
+                "device repeatedly."
+            ),
             "sudo sysctl vm.zone_reclaim_mode=0",
         )
     if tree.integer("/proc/sys/kernel/numa_balancing"):
         return warning(
             f"{len(nodes)} nodes, automatic balancing is on",
-            "The kernel unmaps pages to find the CPUs that use them, then moves them: extra page faults in the "
-            "database's shared memory, at unpredictable times.",
+            "The kernel unmaps pages to find out which CPUs use them, and then moves the pages. This causes "
+            "extra page faults in the database's shared memory at unpredictable times.",
             "sudo sysctl kernel.numa_balancing=0",
         )
     return note(
         f"{len(nodes)} nodes, no automatic balancing",
-        "The speed of the database's cache depends on its node: runs after a restart may differ.",
+        "The speed of the database's cache depends on its NUMA node, so runs may differ after a restart.",
         "start the server with `numactl --interleave=all`",
     )
 
@@ -126,8 +132,8 @@ def write_back(host: HostView) -> CheckResult | None:
         return ok(seen)
     return note(
         seen,
-        "A sync may have to wait for gigabytes of dirty pages: checkpoints stall for seconds, and short trials "
-        "end before their writes reach the device.",
+        "A sync may have to wait for gigabytes of dirty pages, so checkpoints stall for seconds, and short "
+        "trials end before their writes reach the device.",
         "sudo sysctl vm.dirty_background_bytes=268435456 vm.dirty_bytes=1073741824",
     )
 
@@ -145,7 +151,7 @@ def shared_memory(host: HostView) -> CheckResult | None:
     if free[0] < _SHM_BYTES:
         return warning(
             seen,
-            'Parallel queries fail with "could not resize shared memory segment" when it is full.',
+            'When /dev/shm is full, parallel queries fail with "could not resize shared memory segment".',
             "sudo mount -o remount,size=4G /dev/shm (in a container: `docker run --shm-size=4g`)",
         )
     return ok(seen)

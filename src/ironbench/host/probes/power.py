@@ -91,10 +91,10 @@ def aspm(host: HostView) -> CheckResult | None:
     if policy is None:
         return None
     if policy in ("performance", "default"):
-        return ok(policy if policy == "performance" else "default: as the firmware set it")
+        return ok(policy if policy == "performance" else "default: as set by the firmware")
     return warning(
         policy,
-        "A sleeping link takes microseconds to wake up: the first request after a pause is slow.",
+        "A sleeping PCIe link takes microseconds to wake up, so the first request after a pause is slow.",
         f"echo performance | sudo tee {path}",
     )
 
@@ -115,7 +115,7 @@ def _sata(policy: str, hosts: list[str]) -> CheckResult:
         return ok(seen)
     return warning(
         seen,
-        "A sleeping SATA link takes up to 10 ms to wake up: reads are slow under light load.",
+        "A sleeping SATA link takes up to 10 ms to wake up, so reads are slow under light load.",
         "echo max_performance | sudo tee /sys/class/scsi_host/host*/link_power_management_policy",
     )
 
@@ -132,7 +132,7 @@ def nvme_states(host: HostView) -> list[CheckResult]:
         readings.append(
             note(
                 f"{drive}: may sleep in states with a wake-up latency of at most {value} µs",
-                "The first request after an idle period waits for the drive to wake up: light loads look slower.",
+                "The first request after an idle period waits for the drive to wake up, so light loads look slower.",
                 f"echo 0 | sudo tee {path}",
             )
         )

@@ -38,11 +38,16 @@ def open_files(host: HostView) -> CheckResult | None:
                 return ok(seen)
             if int(hard) >= _FEW_FILES:
                 return note(
-                    seen, "Enough for a few thousand clients; more clients need a higher limit.", "ulimit -n 65536"
+                    seen,
+                    "The limit is enough for a few thousand clients; more clients need a higher limit.",
+                    "ulimit -n 65536",
                 )
             return warning(
                 seen,
-                "Runs with many clients fail to connect, and the server closes and reopens files all the time.",
+                (
+                    "With this limit, runs with many clients fail to connect, and the server closes and reopens "
+                    "files all the time."
+                ),
                 "as root: `ulimit -n 65536`, or LimitNOFILE= in the service, or /etc/security/limits.conf",
             )
     return None

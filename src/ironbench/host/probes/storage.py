@@ -36,29 +36,40 @@ def _file_system(place: DirectoryView) -> CheckResult:
     assert mount is not None
     seen = f"{mount.path}: {mount.kind} on {mount.source}"
     if in_memory(mount):
-        return note(seen, "In memory: no device is measured, and the data are lost when the machine stops.")
+        return note(
+            seen, "The directory is in memory, so no device is measured, and the data are lost when the machine stops."
+        )
     if is_network(mount):
         return warning(
             seen,
-            "A network file system: the network and another machine's load are also measured.",
+            (
+                "The directory is on a network file system, so results include the network and the load of another "
+                "machine."
+            ),
             "use a directory on a local disk: --data DIR",
         )
     if mount.kind == "overlay":
         return warning(
             seen,
-            "A container's layered file system: the first change of a file copies the whole file.",
+            (
+                "The directory is on the layered file system of a container, where the first change to a file copies "
+                "the whole file."
+            ),
             "use a directory on a volume: `docker run -v /srv/db:/db …`, then --data /db",
         )
     if mount.kind in ("btrfs", "zfs", "bcachefs"):
         return note(
             seen,
-            "A copy-on-write file system: changes go to a new location, and may be compressed; figures depend on the "
-            "record size and the file system's age.",
+            "The directory is on a copy-on-write file system, which writes changes to a new location and may "
+            "compress them. Results depend on the record size and on the age of the file system.",
         )
     if mount.kind.startswith("fuse"):
         return warning(
             seen,
-            "A file system in user space: its CPU time is measured as time of the device.",
+            (
+                "The directory is on a file system in user space, and the CPU time of that file system is measured "
+                "as time of the device."
+            ),
             "use a directory on a kernel file system: --data DIR",
         )
     return ok(seen)
@@ -82,12 +93,17 @@ def _options(place: DirectoryView, tree: Tree) -> list[CheckResult]:
     at = mount.path
     readings = []
     if options & {"nobarrier", "barrier=0"} and _emulated(mount, tree):
-        readings.append(note(f"{at}: barriers are off", "An emulated device in memory, which has nothing to flush."))
+        readings.append(
+            note(
+                f"{at}: barriers are off",
+                "The directory is on an emulated device in memory, which has nothing to flush.",
+            )
+        )
     elif options & {"nobarrier", "barrier=0"}:
         readings.append(
             severe(
                 f"{at}: barriers are off",
-                "Syncs do not reach the medium: commits look fast and can be lost in a power failure.",
+                "Syncs do not reach the storage medium, so commits look fast but can be lost in a power failure.",
                 f"sudo mount -o remount,barrier {at}",
             )
         )
@@ -95,19 +111,26 @@ def _options(place: DirectoryView, tree: Tree) -> list[CheckResult]:
         readings.append(
             severe(
                 f"{at}: sync",
-                "Every write waits for the device, not only commits: databases do not run this way in production.",
+                (
+                    "With this mount option, every write waits for the device, not only commits. Databases do not "
+                    "run this way in production."
+                ),
                 f"sudo mount -o remount,async {at}",
             )
         )
     if "ro" in options:
         readings.append(
-            severe(f"{at}: read-only", "No database can be created here.", f"sudo mount -o remount,rw {at}")
+            severe(
+                f"{at}: read-only",
+                "The file system is read-only, so no database can be created on it.",
+                f"sudo mount -o remount,rw {at}",
+            )
         )
     if "strictatime" in options or not (options & {"relatime", "noatime"} or in_memory(mount)):
         readings.append(
             warning(
                 f"{at}: every read updates the access time (strictatime)",
-                "Reading causes writes.",
+                "Reading a file also writes its access time.",
                 f"sudo mount -o remount,noatime {at}",
             )
         )
@@ -117,7 +140,10 @@ def _options(place: DirectoryView, tree: Tree) -> list[CheckResult]:
         readings.append(
             note(
                 f"{at}: discard",
-                "Deleting files (WAL segments, dropped tables) sends trims immediately; some drives stall on them.",
+                (
+                    "Deleting files (WAL segments, dropped tables) sends TRIM commands immediately, and some drives "
+                    "stall on these commands."
+                ),
                 f"sudo mount -o remount,nodiscard {at}; sudo systemctl enable --now fstrim.timer",
             )
         )
@@ -146,7 +172,7 @@ def free_space(host: HostView) -> list[CheckResult]:
             readings.append(
                 severe(
                     seen,
-                    "A load would fill the disk and fail.",
+                    "Loading the data would fill the disk and fail.",
                     "free some space, or use another directory: --data DIR",
                 )
             )
@@ -154,7 +180,10 @@ def free_space(host: HostView) -> list[CheckResult]:
             readings.append(
                 warning(
                     seen,
-                    "Nearly full flash drives and file systems write slower, and only small scales fit.",
+                    (
+                        "Flash drives and file systems write more slowly when they are nearly full, and only small "
+                        "scale factors fit."
+                    ),
                     "free some space, then `sudo fstrim -av`",
                 )
             )
@@ -176,7 +205,10 @@ def scheduler(host: HostView) -> list[CheckResult]:
             readings.append(
                 warning(
                     seen,
-                    "This scheduler divides the device fairly between programs, at a high cost and with pauses.",
+                    (
+                        "This I/O scheduler divides the device fairly among programs, but it uses much CPU time and "
+                        "causes pauses."
+                    ),
                     f"echo {'mq-deadline' if block.rotational else 'none'} | sudo tee {path}",
                 )
             )
@@ -184,7 +216,7 @@ def scheduler(host: HostView) -> list[CheckResult]:
             readings.append(
                 note(
                     seen,
-                    "An NVMe drive orders requests itself: a scheduler only costs CPU.",
+                    "An NVMe drive orders requests itself, so an I/O scheduler only costs CPU time.",
                     f"echo none | sudo tee {path}",
                 )
             )
@@ -215,7 +247,10 @@ def write_cache(host: HostView) -> list[CheckResult]:
             readings.append(
                 note(
                     seen,
-                    "The virtual disk has no flush: whether a commit survives a power failure depends on the host.",
+                    (
+                        "The virtual disk does not support flushes, so the host determines whether a commit survives "
+                        "a power failure."
+                    ),
                     "ask the host's administrator for the disk's cache mode",
                 )
             )
@@ -224,7 +259,8 @@ def write_cache(host: HostView) -> list[CheckResult]:
                 note(
                     seen,
                     "The drive reports no volatile cache. This is correct for drives with power-loss protection. "
-                    "On other drives, commits are fast only because they may be lost.",
+                    "On drives without this protection, commits are fast only because a power failure may lose "
+                    "them.",
                     "sudo smartctl -g wcache /dev/" + block.name,
                 )
             )
@@ -256,8 +292,8 @@ def sync_time(host: HostView) -> list[CheckResult]:
             readings.append(
                 warning(
                     seen,
-                    "The write took less than a rotation of the disk, so a cache answered. Without a battery, the "
-                    "cache loses commits.",
+                    "The write took less time than a rotation of the disk, so a cache acknowledged the write. A "
+                    "cache without a battery loses commits in a power failure.",
                     f"sudo hdparm -W /dev/{place.block.name if place.block else '…'}",
                 )
             )
@@ -294,8 +330,8 @@ def encryption(host: HostView) -> list[CheckResult]:
                 readings.append(
                     note(
                         f"{block.name} ({block.model}): encrypted",
-                        "Encrypting each block takes CPU time: fast drives are slower, and CPU usage is not "
-                        "only the database's.",
+                        "Encrypting each block takes CPU time, so fast drives become slower, and the measured "
+                        "CPU usage includes encryption.",
                         f"sudo cryptsetup refresh --perf-no_read_workqueue --perf-no_write_workqueue {block.model}",
                     )
                 )

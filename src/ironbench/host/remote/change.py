@@ -56,7 +56,10 @@ def require_pin(there: Link, server: int, online: str, cpus: tuple[int, ...]) ->
     _require_programs(there, ("taskset", "timeout", "grep", "sed"))
     allowed = f'{_ROOT} || [ "$(id -u)" = "$(stat -c %u /proc/{server})" ]'
     # taskset can start any program, so permission to run it with sudo is equivalent to root.
-    way = f"name the server's own user in {written('system.server')}, or allow it with sudo, which makes that user root"
+    way = (
+        f"name the user of the server process in {written('system.server')}, or allow the command with sudo, "
+        "which gives that user root rights"
+    )
     return _rights(there, allowed, ("taskset",), "may not pin the server's processes to CPUs", way)
 
 
@@ -79,7 +82,7 @@ def require_cold(there: Link, restart: str) -> tuple[Rights, str]:
         raise InputError(subject, cause, "use a command that restarts the server instead")
     if asked.output.strip() != b"loaded":
         cause = f"that machine has no such unit ({asked.output.decode('utf-8', 'replace').strip() or 'no answer'})"
-        raise InputError(subject, cause, "`systemctl list-units --type service` there lists them")
+        raise InputError(subject, cause, "`systemctl list-units --type service` on that machine lists the units")
     units = _rights(there, _ROOT, ("systemctl", "restart", restart), "may not restart a service")
     return caches, f"{units.sudo}systemctl restart {quoted(restart)}"
 
@@ -100,7 +103,7 @@ def restart(there: Link, command: str) -> None:
     status = lines.pop().removeprefix(f"{_ENDED} ") if lines else "unknown"
     if status != "0":
         words = shortened(" ".join(lines) or answer.complaint or "no output", 300)
-        hint = "try the command there by hand; the server may be down now"
+        hint = "run the command by hand on that machine; the server may be down now"
         raise FailureError(written("system.restart"), f"exit status {status}: {words}", hint)
 
 
@@ -165,7 +168,7 @@ class Pin:
         words = ["undone", self.cpus] if running is None else link.waited(running.end())
         if words[:1] != ["undone"]:
             _leave(self.link)
-            return f"the connection was lost; the remote machine removed the pinning itself, within {SILENT_S} s"
+            return f"the connection was lost; the remote machine removed the pinning within {SILENT_S} s"
         if not (cpus := " ".join(words[1:])):
             return "the server ended or was restarted"
         return "" if _numbers(cpus) == _numbers(self.cpus) else f"another program pinned the server to CPUs {cpus}"
@@ -184,7 +187,9 @@ def _require_programs(there: Link, names: tuple[str, ...]) -> None:
     loop = f'for one in {" ".join(names)}; do command -v "$one" >/dev/null || echo "$one"; done'
     if missing := there.run(loop).output.decode("utf-8", "replace").split():
         cause = f"{there.address.text()} has no program {missing[0]}"
-        raise InputError(written("system.control"), cause, "install it there (packages util-linux and coreutils)")
+        raise InputError(
+            written("system.control"), cause, "install the program on that machine (packages util-linux and coreutils)"
+        )
 
 
 def _rights(there: Link, allowed: str, command: tuple[str, ...], lacks: str, way: str = "") -> Rights:
@@ -204,7 +209,7 @@ def _rights(there: Link, allowed: str, command: tuple[str, ...], lacks: str, way
         return Rights("sudo -n ")
     user, path = lines if len(lines) == 2 else ("that user", command[0])
     rule = " ".join((path, *command[1:]))
-    way = way or f"name root in {written('system.server')}, or allow it with sudo"
+    way = way or f"name root in {written('system.server')}, or allow the command with sudo"
     hint = f"{way}: {user} ALL=(root) NOPASSWD: {rule}"
     raise InputError(written("system.control"), f"{user} at {there.address.text()} {lacks}", hint)
 
@@ -280,7 +285,7 @@ async def _begun(there: Link, script: str) -> _Running:
     except (TimeoutError, asyncssh.Error, OSError) as error:
         if process is not None:
             process.close()
-        cause = f"the change failed there: {str(error) or 'no answer'}"
+        cause = f"the change on that machine failed: {str(error) or 'no answer'}"
         raise FailureError(there.address.text(), cause) from None
     except asyncio.CancelledError:
         if process is not None:

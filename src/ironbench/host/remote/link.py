@@ -213,7 +213,9 @@ async def _refusal(address: SshAddress, error: Exception) -> IronbenchError:
         return InputError(subject, "unknown host name", f"correct the name; {by_hand}")
     if isinstance(error, asyncio.TimeoutError):
         return FailureError(
-            subject, f"no answer within {CONNECT_S:g} s", f"is the machine up, and can ssh reach it? {by_hand}"
+            subject,
+            f"no answer within {CONNECT_S:g} s",
+            f"check that the machine is up and that ssh can reach it; {by_hand}",
         )
     if isinstance(error, ConnectionRefusedError):
         return FailureError(
@@ -228,7 +230,7 @@ def _unknown_host(address: SshAddress, subject: str) -> InputError:
     """Returns the error for a host key that is unknown or has changed. A changed key may mean that the connection is
     intercepted."""
     cause = "the host key is not in known_hosts"
-    hint = f"`{_command(address)}` shows the key and adds it to ~/.ssh/known_hosts once you have compared it"
+    hint = f"`{_command(address)}` shows the key; after you confirm it, ssh adds it to ~/.ssh/known_hosts"
     if _has_known_key(address):
         cause = "the host key differs from the one in known_hosts: another machine, or a man in the middle"
         name = address.host.lower()

@@ -38,7 +38,9 @@ def read(program: str, path: Path, label: str) -> list[ForeignRecord]:
     output = Output(path, program)
     results = PROGRAMS[program](output)
     if not results:
-        raise output.refused("contains no complete result", "the output may be truncated: run the program to its end")
+        raise output.refused(
+            "contains no complete result", "the output may be truncated: let the program run to its end"
+        )
     digest, now = output.digest(), datetime.now(UTC).isoformat(timespec="seconds")
     records = [
         ForeignRecord(
@@ -63,7 +65,9 @@ def read(program: str, path: Path, label: str) -> list[ForeignRecord]:
     try:
         return [_DECODER.decode(msgspec.json.encode(record)) for record in records]
     except msgspec.ValidationError as error:
-        raise output.refused(f"contains impossible values ({error})", "import the output as it was written") from None
+        raise output.refused(
+            f"contains impossible values ({error})", "import the unchanged output of the program"
+        ) from None
 
 
 def take_in(program: str, path: Path, label: str, directory: Path) -> tuple[list[ForeignRecord], int]:

@@ -44,7 +44,7 @@ class Output:
                     raise self.refused("is not a regular file", "write the output to a file, and import that file")
                 if about.st_size > MOST_BYTES:
                     cause = f"is larger than {units.memory(MOST_BYTES)}"
-                    raise self.refused(cause, "import a log of fewer transactions, or one with values per interval")
+                    raise self.refused(cause, "import a log with fewer transactions, or a log with values per interval")
                 self.head = file.read(4096)
         except (OSError, ValueError) as error:
             cause = getattr(error, "strerror", None) or str(error)

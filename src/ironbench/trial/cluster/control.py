@@ -135,7 +135,9 @@ class Control:
             if (one["version"], one["build"], one["core"]) != ours:
                 cause = f"{one['host']} runs another build of ironbench: {one['version']} ({one['build']})"
                 raise InputError(
-                    written("load.cluster"), cause, "remove ironbench from the path of Ray's workers there"
+                    written("load.cluster"),
+                    cause,
+                    "remove ironbench from the Python path of Ray's workers on that machine",
                 )
 
     def request(self, message: dict[str, Any]) -> dict[str, Any]:

@@ -51,7 +51,7 @@ def shared(
                 refused: dict[str, Any] = ray.get(one)
             except ray.exceptions.RayError as error:
                 look()
-                return refusal(FailureError("workers", f"a piece of the load failed: {error}"))
+                return refusal(FailureError("workers", f"loading a part of the data failed: {error}"))
             if refused:
                 return refused
         if time.monotonic() - looked_s > _LOOK_S:

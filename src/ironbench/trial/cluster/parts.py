@@ -41,9 +41,9 @@ def require_common(known: Mapping[str, Any], away: Sequence[str]) -> None:
         return
     way_out = f"set {written('system.dsn')} to an address that every machine can reach"
     if _is_loopback(host) and not path:
-        cause = f"{host} means the local machine on every machine, and {away[0]} is another one"
+        cause = f"{host} means the local machine on every machine, but {away[0]} is a different machine"
         raise InputError(written("system.dsn"), cause, way_out)
-    cause = f"the server listens on a socket file of this machine, but {away[0]} is another machine"
+    cause = f"the server listens on a socket file of this machine, but {away[0]} is a different machine"
     raise InputError(written("load.cluster"), cause, way_out)
 
 

@@ -136,7 +136,9 @@ class _RayChild:
             try:
                 found.append(ray.get(one, timeout=0.1))
             except ray.exceptions.GetTimeoutError:
-                found.append(f"no answer within {units.span(CLUSTER_S)}; can its machine resolve that name?")
+                found.append(
+                    f"no answer within {units.span(CLUSTER_S)}; check whether its machine can resolve that name"
+                )
             except ray.exceptions.RayError as error:
                 raise FailureError("workers", f"{self._pool.name(number)} was lost: {first_line(error)}") from None
         return found
@@ -208,7 +210,7 @@ class _RayChild:
                 first_s = first_s or time.monotonic()
                 if time.monotonic() - first_s > LATE_S:
                     late = self._pool.name(here.index(False))
-                    raise _LostError(f"{late} was not ready {units.span(LATE_S)} after the first one")
+                    raise _LostError(f"{late} was not ready {units.span(LATE_S)} after the first worker")
             self._stopping.wait(_SOON_S if soon or stopped else _LOOK_S)
             if stopped:
                 time.sleep(_SOON_S)

@@ -80,8 +80,13 @@ def prepared(
     require(system, load)
     fits = data_bytes <= FITS * _memory_bytes(session, system, load.clients)
     if load.cache == "cold":
-        word = "guest-cold (the host may still cache the files)" if virtual() else "cold"
-        return CacheState("cold", TrialNotes({"cache": f"{word}: engine restarted, files evicted"}), data_bytes, fits)
+        word = "guest-cold (the host of the virtual machine may still cache the files)" if virtual() else "cold"
+        return CacheState(
+            "cold",
+            TrialNotes({"cache": f"{word}: engine restarted, files evicted from the page cache"}),
+            data_bytes,
+            fits,
+        )
     how = warm(session, system, tables)
     if load.cache == "hot":
         return _hot(session, how, rehearse, data_bytes, fits)
@@ -94,14 +99,14 @@ def verified(state: CacheState, read_bytes: int | None) -> TrialNotes:
     if not state.asked:
         return NO_NOTES
     if read_bytes is None:
-        return TrialNotes({"cache verified": "no: the engine's reads are not visible from this machine"})
+        return TrialNotes({"cache verified": "not verified: ironbench cannot see the engine's reads from this machine"})
     conditions = {"cache verified": f"{units.stored(read_bytes)} read from devices"}
     if state.asked == "cold":
         if read_bytes:
             return TrialNotes(conditions)
         return TrialNotes(conditions, (note("cache-not-cold"),))
     if not state.fits:
-        conditions["cache verified"] += "; the data are larger than the memory available for them"
+        conditions["cache verified"] += "; the data are larger than the memory that can cache them"
         return TrialNotes(conditions)
     if read_bytes <= max(WARM_BYTES, WARM_SHARE * state.data_bytes):
         return TrialNotes(conditions)
@@ -147,14 +152,16 @@ def _hot(session: Session, how: str, rehearse: Rehearse, data_bytes: int, fits: 
         rehearse()
         share = hit_share(before, engines.get(session.engine).administration.hits(session))
         if share is None:
-            text = f"hot: {how}, rehearsed once; this engine has no hit counters"
+            text = f"hot: {how}, with one warm-up pass; this engine has no hit counters"
             return CacheState("hot", TrialNotes({"cache": text}), data_bytes, fits)
         if last is not None and abs(share - last) < STEADY:
-            text = f"hot: {how}, rehearsed {number} times until steady at {in_percent(share)} hits"
+            text = f"hot: {how}, with {number} warm-up passes until the hit rate was steady at {in_percent(share)}"
             return CacheState("hot", TrialNotes({"cache": text}), data_bytes, fits)
         last = share
     unsteady = note("cache-not-steady", rehearsals=MOST_REHEARSALS)
-    return CacheState("hot", TrialNotes({"cache": f"hot: {how}, not steady"}, (unsteady,)), data_bytes, fits)
+    return CacheState(
+        "hot", TrialNotes({"cache": f"hot: {how}, but the hit rate was not steady"}, (unsteady,)), data_bytes, fits
+    )
 
 
 def _memory_bytes(session: Session, system: System, clients: int) -> int:
@@ -194,11 +201,11 @@ def warm(session: Session, system: System, tables: tuple[str, ...]) -> str:
     except FailureError as error:
         if error.sqlstate == DENIED:
             what = "the workload's tables" if tables else "every table of the database"
-            error.hint = f"{written('load.cache')} warm or hot reads {what}: remove it, or {error.hint}"
+            error.hint = f"{written('load.cache')} warm or hot reads {what}: remove this setting, or {error.hint}"
         raise
     if own:
         ways.append(own)
-    return " and ".join(ways) or "no data could be read beforehand"
+    return " and ".join(ways) or "no data could be read before the trial"
 
 
 def hit_share(before: Mapping[str, int], after: Mapping[str, int]) -> float | None:

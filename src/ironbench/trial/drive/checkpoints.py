@@ -53,8 +53,8 @@ def interval_note(setups: Sequence[Setup], crash: str = "", field: str = "load.c
     spans = sorted({settled(setup).cell.load.checkpoint_s or 0.0 for setup in given})
     interval = " to ".join(f"{span:.3g}" for span in dict.fromkeys((spans[0], spans[-1])))
     return (
-        f"{which}: {writing(given)}, so the server performs a checkpoint every {interval} s, three per trial; "
-        f"{field} sets another interval"
+        f"{which}: {writing(given)}, so the server performs a checkpoint every {interval} s, which is three per "
+        f"trial; use {field} to set another interval"
     )
 
 

@@ -57,7 +57,7 @@ class PowerCutRecovery:
 
     def conditions(self) -> dict[str, str]:
         back = f"the engine answered again after {units.span(self.back_s)}"
-        return {"power": f"cut after the measured time: {_words(self.at_stake)}; {back}"}
+        return {"power": f"power cut after the measured time: {_words(self.at_stake)}; {back}"}
 
     def metrics(self) -> dict[str, float]:
         return {AT_STAKE: float(self.at_stake)}
@@ -84,7 +84,7 @@ def cut(session: Session, planned: PowerCut, seed: int) -> PowerCutRecovery:
         if not session.alive():
             raise FailureError(subject, "does not answer")
     except IronbenchError as error:
-        words = f"{_words(sum(at_stake))}; afterwards the database does not start: {error}"
+        words = f"{_words(sum(at_stake))}; the database does not start after the power cut: {error}"
         raise NotBackError(subject, words, "check the settings that make commits durable") from error
     return PowerCutRecovery(planned.how, sum(at_stake), time.monotonic() - began_s)
 

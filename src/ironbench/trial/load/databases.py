@@ -74,7 +74,7 @@ def _require_room(session: Session, data: OwnData) -> None:
         cause = (
             f"the data and a copy for trials need about {units.stored(needed)}, but only {units.stored(free)} are free"
         )
-        raise InputError(directory, cause, "free some space, or use a server with more")
+        raise InputError(directory, cause, "free some space, or use a server with more space")
 
 
 @dataclass(slots=True)

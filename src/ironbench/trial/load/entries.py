@@ -86,7 +86,9 @@ def _require_absent(session: Session, dataset: Dataset) -> None:
         if there:
             where = dataset.line_of(dn, "add") if dataset.line_of else ""
             raise InputError(
-                where or dn, f"entry {dn} already exists in this directory", "remove it there, or from the file"
+                where or dn,
+                f"entry {dn} already exists in this directory",
+                "remove the entry from the directory or from the file",
             )
 
 
@@ -97,7 +99,7 @@ def _explained(session: Session, dataset: Dataset, error: IronbenchError, own_se
     if not own_server:
         try:
             drop(session, dataset)
-            hint = "the added entries were removed again; correct the entry"
+            hint = "the added entries were removed again; correct the entry in the file"
         except IronbenchError:
             hint = "some added entries are left in the directory: `ironbench cleanup --dsn` removes them"
     if not isinstance(error, EntryRefusedError):

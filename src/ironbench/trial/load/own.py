@@ -94,7 +94,9 @@ def refuse_changed(data: OwnData) -> None:
     """Raises InputError if a file is missing or was changed since the trials were planned."""
     for file, now, then in zip(data.files, _digests(data), data.digests, strict=True):
         if now != then:
-            raise InputError(file, "was changed since these trials were planned", "restore the file, or start again")
+            raise InputError(
+                file, "was changed since these trials were planned", "restore the file, or start a new run or lab"
+            )
 
 
 def fill(session: Session, data: OwnData, printer: Printer) -> Loaded:
@@ -115,7 +117,7 @@ def fill(session: Session, data: OwnData, printer: Printer) -> Loaded:
     words = f"{data.words} ({restored.without})" if restored.without else data.words
     printer.say(f"data: {words}, {units.stored(size)} with keys, {units.span(elapsed_s)} in total")
     if not restored.has_end_mark:
-        printer.say(f"data: {data.words} has no end marker: check that it is complete")
+        printer.say(f"data: {data.words} has no end marker: check that the dump is complete")
     if left_out:
         printer.say("data: skipped: " + ", ".join(f"{kind} ({count})" for kind, count in left_out.items()))
     if restored.objects:

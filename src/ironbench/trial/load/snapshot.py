@@ -125,7 +125,7 @@ def _require_unused(folder: Path) -> None:
     """Raises InputError for a snapshot whose files were changed while another ironbench process uses it."""
     data_dirs.release(folder)
     if folder.is_dir() and data_dirs.used(folder):
-        cause = "the files were changed, and another ironbench process uses the snapshot"
+        cause = "the files of the snapshot were changed, and another ironbench process uses the snapshot"
         raise InputError(f"snapshot {folder}", cause, "wait until that process has ended")
 
 

@@ -35,9 +35,14 @@ def refuse_occupied(session: Session, tables: Sequence[str]) -> None:
 def refuse_foreign_routines(session: Session, statements: Sequence[str]) -> None:
     """Raises InputError if a third-party function or procedure has the name of one that `statements` create."""
     for name in engines.get(session.engine).administration.unmarked_routines(session, statements):
-        cause = "exists, but ironbench needs that name; it has no ironbench mark (routines of old versions have none)"
+        cause = (
+            "exists without an ironbench mark, but ironbench needs that name (routines of old ironbench versions "
+            "have no mark)"
+        )
         raise InputError(
-            f"routine {name}", cause, f"`drop routine {name}` if it is not yours, or name another database"
+            f"routine {name}",
+            cause,
+            f"run `drop routine {name}` if you do not need the routine, or name another database",
         )
 
 
