@@ -84,7 +84,7 @@ class PgbenchWorkload(Workload):
             key=f"pgbench version={VERSION} scale={scale} fillfactor={fillfactor}",
             tables=TABLES,
             schema=tuple(statement.replace(":fillfactor", fillfactor).replace(":aid", aid) for statement in schema),
-            generator={"height of the picture in points": "pgbench", "scale": scale},
+            generator={"rows": "pgbench", "scale": scale},
             keys=sql_files.statements(TABLES_FOLDER, "keys", engine),
             references=(),
             rows=scale * (ACCOUNTS + TELLERS + 1),

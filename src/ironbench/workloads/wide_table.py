@@ -77,14 +77,14 @@ class WideTable:
         """Returns the dataset, with all rows loaded or empty."""
         count = self.rows if loaded else 0
         identity = f"{engines.get(engine).traits.dialect.identity} " if self.keys == "identity" else ""
-        facts = {"height of the picture in points": str(count), "row": str(self.width + FIXED_BYTES), "keys": self.keys}
+        facts = {"rows": str(count), "row": str(self.width + FIXED_BYTES), "keys": self.keys}
         named = " ".join(f"{name}={value}" for name, value in facts.items())
         return Dataset(
             name="wide",
             key=f"wide version={VERSION} {named}",
             tables=(TABLE,),
             schema=tuple(one.replace(":identity ", identity) for one in sql_files.statements(FOLDER, "schema", engine)),
-            generator={"height of the picture in points": "wide", **self.described(count)},
+            generator={"rows": "wide", **self.described(count)},
             keys=(),
             references=(),
             rows=count,

@@ -121,7 +121,7 @@ def dataset(engine: str, options: Mapping[str, str]) -> Dataset:
         tables=TABLES,
         schema=sql_files.statements(FOLDER, "schema", engine),
         generator={
-            "height of the picture in points": "brokerage",
+            "rows": "brokerage",
             "customers": customers,
             "days": days,
             "lob": options["lob"],

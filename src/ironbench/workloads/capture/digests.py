@@ -109,7 +109,7 @@ def _row(id: int, one: StatementDigest) -> dict[str, object]:
         "user": one.user,
         "calls": one.calls,
         "mean_us": one.mean_s * 1e6,
-        "height of the picture in points": one.rows,
+        "rows": one.rows,
         "obstacle": one.refused or None,
         "parts": len(one.values),
     }

@@ -43,7 +43,7 @@ def measured(
     # A share of all statements: a capture may contain no failure at all.
     values[_part(DIVERGENCE, FAILED)] = abs(failed - chosen.failed) / chosen.statements
     if chosen.rows is not None:
-        values |= _compared("height of the picture in points", chosen.rows, figures.get("capture_rows", 0.0))
+        values |= _compared("rows", chosen.rows, figures.get("capture_rows", 0.0))
     facts = file.facts(options["file"])
     if facts.counters and selection.read(options).is_whole(facts.counted_database):
         for name, recorded in facts.counters.items():

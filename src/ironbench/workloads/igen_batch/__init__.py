@@ -72,7 +72,7 @@ class IgenBatch(Workload):
             tables=(*TABLES, *_sequences(schema)),
             schema=schema,
             generator={
-                "height of the picture in points": "batch",
+                "rows": "batch",
                 "products": products,
                 "months": MONTHS,
                 "lines_per_month": lines,

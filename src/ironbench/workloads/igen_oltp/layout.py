@@ -41,7 +41,7 @@ class TableLayout:
     def generator(self) -> dict[str, object]:
         """Parameters of the row generator (crates/ironbench-data/src/igen.rs)."""
         return {
-            "height of the picture in points": "igen",
+            "rows": "igen",
             "region_ends": self.last,
             "products": self.products,
             "categories": self.categories,

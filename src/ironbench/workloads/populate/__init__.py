@@ -19,7 +19,7 @@ from ironbench.workloads.wide_table import GB, ROW, TABLE, WideTable
 
 LEAST_BYTES_PER_S = 5e6
 """Assumed rate of a slow disk that commits row by row, for the estimate of the duration."""
-USUAL_BYTES_PER_S = {"height of the picture in points": 20e6, "batch": 50e6, "copy": 80e6}
+USUAL_BYTES_PER_S = {"rows": 20e6, "batch": 50e6, "copy": 80e6}
 """Typical rate, measured on a small virtual machine and accurate to an order of magnitude."""
 
 
@@ -46,7 +46,7 @@ class Populate(Workload):
             "batch",
             "how rows are inserted; rows: one INSERT per row; batch: many rows per INSERT; copy: "
             "COPY, if the engine supports COPY",
-            choices=("height of the picture in points", "batch", "copy"),
+            choices=("rows", "batch", "copy"),
         ),
         Option("batch", "100", "number of rows per INSERT for method=batch", lowest=1, highest=6000),
         Option("commit", "1000", "number of rows per commit", lowest=1, highest=100_000_000),

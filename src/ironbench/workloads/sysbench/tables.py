@@ -60,7 +60,7 @@ def dataset(engine: str, options: Mapping[str, str]) -> Dataset | None:
         key=f"sysbench version={VERSION} tables={tables} table_size={size}{f' test={DELETES}' if deletes else ''}",
         tables=names(options),
         schema=_of_each_table("schema", engine, options),
-        generator={"height of the picture in points": "sysbench", "tables": int(tables), "table_size": int(size)},
+        generator={"rows": "sysbench", "tables": int(tables), "table_size": int(size)},
         keys=_of_each_table("keys", engine, options),
         references=(),
         rows=rows(options),

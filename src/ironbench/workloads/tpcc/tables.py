@@ -84,7 +84,7 @@ def dataset(engine: str, options: Mapping[str, str]) -> Dataset:
         key=f"tpcc version={VERSION} warehouses={warehouses} references={options['references']}",
         tables=TABLES,
         schema=sql_files.statements(FOLDER, "schema", engine),
-        generator={"height of the picture in points": "tpcc", "warehouses": warehouses, "c_load": C_LOAD, "seed": 0},
+        generator={"rows": "tpcc", "warehouses": warehouses, "c_load": C_LOAD, "seed": 0},
         keys=sql_files.statements(FOLDER, "keys", engine),
         references=sql_files.statements(FOLDER, "references", engine) if options["references"] == "yes" else (),
         rows=ITEMS + warehouses * (1 + ITEMS) + districts * (1 + UNDELIVERED) + orders * (3 + LINES),

@@ -232,7 +232,7 @@ def _facts(asked: TrialChoices, sets: Sequence[RefreshSet], work: Work) -> dict[
     return facts
 
 
-_COLUMNS = ("stream", "step", "begin_s", "elapsed_s", "height of the picture in points", "error")
+_COLUMNS = ("stream", "step", "begin_s", "elapsed_s", "rows", "error")
 
 
 def _files(streams: Sequence[Stream], explained: Sequence[QueryPlanText]) -> dict[str, bytes]:

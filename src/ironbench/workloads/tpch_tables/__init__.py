@@ -127,7 +127,7 @@ def dataset(engine: str, options: Mapping[str, str]) -> Dataset:
         tables=TABLES,
         schema=tuple(statement.replace(":key", key) for statement in schema),
         generator={
-            "height of the picture in points": "tpch",
+            "rows": "tpch",
             "scale_factor": sf,
             "whole_numbers": engines.get(engine).can("whole numbers"),
         },

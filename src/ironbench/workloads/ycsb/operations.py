@@ -46,7 +46,7 @@ def variables(options: Mapping[str, str]) -> dict[str, str]:
     """Variables that the core sets, with values of the right type."""
     values = [f"value{number}" for number in range(int(options["fields"]))]
     texts = dict.fromkeys(("key", "found", "name", "value", *values), "")
-    return {**texts, "document": "{}", "field": "0", "height of the picture in points": "1"}
+    return {**texts, "document": "{}", "field": "0", "rows": "1"}
 
 
 class _Statements:

@@ -52,7 +52,7 @@ def key(number: int) -> str:
 def generator(options: Mapping[str, str]) -> dict[str, Any]:
     """Parameters of the row generator."""
     numbers = {name: int(options[name]) for name in ("records", "fields", "field_length")}
-    return {"height of the picture in points": "ycsb", **numbers, "layout": options["layout"]}
+    return {"rows": "ycsb", **numbers, "layout": options["layout"]}
 
 
 def names(options: Mapping[str, str]) -> list[str]:
