@@ -1,4 +1,4 @@
-"""Wait events of an engine's backends, computed from samples of their states; shared by the engines' observers."""
+"""Computes wait events of an engine's backends from samples of their states; shared by the engines' observers."""
 
 from __future__ import annotations
 
@@ -10,13 +10,14 @@ from ironbench.model.observer import IDLE, OnCores, Samples, Waits
 from ironbench.model.points import SamplePoint, Values, by_file, gauge_series, growth, points
 
 _SEEN_LEAST = 0.9
-"""Minimum share of the backends whose scheduler counters must be known."""
+"""Minimum fraction of the backends whose scheduler counters must be known."""
 _IN_RECORD = 12
 """Number of wait events stored in the record. The time series contain all of them."""
 
 
 class SampledWaits(ABC):
-    """Evaluates a source with one line per wait event: its name, a tab, and the number of backends in it."""
+    """Evaluates a source that has one line per wait event: the event's name, a tab, and the number of backends in
+    it."""
 
     activity: ClassVar[str]
     """Name of the source with the wait events."""
@@ -46,12 +47,12 @@ class SampledWaits(ABC):
         return Observation(metrics, tuple(_series(points(samples.get(self.activity), self.parsed))))
 
     def sampled(self, samples: Samples, window_s: float) -> list[SamplePoint]:
-        """Backends by wait event for every sample inside the window."""
+        """Returns the backends by wait event for every sample inside the window."""
         readings = points(samples.get(self.activity), self.parsed)
         return [point for point in readings if 0.0 <= point.t_s <= window_s]
 
     def parsed(self, text: str) -> Values:
-        """Parses one sample; {} if it is unreadable."""
+        """Parses one sample. Returns {} if the sample is unreadable."""
         values: Values = {}
         for line in text.splitlines():
             event, _, count = line.rpartition("\t")
@@ -60,11 +61,11 @@ class SampledWaits(ABC):
         return {IDLE: 0.0} if not text.strip() else values
 
     def counted(self, samples: Samples, window_s: float) -> OnCores | None:
-        """CPU and run queue time of the backends from the kernel's counters; None if they cannot be read for nearly all
-        backends.
+        """Returns the CPU and run queue time of the backends from the kernel's counters; None if they cannot be read
+        for nearly all backends.
 
-        A process id from another PID namespace would belong to a different process here, and a backend that lived only
-        between two readings is not counted.
+        A process id from another PID namespace would belong to a different process here, and a backend that existed
+        only between two readings is not counted.
         """
         seen = samples.get(self.backends, ())
         pids = {line for sample in seen for line in sample.raw.decode().split() if line.isdigit()}
@@ -79,7 +80,7 @@ class SampledWaits(ABC):
             return values
 
         readings = points(samples.get(self.schedstat), parse)
-        # At the end of the window, some backends may already be gone.
+        # Some backends may have ended before the end of the window.
         whole = [point for point in readings if len(point.values) / 2 >= _SEEN_LEAST * len(pids)]
         if (grown := growth(whole, window_s)) is None:
             return None
@@ -93,7 +94,7 @@ def _means(readings: list[SamplePoint]) -> Values:
 
 
 def _series(readings: list[SamplePoint]) -> list[Series]:
-    """Averages over one second: 20 samples of a few backends mean little individually."""
+    """Returns averages over one second, because each of the 20 samples per second contains only a few backends."""
     buckets: dict[int, list[SamplePoint]] = {}
     for point in readings:
         buckets.setdefault(int(point.t_s // 1.0), []).append(point)

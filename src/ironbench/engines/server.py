@@ -22,29 +22,29 @@ from ironbench.host.server_guard import GuardOrder, ServerGuard
 _SOCKET_PATH_MOST = 107
 """Maximum length of sun_path (unix(7)) without its terminator."""
 _STATUS_PATIENCE_S = 1.0
-"""How long the guard may take to report how the server ended."""
+"""Seconds that the guard has to report how the server ended."""
 _MESSAGES_BYTES = 16384
 """Number of bytes at the end of a server's log that are searched for errors."""
 READY_PATIENCE_S = 600.0
-"""Startup timeout: crash recovery can take this long."""
+"""Seconds that a server has to start, because crash recovery can take this long."""
 
 
 def raise_file_limit() -> None:
     """Raises the limit on open files to the maximum, for this process (one connection per client) and for the servers
-    it starts."""
+    that it starts."""
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
 
 
 @dataclass(frozen=True, slots=True)
 class ServerProgram:
-    """Properties of a server program, for all servers of an engine."""
+    """Properties of a server program that are the same for all servers of an engine."""
 
     engine: str
     title: str
     """Official spelling of the engine's name."""
     socket: str
-    """Name of the socket in its directory."""
+    """Name of the server's socket in the socket's directory."""
     complaint: Callable[[str], str]
     """Extracts the error from the server's log."""
     stop: int
@@ -52,9 +52,9 @@ class ServerProgram:
     kill: int
     """Signal after which the server writes nothing more."""
     shared: str = ""
-    """Prefix of the shared memory segments that it leaves behind when killed."""
+    """Prefix of the names of shared memory segments that remain when the server is killed."""
     shared_mark: int = 0
-    """First word of the segment that lists the segments of all its processes (`process.shared_memory`)."""
+    """First word of the segment that lists the segments of all the server's processes (`process.shared_memory`)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,24 +63,24 @@ class ServerLaunch:
 
     make: ServerProgram
     place: Path
-    """Data directory with all files prepared."""
+    """Data directory, in which all files are prepared."""
     messages: Path
     """File for the server's log."""
     command: tuple[str, ...]
     environment: dict[str, str]
     identity: Identity
     configure: Callable[[str], None]
-    """Writes the settings, given the directory of the socket."""
+    """Writes the settings. Gets the directory of the socket."""
     ready: Callable[[int | None], bool]
-    """Whether the server with this process id accepts connections."""
+    """Returns whether the server with this process id accepts connections."""
     lock: int
-    """File descriptor that locks the data directory; kept open as long as the server lives."""
+    """File descriptor that locks the data directory. It stays open while the server runs."""
     cpus: tuple[int, ...] | None = None
     limit_bytes: int | None = None
     """Memory limit for the server and the page cache of its files."""
     cached: tuple[Path, ...] = ()
-    """Directories whose files are evicted from the page cache before a memory limit is set; otherwise they would not
-    count."""
+    """Directories whose files are evicted from the page cache before a memory limit is set. Cached files would not be
+    charged to the server."""
 
     def words(self) -> tuple[str, ...]:
         on_cpus = () if self.cpus is None else ("taskset", "--cpu-list", ",".join(map(str, self.cpus)))
@@ -104,18 +104,19 @@ class RunningServer:
         return not self.guard.ended()
 
     def ended(self, patience_s: float) -> bool:
-        """Whether the server has ended, or ends within `patience_s` seconds."""
+        """Returns whether the server has ended, or ends within `patience_s` seconds."""
         return self.guard.ended(patience_s)
 
     def stop(self) -> None:
-        """Shuts the server down, and kills what the guard could not end. May be called twice. Raises FailureError."""
+        """Shuts the server down, and kills processes that the guard could not end. A second call has no effect. Raises
+        FailureError."""
         self.guard.stop()
         if not register.end(self.entry_now()):
             raise FailureError(f"server process {self.guard.pid}", "does not exit after SIGKILL")
 
     def freezer(self) -> Freezer:
-        """Returns a freezer for the server's processes. The freezer uses a control group, which is registered before it
-        is created and removed with the server; where that is impossible, it uses signals. Raises FailureError."""
+        """Returns a freezer, which pauses the server's processes. It uses a control group, which is registered before
+        it is created and removed with the server; if that is impossible, it uses signals. Raises FailureError."""
         entry = self.entry_now()
         assert self.process is not None
         group = control_groups.freezing(entry.groups)
@@ -125,7 +126,8 @@ class RunningServer:
                 register.write(replace(entry, groups=(*entry.groups, str(group))))
                 group.mkdir()
             found.enter()
-        except OSError:  # no permission below our own group, a threaded group (cgroups(7)), or the group was removed
+        # no permission below ironbench's own group, a threaded group (cgroups(7)), or the group was removed
+        except OSError:
             return Freezer(self.process, None)
         return found
 
@@ -135,11 +137,11 @@ class RunningServer:
             self.process.signal(self.launch.make.kill)
 
     def entry_now(self) -> register.RegisterEntry:
-        """The register's entry, including the server's process."""
+        """Returns the register's entry, including the server's process."""
         return register.read(register.path_of(self.entry)) or self.entry
 
     def last_words(self) -> str:
-        """How the server ended, if known, and the errors in its log."""
+        """Describes how the server ended, if known, with the errors in its log."""
         self.guard.ended(_STATUS_PATIENCE_S)
         status = self.guard.status
         how = f"killed by {signal.Signals(-status).name}" if status is not None and status < 0 else ""
@@ -147,7 +149,8 @@ class RunningServer:
 
 
 def start(launch: ServerLaunch, remove: tuple[str, ...] = ()) -> RunningServer:
-    """Starts a server and waits until it accepts connections. Raises FailureError with the server's reason.
+    """Starts a server and waits until it accepts connections. Raises FailureError with the reason that the server
+    gives.
 
     `remove`: directories to remove after the server has ended.
     """
@@ -185,7 +188,7 @@ def start(launch: ServerLaunch, remove: tuple[str, ...] = ()) -> RunningServer:
 
 
 def own_processes(server: ProcessId | None) -> list[int]:
-    """Process ids of the server and its children."""
+    """Returns the process ids of the server and its children."""
     if server is None or not server.alive():
         return []
     return [server.pid, *processes.children(server.pid)]
@@ -203,8 +206,8 @@ def _new_socket_directory(socket: str) -> str:
 
 
 def _within(group: Path | None, launch: ServerLaunch) -> tuple[str, ...]:
-    """Creates the control group, and returns the command prefix that enters it. Pages cached before would not count in
-    the group, so they are evicted first. Raises FailureError."""
+    """Creates the control group, and returns the command prefix that enters it. Evicts files from the page cache first,
+    because cached pages would not be charged to the group. Raises FailureError."""
     if group is None or launch.limit_bytes is None:
         return ()
     for directory in launch.cached:
@@ -230,7 +233,7 @@ def _wait_until_ready(running: RunningServer) -> None:
 
 
 def _complaints(launch: ServerLaunch) -> str:
-    """Errors at the end of the server's log."""
+    """Returns the errors at the end of the server's log."""
     try:
         with launch.messages.open("rb") as file:
             file.seek(max(0, launch.messages.stat().st_size - _MESSAGES_BYTES), os.SEEK_SET)

@@ -1,4 +1,4 @@
-"""A session with a live server, common to all engines: a server that ironbench started, or an existing one."""
+"""A session with a running server, common to all engines: a server that ironbench started, or an existing server."""
 
 from __future__ import annotations
 
@@ -28,30 +28,31 @@ _L = TypeVar("_L", bound="ServerLine")
 _S = TypeVar("_S", bound="ServerSession[Any, Any]")
 _AGAIN_S = 0.1
 DOWN_PATIENCE_S = 120.0
-"""How long no server may listen after a restart command has succeeded. Restart commands wait until the service is up
-(pg_ctl, systemd's notify). During crash recovery a server already answers with an error, for which `READY_PATIENCE_S`
-applies."""
+"""Seconds for which no server may listen after a restart command has succeeded. Restart commands wait until the service
+is up (pg_ctl, systemd's notify). During crash recovery, a server already answers with an error, for which
+`READY_PATIENCE_S` applies."""
 _SILENCE_S = 20.0
 _OWN_SILENCE_S = 120.0
-"""Silence limit for a server that ironbench started. The limit is longer, because the server's emulated devices may be
-slow by design, and ironbench notices at once if the server dies."""
+"""Seconds of silence after which ironbench gives up a server that it started. The limit is longer than for an existing
+server, because emulated devices may be slow by design, and ironbench notices at once if the server dies."""
 _ANSWER_S = 30.0
 """Time limit of a query about the server itself, such as its settings and counters, which normally takes
 milliseconds."""
 _DYING_S = 1.0
-"""A dying server closes its connections before its process ends; this is how long to wait for that."""
+"""Seconds to wait for the end of a server whose connections were closed, because a dying server closes its connections
+before its process ends."""
 
 
 @dataclass(frozen=True, slots=True)
 class OwnedServer:
-    """Everything that a session needs of a server that ironbench started."""
+    """Everything that a session needs to know about a server that ironbench started."""
 
     running: RunningServer
     again: Callable[[], RunningServer]
     """Starts the stopped server again."""
     directories: dict[str, str]
     facts: Mapping[str, Any]
-    """Installation and identity."""
+    """Facts about the installation and the identity."""
     release: Callable[[], None]
     """Releases the data directory."""
     claim_again: Callable[[], OwnedServer]
@@ -60,7 +61,7 @@ class OwnedServer:
 
 @dataclass(frozen=True, slots=True)
 class LocalServer:
-    """A server's processes and directories on this machine."""
+    """Processes and directories of a server on this machine."""
 
     server: ProcessId | None = None
     directories: dict[str, str] = field(default_factory=dict)
@@ -81,12 +82,13 @@ class ServerSession(Limited, ABC, Generic[_A, _L]):
     engine: str
     title: ClassVar[str]
     broken: ClassVar[tuple[str, ...]]
-    """SQLSTATE classes after which the connection may be lost; "": no answer at all."""
+    """SQLSTATE classes of errors after which the connection may be lost; "": no answer at all."""
     alive_query: ClassVar[str] = "SELECT 1"
-    """A statement that every live server answers."""
+    """A statement that every running server answers."""
 
     def __init__(self, address: _A, secrets: Secrets, own: OwnedServer | None = None) -> None:
-        """Connects. Raises InputError for a wrong password or name, and FailureError if no server answers."""
+        """Connects to the server. Raises InputError for a wrong password or name, and FailureError if no server
+        answers."""
         self._address = address
         self._secrets = secrets
         self._own = own
@@ -98,8 +100,8 @@ class ServerSession(Limited, ABC, Generic[_A, _L]):
 
     @abstractmethod
     def connect(self, as_client: bool = False) -> _L:
-        """Opens a separate connection; the caller closes it. `as_client`: through the relay that adds latency, if there
-        is one."""
+        """Opens a separate connection, which the caller closes. `as_client`: whether to connect through the relay that
+        adds latency, if there is one."""
 
     @property
     @abstractmethod
@@ -111,42 +113,43 @@ class ServerSession(Limited, ABC, Generic[_A, _L]):
 
     @abstractmethod
     def known(self) -> dict[str, Any]:
-        """Facts that the server itself reports."""
+        """Returns facts that the server itself reports."""
 
     @abstractmethod
     def counters(self) -> dict[str, int]: ...
 
     @abstractmethod
     def found(self) -> LocalServer:
-        """Locates an existing server on this machine; empty if it is elsewhere."""
+        """Locates an existing server on this machine. Returns an empty result if the server is elsewhere."""
 
     @abstractmethod
     def moved(self, socket_directory: str) -> _A:
-        """Returns the address after a restart."""
+        """Returns the server's address after a restart."""
 
     @property
     @abstractmethod
     def role(self) -> str:
-        """The role of the session."""
+        """Name of the session's role."""
 
     @property
     def silence_s(self) -> float:
-        """A silent server is given up after this many seconds without a byte in either direction, if it does not answer
-        a new connection either."""
+        """Seconds without a byte in either direction after which ironbench gives up a server, unless the server answers
+        a new connection."""
         return _SILENCE_S if self._own is None else _OWN_SILENCE_S
 
     def query(self, sql: str) -> list[Row]:
         return self._attempt(lambda connection: connection.query(sql, self._limit_s()))
 
     def asked(self, read: Callable[[Callable[[str], list[Row]]], _T]) -> _T:
-        """Returns the result of `read`, which sends short queries. Raises FailureError: see `questions`."""
+        """Returns the result of `read`, which sends short queries. Raises FailureError as `questions` does."""
         with self.questions():
             return read(self.query)
 
     @contextmanager
     def questions(self) -> Iterator[None]:
-        """Context for short queries, such as those for settings and counters. Raises FailureError if an existing server
-        answers one of them too late or in an unreadable form, even if the caller has handled that error."""
+        """Limits the time of short queries, such as those for settings and counters, inside the `with` block. Raises
+        FailureError if an existing server answers a query too late or in an unreadable form, even if the caller has
+        handled that error."""
         if self._own is not None:
             yield
             return
@@ -160,24 +163,24 @@ class ServerSession(Limited, ABC, Generic[_A, _L]):
         return self.connect(as_client=True)
 
     def of_client(self, connection: dict[str, Any]) -> dict[str, Any]:
-        """Returns the `connection` section of a drive plan for clients: with the relay, if there is one."""
+        """Returns the `connection` section of a drive plan for clients. It includes the relay, if there is one."""
         return connection if self._relay is None else connection | {"relay": self._relay.address}
 
     @property
     def relay_counters(self) -> str:
-        """See `model.session.DelayedSession`."""
+        """File with the counters of the running relay, as in `model.session.DelayedSession`."""
         return "" if self._relay is None else self._relay.counters
 
     @contextmanager
     def delayed(self, latency_s: float, cpus: Sequence[int]) -> Iterator[None]:
-        """See `model.session.DelayedSession`."""
+        """Adds round-trip time to connections, as in `model.session.DelayedSession`."""
         relay = self._relay = LatencyRelay(latency_s, self.on_socket, cpus)
         try:
             yield
             if (death := relay.death()) is not None:
                 raise death
         except IronbenchError as error:
-            # Without their relay, clients and workload can only report lost connections.
+            # Without the relay, clients and the workload could only report lost connections.
             if (death := relay.death()) is not None and error is not death:
                 raise death from error
             raise
@@ -214,15 +217,16 @@ class ServerSession(Limited, ABC, Generic[_A, _L]):
         return True
 
     def require_answer(self) -> None:
-        """See `model.session.RemoteSession`."""
+        """Raises FailureError if the server does not answer, as in `model.session.RemoteSession`."""
         self.query(self.alive_query)
 
     def last_words(self) -> str:
-        """The end of the log of a server that ironbench started; "" for an existing server."""
+        """Returns the end of the log of a server that ironbench started; "" for an existing server."""
         return "" if self._own is None else self._own.running.last_words()
 
     def restart(self) -> None:
-        """Restarts a server that ironbench started: a new process and new sockets, the same settings and files."""
+        """Restarts a server that ironbench started. The new server has new process ids and sockets, and the same
+        settings and files."""
         if self._own is None:
             raise FailureError(self.title, f"ironbench does not restart existing servers ({written('system.dsn')})")
         with self._lock:
@@ -233,11 +237,11 @@ class ServerSession(Limited, ABC, Generic[_A, _L]):
             self._connection = self.connect()
 
     def freezer(self) -> Freezer | None:
-        """See `model.session.PausableSession`."""
+        """Returns an object that pauses the server, as in `model.session.PausableSession`."""
         return None if self._own is None else self._own.running.freezer()
 
     def restarted(self, restart: Callable[[], None]) -> None:
-        """See `model.session.RestartableSession`."""
+        """Reconnects after a restart from outside ironbench, as in `model.session.RestartableSession`."""
         with self._lock:
             self._drop()
             restart()
@@ -250,7 +254,7 @@ class ServerSession(Limited, ABC, Generic[_A, _L]):
             self.query(self.alive_query)
 
     def _patiently(self) -> _L:
-        """Connects, with retries. Raises FailureError if the server does not answer in time."""
+        """Connects, and retries while the server is down. Raises FailureError if the server does not answer in time."""
         began = time.monotonic()
         while True:
             try:
@@ -264,7 +268,7 @@ class ServerSession(Limited, ABC, Generic[_A, _L]):
             time.sleep(_AGAIN_S)
 
     def lose_power(self, cut: Callable[[], None], restore: Callable[[], None]) -> None:
-        """See `model.session.PowerCutSession`. Only for a server that ironbench started."""
+        """Simulates a power cut, as in `model.session.PowerCutSession`. Only for a server that ironbench started."""
         if self._own is None:
             raise FailureError(self.title, f"existing servers ({written('system.dsn')}) cannot be power-cut")
         with self._lock:
@@ -292,7 +296,7 @@ class ServerSession(Limited, ABC, Generic[_A, _L]):
                 self._own.release()
 
     def _attempt(self, use: Callable[[_L], _T]) -> _T:
-        """Calls `use` with the connection; a broken connection is replaced at the next call."""
+        """Calls `use` with the connection. A broken connection is replaced at the next call."""
         with self._lock:
             if self._stopped:
                 raise FailureError(self.title, "the server was stopped")
@@ -304,7 +308,7 @@ class ServerSession(Limited, ABC, Generic[_A, _L]):
             try:
                 return use(self._connection)
             except FailureError as error:
-                # An error response to an invalid statement says nothing about the connection.
+                # An error response to an invalid statement does not mean that the connection is broken.
                 if error.sqlstate[:2] in self.broken and not self._answers():
                     self._drop()
                     if questions is not None:
@@ -341,7 +345,7 @@ class ServerSession(Limited, ABC, Generic[_A, _L]):
 
 
 def version_of(session: ServerSession[Any, Any]) -> dict[str, str]:
-    """Returns the version that a running server reports. Ends the session."""
+    """Returns the version that a running server reports, and ends the session."""
     try:
         return {"version": session.asked(lambda query: query("SELECT version()")[0][0]) or ""}
     finally:
@@ -349,7 +353,8 @@ def version_of(session: ServerSession[Any, Any]) -> dict[str, str]:
 
 
 def with_free_connections(session: _S, require_room: Callable[[_S, int], None], clients: int) -> _S:
-    """Returns the session if `clients` more can connect, otherwise ends it. Raises InputError."""
+    """Returns the session if `clients` more connections are possible; otherwise ends the session and raises
+    InputError."""
     try:
         with session.questions():
             require_room(session, clients)

@@ -1,4 +1,4 @@
-"""Checks of settings and limits that are common to the servers that ironbench starts."""
+"""Checks of settings and limits that are common to all servers that ironbench starts."""
 
 from __future__ import annotations
 
@@ -12,11 +12,13 @@ from ironbench.host import control_groups
 from ironbench.words import counted
 
 HEADROOM = 20
-"""Connections besides the clients': observers, checks, the server's internal queries, a user's own client."""
+"""Number of connections in addition to the clients': observers, checks, the server's internal queries, and the user's
+own client."""
 
 
 def refuse_ours(name: str, value: str, cause: str | None) -> None:
-    """Raises InputError for a setting that is reserved for ironbench; `cause` is None if it is not."""
+    """Raises InputError for a setting that is reserved for ironbench. `cause`: why it is reserved; None if it is
+    not."""
     if cause is not None:
         raise InputError(written("system.set", f"{name}={value}"), f"reserved: {cause}", "remove it")
 
@@ -29,7 +31,7 @@ def require_one_line(subject: str, value: str) -> None:
 def require_memory(memory_bytes: int, declared: Mapping[str, str], cache: str, least_bytes: int, needs: str) -> None:
     """Raises InputError if the cache size is set twice, too small, or larger than this machine's memory.
 
-    `cache`: the engine setting for the same size. `needs`: error text for a size that is too small.
+    `cache`: the engine's own setting for the same size. `needs`: error text for a size that is too small.
     """
     subject = written("system.memory", units.memory(memory_bytes))
     if cache in declared:
@@ -44,7 +46,8 @@ def require_memory(memory_bytes: int, declared: Mapping[str, str], cache: str, l
 def require_total(total: int, cache_bytes: int | None, others_bytes: int, takers: str) -> None:
     """Raises InputError for a limit on total memory that cannot be enforced here, or that is too low for the server.
 
-    `cache_bytes`: None if it is set in the server's own units; the server itself then fails if it does not fit.
+    `cache_bytes`: None if the cache size is set in the server's own units. In that case, the server itself fails if the
+    cache does not fit.
     """
     control_groups.require(total)
     if cache_bytes is not None and total < cache_bytes + others_bytes:
@@ -56,7 +59,7 @@ def require_total(total: int, cache_bytes: int | None, others_bytes: int, takers
 
 
 def cache_bytes(given: int | None, declared: Mapping[str, str], cache: str, usual: int) -> int | None:
-    """Size of a server's cache; None if the setting `cache` contains it in the server's own units."""
+    """Returns the size of a server's cache; None if the setting `cache` contains it in the server's own units."""
     if given is None and cache in declared:
         return None
     return usual if given is None else given

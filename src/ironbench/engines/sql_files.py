@@ -13,23 +13,23 @@ CHUNK_BYTES = 1 << 20
 
 
 class Piece(NamedTuple):
-    """Part of an SQL file (crates/ironbench-data/src/statements.rs)."""
+    """A part of an SQL file, as split by crates/ironbench-data/src/statements.rs."""
 
     kind: str
-    """`sql`, `merged`, `client`, `rows`, `rows-end`, `open-text` or `open-rows`."""
+    """Kind of the part: `sql`, `merged`, `client`, `rows`, `rows-end`, `open-text` or `open-rows`."""
     line: int
-    """Line number at which `text` starts, from 1."""
+    """1-based number of the line at which `text` starts."""
     begins: int
-    """Offset of the first word after white space and comments."""
+    """Offset in `text` of the first word after white space and comments."""
     text: bytes
 
     @property
     def first_line(self) -> int:
-        """Line number of the first word."""
+        """Number of the line with the first word."""
         return self.line + self.text.count(b"\n", 0, self.begins)
 
     def head(self, size: int = 400) -> str:
-        """Start of the statement, without leading comments."""
+        """Returns the start of the statement, without leading comments."""
         return self.text[self.begins : self.begins + size].decode(errors="replace")
 
 
@@ -49,8 +49,8 @@ def pieces(path: Path, dialect: str, merged: Sequence[str] = ()) -> Iterator[Pie
 
 
 def ends_with_line(path: Path, start: bytes, within: int = 1 << 16) -> bool:
-    """Whether one of the file's last lines starts with `start`. Not only the last line: users may have appended
-    statements."""
+    """Returns whether one of the file's last lines starts with `start`. Several lines are checked, because users may
+    have appended statements."""
     size = path.stat().st_size
     with path.open("rb") as file:
         file.seek(max(0, size - within))

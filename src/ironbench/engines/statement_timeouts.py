@@ -1,4 +1,4 @@
-"""Time limits for a session's statements."""
+"""Limits the time of a session's statements."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ _QUESTIONS: ContextVar[StatementLimit | None] = ContextVar("questions", default=
 
 
 class Limited:
-    """Mixin for sessions whose statements can have a time limit."""
+    """Mixin class for sessions whose statements can have a time limit."""
 
     @contextmanager
     def limited(self, limit_s: float) -> Iterator[None]:
-        """See `model.session.RemoteSession`."""
+        """Limits the time of each statement in the `with` block, as in `model.session.RemoteSession`."""
         questions = StatementLimit(self, limit_s)
         token = _QUESTIONS.set(questions)
         try:

@@ -1,4 +1,4 @@
-"""Parsing of the common parts of server DSNs; error messages include what to write instead."""
+"""Parses the common parts of server DSNs. Error messages show how to write the DSN."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ironbench.errors import InputError, nearest, written
 from ironbench.model.secrets import Secrets
 
 TLS = ("disable", "prefer", "require", "verify-ca", "verify-full")
-"""Levels of encryption and authentication of the server, from weakest to strongest."""
+"""Levels of encryption and server authentication, from the weakest to the strongest."""
 ESCAPES = "in user names and passwords, write / as %2F, ? as %3F, @ as %40, : as %3A"
 
 
@@ -21,7 +21,7 @@ def wrong(cause: str, hint: str = "") -> InputError:
 
 
 def host_and_port(place: str, usual_port: int) -> tuple[str, str]:
-    """Splits at the colon; an IPv6 address is in brackets. Raises InputError."""
+    """Splits host and port at the colon. An IPv6 address is in brackets. Raises InputError."""
     if place.startswith("["):
         host, bracket, rest = place[1:].partition("]")
         if not bracket or (rest and not rest.startswith(":")):
@@ -34,7 +34,7 @@ def host_and_port(place: str, usual_port: int) -> tuple[str, str]:
 
 
 def port_of(text: str, usual: int, hint: str) -> int:
-    """Parses a port. Raises InputError with the hint: a password with a colon may look like a port."""
+    """Parses a port. Raises InputError with a hint, because a password with a colon may look like a port."""
     if not text:
         return usual
     if not re.fullmatch("[0-9]{1,5}", text) or not 0 < int(text) < 65536:
@@ -43,8 +43,8 @@ def port_of(text: str, usual: int, hint: str) -> int:
 
 
 def own_name(hint: str) -> str:
-    """Name of this process's user, the default user of a DSN. Raises InputError with the hint if the user has no
-    name."""
+    """Returns the name of this process's user, which is the default user of a DSN. Raises InputError with the hint if
+    the user has no name."""
     try:
         return getpass.getuser()
     except (KeyError, OSError):
@@ -67,7 +67,7 @@ def parameters(query: str, known: Collection[str]) -> dict[str, str]:
 
 
 def one_of(known: Sequence[str], name: str, word: str) -> str:
-    """Returns the value of a parameter. Raises InputError if it is none of the known ones."""
+    """Returns the value of a parameter. Raises InputError if it is not one of the known values."""
     if word not in known:
         shown = f": {word}" if harmless(word) else ""
         raise wrong(f"unknown value of {name}{shown}", nearest(word, list(known)))
@@ -75,12 +75,13 @@ def one_of(known: Sequence[str], name: str, word: str) -> str:
 
 
 def harmless(value: str) -> bool:
-    """Whether a value may be shown in a message; one with a colon or an @ may contain `user:password@host`."""
+    """Returns whether a value may be shown in a message. A value with a colon or an @ may contain
+    `user:password@host`."""
     return not set(value) & set(":@")
 
 
 def certificate(name: str, path: str | None) -> str | None:
-    """Absolute path of the file in a parameter. Raises InputError if there is no such file."""
+    """Returns the absolute path of the file in a parameter. Raises InputError if there is no such file."""
     if path is None:
         return None
     if not is_file(path):
@@ -89,7 +90,7 @@ def certificate(name: str, path: str | None) -> str | None:
 
 
 def is_file(path: str) -> bool:
-    """Whether a path names a file; False for a path that no file can have."""
+    """Returns whether a path names a file. Returns False for a path that no file can have."""
     try:
         return Path(path).is_file()
     except OSError:
@@ -97,7 +98,7 @@ def is_file(path: str) -> bool:
 
 
 def secret(text: str) -> str:
-    """Decodes a password, and registers both forms as secrets so that no message shows them. Raises InputError."""
+    """Decodes a password, and registers both its forms as secrets so that no message shows them. Raises InputError."""
     Secrets(text)
     value = decoded(text)
     Secrets(value)

@@ -1,4 +1,4 @@
-"""Counters that are read only at the start and the end of the measured window and evaluated as a difference."""
+"""Counters that are read only at the start and the end of the measured window. Only the difference is used."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ironbench.model.observation import Sample
 _ESCAPED = re.compile(r"\\(.)")
 _MEANT = {"t": "\t", "n": "\n", "r": "\r"}
 _PATIENCE_S = 2.0
-"""Maximum delay of the last reading after the end of the window: the core waits this long for it."""
+"""Maximum delay in seconds of the last reading after the end of the window: the core waits this long for it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,12 +22,12 @@ class WindowEnds:
     last: Sample
 
     PERIOD_S: ClassVar[float] = 1e6
-    """Sampling period that is longer than any trial: the core still reads the source at the start and the end of the
-    window, but not in between."""
+    """Sampling period in seconds that is longer than any trial. The core still reads the source at the start and the
+    end of the window, but not in between."""
 
     @staticmethod
     def of(samples: Sequence[Sample], window_s: float) -> WindowEnds | None:
-        """Returns the readings nearest to the start and the end; None if one of them is missing."""
+        """Returns the readings nearest to the start and the end of the window; None if one of them is missing."""
         first = [one for one in samples if one.t_s < window_s / 2]
         last = [one for one in samples if window_s / 2 <= one.t_s <= window_s + _PATIENCE_S]
         if not first or not last:
@@ -36,13 +36,13 @@ class WindowEnds:
 
 
 def fields(sample: Sample) -> Iterator[list[str | None]]:
-    """Rows of a reading in COPY's text format, as the core writes them."""
+    """Returns the rows of a reading in COPY's text format, as the core writes them."""
     for line in sample.raw.decode("utf-8", "replace").splitlines():
         yield [None if text == r"\N" else _plain(text) for text in line.split("\t")]
 
 
 def counters(sample: Sample, keys: int, width: int) -> dict[tuple[str, ...], list[float]]:
-    """The first `keys` columns of each row → the other columns as numbers; malformed rows are skipped."""
+    """Returns the first `keys` columns of each row → the other columns as numbers. Skips malformed rows."""
     counters = {}
     for row in fields(sample):
         if len(row) == keys + width:

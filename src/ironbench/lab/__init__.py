@@ -1,1 +1,1 @@
-"""Conducts one experiment, from its declared trials to their records: chooses trials, prepares data, measures."""
+"""Conducts an experiment, from its declared trials to their records: chooses trials, prepares data, measures."""

@@ -1,4 +1,5 @@
-"""Measures one trial and makes its record; benches that keep one engine for all trials or start one for each."""
+"""Measures one trial and makes its record. A bench either keeps one engine for all trials or starts an engine for
+each."""
 
 from __future__ import annotations
 
@@ -83,7 +84,7 @@ def measure(
         for one in record.warnings:
             if one.code == NOTHING_AT_STAKE:
                 printer.say(f"  warning: {wording.text(one)}")
-    if not record.status.comparable and not driven.failure:  # a failure was already reported
+    if not record.status.comparable and not driven.failure:  # another failure was already reported
         printer.say(f"  {record.status.word}: {wording.cause(record)}")
         for one in record.warnings:
             if one.code in (STOPPED_ON_ERROR, STOPPED_ON_LOSS):
@@ -127,7 +128,8 @@ class SharedEngineBench:
         ]
 
     def over(self, record: Record) -> bool:
-        """Whether the run must end: it was interrupted, stopped by an error, or the engine or its devices died."""
+        """Returns whether the run must end because it was interrupted or stopped by an error, or the engine or its
+        devices died."""
         gone = not self.session.alive() or bool(self.storage.death())
         return record.status is Status.CUT_SHORT or record.warned(STOPPED_ON_ERROR) or gone
 
@@ -173,8 +175,8 @@ class RestoredDataBench:
         return records
 
     def _begin(self, session: Session, conditions: Mapping[str, str]) -> None:
-        """Reports the data and validates the user's data check, before the first trial. InputError: the check is
-        invalid."""
+        """Reports the data and validates the check of the user's data, before the first trial. Raises InputError if the
+        check is invalid."""
         protect_directory(self.plan.system.layout)
         if self._begun:
             return
@@ -197,9 +199,9 @@ class FreshEngineBench:
     printer: Printer
     upkeep: Upkeep
     known: TrialNotes = NO_NOTES
-    """Notes for every record."""
+    """Notes that are added to every record."""
     traces: str = ""
-    """See `Plan.traces`."""
+    """Directory for traces, see `Plan.traces`."""
     pool: WorkerPool | None = None
     live: LiveFile | None = None
 
@@ -242,19 +244,21 @@ class FreshEngineBench:
                         pool=self.pool,
                         live=self.live,
                     )
-            lasting = not setup.system.layout.devices  # an emulated device ends with its trial
-            if record.status.comparable and lasting and trial.purpose == Purpose.LAB:  # others are in no block
+            lasting = not setup.system.layout.devices  # an emulated device is removed after its trial
+            # trials with other purposes belong to no block
+            if record.status.comparable and lasting and trial.purpose == Purpose.LAB:
                 self.data.kept(setup, trial.block)
         except UnwrittenError:
             raise
         except IronbenchError as error:
-            if record is not None:  # the record is stored; stopping the engine failed, so nothing may start beside it
+            # the record is stored, but stopping the engine failed, so nothing may start on this machine
+            if record is not None:
                 raise
             self.printer.error(error)
             return [failed(plan, trial, self.store, error.note, self.upkeep.taken(prepared))]
         finally:
             if lab.every_command and setup.system.layout.data:
-                # a command may unmount the file system of this directory
+                # This process leaves the directory, because a command may unmount the directory's file system.
                 data_dirs.release(Path(setup.system.layout.data))
             self.upkeep.leave_trial()
         return [record]
@@ -268,14 +272,16 @@ def failed(plan: Plan, trial: Trial, store: Store, cause: Note, prepared: TrialN
 
 
 def most_connections(plan: Plan) -> int:
-    """Number of connections that a run's engine must accept at once, for clients and internal sessions."""
+    """Returns the number of connections that a run's engine must accept at the same time, for clients and internal
+    sessions."""
     workload, options = workloads.get(plan.choice.workload), plan.choice.options
     loads = [trial.cell.load for trial in plan.trials]
     return max(connections(plan.system, load, workload.connections(load.clients, options)) for load in loads)
 
 
 def most_clients(lab: Lab) -> int:
-    """Number of connections that every engine of a lab accepts, equal for all so that only the factors differ."""
+    """Returns the number of connections that every engine of a lab accepts. It is equal for all, so that only the
+    factors differ."""
     most = 1
     for setup in lab.setups:
         search = setup.search.high if setup.search and setup.search.of == "clients" else 0

@@ -1,4 +1,4 @@
-"""Turns declared configurations into setups that this machine can run, or explains why it cannot."""
+"""Converts declared configurations to setups that this machine can run, or explains why it cannot run them."""
 
 from __future__ import annotations
 
@@ -41,20 +41,20 @@ class Builder:
 
     declared: DeclaredLab
     machines_needed: bool = True
-    """Whether a cluster must already have a machine for each worker; otherwise missing machines are listed in
+    """Whether a cluster must already have a machine for each worker. If not, missing machines are listed in
     `doubts`."""
     doubts: list[str] = field(default_factory=list)
     secrets: dict[str, Secrets] = field(default_factory=dict)
-    """Credentials by configuration name."""
+    """Credentials by the configuration's name."""
     ways_out: dict[str, str] = field(default_factory=dict)
-    """Hints by name of configuration, for those that cannot be measured here."""
+    """Hints for configurations that cannot be measured here, by the configuration's name."""
     _machines: dict[str, int] = field(default_factory=dict)
-    """Number of machines by Ray cluster."""
+    """Number of machines by the address of the Ray cluster."""
     _asked: dict[str, tuple[System, Secrets] | InputError] = field(default_factory=dict)
 
     def setups(self, cells: Sequence[DeclaredCell]) -> list[Setup]:
-        """Builds all setups. InputError reports a mistake that several configurations share only once, for the first of
-        them."""
+        """Builds all setups. Raises InputError. A mistake that several configurations share is reported only once, for
+        the first of them."""
         known: set[tuple[str, str]] = set()
 
         def of(cell: DeclaredCell) -> Setup | None:
@@ -72,10 +72,10 @@ class Builder:
         return [setup for setup in collected(partial(of, cell) for cell in cells) if setup]
 
     def setup(self, cell: DeclaredCell) -> Setup:
-        """Builds a setup. InputError: the declaration is invalid.
+        """Builds a setup. Raises InputError if the declaration is invalid.
 
-        If only this machine or engine cannot run it, a lab file's setup gets the reason in `skipped`; the command line
-        raises InputError.
+        If the declaration is valid but this machine or engine cannot run it, a lab file's setup gets the reason in
+        `skipped`; the command line raises InputError.
         """
         file = self.declared.file
         try:
@@ -129,7 +129,7 @@ class Builder:
             workload.accepts(system, load, choice)
             scripts = workload.compile(engine.name, choice, engine.protocol(load.protocol))
             if choice.data is not None and choice.data.imported and system.dsn is not None:
-                # These scripts run in a copy on a server that also contains other databases.
+                # These scripts run in a copy of the database, on a server that also contains other databases.
                 for name, sql in scripts.items():
                     engine.data_import.examined_script(name, sql)
             if choice.defines and not workload.scripts(engine.name, choice):
@@ -145,7 +145,7 @@ class Builder:
         return Setup(Cell(cell.name, load, dict(cell.levels)), system, choice, search=search), devices
 
     def _commands(self, cell: DeclaredCell) -> tuple[Commands, ...]:
-        """Returns the commands of every trial, then those of the configuration's factor values. InputError."""
+        """Returns the commands of every trial, then those of the configuration's factor values. Raises InputError."""
         every = [("trial" if self.declared.file else "run", cell.sections.commands), *cell.added]
         return tuple(one for of, section in every if (one := without_password(commands.read(section, of))))
 
@@ -171,12 +171,12 @@ class Builder:
         roles = ", ".join(written(f"layout.{role}") for role in arrange.ROLES)
         mounted = arrange.arranged(devices, estimate_bytes, roles, cuttable=bool(crash))
         system = replace(system, layout=arrange.with_devices(system.layout, mounted))
-        if system.dsn is None:  # a server that ironbench did not start keeps its settings
+        if system.dsn is None:  # ironbench does not change the settings of a server that it did not start
             system = replace(system, settings=workload.preset(system, choice.options) | system.settings)
         asked, of_clients = system, connections(system, load, workload.connections(load.clients, choice.options))
         system, self.secrets[setup.cell.name] = self._validated(asked, of_clients)
         if choice.data and choice.data.imported and asked.layout.data is None and system.layout.data is not None:
-            # The data in ironbench's default directory are kept; the user's data get a separate directory.
+            # Data in ironbench's default directory are kept, and the user's data get a separate directory.
             asked = replace(asked, layout=asked.layout.at({"data": f"{system.layout.data}-own"}))
             system, self.secrets[setup.cell.name] = self._validated(asked, of_clients)
         caches.require(system, load)
@@ -189,7 +189,7 @@ class Builder:
         return replace(setup, system=system)
 
     def _require_workers(self, system: System, choice: Choice, load: Load) -> None:
-        """InputError: several workers cannot drive this work, or the cluster has too few machines."""
+        """Raises InputError if several workers cannot drive this work, or if the cluster has too few machines."""
         if not load.workers:
             return
         engine, workload = engines.get(system.engine), workloads.get(choice.workload)
@@ -222,12 +222,12 @@ class Builder:
         except InputError as error:
             if self.machines_needed:
                 raise
-            self._machines.setdefault(load.cluster, sys.maxsize)  # report missing machines only once
+            self._machines.setdefault(load.cluster, sys.maxsize)  # missing machines are reported only once
             doubt = f"{error.subject}: {error.cause}; add the machines before you start the lab"
             self.doubts += [doubt] if doubt not in self.doubts else []
 
     def _validated(self, system: System, clients: int) -> tuple[System, Secrets]:
-        """Validates a system with the engine. InputError; the result or error is cached."""
+        """Validates a system with the engine. Raises InputError. The result or error is cached."""
         key = repr((replace(system, label="", commands=()), clients))
         if key not in self._asked:
             try:
@@ -241,14 +241,14 @@ class Builder:
         return replace(found, label=system.label, commands=system.commands), secrets
 
     def _label(self, cell: DeclaredCell, usual: str) -> str:
-        """Returns the declared system name, with the factor values in which the system differs from others."""
+        """Returns the declared name of the system, with the factor values by which the system differs from others."""
         sections = {"system", "layout", "limits", "commands", "data"}
         changed = [
             f"{factor.name}={cell.levels[factor.name]}"
             for factor in self.declared.factors
             if any(path[0] in sections for level in factor.levels for path in level.changes)
         ]
-        if self.declared.design == SCREEN:  # with all factors varied, the name of the run is more readable
+        if self.declared.design == SCREEN:  # if all factors vary, the name of the run is more readable
             changed = [cell.name]
         own = cell.levels.get("cell", "") if not self.declared.factors else ""
         parts = [cell.sections.system.label, own, *changed]
@@ -256,7 +256,7 @@ class Builder:
 
 
 def _chosen(sections: Sections, folder: Path | None) -> tuple[Workload, dict[str, str]]:
-    """Returns the workload and its normalised options, with paths relative to `folder`. InputError."""
+    """Returns the workload and its normalised options, with paths relative to `folder`. Raises InputError."""
     if not sections.workload.name:
         raise InputError("workload.name", "is missing", "see `ironbench list workloads`")
     workload = workloads.get(sections.workload.name)
@@ -265,7 +265,7 @@ def _chosen(sections: Sections, folder: Path | None) -> tuple[Workload, dict[str
 
 
 def without_password(found: Commands) -> Commands:
-    """Returns the commands, which appear in records and reports. InputError: a command contains a password."""
+    """Returns the commands, which appear in records and reports. Raises InputError if a command contains a password."""
     for name, text in (("prepare", found.prepare), ("cleanup", found.cleanup)):
         if redacted_sql(hidden(text)) != text:
             hint = "read the password from a file or an environment variable"
@@ -274,7 +274,7 @@ def without_password(found: Commands) -> Commands:
 
 
 def _require_tables(workload: Workload, engine: str, choice: Choice) -> None:
-    """InputError if the workload's tables are not written in the engine's dialect."""
+    """Raises InputError if the workload's tables are not written in the engine's dialect."""
     dataset = workload.dataset(engine, choice.options)
     if dataset is not None and not dataset.schema:
         cause = f"workload {workload.name} has no tables in the SQL dialect of this engine"
@@ -284,7 +284,7 @@ def _require_tables(workload: Workload, engine: str, choice: Choice) -> None:
 
 
 def _require_checkpoints(system: System, load: Load) -> None:
-    """InputError if a checkpoint interval has no effect or is set twice."""
+    """Raises InputError if a checkpoint interval has no effect or is set twice."""
     engine, field = engines.get(system.engine), written("load.checkpoint")
     if load.checkpoint_s is None:
         return
@@ -299,9 +299,9 @@ def _require_checkpoints(system: System, load: Load) -> None:
 
 
 def _require_transport(system: System, load: Load) -> None:
-    """InputError if the engine has no choice of protocol, or is not reached over a network.
+    """Raises InputError if the engine has no choice of protocol, or is not reached over a network.
 
-    Otherwise configurations that differ only in this would be equal.
+    Without this check, configurations that differ only in the protocol would be equal.
     """
     engine, usual = engines.get(system.engine), Load()
     known = engine.traits.protocols
@@ -315,11 +315,12 @@ def _require_transport(system: System, load: Load) -> None:
 
 
 LEAST_LATENCY_S = 0.000_05
-"""Minimum round-trip time to add. The relay itself needs tens of microseconds to pass a message on."""
+"""Minimum round-trip time in seconds that can be added. The relay itself needs tens of microseconds to pass a message
+on."""
 
 
 def _require_latency(system: System, choice: Choice, load: Load) -> None:
-    """InputError if no relay can add latency between the clients and this server."""
+    """Raises InputError if no relay can add latency between the clients and this server."""
     if system.latency_s is None:
         return
     engine, workload = engines.get(system.engine), workloads.get(choice.workload)
@@ -347,11 +348,12 @@ def _require_latency(system: System, choice: Choice, load: Load) -> None:
 
 
 _OWN_FILES = 96
-"""Open files of ironbench other than the clients': logs, observers, the record, libraries."""
+"""Number of files that ironbench opens in addition to the clients' connections: logs, observers, the record,
+libraries."""
 
 
 def _require_files(system: System, choice: Choice, load: Load) -> None:
-    """InputError if the hard limit on open files (getrlimit(2)) is too low for the clients in one process."""
+    """Raises InputError if the hard limit on open files (getrlimit(2)) is too low for the clients in one process."""
     clients = workloads.get(choice.workload).connections(load.clients, choice.options)
     if load.cluster or workloads.get(choice.workload).drives:
         return
@@ -359,7 +361,8 @@ def _require_files(system: System, choice: Choice, load: Load) -> None:
     per_client = engines.get(system.engine).traits.files_per_client
     needed = per_process * per_client + _OWN_FILES
     if system.latency_s is not None:
-        needed = max(needed, 2 * clients + _OWN_FILES)  # the relay has a connection to each client, and one for it
+        # the relay has two connections for each client: one to the client and one to the server
+        needed = max(needed, 2 * clients + _OWN_FILES)
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     if most != resource.RLIM_INFINITY and needed > most:
         cause = (
@@ -370,7 +373,7 @@ def _require_files(system: System, choice: Choice, load: Load) -> None:
 
 
 def _require_new_connections(system: System, choice: Choice, load: Load) -> None:
-    """InputError if clients cannot reconnect, or the workload has a separate option for it."""
+    """Raises InputError if clients cannot reconnect, or if the workload has a separate option for reconnecting."""
     engine, workload = engines.get(system.engine), workloads.get(choice.workload)
     if not (load.reconnect or load.reconnect_on_loss):
         return
@@ -389,8 +392,8 @@ def _require_new_connections(system: System, choice: Choice, load: Load) -> None
 
 
 def _require_room(system: System, estimate_bytes: int) -> None:
-    """InputError if the data cannot fit. ironbench's own directory may already contain them, so the load checks it
-    again."""
+    """Raises InputError if the data do not fit. ironbench's own directory may already contain the data, so loading
+    checks the space again."""
     data = system.layout.data
     device_bytes = arrange.partition_bytes(system.layout.devices, "data")
     if device_bytes is not None:
@@ -400,7 +403,7 @@ def _require_room(system: System, estimate_bytes: int) -> None:
 
 
 def require_cut(how: str, system: System, workload: Workload, choice: Choice) -> None:
-    """InputError if this kind of power cut is unknown, impossible here, or could not lose anything."""
+    """Raises InputError if this kind of power cut is unknown, impossible here, or could not lose anything."""
     subject = written("measure.crash", how)
     if how not in WAYS:
         raise InputError(subject, "unknown kind of power cut", nearest(how, list(WAYS)))

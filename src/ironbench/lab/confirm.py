@@ -1,7 +1,7 @@
-"""Confirms a screen: compares factors that matter with the baseline, one at a time and combined, in fresh blocks.
+"""Confirms a screen: compares the factors that matter with the baseline, one at a time and combined, in new blocks.
 
-The blocks are a round with its own interim analyses and verdicts, as in any lab. Their number is chosen to detect the
-smallest effect that the screen found, given the variation of the screen's pairs.
+The blocks form a round with separate interim analyses and verdicts, as in any lab. Their number is chosen to detect the
+smallest effect that the screen found, given the variation between the screen's pairs.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from ironbench.words import counted
 
 
 def start_confirmation(directory: LabDirectory, records: Sequence[Record], printer: Printer) -> bool:
-    """Starts the confirmation of a finished screen and returns whether it did.
+    """Starts the confirmation of a finished screen. Returns whether it did so.
 
     From then on, the lab contains the configurations and blocks of the confirmation.
     """
@@ -50,7 +50,7 @@ def start_confirmation(directory: LabDirectory, records: Sequence[Record], print
 
 
 def confirming(lab: Lab, found: Screen, printer: Printer) -> Confirmation:
-    """Plans the confirmation. InputError: the lab file can no longer be read."""
+    """Plans the confirmation. Raises InputError if the lab file can no longer be read."""
     with in_a_file():
         setups = list(_built(lab, found, printer))
     base = lab.setup(lab.baseline)
@@ -63,7 +63,8 @@ def confirming(lab: Lab, found: Screen, printer: Printer) -> Confirmation:
 
 
 def secrets_of(lab: Lab, secrets: Mapping[str, Secrets]) -> dict[str, Secrets]:
-    """Returns the credentials of a confirmed lab: its new configurations log in to servers known from existing ones."""
+    """Returns the credentials of a confirmed lab. Its new configurations use the servers, and therefore the
+    credentials, of existing ones."""
     by_dsn = {setup.system.dsn: secrets[setup.cell.name] for setup in lab.setups if setup.cell.name in secrets}
     new = {setup.cell.name: by_dsn[setup.system.dsn] for setup in lab.setups if setup.system.dsn in by_dsn}
     return {**new, **secrets}
@@ -72,7 +73,7 @@ def secrets_of(lab: Lab, secrets: Mapping[str, Secrets]) -> dict[str, Secrets]:
 def _stages(lab: Lab, found: Screen, comparisons: int, block_s: float) -> tuple[Stage, ...]:
     """Chooses as many blocks as detect the smallest effect found, minus one standard error.
 
-    Effects that were selected as large are overestimated. The budget may allow fewer blocks.
+    Effects that were selected because they are large are overestimated. The budget may allow fewer blocks.
     """
     base = lab.setup(lab.baseline)
     trial_s = base.cell.load.duration_s or 30.0
@@ -89,7 +90,8 @@ def _stages(lab: Lab, found: Screen, comparisons: int, block_s: float) -> tuple[
 
 
 def _built(lab: Lab, found: Screen, printer: Printer) -> Iterator[Setup]:
-    """Yields setups of configurations that the screen did not measure; impossible ones are reported and left out."""
+    """Yields setups of configurations that the screen did not measure. Impossible configurations are reported and left
+    out."""
     declared = _declared_again(lab)
     builder, base = Builder(declared), lab.setup(lab.baseline)
     own_length = size.keep_lengths(lab.setups)
@@ -100,14 +102,13 @@ def _built(lab: Lab, found: Screen, printer: Printer) -> Iterator[Setup]:
             continue
         if not own_length and base.cell.load.duration_s is not None:
             setup = size.of_length(setup, base.cell.load.duration_s)
-        # The seed derives from the text's digest, which differs for the stored text without passwords. So keep the
-        # seed.
+        # The seed is kept, because a seed derived from the text would differ: the stored text contains no passwords.
         yield replace(setup, cell=replace(setup.cell, load=replace(setup.cell.load, seed=base.cell.load.seed)))
 
 
 def _cells(declared: DeclaredLab, found: Screen) -> Iterator[tuple[str, dict[str, str]]]:
-    """Yields each value of a factor that matters, one at a time; then all better values combined, if several are
-    new."""
+    """Yields each value of a factor that matters, one at a time. Then yields all better values combined, if there are
+    several that are new."""
     base = {one.name: one.names[0] for one in declared.factors}
     for one in found.matter:
         for level in (*one.between, one.last):
@@ -118,7 +119,7 @@ def _cells(declared: DeclaredLab, found: Screen) -> Iterator[tuple[str, dict[str
 
 
 def _declared_again(lab: Lab) -> DeclaredLab:
-    """Reads the lab file again if it is unchanged, since the stored text has no passwords."""
+    """Reads the lab file again if it is unchanged, because the stored text contains no passwords."""
     path, text = Path(lab.file), lab.source
     if path.is_file() and redacted_toml(written := path.read_text(encoding="utf-8")) == lab.source:
         text = written

@@ -23,7 +23,7 @@ from ironbench.trial.load.source import DataSource
 
 @dataclass(frozen=True, slots=True)
 class _Left:
-    """State of the data in a directory, after a trial that ended normally."""
+    """State of the data in a directory after a trial that ended normally."""
 
     block: int
     source: DataSource
@@ -31,18 +31,20 @@ class _Left:
     read_only: bool
     """Whether nothing was written since the data were restored."""
     lasting: bool
-    """Whether a trial since then changed the data permanently."""
+    """Whether a trial since the data were restored has changed them permanently."""
     reused: bool = False
-    """Whether the current trial started from the data that the previous trial left."""
+    """Whether the current trial started from the data that the previous trial left behind."""
     identity: tuple[int, int] | None = None
-    """Device and inode of the directory, because a user's command may have replaced it."""
+    """Device and inode of the directory. They show whether a user's command has replaced the directory."""
 
 
 class LabData:
-    """Data that are loaded once for all configurations with equal data, and restored as often as the lab requires."""
+    """Data that are loaded once for all configurations with equal data, and are restored as often as the lab
+    requires."""
 
     def __init__(self, lab: Lab, secrets: Mapping[str, Secrets], printer: Printer, pool: WorkerPool) -> None:
-        """Loads data that no earlier lab has loaded. InputError: not enough space. FailureError."""
+        """Loads data that no earlier lab has loaded. Raises InputError if there is not enough space, and
+        FailureError."""
         self._method = lab.method
         self._sources: dict[str, DataSource] = {}
         self._left: dict[str, _Left] = {}
@@ -50,7 +52,7 @@ class LabData:
         """State of the data when the current trial started."""
         self._databases = TrialDatabases()
         self._understood = {""}
-        """Data checks that the engine has been able to run."""
+        """Checks of the data that the engine has been able to run."""
         known: dict[tuple[str, ...], DataSource] = {}
         for setup in lab.setups:
             if setup.skipped:
@@ -62,12 +64,12 @@ class LabData:
             self._sources[setup.cell.name] = known[key]
 
     def loaded(self, setup: Setup) -> Loaded:
-        """Returns the measurements of loading a configuration's data, possibly by an earlier lab."""
+        """Returns the measurements of loading a configuration's data, which an earlier lab may have done."""
         return self._sources[setup.origin].loaded
 
     def restored(self, setup: Setup, block: int) -> TrialNotes:
-        """Restores a configuration's data for the next trial, if required. InputError: not enough space.
-        FailureError."""
+        """Restores a configuration's data for the next trial, if the lab requires it. Raises InputError if there is not
+        enough space, and FailureError."""
         source = self._sources[setup.origin]
         place, layout = place_of(setup), setup.system.layout
         left = self._left.pop(place, None)
@@ -87,7 +89,7 @@ class LabData:
         return self._databases.system(setup)
 
     def close(self) -> None:
-        """Removes everything that was created only for trials. FailureError."""
+        """Removes everything that was created only for trials. Raises FailureError."""
         self._databases.close()
 
     def _enough(self, often: str, left: _Left, block: int) -> bool:
@@ -96,7 +98,7 @@ class LabData:
         return often == "block" and left.block == block and (self._method.restore == "block" or not left.lasting)
 
     def settled(self, setup: Setup, session: Session, restored: TrialNotes) -> TrialNotes:
-        """Adds notes to `restored` after vacuuming data that the previous trial left."""
+        """Adds notes to `restored` after vacuuming data that the previous trial left behind."""
         protect_directory(setup.system.layout)
         data = setup.choice.data
         if data is not None and data.check not in self._understood:
@@ -108,8 +110,8 @@ class LabData:
         return restored.merge(restore.without_dead_tuples(session, dataset))
 
     def kept(self, setup: Setup, block: int) -> None:
-        """Records that a trial ended normally, so that other configurations may start from its data if the lab allows
-        it."""
+        """Records that a trial ended normally. Other configurations may then start from the trial's data if the lab
+        allows it."""
         begun = self._begun[place_of(setup)]
         writes = workloads.get(setup.choice.workload).writes(setup.choice.options)
         self._left[place_of(setup)] = replace(
@@ -127,13 +129,13 @@ def _most_workers(lab: Lab) -> Load:
 
 
 def place_of(setup: Setup) -> str:
-    """Identifies where the data are: DSN of a running server's database, or a directory."""
+    """Returns a key for the place where the data are: the DSN of a running server's database, or a directory."""
     return _at_its_database(setup).system.dsn or setup.system.layout.data or ""
 
 
 def _at_its_database(setup: Setup) -> Setup:
-    """Returns the setup without session settings in its DSN. Configurations that differ only in these share their
-    data."""
+    """Returns the setup without session settings in its DSN. Configurations that differ only in session settings share
+    their data."""
     if setup.system.dsn is None:
         return setup
     dsn = engines.get(setup.system.engine).without_session_settings(setup.system.dsn)
@@ -141,7 +143,7 @@ def _at_its_database(setup: Setup) -> Setup:
 
 
 def _identity(place: str) -> tuple[int, int] | None:
-    """Returns device and inode; None if this is no directory of this machine."""
+    """Returns device and inode of a directory; None if it is not a directory of this machine."""
     try:
         found = Path(place).stat()
     except OSError:

@@ -1,4 +1,5 @@
-"""Turns a lab file into a lab that this machine can run, or explains why it cannot. Starts and writes nothing."""
+"""Converts a lab file to a lab that this machine can run, or explains why it cannot run it. Starts and writes
+nothing."""
 
 from __future__ import annotations
 
@@ -31,9 +32,9 @@ from ironbench.trial.load.estimate import Content
 def lab(
     path: Path, budget_s: float | None = None, design: str = "", tag: Sequence[str] = ()
 ) -> tuple[Lab, dict[str, Secrets]]:
-    """Reads a lab file and plans its lab; also returns credentials by configuration name.
+    """Reads a lab file and plans its lab. Returns the lab and the credentials by configuration name. Raises InputError.
 
-    `tag`: KEY=VALUE texts, which override the file's tags. InputError.
+    `tag`: KEY=VALUE texts, which override the file's tags.
     """
     declared = read(path, design)
     every = {**declared.tags, **tags.read("--tag", tag)}
@@ -43,13 +44,14 @@ def lab(
 
 
 def read(path: Path, design: str = "") -> DeclaredLab:
-    """Reads a lab file. `design`: as in `labfile.read`. InputError: the file is missing, not text or not a lab file."""
+    """Reads a lab file. `design`: as in `labfile.read`. Raises InputError if the file is missing, not text or not a lab
+    file."""
     text = typed.text_of(path, str(path), "name a lab file; see docs/how/lab-files.md")
     return labfile.read(text, str(path), design)
 
 
 def script_warnings(lab: Lab) -> list[str]:
-    """Lists possible mistakes in the scripts of the configurations that are measured, each once."""
+    """Lists possible mistakes in the scripts of the configurations that are measured. Each mistake is listed once."""
     found: list[str] = []
     for setup in lab.possible:
         engine = setup.system.engine
@@ -60,13 +62,14 @@ def script_warnings(lab: Lab) -> list[str]:
 
 
 def refuse_in_use(setups: Sequence[Setup]) -> None:
-    """InputError: another server is running in one of these configurations' directories."""
+    """Raises InputError if another server is running in one of these configurations' directories."""
     for error in _in_use(setups):
         raise error
 
 
 def in_use(setups: Sequence[Setup]) -> list[str]:
-    """Lists the same conflicts as warnings, for a plan that starts nothing: the directory may be free later."""
+    """Lists the conflicts that `refuse_in_use` reports as warnings. A plan starts nothing, so a directory may be free
+    later."""
     return list(dict.fromkeys(f"{error}; stop it before you run the lab" for error in _in_use(setups)))
 
 
@@ -79,8 +82,8 @@ def _in_use(setups: Sequence[Setup]) -> Iterator[InputError]:
 def planned(declared: DeclaredLab, budget_s: float | None = None, *, machines_needed: bool = True) -> Planned:
     """Plans a lab. Impossible configurations are named and skipped.
 
-    InputError if the baseline is impossible or fewer than two configurations remain. Without `machines_needed`, a plan
-    is made even if the lab's cluster does not have enough machines yet.
+    Raises InputError if the baseline is impossible or fewer than two configurations remain. Without `machines_needed`,
+    a plan is made even if the lab's cluster does not have enough machines yet.
     """
     with in_a_file():
         return _planned(declared, budget_s, machines_needed)
@@ -149,7 +152,7 @@ def _planned(declared: DeclaredLab, budget_s: float | None, machines_needed: boo
 
 
 def _by_slices(draft: Lab, declared: DeclaredLab, contents: Mapping[str, Content]) -> Lab:
-    """Returns the lab with the requested method, if its systems can be interleaved. InputError."""
+    """Returns the lab with the requested method, if its systems can be interleaved. Raises InputError."""
     measure = declared.measure
     if measure.method == "trials":
         if measure.slice != "":
@@ -181,7 +184,7 @@ def _by_slices(draft: Lab, declared: DeclaredLab, contents: Mapping[str, Content
 
 
 def _require_every_run(declared: DeclaredLab, setups: Sequence[Setup], ways_out: Mapping[str, str]) -> None:
-    """InputError: a run of the screen cannot be measured, or its load is not known in advance."""
+    """Raises InputError if a run of the screen cannot be measured, or its load is not known in advance."""
     for setup in setups:
         if setup.skipped:
             levels = named(setup.cell.levels)
@@ -197,7 +200,7 @@ def _require_every_run(declared: DeclaredLab, setups: Sequence[Setup], ways_out:
 
 
 def _commands_of_lab(declared: DeclaredLab) -> dict[str, Any]:
-    """Returns the fields of the lab for its commands. InputError."""
+    """Returns the fields of the lab for its commands. Raises InputError."""
     limit = declared.commands.command_limit
     pairs = {"commands": (declared.commands.lab, "lab"), "block_commands": (declared.commands.block, "block")}
     found = {name: without_password(commands.of_pair(pair, limit, of)) for name, (pair, of) in pairs.items()}
@@ -205,7 +208,7 @@ def _commands_of_lab(declared: DeclaredLab) -> dict[str, Any]:
 
 
 def _refuse_varied_search(declared: DeclaredLab, cells: Sequence[DeclaredCell]) -> None:
-    """InputError: the best load is searched for, but some configurations declare a load."""
+    """Raises InputError if the best load is searched for although some configurations declare a load."""
     base = declared.base["load"]
     for of in ("clients", "rate"):
         loads = {name: [getattr(cell.sections.load, name) for cell in cells] for name in (of, "limit")}
@@ -253,7 +256,8 @@ def _factors(declared: DeclaredLab, cells: Sequence[DeclaredCell]) -> tuple[Fact
 
 
 def _refuse_unused_devices(declared: DeclaredLab, cells: Sequence[DeclaredCell]) -> None:
-    """InputError: a declared device is not used in any configuration, so its figures were not validated either."""
+    """Raises InputError if a declared device is not used in any configuration, because such a device would not be
+    validated."""
     used = {getattr(cell.sections.layout, role) for cell in cells for role in ROLES}
     for name in dict.fromkeys(name for cell in cells for name in cell.sections.devices):
         if name not in used:
@@ -274,7 +278,8 @@ def _enough_remain(declared: DeclaredLab, setups: Sequence[Setup], ways_out: Map
 
 
 def _refuse_equal(declared: DeclaredLab, setups: Sequence[Setup]) -> None:
-    """InputError: two configurations are equal, although written differently (such as `60s` and `1m`)."""
+    """Raises InputError if two configurations are equal although they are written differently (such as `60s` and
+    `1m`)."""
     known: dict[str, str] = {}
     for setup in setups:
         done = tuple(replace(one, of="") for one in setup.system.commands)

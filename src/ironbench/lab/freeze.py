@@ -30,9 +30,9 @@ from ironbench.study.differences import flattened
 
 
 def freeze(lab: Lab, secrets: Mapping[str, Secrets], store: Store) -> FrozenPlan:
-    """Returns the lab with the machine, programs and ironbench version that it starts with.
+    """Returns the lab with the machine, programs and ironbench version with which it starts.
 
-    InputError: a privilege is missing, or another server is running in a directory of the lab.
+    Raises InputError if a privilege is missing, or if another server is running in a directory of the lab.
     """
     declare.refuse_in_use(slice_plan.placed(lab))
     server_watch.require(setup.system for setup in lab.possible)
@@ -52,8 +52,8 @@ def freeze(lab: Lab, secrets: Mapping[str, Secrets], store: Store) -> FrozenPlan
 
 
 def secrets_of(lab: Lab) -> dict[str, Secrets]:
-    """Reads the credentials for a frozen lab, which does not store them, from environment and password files.
-    InputError."""
+    """Reads the credentials of a started lab from environment and password files, because the lab does not store them.
+    Raises InputError."""
     return {
         setup.cell.name: engines.get(setup.system.engine).validated(setup.system, setup.cell.load.clients)[1]
         for setup in lab.possible
@@ -62,7 +62,7 @@ def secrets_of(lab: Lab) -> dict[str, Secrets]:
 
 
 def secrets_again(lab: Lab, path: Path, source: str) -> Mapping[str, Secrets]:
-    """Reads the credentials from the lab file if it is unchanged, or else from environment and password files."""
+    """Reads the credentials from the lab file if it is unchanged, and otherwise from environment and password files."""
     if not any(setup.system.dsn for setup in lab.setups):
         return {}
     if path.is_file() and redacted_toml(source) == lab.source:
@@ -71,7 +71,7 @@ def secrets_again(lab: Lab, path: Path, source: str) -> Mapping[str, Secrets]:
 
 
 def require_rights(setups: Iterable[Setup], secrets: Mapping[str, Secrets]) -> None:
-    """InputError: the database role at a --dsn lacks a privilege that a configuration needs."""
+    """Raises InputError if the database role at a --dsn lacks a privilege that a configuration needs."""
     asked: set[tuple[str | None, tuple[tuple[str, str], ...]]] = set()
     for setup in setups:
         if not (wanted := rights_of(setup)) or (setup.system.dsn, wanted) in asked:
@@ -82,7 +82,8 @@ def require_rights(setups: Iterable[Setup], secrets: Mapping[str, Secrets]) -> N
 
 
 def rights_of(setup: Setup) -> tuple[tuple[str, str], ...]:
-    """Lists the privileges that a configuration needs on an existing server: option or workload, and privilege."""
+    """Lists the privileges that a configuration needs on an existing server, as pairs of the option or workload and the
+    privilege."""
     if setup.system.dsn is None:
         return ()
     workload = workloads.get(setup.choice.workload)
@@ -95,7 +96,8 @@ def rights_of(setup: Setup) -> tuple[tuple[str, str], ...]:
 
 
 def require_scripts(lab: Lab) -> None:
-    """InputError: a script changed, so that trials cannot be compared; `--changed` does not override this."""
+    """Raises InputError if a script has changed, because trials would not be comparable. `--changed` does not override
+    this."""
     for setup in lab.possible:
         if setup.choice.digests:
             workloads.get(setup.choice.workload).scripts(setup.system.engine, setup.choice)
@@ -111,7 +113,7 @@ def end_orphans(lab: Lab) -> None:
 
 
 def changes(frozen: FrozenPlan, secrets: Mapping[str, Secrets], directory: LabDirectory, source: str) -> list[str]:
-    """Lists what changed since the lab started. `source`: current text of the lab file."""
+    """Lists what has changed since the lab started. `source`: current text of the lab file."""
     found = [] if redacted_toml(source) == frozen.lab.source else ["the text of the lab file"]
     found += _differences("machine", directory.store.machine(frozen.machine), msgspec.to_builtins(fingerprint()))
     now_there = server_watch.machines(frozen.lab) if frozen.servers else {}
@@ -125,7 +127,7 @@ def changes(frozen: FrozenPlan, secrets: Mapping[str, Secrets], directory: LabDi
 
 
 def refuse_changed(changed: list[str], directory: LabDirectory) -> None:
-    """InputError names what changed."""
+    """Raises InputError that names what has changed since the lab started."""
     if changed:
         raise InputError(
             f"lab {directory.path}",
@@ -135,15 +137,15 @@ def refuse_changed(changed: list[str], directory: LabDirectory) -> None:
 
 
 def changed_since_start(differences: Sequence[str]) -> TrialNotes:
-    """Returns the warning for every trial that is measured after a change since the lab's start."""
+    """Returns the warning for every trial that is measured after something has changed since the lab's start."""
     if not differences:
         return NO_NOTES
     return TrialNotes(warnings=(note("lab-changed", changes=tuple(differences)),))
 
 
 def traced(lab: Lab, directory: str) -> str:
-    """Returns the absolute directory for traces; empty if none are requested. InputError if no trace would be
-    written."""
+    """Returns the absolute directory for traces; empty if the user requests none. Raises InputError if no trace would
+    be written."""
     if not directory:
         return ""
     if not any(setup.system.layout.devices for setup in lab.possible):

@@ -1,4 +1,4 @@
-"""Adds blocks to a lab with an inconclusive gate, if its policy allows time for them."""
+"""Adds blocks to a lab whose gate is inconclusive, if the gate's policy allows time for them."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ from ironbench.words import counted
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """What to do if a gate is inconclusive."""
+    """How to proceed if a gate is inconclusive."""
 
     undecided: str
-    """An entry of `study.gate.POLICIES`."""
+    """The result of a gate that stays inconclusive: an entry of `study.gate.POLICIES`."""
     more_s: float = 0.0
-    """Seconds for further blocks before that."""
+    """Seconds for additional blocks before the gate is decided."""
 
 
 def adds_blocks(
@@ -39,7 +39,7 @@ def adds_blocks(
     judge: Callable[[], gate.Gate],
     printer: Printer,
 ) -> bool:
-    """Adds a round of as many blocks as fit in the policy's time, if the gate is inconclusive without them.
+    """Adds a round of as many blocks as fit in the policy's time, if the gate is inconclusive.
 
     `judge`: judges the lab in its current state, which takes a while.
     """
@@ -67,7 +67,8 @@ def adds_blocks(
 
 
 def _a_block_s(records: Sequence[Record]) -> float:
-    """Median seconds between starts of blocks. This excludes loading, searches and pilots, and pauses of the lab."""
+    """Returns the median number of seconds between the starts of two blocks. This excludes loading, searches and
+    pilots, and pauses of the lab."""
     began: dict[int, float] = {}
     for record in records:
         if record.purpose == Purpose.LAB:

@@ -1,4 +1,4 @@
-"""Lists what an imported lab would run, connect to or read when resumed, since another person chose all of it."""
+"""Lists what an imported lab would run, connect to or read when it is resumed, because someone else chose all of it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ironbench.records.labs import LabDirectory
 
 
 def require_trust(directory: LabDirectory, lab: Lab) -> None:
-    """InputError for an imported lab, naming the actions that resuming would take on this machine."""
+    """Raises InputError for an imported lab. The error names the actions that resuming would take on this machine."""
     if directory.imported():
         cause = "was imported; resuming it would " + "; ".join(would_do(lab) or ["run trials on this machine"])
         hint = "if you trust the author of the lab, run `ironbench lab resume " + str(directory.path) + " --trust`"
@@ -18,7 +18,7 @@ def require_trust(directory: LabDirectory, lab: Lab) -> None:
 
 
 def would_do(lab: Lab) -> list[str]:
-    """Lists the lab's actions outside ironbench, each once, as phrases that start with a verb."""
+    """Lists the actions of the lab that affect more than ironbench, each once, as phrases that start with a verb."""
     return list(dict.fromkeys(_actions(lab)))
 
 

@@ -1,4 +1,4 @@
-"""The measurement loop: a schedule chooses the next trial and a bench measures it, until the schedule is finished."""
+"""The measurement loop: a schedule chooses the next trial, and a bench measures it, until the schedule is finished."""
 
 from __future__ import annotations
 
@@ -36,14 +36,15 @@ class Bench(Protocol):
     """Environment in which trials are measured."""
 
     def measure(self, due: NextTrial) -> Sequence[Record]:
-        """Measures one trial, and any trials interleaved with it. Returns their stored records. UnwrittenError."""
+        """Measures one trial, and any trials interleaved with it. Returns their stored records. Raises
+        UnwrittenError."""
 
     def over(self, record: Record) -> bool:
-        """Whether the experiment must stop after this trial."""
+        """Returns whether the experiment must stop after this trial."""
 
 
 def measured(schedule: Schedule, bench: Bench, before: Sequence[Record] = ()) -> list[Record]:
-    """Runs an experiment and returns all of its records. `before`: existing records."""
+    """Runs an experiment and returns all of its records. `before`: records that exist already."""
     records = list(before)
     while (due := schedule.next(records)) is not None:
         fresh = bench.measure(due)
@@ -54,7 +55,7 @@ def measured(schedule: Schedule, bench: Bench, before: Sequence[Record] = ()) ->
 
 
 def run(plan: Plan, secrets: Secrets, store: Store, printer: Printer, before: Sequence[Record] = ()) -> list[Record]:
-    """Measures one system: a sweep or a search, then fresh trials of the chosen load.
+    """Measures one system: a sweep or a search, then additional trials of the chosen load.
 
     The engine runs throughout, unless the user's own data are restored for each trial. `before`: records of the same
     plan, from a run that was interrupted.
@@ -79,7 +80,7 @@ def run(plan: Plan, secrets: Secrets, store: Store, printer: Printer, before: Se
             source = snapshot.source_ready(setup, secrets, printer)
             databases = stack.enter_context(closing(TrialDatabases()))
             if plan.system.commands and plan.system.layout.data:
-                # a command may unmount the file system of this directory
+                # This process leaves the directory, because a command may unmount the directory's file system.
                 stack.callback(data_dirs.release, Path(plan.system.layout.data))
             bench = RestoredDataBench(
                 plan=plan,
@@ -101,14 +102,14 @@ def run(plan: Plan, secrets: Secrets, store: Store, printer: Printer, before: Se
             most = max((trial.cell.load for trial in plan.trials), key=lambda load: load.workers)
             loaded = load.data_ready(session, plan, printer, pool.copiers(most))
             if "data" in plan.system.ideal and loaded.rows and not loaded.reused:
-                session.restart()  # its cache size depends on the data present at startup
+                session.restart()  # the size of the engine's cache depends on the data that are present at startup
             own.require_check(session, plan.choice.data)
             storage.set_model_timing(on=True)
             how = plan.trials[0].cell.load
             if workloads.get(plan.choice.workload).in_parts(session.engine, plan.choice.options):
                 pool.reach(how, session.target(how.protocol, how.io))
             else:
-                pool.close()  # the workers have loaded the data and are not needed any more
+                pool.close()  # the workers have loaded the data and are not needed after that
             bench = SharedEngineBench(
                 plan=plan,
                 session=session,
@@ -126,13 +127,13 @@ def run(plan: Plan, secrets: Secrets, store: Store, printer: Printer, before: Se
 
 
 def is_over(plan: Plan, store: Store, before: Sequence[Record]) -> bool:
-    """Whether a run with these records has nothing left to measure."""
+    """Returns whether a run with these records has nothing left to measure."""
     unheard = StringIO()
     return bool(before) and _schedule(plan, store, Printer(unheard, unheard)).next(before) is None
 
 
 def nothing_ran(records: Sequence[Record]) -> str:
-    """Message before the report of an experiment that already had all of its trials."""
+    """Returns the message for an experiment that already had all of its trials. It is shown before the report."""
     count = sum(record.status is not Status.CUT_SHORT for record in records)
     return f"{counted(count, 'trial')} already measured; no trial was run"
 
@@ -152,8 +153,8 @@ def conduct(
     """Measures every trial of a lab that has no record yet, stage by stage, until the findings decide.
 
     `known`: notes for every record. `forgiven`: failed records to ignore. `traces`: directory for traces of emulated
-    devices, if requested. The caller has locked the directory, in which the lab has started. UnwrittenError if a record
-    cannot be stored; FailureError if trials fail repeatedly, or a command of the lab fails.
+    devices, if requested. The caller must have locked the lab's directory. Raises UnwrittenError if a record cannot be
+    stored, and FailureError if trials fail repeatedly or a command of the lab fails.
     """
     before, began_s = len(directory.records()), time.monotonic()
     records = _conducted(secrets, directory, printer, known, forgiven, traces)
@@ -188,7 +189,7 @@ def _conducted(
     ):
         schedule = Blocks(directory, before, forgiven, printer.say, kept.now, spent_s)
         if not any(_in_parts(setup) for setup in lab.setups):
-            pool.close()  # the workers are not needed any more, as in `run`
+            pool.close()  # the workers are not needed after that, as in `run`
         each = FreshEngineBench(
             lab=lab,
             secrets=secrets,

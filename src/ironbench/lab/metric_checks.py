@@ -1,4 +1,4 @@
-"""Checks before the start whether the trials of a lab can have a metric at all."""
+"""Checks, before anything starts, whether the trials of a lab can have a metric at all."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _ROLES = ("data", "temp", "log")
 
 
 def refuse_impossible(claims: Sequence[Claim], metric: str, setups: Sequence[Setup], file: str) -> None:
-    """InputError for a metric that a configuration cannot have."""
+    """Raises InputError for a metric that a configuration cannot have."""
     where = f"{file}, measure.metric"
     _with_direction(metric, where)
     _each(metric, [setup for setup in setups if not setup.of], where)
@@ -47,7 +47,7 @@ def _each(metric: str, setups: Iterable[Setup], where: str) -> None:
 
 
 def _missing(metric: str, setup: Setup) -> tuple[str, str]:
-    """Returns why this configuration cannot have the metric, and a hint; empty if it can."""
+    """Returns why this configuration cannot have the metric, with a hint; empty if it can."""
     base, part = catalogue.base_name(metric), catalogue.part_of(metric)
     known = catalogue.metric(metric)
     source, only = known.source, known.workloads

@@ -1,4 +1,4 @@
-"""Writes a lab file for a common question, for the given server and machine."""
+"""Writes a lab file for a common question, adapted to the given server and machine."""
 
 from __future__ import annotations
 
@@ -29,36 +29,36 @@ FILL_IN = "FILL-IN"
 
 @dataclass(frozen=True, slots=True)
 class LabContext:
-    """Server, machine and user data that the lab file is written for."""
+    """The server, machine and user data for which the lab file is written."""
 
     engine: Engine
     dsn: str
-    """DSN without password; empty if ironbench starts the server."""
+    """DSN of the server without its password; empty if ironbench starts the server."""
     template: str
-    """The user's database on that server, which trials can copy; empty if unknown."""
+    """Name of the user's database on that server, which trials can copy; empty if unknown."""
     version: str
     settings: Mapping[str, str]
-    """Current settings; empty if the server is not running."""
+    """Current settings of the server; empty if the server is not running."""
     cores: int
     memory_bytes: int
     lacks: str = ""
-    """Hint about privileges that the role lacks for checkpoints; empty if it lacks none."""
+    """Hint about privileges for checkpoints that the role lacks; empty if it lacks none."""
     dump: str = ""
     """Dump of the user's database, as named in the lab file; empty if none was given."""
     scripts: tuple[str, ...] = ()
     """Scripts of the user's application, as named in the lab file; empty if none were given."""
     setting: str = ""
-    """Setting to vary; empty: the first one that is suggested for the engine."""
+    """Setting to vary; if empty, the first setting that is suggested for the engine."""
     index: str = ""
-    """SQL file that creates the index; empty if none was given, as for the following files."""
+    """SQL file that creates the index; empty if the user gave none. The same applies to the following files."""
     before: str = ""
     after: str = ""
     other: str = ""
-    """The other version (a DSN or a directory), or the server on the other machine; empty if it was not given."""
+    """The other version (a DSN or a directory), or the server on the other machine; empty if the user gave none."""
     other_version: str = ""
     """Version of the programs in the directory `other`."""
     devices: tuple[str, ...] = ()
-    """Device models to emulate; empty: those of `_DEVICES`."""
+    """Device models to emulate; if empty, those of `_DEVICES`."""
 
     @property
     def clients(self) -> int:
@@ -66,8 +66,11 @@ class LabContext:
 
 
 def lab_context(kind: str, asked: NewLab, folder: Path | None) -> LabContext:
-    """Describes the server, which is queried if it has a DSN. `folder`: the lab file's; None: it has none yet, so that
-    files are named by their absolute paths. InputError, FailureError."""
+    """Describes the server, which is queried if it has a DSN. Raises InputError and FailureError.
+
+    `folder`: directory of the lab file. None: the lab file has no directory yet, so files are named by their absolute
+    paths.
+    """
     _require_fields(kind, asked)
     dsn = asked.dsn
     named = engines.get(asked.engine) if asked.engine else engines.default(("transactions", "data"), dsn or None)
@@ -113,7 +116,8 @@ def lab_context(kind: str, asked: NewLab, folder: Path | None) -> LabContext:
 
 
 def _other_version(engine: Engine, programs: str, version: str) -> str:
-    """Returns the version of the programs in a directory. InputError: there are none, or their version is `version`."""
+    """Returns the version of the programs in a directory. Raises InputError if there are no programs, or if their
+    version is `version`."""
     system, secrets = engine.validated(System(engine.name, "other", {"bin": programs}), 1)
     other = engine.identity(system, secrets).get("version", "")
     if other == version:
@@ -123,19 +127,19 @@ def _other_version(engine: Engine, programs: str, version: str) -> str:
 
 
 def lab_template(kind: str) -> LabTemplate:
-    """Returns the template of a kind. InputError: there is no such kind."""
+    """Returns the template for a kind of lab. Raises InputError if there is no such kind."""
     if kind not in KINDS:
         raise InputError(f"lab new {kind}", "unknown kind", nearest(kind, list(KINDS)))
     return KINDS[kind]
 
 
 def fields(kind: str) -> list[Field]:
-    """Returns the fields that a kind uses, those of this kind only first."""
+    """Returns the fields that a kind of lab uses. Fields that only this kind uses come first."""
     return [table(NewLab)[name] for name in lab_template(kind).fields]
 
 
 def _require_fields(kind: str, asked: NewLab) -> None:
-    """InputError: a field has no effect on this kind of lab, or a required one is missing."""
+    """Raises InputError if a field has no effect on this kind of lab, or if a required field is missing."""
     used = lab_template(kind)
     for field in table(NewLab).values():
         option, given = field.options[0], getattr(asked, field.attribute)
@@ -146,7 +150,7 @@ def _require_fields(kind: str, asked: NewLab) -> None:
 
 
 def suggestions(field: Field) -> list[str]:
-    """Returns values to choose from; empty if there is no list."""
+    """Returns values from which the user can choose; empty if there is no list."""
     able = engines.able(("transactions", "data"))
     if field.name == "engine":
         return list(able)
@@ -156,7 +160,7 @@ def suggestions(field: Field) -> list[str]:
 
 
 def _without_password(engine: Engine, dsn: str) -> str:
-    """Returns the address of a second server as the lab file contains it."""
+    """Returns the address of a second server in the form in which the lab file contains it."""
     if not dsn:
         return ""
     system, _ = engine.engine_for(dsn).validated(System(engine.name, "new", dsn=dsn), 1)
@@ -164,9 +168,10 @@ def _without_password(engine: Engine, dsn: str) -> str:
 
 
 def _named(folder: Path | None, option: str, text: str) -> str:
-    """Returns a file's name in the lab file: relative to its directory if below it, otherwise absolute.
+    """Returns a file's name in the lab file: relative to the lab file's directory if the file is below it, and
+    otherwise absolute.
 
-    Keeps the `@WEIGHT` of a script. InputError: the file does not exist.
+    Keeps the `@WEIGHT` of a script. Raises InputError if the file does not exist.
     """
     name, at, weight = text.partition("@") if option == "--script" else (text, "", "")
     path = expanded(name).absolute()
@@ -188,7 +193,7 @@ def _facts(system: System, secrets: Secrets) -> tuple[dict[str, Any], str]:
 
 
 def write(path: Path, text: str) -> None:
-    """Writes a new file. InputError: it already exists. FailureError."""
+    """Writes a new file. Raises InputError if the file already exists, and FailureError."""
     try:
         with path.open("x", encoding="utf-8") as file:
             file.write(text)
@@ -199,14 +204,14 @@ def write(path: Path, text: str) -> None:
 
 
 def text(kind: str, here: LabContext, file: str) -> str:
-    """Returns the text of a lab file. InputError: this engine has nothing to vary for this question."""
+    """Returns the text of a lab file. Raises InputError if this engine has nothing to vary for the question."""
     body = "\n".join(KINDS[kind].lines(here))
     marked = FILL_IN in body
     return "\n".join([*_head(kind, here, file, marked), body, *_measure()])
 
 
 def placeholders(text: str) -> list[tuple[int, str]]:
-    """Returns number and text of the lines in which the user must replace a value."""
+    """Returns the number and text of the lines in which the user must replace a value."""
     lines = enumerate(text.splitlines(), 1)
     return [(number, line.strip()) for number, line in lines if FILL_IN in line and not line.startswith("#")]
 
@@ -277,8 +282,8 @@ def _workload(here: LabContext) -> list[str]:
 
 
 def _own_workload(here: LabContext, templates: bool = True) -> list[str]:
-    """Returns the sections for the user's data. `templates`: whether data on this server can be used; otherwise a
-    dump."""
+    """Returns the sections for the user's data. `templates`: whether data on this server can be used; if not, a dump is
+    used."""
     named = here.template or f"{FILL_IN}-database"
     template = [f"template = {_quoted(named)}   # a database on that server; each trial gets a copy"]
     named_dump = here.dump or f"{FILL_IN}.dump"
@@ -409,7 +414,7 @@ def _upgrade(here: LabContext) -> Iterator[str]:
 
 
 def _number(version: str) -> list[int]:
-    """`18.4` → [18, 4]: the older version is the baseline."""
+    """Converts a version to numbers for sorting, such as `18.4` to [18, 4]. The older version is the baseline."""
     return [int(part) for part in re.findall(r"\d+", version)]
 
 
@@ -476,7 +481,7 @@ def _emulated(model: str) -> str:
 
 
 _ANYWHERE = "/var/tmp/ironbench-new"
-"""A directory that is never created, only used to ask whether the engine can put its WAL elsewhere."""
+"""A directory that is never created. It is only used to find out whether the engine can place its WAL elsewhere."""
 
 
 def _takes(here: LabContext, **fields: Any) -> bool:
@@ -505,16 +510,16 @@ def _by_hand(factor: str, change: str, back: str) -> Iterator[str]:
 
 @dataclass(frozen=True, slots=True)
 class LabTemplate:
-    """Template for a common question."""
+    """Template of a lab file for a common question."""
 
     about: str
     lines: Callable[[LabContext], Iterator[str]]
     question: str
-    """The question as a person would ask it."""
+    """The question in a user's words."""
     fields: tuple[str, ...]
-    """Names of the fields of `NewLab` that have an effect."""
+    """Names of the fields of `NewLab` that have an effect on this lab."""
     required: tuple[str, ...] = ()
-    """Names of the fields that the user must give."""
+    """Names of the fields that the user must set."""
 
 
 _ANY = ("dsn", "engine", "dump", "script")

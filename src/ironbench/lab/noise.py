@@ -23,13 +23,13 @@ from ironbench.study.findings import findings
 
 FACTOR = "side"
 SIDES = ("A", "again")
-"""The baseline, and the baseline again under another name."""
+"""Names of the two configurations: the baseline, and the baseline again under a second name."""
 
 
 def against_itself(lab: Lab, secrets: dict[str, Secrets], blocks: int) -> tuple[Lab, dict[str, Secrets]]:
     """Returns a lab whose two configurations are both the given lab's baseline, in blocks of random order.
 
-    InputError: its load is not fixed but searched for.
+    Raises InputError if the baseline's load is not fixed but searched for.
     """
     setup = lab.setup(lab.baseline)
     if setup.search:
@@ -65,12 +65,12 @@ def against_itself(lab: Lab, secrets: dict[str, Secrets], blocks: int) -> tuple[
 
 
 def is_one(lab: Lab) -> bool:
-    """Whether a lab compares a configuration with itself."""
+    """Returns whether a lab compares a configuration with itself."""
     return lab.factors == (Factor(FACTOR, SIDES),)
 
 
 def floors(records: Sequence[Record], lab: Lab) -> tuple[Noise, ...]:
-    """Returns the run-to-run variation for every total metric of an A/A lab; empty below six complete blocks.
+    """Returns the run-to-run variation of every total metric of an A/A lab; empty below six complete blocks.
 
     The variation follows from the standard deviation of log ratios between blocks, so more blocks make it more certain,
     not smaller.

@@ -1,4 +1,4 @@
-"""Progress of a lab, and estimate of the remaining time."""
+"""Shows the progress of a lab and estimates the remaining time."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ironbench.plan import blocks
 from ironbench.records import progress
 
 _TOLERATED = 1.1
-"""A lab may exceed its budget by this factor, because estimates of time are no more precise."""
+"""Factor by which a lab may exceed its budget, because estimates of time are not more precise than this."""
 
 
 class Pace:
@@ -26,17 +26,17 @@ class Pace:
         self._lab = lab
         self._now = now
         self._took: list[tuple[tuple[str, str], float]] = []
-        """Purpose and configuration of each finished trial, and its seconds. Interleaved trials share their total
-        time."""
+        """Purpose and configuration of each finished trial, and its seconds. Interleaved trials share their total time
+        equally."""
         self._current: tuple[tuple[str, str], float] | None = None
-        """Purpose and configuration of the current trial, and its start."""
+        """Purpose and configuration of the current trial, and the time at which it started."""
         self._before = 0
-        """Number of records at its start."""
+        """Number of records when the current trial started."""
         self.left = ""
         """Estimated time of the trials until the next interim analysis, including the current one."""
 
     def title(self, trial: Trial, records: Sequence[Record]) -> str:
-        """Title such as `trial 7 of 24, 12 min left: log=memory, block 2`."""
+        """Returns a title such as `trial 7 of 24, 12 min left: log=memory, block 2`."""
         stage = max([trial.stage, *(one.stage for one in records)])
         planned = [one for one in self._lab.trials if one.stage <= stage] or [trial]
         before, observing = blocks.trials_before(self._lab), trial.purpose == Purpose.OBSERVED
@@ -69,10 +69,10 @@ class Pace:
         return f"trial {done + 1} of {total}, {self.left}: {what}{again}"
 
     def _expected_s(self, trial: Trial) -> float:
-        """Estimates a trial's time: the median of similar finished trials and the plan.
+        """Estimates a trial's time from the plan and the median of similar finished trials.
 
-        Uses all finished trials if no similar one exists. The first trials also load the data, which would distort a
-        mean.
+        Uses all finished trials if there are no similar ones. The first trials also load the data, which would distort
+        a mean.
         """
         planned = len(self._lab.trials) + blocks.trials_before(self._lab) + len(blocks.observed_trials(self._lab))
         least_s = max(span_s(trial), self._lab.estimate_s / planned if planned else 0.0)
@@ -85,9 +85,9 @@ def _kind(trial: Trial) -> tuple[str, str]:
 
 
 class Allowance:
-    """Decides whether more trials fit in the budget, at the pace of finished trials.
+    """Decides whether more trials fit in the budget, judging by the pace of finished trials.
 
-    `now` returns monotonic seconds. `spent_s`: seconds of the budget spent earlier.
+    `now` returns monotonic seconds. `spent_s`: seconds of the budget that were spent earlier.
     """
 
     def __init__(self, budget_s: float | None, now: Callable[[], float] = time.monotonic, spent_s: float = 0.0) -> None:
@@ -98,15 +98,15 @@ class Allowance:
         self.passed = 0
         """Number of finished trials."""
         self.reason = ""
-        """Reason for ending the lab, once it ends."""
+        """Why the lab ends; empty while it may continue."""
 
     def ready(self) -> None:
         """Marks the end of loading, whose time counts towards the budget but not towards the pace of trials."""
         self._ready_s = self._now()
 
     def left_s(self, planned_s: float) -> float:
-        """Seconds of the budget available for waiting if trials take `planned_s`; at least 0, infinite without a
-        budget."""
+        """Returns the seconds of the budget that remain for waiting if trials take `planned_s`; at least 0, infinite
+        without a budget."""
         if self._budget_s is None:
             return math.inf
         return max(0.0, _TOLERATED * self._budget_s - (self._now() - self._began_s) - planned_s)
@@ -114,7 +114,7 @@ class Allowance:
     def holds(self, trials: int) -> bool:
         if self._budget_s is None or not self.passed:
             return True
-        if self.reason:  # observed trials have run since, which have another pace than blocks
+        if self.reason:  # trials with observers have run in the meantime, whose pace differs from that of blocks
             return False
         spent_s = self._now() - self._began_s
         needed_s = trials * (self._now() - self._ready_s) / self.passed
@@ -129,5 +129,5 @@ class Allowance:
 
 
 def span_s(trial: Trial) -> float:
-    """Minimum seconds of a trial."""
+    """Returns the minimum number of seconds that a trial takes."""
     return (trial.cell.load.duration_s or 0.0) + trial.cell.load.warmup_s

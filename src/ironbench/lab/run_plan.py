@@ -1,4 +1,4 @@
-"""The plan of `ironbench run`: validates its options for this machine, for a new or a resumed run."""
+"""The plan of `ironbench run`: validates the command's options for this machine, for a new or a resumed run."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _OF_DEVICES = ("capacity", "fs", "backing")
 
 
 def planned(asked: RunFile) -> tuple[Plan, Secrets]:
-    """Returns the validated plan. InputError names the invalid option."""
+    """Returns the validated plan. Raises InputError that names the invalid option."""
     own, repeats = asked.run, asked.measure.repeats or 1
     search = sweep.search(asked.load.clients, asked.load.rate, asked.load.limit, repeats)
     declared = _declared(asked, search)
@@ -81,7 +81,7 @@ def planned(asked: RunFile) -> tuple[Plan, Secrets]:
 
 
 def _require_log(own: RunSection, setup: Setup) -> None:
-    """InputError if no transaction log can be written."""
+    """Raises InputError if no transaction log can be written."""
     option, file = "--log-transactions", Path(own.log_transactions).absolute()
     workload, load = workloads.get(setup.choice.workload), setup.cell.load
     if not own.log_transactions:
@@ -100,7 +100,8 @@ def _require_log(own: RunSection, setup: Setup) -> None:
 
 
 def resumed(asked: RunFile, store: Store) -> tuple[Plan, Secrets]:
-    """Returns the plan of the newest run of the same command on this machine. InputError: there is none."""
+    """Returns the plan of the newest run of the same command on this machine. Raises InputError if there is no such
+    run."""
     plan, secrets = planned(asked)
     machine, cells = content_key(fingerprint()), {trial.cell.name for trial in plan.trials}
     loads = {trial.cell.load for trial in plan.trials}
@@ -108,7 +109,7 @@ def resumed(asked: RunFile, store: Store) -> tuple[Plan, Secrets]:
     @cache
     def like(server: str) -> set[str]:
         """Returns the keys (`index.alike`) of index rows for this work and these loads on this machine. `server`:
-        machine of the database server, which only records contain if ironbench did not start the server."""
+        machine of the database server, which is known only from records if ironbench did not start the server."""
         return {index.alike(plan.system, plan.choice, load, (server, machine)) for load in loads}
 
     rows: dict[str, list[Listed]] = {}
@@ -121,7 +122,7 @@ def resumed(asked: RunFile, store: Store) -> tuple[Plan, Secrets]:
         before = store.records([row.id for row in of_it])
         if before and not _alike(plan, before[0]):
             continue
-        # The seed determines the order of trials and is the only thing that a user need not repeat.
+        # The seed determines the order of trials. It is the only option that a user need not repeat.
         if before and asked.measure.seed in (None, before[0].cell.load.seed):
             other = {name: text for name, text in plan.tags.items() if before[0].tags.get(name) != text}
             for name, text in other.items():
@@ -136,19 +137,20 @@ def resumed(asked: RunFile, store: Store) -> tuple[Plan, Secrets]:
 
 
 def _alike(plan: Plan, record: Record) -> bool:
-    """Whether a record of the same work and load comes from the plan's command: same options, search and power cut."""
+    """Returns whether a record of the same work and load comes from the plan's command: same options, search and power
+    cut."""
     searched = (record.search_range, record.limits) == (plan.search_range, plan.limits)
     return searched and record.crash == plan.crash and record.choice.options == plan.choice.options
 
 
 def measured(store: Store, series: str) -> list[Record]:
-    """Returns the records of a run so far."""
+    """Returns the records that the run has so far."""
     return store.records([row.id for row in store.listed() if row.series == series])
 
 
 def _within_budget(asked: RunFile, search: Search | None, setups: Sequence[Setup]) -> tuple[int, list[Setup]]:
-    """Returns the number of blocks and the setups with the trial length that resolve most within the budget.
-    InputError."""
+    """Returns the number of blocks, and the setups with the trial length, that detect the smallest difference within
+    the budget. Raises InputError."""
     budget_s = range_of("measure.budget").read("--budget", asked.measure.budget)
     if search:
         raise InputError(
@@ -173,9 +175,9 @@ def _within_budget(asked: RunFile, search: Search | None, setups: Sequence[Setup
 
 
 def _require_undecided(asked: RunFile, engine: Engine) -> None:
-    """InputError if an option is combined with an idealised part that overrides it.
+    """Raises InputError if an option is combined with a zero-latency part that overrides it.
 
-    In labs, a factor value may idealise a part that other values set.
+    In labs, a factor value may make a part zero-latency whose options other values set.
     """
     think_s = range_of("load.think_time").read("--think-time", asked.load.think_time)
     decided: Mapping[str, Mapping[str, bool]] = {
@@ -208,7 +210,7 @@ def _declared(asked: RunFile, search: Search | None) -> DeclaredLab:
     base: dict[str, Any] = {section: msgspec.to_builtins(getattr(asked, section)) for section in SECTIONS}
     base["system"]["label"] = _label(asked.system.label)
     base["layout"] = {role: _place(role, getattr(asked.layout, role)) for role in arrange.ROLES}
-    base["load"]["limit"] = []  # limits apply to the search, not to a configuration
+    base["load"]["limit"] = []  # limits apply to the search and not to a configuration
     if search:
         base["load"][factor] = search.high
     base["devices"] = _devices(asked, base["layout"])
@@ -244,7 +246,7 @@ def _place(role: str, text: str) -> str:
 
 
 def _devices(asked: RunFile, layout: Mapping[str, str]) -> dict[str, Any]:
-    """Returns the [devices] section if options add to the device expressions."""
+    """Returns a [devices] section if options add properties to the device expressions."""
     emulated = [where for where in layout.values() if arrange.is_expression(where)]
     chosen = {name: value for name in _OF_DEVICES if (value := getattr(asked.every_device, name))}
     unused = [*chosen, *(["trace"] if asked.run.trace else [])]

@@ -41,24 +41,24 @@ class NextTrial:
 
     trial: Trial
     notes: TrialNotes = NO_NOTES
-    """Notes for the trial's record."""
+    """Notes for the record of the trial."""
     title: str = ""
     """Text shown while the trial runs; empty for the default."""
     quiet_s: float | None = None
-    """Maximum wait for an idle machine; None to skip the wait."""
+    """Maximum wait for an idle machine in seconds; None to skip the wait."""
     left: str = ""
-    """Estimated remaining time of a lab; empty if not estimated."""
+    """Estimated remaining time of a lab, in words; empty if not estimated."""
 
 
 class Schedule(Protocol):
     """A rule that chooses trials."""
 
     def next(self, records: Sequence[Record]) -> NextTrial | None:
-        """Returns the next trial, based only on the records so far; None if the experiment is finished."""
+        """Returns the next trial, which depends only on the records so far; None if the experiment is finished."""
 
 
 class Sweep:
-    """Every trial of a plan in its order, then fresh trials of the peak."""
+    """Every trial of a plan in the plan's order, then additional trials of the peak."""
 
     def __init__(self, plan: Plan, store: Store) -> None:
         self._plan, self._store = plan, store
@@ -81,10 +81,10 @@ def remaining(plan: Plan, records: Sequence[Record]) -> Plan:
 
 
 class BestLoad:
-    """Trials chosen one by one until the best load is found, then fresh trials of it, or of lower loads until one is
-    confirmed.
+    """Trials that are chosen one by one until the best load is found, then additional trials of this load, or of lower
+    loads until one is confirmed.
 
-    FailureError: a limit is on a metric that the trials lack.
+    Raises FailureError if a limit is on a metric that the trials lack.
     """
 
     def __init__(self, plan: Plan, search: Search, store: Store, printer: Printer) -> None:
@@ -130,8 +130,8 @@ class Blocks:
         """Creates the schedule.
 
         `before`: records of earlier processes. `forgiven`: ids of failed records of searches, pilots and the peak to
-        ignore. `say`: shows the result of a search. `now`: monotonic seconds that count towards the budget. `spent_s`:
-        seconds of the budget spent by the screen that this lab confirms.
+        ignore. `say`: shows the result of a search. `now`: returns monotonic seconds, which count towards the budget.
+        `spent_s`: seconds of the budget spent by the screen that this lab confirms.
         """
         lab = directory.lab()
         self._directory, self._lab, self._before, self._forgiven = directory, lab, len(before), forgiven
@@ -139,16 +139,17 @@ class Blocks:
         self._pace, self._say = Pace(lab, now), say
 
     def ready(self) -> None:
-        """Marks the end of loading. From here on, time counts towards the pace of trials."""
+        """Marks the end of loading. After this call, time counts towards the pace of trials."""
         self._allowance.ready()
 
     @property
     def why(self) -> str:
-        """Reason why the budget ended the lab; otherwise empty."""
+        """Why the budget ended the lab; empty if it did not."""
         return self._allowance.reason
 
     def next(self, records: Sequence[Record]) -> NextTrial | None:
-        """Returns the next trial. FailureError: trials fail repeatedly, or a search leaves nothing to compare."""
+        """Returns the next trial. Raises FailureError if trials fail repeatedly, or if a search leaves nothing to
+        compare."""
         fresh = records[self._before :]
         _refuse_futile(self._lab, fresh)
         self._allowance.passed = len(fresh)
@@ -165,7 +166,8 @@ class Blocks:
         return replace(due, title=title, quiet_s=quiet_s, left=self._pace.left)
 
     def waiting(self, records: Sequence[Record]) -> Trial | None:
-        """Returns the next trial in blocks, then the next one with observers. FailureError as in `planned`."""
+        """Returns the next trial in blocks, or after the blocks the next trial with observers. Raises FailureError as
+        `planned` does."""
         return self.planned(records) or self._observed(records)
 
     def _observed(self, records: Sequence[Record]) -> Trial | None:
@@ -180,10 +182,10 @@ class Blocks:
         return None
 
     def planned(self, records: Sequence[Record]) -> Trial | None:
-        """Returns the next trial in planned order. Declares the next stage if the previous one was inconclusive.
+        """Returns the next trial in planned order. Declares the next stage if the previous stage was inconclusive.
 
-        The budget ends a lab only between stages, regardless of the findings. FailureError: searches left nothing to
-        compare.
+        The budget ends a lab only between stages, regardless of the findings. Raises FailureError if searches left
+        nothing to compare.
         """
         searching.require_cells(self._directory.lab())
         while True:
@@ -202,7 +204,7 @@ class Blocks:
             self._directory.declare(stage, of_stage)
 
     def _first(self, planned: Trial, records: Sequence[Record]) -> NextTrial:
-        """Returns the planned trial, or a trial whose result it requires."""
+        """Returns the planned trial, or another trial whose result it requires."""
         if (of_peak := _peak_trial(self._directory, records, self._forgiven)) is not None:
             return NextTrial(of_peak)
         lab = self._directory.lab()
@@ -217,12 +219,12 @@ class Blocks:
 
 
 def _missing(trials: Sequence[Trial], records: Sequence[Record]) -> Trial | None:
-    """Returns the first trial of a run without a record."""
+    """Returns the first trial of a run that has no record."""
     return next(_all_missing(trials, records), None)
 
 
 def _all_missing(trials: Sequence[Trial], records: Sequence[Record]) -> Iterator[Trial]:
-    """Yields trials of a run without a record, in order; aborted trials are repeated."""
+    """Yields the trials of a run that have no record, in order. Aborted trials are repeated."""
     for trial in trials:
         place = trial.purpose, trial.cell.name, trial.block
         tries = [record for record in records if (record.purpose, record.cell.name, record.block) == place]
@@ -239,7 +241,7 @@ def _warmed(
     notes: TrialNotes = NO_NOTES,
     forgiven: Collection[str] = (),
 ) -> NextTrial:
-    """Returns the trial with its warm-up, or else a pilot of one of `cells` that is still missing.
+    """Returns the trial with its warm-up, or a pilot of one of `cells` that is still missing.
 
     `piloted`: the configuration whose pilot determines the warm-up. `forgiven`: see `warmup.missing`.
     """
@@ -249,7 +251,7 @@ def _warmed(
 
 
 def decided(lab: Lab, records: Sequence[Record], stage: int) -> bool:
-    """Whether the findings after a stage end the lab.
+    """Returns whether the findings after a stage end the lab.
 
     Either no further interim analysis is planned, or every comparison has a verdict and every claim an answer.
     Comparisons and claims about configurations that later stages do not measure are ignored.
@@ -269,9 +271,10 @@ def decided(lab: Lab, records: Sequence[Record], stage: int) -> bool:
 
 
 def add_round(directory: LabDirectory, blocks: int) -> None:
-    """Adds a round to a finished lab, with its configurations and order; fixed-rate ones only in the first blocks.
+    """Adds a round to a finished lab, with the lab's configurations and order. Fixed-rate configurations are only in
+    the first blocks.
 
-    A screen's round repeats its confirmation. Planned but skipped stages are not measured.
+    A screen's round repeats its confirmation. Stages that were planned but skipped are not measured.
     """
     lab, declared = directory.lab(), directory.declared()
     first = 1 + max(trial.block for one in declared for trial in one.trials)
@@ -291,8 +294,9 @@ def add_round(directory: LabDirectory, blocks: int) -> None:
 def repeat_failed(directory: LabDirectory) -> int:
     """Repeats every block with a failed trial, as a whole and in a new random order. Returns the number of blocks.
 
-    A failed trial repeated on its own would be paired with trials from another time, so that any change in between
-    would count as a difference between configurations. Comparisons therefore pair only trials of one block.
+    If only the failed trial were repeated, it would be paired with trials from another time, and any change of the
+    machine in the meantime would count as a difference between configurations. Comparisons therefore pair only trials
+    of one block.
     """
     lab = directory.lab()
     method, plots = lab.method, commands.plots(lab.all_setups)
@@ -312,14 +316,14 @@ def repeat_failed(directory: LabDirectory) -> int:
 
 
 def _of_another(record: Record) -> bool:
-    """Whether the failure was caused by another system of its block."""
+    """Returns whether the failure was caused by another system of the trial's block."""
     return any(one.code == NOT_WHOLE for one in record.causes)
 
 
 def _refuse_futile(lab: Lab, fresh: Sequence[Record]) -> None:
-    """FailureError if no trial succeeded for the length of a whole block, since further trials would also fail."""
-    # Loads above a system's capacity, and systems whose partner failed, do not count as failures. Trials with observers
-    # come after all blocks.
+    """Raises FailureError if no trial of a whole block succeeded, because further trials would also fail."""
+    # Loads above a system's capacity do not count as failures, nor do trials that failed because of another system of
+    # their block. Trials with observers come after all blocks.
     others = (Purpose.SEARCH, Purpose.OBSERVED)
     fresh = [one for one in fresh if one.purpose not in others and not _of_another(one)]
     enough = progress.TRIES * len(lab.possible)
@@ -338,9 +342,10 @@ def _refuse_futile(lab: Lab, fresh: Sequence[Record]) -> None:
 
 
 def _peak_trial(directory: LabDirectory, records: Sequence[Record], forgiven: Collection[str] = ()) -> Trial | None:
-    """Returns the next trial to measure the baseline's peak; None if it is not needed or known. Stores a new peak.
+    """Returns the next trial that measures the baseline's peak; None if the peak is not needed or already known. Stores
+    a new peak.
 
-    FailureError if a trial failed as often as it may be attempted.
+    Raises FailureError if a trial failed as often as it may be attempted.
     """
     lab = directory.lab()
     if not rates.wanted(lab.all_setups) or directory.peak() is not None:
@@ -359,7 +364,7 @@ def _peak_trial(directory: LabDirectory, records: Sequence[Record], forgiven: Co
 
 
 def _rate_notes(trial: Trial, directory: LabDirectory) -> TrialNotes:
-    """Returns the note for a trial's record on the origin of its rate."""
+    """Returns the note about the origin of the rate, for a trial's record."""
     peak, load = directory.peak(), trial.cell.load
     if peak is None or load.rate is None or load.rate_share is None:
         return NO_NOTES

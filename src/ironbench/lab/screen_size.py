@@ -1,4 +1,4 @@
-"""Chooses the size of a screen, and estimates its minimum detectable effect and the time of its confirmation."""
+"""Chooses the size of a screen. Estimates its minimum detectable effect and the time of its confirmation."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ from ironbench.trial.load.estimate import Content
 from ironbench.words import counted
 
 EXPECTED = 2
-"""Expected number of factors that matter, for time estimates; usually few do (Box and Meyer, Technometrics 28,
-1986)."""
+"""Expected number of factors that matter, used for time estimates. Usually few factors matter (Box and Meyer,
+Technometrics 28, 1986)."""
 
 
 def detector(factors: int) -> budget.Detect:
-    """Returns a function for the minimum detectable effect of one factor, with the screen's correction for all
-    factors."""
+    """Returns a function that computes the minimum detectable effect of one factor, with the screen's correction for
+    all factors."""
     from ironbench.stats.multiplicity import LEVEL
     from ironbench.stats.power import errors_found, likely_spread
 
@@ -47,18 +47,18 @@ def detector(factors: int) -> budget.Detect:
 
 @dataclass(frozen=True, slots=True)
 class Confirming:
-    """Size of a confirmation, for a number of factors that matter."""
+    """Size of a confirmation for a number of factors that matter."""
 
     factors: int
     cells: int
     least_s: float
-    """Seconds with the minimum number of blocks."""
+    """Time with the minimum number of blocks, in seconds."""
     most_s: float
-    """Seconds with the maximum number of blocks."""
+    """Time with the maximum number of blocks, in seconds."""
 
 
 def confirming(costs: LabTimes, trial_s: float, factors: int = EXPECTED) -> Confirming:
-    """Estimates a confirmation of the baseline, each factor separately, and all factors together."""
+    """Estimates a confirmation that compares the baseline with each factor separately and with all factors together."""
     cells = factors + (2 if factors > 1 else 1)
     block_s = cells * costs.block_s(trial_s) / len(costs.around_s)
     return Confirming(factors, cells, screen.FIRST_LOOK * block_s, screen.MOST_CONFIRMING * block_s)
@@ -97,7 +97,8 @@ def sized(
 def _within(
     draft: Lab, declared: DeclaredLab, contents: Mapping[str, Content], budget_s: float, spread: PairVariation
 ) -> Lab:
-    """Returns the screen with the best size within the budget. InputError: the smallest screen does not fit."""
+    """Returns the screen with the best size within the budget. Raises InputError if the smallest screen does not
+    fit."""
     setups = draft.setups
     if any(setup.cell.load.duration_s is None and contents[setup.cell.name].work_s is None for setup in setups):
         raise InputError(

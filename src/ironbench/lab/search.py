@@ -1,4 +1,4 @@
-"""Searches for the best load of each configuration of a lab, before its first block."""
+"""Searches for the best load of each configuration of a lab, before the first block."""
 
 from __future__ import annotations
 
@@ -21,7 +21,8 @@ from ironbench.study.searched import load_of, step
 
 
 def reopen(directory: LabDirectory, records: Sequence[Record], forgiven: Collection[str]) -> None:
-    """Restarts searches that depend on forgiven trials, unless their configuration was measured at the result."""
+    """Restarts searches that depend on forgiven trials, unless their configuration was already measured at the
+    result."""
     measured = {record.cell.name for record in records if record.purpose != Purpose.SEARCH}
     cells = {record.cell.name for record in records if record.purpose == Purpose.SEARCH and record.id in forgiven}
     names = {setup.cell.name for setup in directory.frozen().lab.setups}
@@ -36,7 +37,8 @@ def next_trial(
 ) -> tuple[Trial, str] | None:
     """Returns the next trial of a search in a lab, with its reason; None when all searches are finished.
 
-    Stores results and reports them by `say`. FailureError: too few configurations have a load that can be measured.
+    Stores results and reports them by `say`. Raises FailureError if too few configurations have a load that can be
+    measured.
     """
     for setup in directory.frozen().lab.setups:
         if setup.search is None or setup.skipped or setup.cell.name in directory.best():
@@ -51,7 +53,7 @@ def next_trial(
 
 
 def require_cells(lab: Lab) -> None:
-    """FailureError: searches left the lab without its baseline, or with nothing to compare with it."""
+    """Raises FailureError if searches left the lab without its baseline, or with nothing to compare with it."""
     none = [setup for setup in lab.setups if setup.best and setup.best.point is None]
     if none and (lab.setup(lab.baseline).skipped or not lab.comparisons):
         why = none[0].skipped
@@ -64,8 +66,8 @@ def require_cells(lab: Lab) -> None:
 def _cell_step(
     setup: Setup, search: Search, records: Sequence[Record], forgiven: Collection[str]
 ) -> tuple[Trial, str] | ChosenLoad:
-    """Returns the next trial of a configuration's search, or its result. A failed trial is repeated once before it
-    counts."""
+    """Returns the next trial of a configuration's search, or the search's result. A failed trial is repeated once
+    before it counts."""
     places: dict[int, list[Record]] = {}
     for record in sorted(records, key=lambda one: one.attempt):
         if (record.purpose, record.cell.name) == (Purpose.SEARCH, setup.cell.name):
@@ -75,7 +77,7 @@ def _cell_step(
             trial = Trial(attempts[0].cell, block, Purpose.SEARCH, attempt=attempts[-1].attempt + 1)
             return trial, "again"
     tried = [next((one for one in tries if one.status.comparable), tries[-1]) for _, tries in sorted(places.items())]
-    if tried and not tried[0].status.comparable:  # the lowest load failed
+    if tried and not tried[0].status.comparable:  # the trials at the lowest load failed
         why = f"trials failed at the lowest load: {wording.cause(tried[0])}"
         return ChosenLoad(None, why, (), (tried[0].id,), failed=True)
     found = step(search, tried)
@@ -88,7 +90,7 @@ def _cell_step(
             result=found.note,
         )
     load = sweep.load_at(search, setup.cell.load, setup.cell.load.threads, found.point)
-    # A pilot chooses the warm-up at the final load; until then, use the planned one.
+    # A pilot chooses the warm-up at the final load. Until then, the planned warm-up is used.
     cell = replace(setup.cell, load=replace(load, warmup_auto=False))
     return Trial(cell, len(tried), Purpose.SEARCH), f"{search.of}={found.point}, {wording.text(found.why)}"
 

@@ -1,5 +1,4 @@
-"""Changes that ironbench makes on a server's machine over ssh, with the user's consent: CPU pinning, caches,
-restart."""
+"""Changes that ironbench makes on a server's machine over ssh with the user's consent: CPU pinning, caches, restart."""
 
 from __future__ import annotations
 
@@ -29,7 +28,8 @@ _ONLINE = "/sys/devices/system/cpu/online"
 
 
 def validated(system: System) -> System:
-    """Checks the options without contacting the machine. InputError: a change is not allowed, or has no machine."""
+    """Checks the options without contacting the machine. Raises InputError if a change is not allowed, or if no machine
+    is given."""
     if system.restart and not system.control:
         cause = "needs permission to change the server's machine"
         raise InputError(written("system.restart"), cause, f"add {written('system.control', 'ssh')}")
@@ -45,7 +45,7 @@ def validated(system: System) -> System:
 
 
 def require_use(setups: Sequence[Setup]) -> None:
-    """InputError: a restart command or the permission for changes is given, but no trial uses it."""
+    """Raises InputError if a restart command or the permission for changes is given but no trial uses it."""
     restarts = [setup.system.restart for setup in setups if setup.system.restart]
     if restarts and not any(setup.system.restart and setup.cell.load.cache == "cold" for setup in setups):
         cause = f"is used only with {written('load.cache', 'cold')}, but no trial uses this setting"
@@ -83,8 +83,8 @@ def _cpus(system: System) -> str:
 
 
 def require(setups: Iterable[Setup], secrets: Mapping[str, Secrets]) -> None:
-    """Checks that all required changes are possible on the server's machine. InputError, FailureError; changes
-    nothing."""
+    """Checks that all required changes are possible on the server's machine. Changes nothing. Raises InputError and
+    FailureError."""
     asked: set[object] = set()
     for setup in setups:
         system, cold = setup.system, setup.cell.load.cache == "cold"
@@ -97,7 +97,7 @@ def require(setups: Iterable[Setup], secrets: Mapping[str, Secrets]) -> None:
 
 
 def of_trial(session: Session, system: System, load: Load) -> ServerControl | None:
-    """Prepares the changes for a trial; None if there are none. InputError, FailureError."""
+    """Prepares the changes for a trial. Returns None if there are none. Raises InputError and FailureError."""
     cold = load.cache == "cold"
     return _of(session, system, cold) if system.control and (system.server_cpus or cold) else None
 
@@ -122,7 +122,8 @@ def _of(session: Session, system: System, cold: bool) -> ServerControl:
 
 @dataclass(slots=True)
 class ServerControl:
-    """Changes on the server's machine for one trial. As a context manager, it applies and undoes those that last."""
+    """Changes on the server's machine for one trial. As a context manager, it applies and undoes the changes that
+    last."""
 
     session: Session
     system: System
@@ -133,11 +134,11 @@ class ServerControl:
     """Command that restarts the server."""
     _pin: Pin | None = None
     _broken: str = ""
-    """Reason why a lasting change was lost."""
+    """Why a lasting change was lost; empty if none was."""
     _runs: list[CommandRun] = field(default_factory=list)
 
     def __enter__(self) -> ServerControl:
-        if self.drops is None:  # otherwise the restart would undo the pinning
+        if self.drops is None:  # after the pinning, the restart would undo it
             self._hold()
         return self
 
@@ -148,7 +149,7 @@ class ServerControl:
             self._release()
 
     def chill(self) -> Mapping[str, str]:
-        """Restarts the server and drops the page cache of its machine. Returns what was done. FailureError."""
+        """Restarts the server and drops the page cache of its machine. Returns what was done. Raises FailureError."""
         assert self.drops is not None and isinstance(self.session, RestartableSession)
         session, drops, there = self.session, self.drops, self._there
         restart = shortened(clean(redacted(self.restart)))
@@ -160,7 +161,7 @@ class ServerControl:
         return {"cache": f"{state}: the server was restarted, and the page cache of the server's machine was dropped"}
 
     def server(self) -> int:
-        """Returns the pid of the server's first process. InputError: it is not visible."""
+        """Returns the process id of the server's first process. Raises InputError if the process is not visible."""
         place = engines.get(self.session.engine).administration.locate(self.session, self.machine)
         if not place.processes:
             cause = f"ironbench cannot see the server's processes on that machine: {place.unseen}"

@@ -31,24 +31,24 @@ LOST = "link-lost"
 UNSEEN = "server-unseen"
 _BOOT = "/proc/sys/kernel/random/boot_id"
 _OF_READERS = "/proc/self/"
-"""Files that describe the reading process, which on another machine is not ironbench."""
+"""Files that describe the process that reads them. On another machine, this process is not ironbench."""
 
 
 def require(systems: Iterable[System]) -> None:
-    """Checks that every machine to be watched accepts an ssh login. InputError, FailureError."""
+    """Checks that every machine to be watched accepts an ssh login. Raises InputError and FailureError."""
     for text in dict.fromkeys(system.server for system in systems if system.server):
         tree.fetched(link.to(address.parse(text)))
 
 
 def machines(lab: Lab) -> dict[str, Mapping[str, Any]]:
-    """Returns the machine fingerprints of a lab's watched servers, by address. InputError, FailureError: login
-    fails."""
+    """Returns the fingerprints of the machines of a lab's watched servers, by address. Raises InputError and
+    FailureError if login fails."""
     addresses = dict.fromkeys(setup.system.server for setup in lab.possible if setup.system.server)
     return {text: msgspec.to_builtins(of_tree(tree.fetched(link.to(address.parse(text))))) for text in addresses}
 
 
 def validated(system: System) -> System:
-    """Checks the options without contacting the machine. InputError: there is no server to watch."""
+    """Checks the options without contacting the machine. Raises InputError if there is no server to watch."""
     if system.server is None:
         return system
     if system.dsn is None:
@@ -61,7 +61,7 @@ def validated(system: System) -> System:
 
 @dataclass(slots=True)
 class ServerWatch:
-    """Watches the server's machine during one trial: provides sources before it and samples after it."""
+    """Watches the server's machine during one trial. Provides sources before the trial and samples after it."""
 
     session: Session
     load: Load
@@ -74,7 +74,7 @@ class ServerWatch:
     _notes: dict[str, str] = field(default_factory=dict)
 
     def sources(self) -> Sequence[Source]:
-        """Starts sampling on the server's machine, and returns the sources that the core must sample."""
+        """Starts sampling on the server's machine. Returns the sources that the core must sample itself."""
         if not (self.observe and self.server):
             return observe.sources(self.session, self.observe, clients=self.load.clients)
         try:
@@ -142,7 +142,7 @@ def of_trial(plan: Plan, session: Session, load: Load, store: Store) -> ServerWa
 
 
 class _There:
-    """A session as seen by observers of its machine, with the process ids and directories there."""
+    """A session as seen by observers of the server's machine, with the process ids and directories on that machine."""
 
     def __init__(self, session: Session, place: ServerLocation) -> None:
         self._session, self._place = session, place

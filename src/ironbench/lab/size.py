@@ -1,4 +1,4 @@
-"""Chooses the number of blocks and their length, and estimates their time and minimum detectable effect.
+"""Chooses the number of blocks and their length. Estimates their time and minimum detectable effect.
 
 Uses the same statistics as the analysis.
 """
@@ -35,26 +35,28 @@ class Resolution:
     """The effects that a lab of this size can detect."""
 
     detectable: float | None
-    """Minimum relative difference detected with 90% power at the last stage; None with too few blocks for a verdict."""
+    """Minimum relative difference that is detected with 90% power at the last stage; None with too few blocks for a
+    verdict."""
     target: float
     """A smaller difference that a user might want to detect."""
     needed: int | None
-    """Blocks needed for `target`; None for more than 500."""
+    """Number of blocks needed for `target`; None for more than 500."""
     trial_s: float
-    """Trial length in seconds that this applies to: the shortest, which has the most noise."""
+    """Trial length in seconds for which `detectable` holds: the shortest length, because it has the most noise."""
     spread: PairVariation
 
     @property
     def varies(self) -> float:
-        """Variation assumed for the number of blocks: at this trial length, and at the upper bound of what is known."""
+        """The variation that was assumed to choose the number of blocks: at this trial length, and at the upper bound
+        of what is known."""
         from ironbench.stats import power
 
         return power.likely_spread(self.spread.at(self.trial_s), self.spread.seen)
 
 
 def detector(comparisons: int) -> budget.Detect:
-    """Returns a function for the minimum detectable effect, corrected for this number of comparisons as findings
-    are."""
+    """Returns a function that computes the minimum detectable effect, with the same correction for this number of
+    comparisons as in findings."""
     from ironbench.stats import power
     from ironbench.stats.multiplicity import LEVEL, levels
 
@@ -83,7 +85,7 @@ def of_blocks(setups: Sequence[Setup], count: int) -> Resolution:
 
 
 def comparisons(lab: Lab) -> int:
-    """Number of comparisons that findings are corrected for."""
+    """Returns the number of comparisons for which findings are corrected."""
     from ironbench.study.findings import declared
 
     return len(declared(lab))
@@ -92,8 +94,8 @@ def comparisons(lab: Lab) -> int:
 def of_machine(
     setups: Sequence[Setup], metric: str, known: Sequence[Noise], machine: str, method: str = TRIALS
 ) -> PairVariation:
-    """Returns the variation measured by `lab noise` here: for this work, else the largest of any work, else an
-    assumption.
+    """Returns the variation that `lab noise` measured on this machine: for this work, or else the largest of any work,
+    or else an assumption.
 
     Noise depends on the `method`.
     """
@@ -109,7 +111,7 @@ def of_machine(
 
 
 MOST_OBSERVED = 0.1
-"""Maximum share of a budget for trials with observers; if they need more, they are omitted."""
+"""Maximum fraction of a budget for trials with observers. If they need more, they are omitted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,13 +120,13 @@ class Planned:
 
     lab: Lab
     secrets: dict[str, Secrets]
-    """Credentials by configuration name."""
+    """Credentials by the configuration's name."""
     costs: LabTimes
     resolution: Resolution
     crowded_out: bool = False
     """Whether the budget was too small for the fixed-rate configurations."""
     doubts: tuple[str, ...] = ()
-    """Requirements that are not met yet."""
+    """Requirements that are not met yet, in words."""
 
 
 def sized(
@@ -175,10 +177,10 @@ def _within(
     detect: budget.Detect,
     spread: budget.PairVariation,
 ) -> tuple[Lab, int]:
-    """Returns the lab with the blocks and trial length that detect most, and the number of blocks with fixed-rate
-    trials.
+    """Returns the lab with the blocks and trial length that detect the smallest difference, and the number of blocks
+    with fixed-rate trials.
 
-    InputError.
+    Raises InputError.
     """
     able = draft.possible
     if any(setup.cell.load.duration_s is None and contents[setup.cell.name].work_s is None for setup in able):
@@ -212,7 +214,7 @@ def _within(
 
 
 def keep_lengths(setups: Sequence[Setup]) -> bool:
-    """Whether a budget must not change the lengths of these trials."""
+    """Returns whether a budget must not change the lengths of these trials."""
     loads = [setup.cell.load for setup in setups]
     own = any(load.curve is not None for load in loads)
     own |= any(workloads.get(setup.choice.workload).own_length for setup in setups)
@@ -220,12 +222,12 @@ def keep_lengths(setups: Sequence[Setup]) -> bool:
 
 
 def of_run(setups: Sequence[Setup], declared: bool, budget_s: float) -> tuple[int, float]:
-    """Chooses the blocks and trial length of a run with known trial lengths. `declared`: the user gave a length.
+    """Chooses the blocks and trial length of a run with known trial lengths. `declared`: whether the user set a length.
 
-    InputError: too little time.
+    Raises InputError if there is too little time.
     """
     contents = {setup.cell.name: content(setup, "auto") for setup in setups}
-    for setup in setups:  # use the size of the dump, not of stored copies, so that --resume plans the same run
+    for setup in setups:  # the size of the dump is used instead of stored copies, so that --resume makes the same plan
         if setup.choice.data is not None and setup.choice.data.imported:
             name = setup.cell.name
             contents[name] = replace(contents[name], bytes=setup.choice.data.data_bytes)
@@ -242,7 +244,7 @@ def of_run(setups: Sequence[Setup], declared: bool, budget_s: float) -> tuple[in
 
 
 def declared_s(declared: DeclaredLab, possible: Sequence[Setup]) -> float | None:
-    """Returns the trial length in the lab file, if any. The budget may shorten it but not extend it."""
+    """Returns the trial length in the lab file, if there is one. The budget may shorten it but not extend it."""
     asked = declared.base["load"].get("duration", "") != ""
     return possible[0].cell.load.duration_s if asked else None
 
@@ -282,7 +284,7 @@ def data_bytes(setup: Setup) -> int:
 
 
 def _reading_s(setup: Setup, workload: workloads.Workload) -> float:
-    """Estimates the extra seconds for reads from an emulated device, for work that ends by itself."""
+    """Estimates the additional seconds for reads from an emulated device, for work that ends by itself."""
     device = setup.system.layout.device_of("data")
     if device is None:
         return 0.0

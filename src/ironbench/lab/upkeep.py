@@ -1,7 +1,7 @@
 """Runs the user's commands around trials, and undoes each however the trial ends.
 
-A cleanup is stored before its command starts (`process.undo`), so that it survives a kill or a power cut: `ironbench
-cleanup` and `ironbench lab resume` then run it.
+A cleanup command is stored before the command that it undoes is started (`host.pending_cleanups`). After a kill or a
+power cut, `ironbench cleanup` and `ironbench lab resume` run the stored command.
 """
 
 from __future__ import annotations
@@ -33,18 +33,18 @@ from ironbench.printer import Printer
 from ironbench.words import clean
 
 NOT_UNDONE = "not-undone"
-"""Code of the warning of a trial that started after a failed cleanup."""
+"""Code of the warning that the trial started after a failed cleanup."""
 LOG = "commands.jsonl"
 """File in a lab's directory with every finished command, one JSON document per line."""
 _INTERRUPTED = 130
 _LONGEST = 200
 """Maximum length of a command in a record, in characters."""
 _KEPT = 16_384
-"""Maximum characters kept of one command's output, from its end."""
+"""Maximum number of characters that are kept from the end of a command's output."""
 
 
 class Upkeep:
-    """The commands currently in effect, as a stack of scopes, and their results."""
+    """The commands that are currently in effect, as a stack of scopes, and their results."""
 
     def __init__(self, began: str, folder: str, printer: Printer, log: Path | None = None) -> None:
         """Creates an empty stack. `began`: as in `PendingCleanup`; `folder`: where commands run; `log`: file for all
@@ -52,21 +52,21 @@ class Upkeep:
         self._began, self._folder, self._printer, self._log = began, folder, printer, log
         self._stack: list[tuple[Scope, PendingCleanup | None, Mapping[str, str]]] = []
         self._failed: dict[str, tuple[PendingCleanup, str]] = {}
-        """Cleanups that failed and have not succeeded since, with the reason."""
+        """Cleanups that failed and have not succeeded since then, with the reason."""
         self._runs: list[CommandRun] = []
         self._output: list[str] = []
         self.waited_s = 0.0
         """Seconds spent waiting for people."""
         self.hurried = False
-        """Whether ironbench is ending: a person who must undo something is then informed but not waited for."""
+        """Whether ironbench is ending. A person who must undo something is then informed but not waited for."""
 
     def now(self) -> float:
-        """Monotonic seconds, without the time spent waiting for a person."""
+        """Returns monotonic seconds, without the time spent waiting for a person."""
         return time.monotonic() - self.waited_s
 
     def enter(self, wanted: Sequence[Scope], environment: Mapping[str, str]) -> None:
-        """Undoes the commands that the next trial does not need, then runs those that it needs in addition.
-        FailureError: a command failed; it has been undone."""
+        """Undoes the commands that the next trial does not need, then runs additional commands that it needs. Raises
+        FailureError if a command failed; that command has been undone."""
         scopes = [scope for scope, _, _ in self._stack]
         self._leave(planned.shared(scopes, wanted))
         for pending, _ in list(self._failed.values()):
@@ -75,7 +75,7 @@ class Upkeep:
             self._enter(scope, environment)
 
     def leave_trial(self) -> None:
-        """Undoes commands that were run for one trial only."""
+        """Undoes commands that were run for a single trial."""
         kept = [scope.own for scope, _, _ in self._stack]
         self._leave(kept.index(True) if True in kept else len(kept))
 
@@ -84,7 +84,7 @@ class Upkeep:
         self._leave(0)
 
     def taken(self, notes: TrialNotes) -> TrialNotes:
-        """Returns a trial's notes with the commands run since the last call."""
+        """Returns a trial's notes with the commands that were run since the last call."""
         runs, output = tuple(self._runs), "".join(self._output)
         self._runs, self._output = [], []
         warnings = [
@@ -116,7 +116,7 @@ class Upkeep:
         return f"run the command by hand in {self._folder} and correct it{kept}"
 
     def _leave(self, depth: int) -> None:
-        """Undoes from the top of the stack until `depth` entries are left."""
+        """Undoes scopes from the top of the stack until `depth` scopes are left."""
         while len(self._stack) > depth:
             _, pending, _ = self._stack[-1]
             by_hand = pending is not None and asked(pending.cleanup)
@@ -125,7 +125,7 @@ class Upkeep:
             elif by_hand and pending is not None:
                 self._undo(pending)
             elif pending is not None:
-                with processes.interrupt_held():  # finish the cleanup even if ironbench is asked to end
+                with processes.interrupt_held():  # the cleanup finishes even if ironbench is asked to end
                     self._undo(pending)
             self._stack.pop()
 
@@ -138,7 +138,7 @@ class Upkeep:
                 self._failed.pop(other.id, None)
         known = [one for one, _ in self._failed.values() if (one.cleanup, one.of) == (pending.cleanup, pending.of)]
         if ended.cause and known and known[0].id != pending.id:
-            pending_cleanups.forget(pending)  # keep a single pending cleanup
+            pending_cleanups.forget(pending)  # only one pending cleanup is kept
             pending = known[0]
         if ended.cause:
             self._failed[pending.id] = pending, ended.cause
@@ -175,7 +175,7 @@ class Upkeep:
             with self._log.open("a", encoding="utf-8") as file:
                 file.write(json.dumps({**line, "output": output}, ensure_ascii=False) + "\n")
         except OSError:
-            return  # a full disk must not prevent a cleanup; writing the next record will report it
+            return  # a full disk must not prevent a cleanup, and writing the next record will report it
 
 
 def without_passwords(text: str) -> str:
@@ -189,10 +189,8 @@ def _shown(text: str) -> str:
 
 @contextmanager
 def of_lab(lab: Lab, directory: Path, printer: Printer) -> Iterator[Upkeep]:
-    """Runs the commands of a lab on entry, and undoes all commands on exit. InputError: no person can be prompted.
-
-    FailureError.
-    """
+    """Runs the commands of a lab on entry, and undoes all commands on exit. Raises InputError if a person must act but
+    there is no terminal, and FailureError."""
     require_person(lab.every_command)
     upkeep = Upkeep(str(directory.absolute()), lab.folder, printer, directory / LOG)
     with _undone(upkeep, lab.every_command):
@@ -228,7 +226,7 @@ def _undone(upkeep: Upkeep, every: Sequence[Commands]) -> Iterator[None]:
 
 
 def require_person(every: Sequence[Commands]) -> None:
-    """InputError: a person must be prompted, but there is no terminal."""
+    """Raises InputError if a person must act but there is no terminal."""
     for one in every:
         for text in one.both:
             if asked(text) and not command.terminal():
@@ -239,7 +237,7 @@ def require_person(every: Sequence[Commands]) -> None:
 
 
 def before_trial(lab: Lab, upkeep: Upkeep, trial: Trial) -> None:
-    """Runs the commands that this trial needs. FailureError."""
+    """Runs the commands that this trial needs. Raises FailureError."""
     setup = lab.setup(trial.cell.name)
     numbers = [number for number, one in enumerate(lab.trials, 1) if _same(one, trial)]
     own = {
@@ -270,7 +268,7 @@ FORGET = "if the cleanup cannot succeed, revert the change by hand and run `iron
 
 
 def code(code: int, began: str, say: Callable[[str], None]) -> int:
-    """Returns the exit code of an experiment that ended with `code`: 1 if cleanups are still pending."""
+    """Returns the exit code of an experiment that ended with `code`; returns 1 if cleanups are still pending."""
     left = [pending for pending in pending_cleanups.all_pending() if pending.began == began]
     for pending in left:
         say(
@@ -282,9 +280,10 @@ def code(code: int, began: str, say: Callable[[str], None]) -> int:
 
 
 def run_pending_cleanups(say: Callable[[str], None], began: str = "", forget: bool = False) -> list[PendingCleanup]:
-    """Runs the cleanups that ended ironbench processes left, latest first. Returns those that failed.
+    """Runs the pending cleanups of ironbench processes that have ended, the latest first. Returns those that failed.
 
-    `began`: of this experiment only. `forget`: leaves a cleanup that fails again to the user and forgets it.
+    `began`: only cleanups of this experiment. `forget`: whether to forget a cleanup that fails again, which leaves it
+    to the user.
     """
     stubborn = []
     for pending in pending_cleanups.orphans(began):

@@ -18,19 +18,19 @@ from ironbench.stats import steadiness
 BUCKET_S = 0.1
 """Bucket width of a trial's timeline, in seconds."""
 PILOT_FAILED, PILOT_DAMAGED = "pilot failed", "pilot damaged"
-"""Reasons why a warm-up could not be assessed, besides those of `steadiness.warm_up`."""
+"""Reasons why a warm-up could not be assessed, in addition to those of `steadiness.warm_up`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Warmup:
-    """Result of a pilot."""
+    """Warm-up that a pilot determined."""
 
     seconds: float
     prepared: TrialNotes
 
 
 def missing(cells: Iterable[Cell], records: Sequence[Record], forgiven: Collection[str] = ()) -> Trial | None:
-    """Returns the next pilot to measure; None if every configuration has had one or failed too often.
+    """Returns the next pilot to measure; None if every configuration has had a pilot or its pilots failed too often.
 
     `forgiven`: ids of failed pilots to ignore, unless a trial of their configuration already has another warm-up.
     """
@@ -46,7 +46,7 @@ def missing(cells: Iterable[Cell], records: Sequence[Record], forgiven: Collecti
 
 
 def pilot(cell: Cell, attempt: int = 1) -> Trial:
-    """Returns a pilot trial: the configuration's load without warm-up, long enough to choose one."""
+    """Returns a pilot trial: the configuration's load without warm-up, long enough to determine one."""
     load = replace(cell.load, duration_s=PILOT_S, transactions=None, warmup_s=0.0)
     return Trial(replace(cell, load=load), 0, Purpose.PILOT, attempt=attempt)
 
@@ -71,9 +71,9 @@ def decided(cell: Cell, records: Sequence[Record], store: Store) -> Warmup | Non
 def applied(
     trial: Trial, records: Sequence[Record], store: Store, piloted: Cell | None = None
 ) -> tuple[Trial, TrialNotes]:
-    """Returns the trial with the warm-up from its configuration's pilot, and the note for its record.
+    """Returns the trial with the warm-up from its configuration's pilot, and the note for the trial's record.
 
-    `piloted`: configuration of the pilot, if it is another one.
+    `piloted`: the configuration whose pilot is used, if it is a different one.
     """
     warmup = None if trial.purpose == Purpose.PILOT else decided(piloted or trial.cell, records, store)
     if warmup is None:

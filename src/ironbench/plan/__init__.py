@@ -1,1 +1,1 @@
-"""Turns user input into a validated plan. Pure: this package starts and writes nothing."""
+"""Converts user input to a validated plan. Pure: this package starts and writes nothing."""

@@ -1,7 +1,7 @@
 """Plans the trials of a lab in blocks.
 
-A block measures every configuration once, in its own random order, so that drift favours none of them. Trials before
-the blocks determine a load, a warm-up or the rates; observed trials follow the blocks. Findings use only the trials of
+A block measures every configuration once, in random order, so that drift favours no configuration. Trials before the
+blocks determine a load, a warm-up or the rates; observed trials follow the blocks. Findings use only the trials of
 blocks.
 """
 
@@ -27,11 +27,11 @@ def trials(
     first: int = 0,
     plots: Mapping[str, str] = {},
 ) -> tuple[Trial, ...]:
-    """Returns the trials of all stages in the order they will run; block numbers continue from `first` across stages.
-    The first `rated_blocks` blocks also contain the `rated` configurations.
+    """Returns the trials of all stages in the order in which they run. Block numbers start at `first` and continue
+    across stages. The first `rated_blocks` blocks also contain the `rated` configurations.
 
     `random` is a randomised complete block design (Fisher, The Design of Experiments, 1935, ch. IV). A block's order
-    depends only on the seed and the block's number, so that a later stage does not change what was planned before.
+    depends only on the seed and the block's number, so a later stage does not change what was planned before.
 
     `plots`: configuration → key of its changes by hand; in each block, configurations with equal keys follow each other
     (`plan.commands`).
@@ -48,8 +48,8 @@ def trials(
 
 
 def ordered(cells: Sequence[Cell], block: int, seed: int, order: str, plots: Mapping[str, str] = {}) -> list[Cell]:
-    """Returns the configurations of a block in the order they will run: plots in random order, and the configurations
-    of each plot in random order."""
+    """Returns the configurations of a block in the order in which they run: plots in random order, and the
+    configurations of each plot in random order."""
     if order == "fixed":
         return list(cells)
     drawn = random.Random(f"{seed}/{block}").sample(list(cells), len(cells))
@@ -59,11 +59,12 @@ def ordered(cells: Sequence[Cell], block: int, seed: int, order: str, plots: Map
 
 
 FIRST = 6
-"""Number of blocks before the first interim analysis: fewer blocks give no verdict."""
+"""Number of blocks before the first interim analysis, because fewer blocks give no verdict."""
 
 
 def stages(blocks: int, looks: int) -> tuple[Stage, ...]:
-    """Splits `blocks` into `looks` stages of similar size; the first has at least six blocks if there are as many."""
+    """Splits `blocks` into `looks` stages of similar size. The first stage has at least six blocks if there are as
+    many."""
     if looks <= 1 or blocks < FIRST + looks - 1:
         return (Stage(1, blocks),)
     first = max(FIRST, -(-blocks // looks))
@@ -73,16 +74,18 @@ def stages(blocks: int, looks: int) -> tuple[Stage, ...]:
 
 
 PILOT_S = 30.0
-"""60 batches of 5 buckets of 100 ms: MSER-5 needs 50, and searches the first half for the end of the warm-up."""
+"""Length of a pilot in seconds: 60 batches of 5 buckets of 100 ms. MSER-5 needs 50 batches, and searches the first half
+for the end of the warm-up."""
 
 
 def piloted(setups: Sequence[Setup]) -> list[Setup]:
-    """Returns the setups whose warm-up a pilot determines; a fixed-rate configuration has the warm-up of its origin."""
+    """Returns the setups whose warm-up a pilot determines. A fixed-rate configuration has the warm-up of the
+    configuration that it repeats."""
     return [setup for setup in setups if setup.cell.load.warmup_auto and not setup.of and not setup.skipped]
 
 
 def peaks(setups: Sequence[Setup]) -> int:
-    """Returns the number of trials that determine the baseline's peak; 0 if no rate is a percentage of it."""
+    """Returns the number of trials that determine the baseline's peak; 0 if no rate is a percentage of the peak."""
     return rates.PEAK_TRIALS if rates.wanted(setups) else 0
 
 
@@ -92,11 +95,12 @@ def searching(setups: Sequence[Setup]) -> int:
 
 
 OBSERVED_S = 10.0
-"""Maximum length of an observed trial: enough for plans and statement times, and short compared with the blocks."""
+"""Maximum length of an observed trial in seconds: enough for plans and statement times, and short compared with the
+blocks."""
 
 
 def observed_trials(lab: Lab) -> list[Trial]:
-    """Returns one observed trial per configuration, to follow interleaved blocks; empty for other labs.
+    """Returns one observed trial per configuration, which run after interleaved blocks; empty for other labs.
 
     The trials draw the same random numbers, like the trials of one block.
     """
@@ -111,5 +115,5 @@ def _observed(cell: Cell) -> Cell:
 
 
 def trials_before(lab: Lab) -> int:
-    """Returns the number of trials before the first block; for searches the number is an estimate."""
+    """Returns the number of trials before the first block. For searches, the number is an estimate."""
     return peaks(lab.all_setups) + len(piloted(lab.setups)) + searching(lab.setups)

@@ -9,8 +9,8 @@ what the findings will achieve.
 
 More blocks reduce the effect by √n. Longer trials reduce s, but only the part of its square that is noise within a
 trial. Other noise differs between trials: memory addresses of data and code, background work, the state of the device.
-`PairVariation` splits s² in halves at the length it was measured with: one half decreases with trial length, the other
-does not.
+`PairVariation` splits s² into two halves at the trial length with which s was measured: one half decreases with trial
+length, the other does not.
 """
 
 from __future__ import annotations
@@ -26,7 +26,8 @@ from ironbench.plan import blocks, fixed_rates
 from ironbench.words import counted
 
 LENGTHS_S = (5.0, 7.5, 10.0, 15.0, 20.0, 30.0, 45.0, 60.0, 90.0, 120.0)
-"""Trial lengths to choose from. Below 5 s, start-up and the last transactions have too much weight."""
+"""Trial lengths in seconds from which a budget chooses. Below 5 s, start-up and the last transactions have too much
+weight."""
 MOST_BLOCKS = 500
 MOST_LOOKS = 3
 _SHRINKING = 0.5
@@ -39,11 +40,11 @@ class PairVariation:
     share: float
     """Standard deviation of the log ratio; 0.05 is about 5%."""
     trial_s: float
-    """Length of the trials with this variation."""
+    """Length in seconds of the trials that have this variation."""
     seen: int
-    """Number of blocks that it was measured with."""
+    """Number of blocks with which the variation was measured."""
     source: str
-    """Source of the number, in words."""
+    """Where the variation was measured, in words."""
 
     def at(self, trial_s: float) -> float:
         """Returns the standard deviation for trials of another length."""
@@ -53,10 +54,12 @@ class PairVariation:
 ASSUMED = PairVariation(
     0.04 * math.sqrt(2), 30.0, 10_000, "assumed; `ironbench lab noise` measures the variation on this machine"
 )
-"""Runs of 30 s on a small virtual machine varied by 3% to 6%; a ratio of two runs varies √2 times as much."""
+"""Variation that is assumed if none was measured. Runs of 30 s on a small virtual machine varied by 3% to 6%; a ratio
+of two runs varies √2 times as much."""
 
 Detect = Callable[[PairVariation, float, tuple[Stage, ...]], float]
-"""(variation, trial length in s, stages) → minimum detectable effect at the last analysis, as a relative difference."""
+"""Function from (variation, trial length in s, stages) to the minimum detectable effect at the last analysis, as a
+relative difference."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,51 +67,52 @@ class LabTimes:
     """The time that the configurations of a lab need, in seconds."""
 
     own_s: tuple[float | None, ...]
-    """Measured time of each configuration if the lab varies it; None: the budget chooses."""
+    """Measured time of each configuration, in seconds, if the lab varies it. None: the budget chooses the time."""
     around_s: tuple[float, ...]
-    """Time that a trial of each configuration takes outside its measured window: warm-up, start, data, checks, stop."""
+    """Seconds that a trial of each configuration takes outside its measured window: warm-up, start, data, checks,
+    stop."""
     once_s: float
-    """Time for loading data before the first trial."""
+    """Seconds for loading data before the first trial."""
     peak_trials: int = 0
-    """Trials of the first configuration before the first block to determine its peak."""
+    """Number of trials of the first configuration before the first block that determine its peak."""
     declared_peaks: int = 0
-    """The value of `peak_trials` without fixed-rate configurations; above 0 if the lab declares a rate as a percentage
-    of the peak."""
+    """Value of `peak_trials` without fixed-rate configurations; above 0 if the lab declares a rate as a percentage of
+    the peak."""
     pilots_s: float = 0.0
-    """Time of trials that determine warm-ups, before the first block."""
+    """Seconds of trials before the first block that determine warm-ups."""
     search_trials: int = 0
-    """Approximate number of trials of each configuration before the first block to find its best load."""
+    """Approximate number of trials of each configuration before the first block that search for its best load."""
     copies_s: float = 0.0
-    """Time for copies of data, once for the whole lab and before each trial that determines the peak or a load."""
+    """Seconds for copies of data: once for the whole lab, and before each trial that determines the peak or a load."""
     rated_around_s: tuple[float, ...] = ()
     """`around_s` of the fixed-rate configurations, whose trials are as long as the others."""
     rated_blocks: int = 0
-    """Number of blocks in which fixed-rate configurations are measured."""
+    """Number of blocks that contain fixed-rate configurations."""
     observed_s: float = 0.0
-    """Time of observed trials after the last block."""
+    """Seconds of observed trials after the last block."""
     turning: float = 0.0
-    """Overhead of interleaving, relative to the measured time; 0: the lab is measured by whole trials."""
+    """Overhead of interleaving, as a fraction of the measured time; 0: the lab measures whole trials."""
 
     def block_s(self, trial_s: float) -> float:
-        """Returns the time of one block without fixed-rate configurations."""
+        """Returns the seconds that one block takes without fixed-rate configurations."""
         measured_s = sum(trial_s if own is None else own for own in self.own_s)
         return sum(self.around_s) + measured_s * (1 + self.turning)
 
     def before_s(self, trial_s: float) -> float:
-        """Returns the time before the first block."""
+        """Returns the seconds before the first block."""
         peaks = self.peak_trials * (self.around_s[0] + self._first_s(trial_s))
         return self.once_s + self.copies_s + self.pilots_s + peaks + self.search_s(trial_s)
 
     def search_s(self, trial_s: float) -> float:
-        """Returns the approximate time to search for the best load of all configurations, without copies of data."""
+        """Returns the approximate seconds for searching the best load of all configurations, without copies of data."""
         return self.search_trials * self.block_s(trial_s)
 
     def rated_block_s(self, trial_s: float) -> float:
-        """Returns the time that fixed-rate configurations add to a block."""
+        """Returns the seconds that fixed-rate configurations add to a block."""
         return sum(self.rated_around_s) + len(self.rated_around_s) * self._first_s(trial_s)
 
     def rated_s(self, trial_s: float) -> float:
-        """Returns the total time of fixed-rate configurations, including trials that determine the peak."""
+        """Returns the total seconds of fixed-rate configurations, including trials that determine the peak."""
         peaks = self.peak_trials * (self.around_s[0] + self._first_s(trial_s)) if self.rated_around_s else 0.0
         return peaks + self.rated_blocks * self.rated_block_s(trial_s)
 
@@ -123,7 +127,7 @@ class LabTimes:
 
 @dataclass(frozen=True, slots=True)
 class Size:
-    """The chosen blocks and trial length."""
+    """The chosen number of blocks and trial length."""
 
     stages: tuple[Stage, ...]
     trial_s: float
@@ -142,8 +146,8 @@ def sized(
     file: str,
     rated_wanted: int = 0,
 ) -> Size:
-    """Returns the blocks and trial length within the budget with the smallest minimum detectable effect. Raises
-    InputError if the budget is too small for six blocks of the shortest trials.
+    """Returns the number of blocks and the trial length within the budget with the smallest minimum detectable effect.
+    Raises InputError if the budget is too small for six blocks of the shortest trials.
 
     Fixed-rate configurations are measured if half of the budget is enough for two blocks of them and the rest is enough
     for six blocks of the others. `rated_wanted`: preferred number of blocks of fixed-rate configurations, because a
@@ -159,7 +163,8 @@ def sized(
     ]
     if not found:
         least = plain.lab_s(min(lengths), blocks.FIRST)
-        length = f" of {min(lengths):g} s" if None in cells.own_s else ""  # work that ends by itself has its own length
+        # Work that ends by itself determines its own length.
+        length = f" of {min(lengths):g} s" if None in cells.own_s else ""
         raise InputError(
             f"{file}, budget {units.span(budget_s)}",
             f"{len(cells.around_s)} configurations in {blocks.FIRST} blocks{length} take {units.span(least)}",
@@ -169,21 +174,22 @@ def sized(
 
 
 def _worth(size: Size, rated_wanted: int) -> tuple[bool, float, float, float]:
-    """Returns a sort key; the best size has the smallest key."""
+    """Returns a sort key. The best size has the smallest key."""
     useful = -min(size.rated_blocks, fixed_rates.USEFUL_BLOCKS)
     return size.rated_blocks < rated_wanted, useful, size.detectable, -size.trial_s
 
 
 def for_rated_s(cells: LabTimes, lengths: Sequence[float], count: int) -> float:
-    """Returns the smallest budget, in whole minutes, for `count` blocks of fixed-rate configurations and six of the
-    others."""
+    """Returns the smallest budget, in seconds of whole minutes, that allows `count` blocks of fixed-rate configurations
+    and six blocks of the others."""
     shortest, these = min(lengths), replace(cells, rated_blocks=count)
     of_rated = these.rated_s(shortest) / fixed_rates.SHARE_OF_BUDGET
     return 60.0 * math.ceil(max(of_rated, these.lab_s(shortest, blocks.FIRST)) / 60)
 
 
 def _choices(cells: LabTimes, plain: LabTimes, trial_s: float, budget_s: float) -> Iterator[LabTimes]:
-    """Yields the configurations with as many fixed-rate blocks as their part of the budget allows, and without any."""
+    """Yields the configurations with as many fixed-rate blocks as their part of the budget allows, and without any
+    fixed-rate blocks."""
     if cells.rated_around_s:
         peaks = replace(cells, rated_blocks=0).rated_s(trial_s)
         held = int((budget_s * fixed_rates.SHARE_OF_BUDGET - peaks) / cells.rated_block_s(trial_s))
@@ -193,15 +199,15 @@ def _choices(cells: LabTimes, plain: LabTimes, trial_s: float, budget_s: float) 
 
 
 def spoken_up(seconds: float) -> float:
-    """Returns the time rounded up to what `units.span` can write exactly: whole seconds, tens of seconds, or
+    """Returns the time rounded up to a value that `units.span` can format exactly: whole seconds, tens of seconds, or
     minutes."""
     step = 1.0 if seconds <= 119 else 10.0 if seconds <= 590 else 60.0
     return step * math.ceil(round(seconds / step, 6))
 
 
 def staged(count: int, looks: int | None) -> tuple[Stage, ...]:
-    """Returns stages with an interim analysis after every six blocks, at most three: a clear difference ends the lab
-    early."""
+    """Returns stages with an interim analysis after every six blocks, at most three stages. A clear difference then
+    ends the lab early."""
     return blocks.stages(count, min(MOST_LOOKS, count // blocks.FIRST) if looks is None else looks)
 
 
@@ -244,14 +250,15 @@ def sized_run(
 def _too_little(
     around_s: Sequence[float], confirmations: int, once_s: float, shortest_s: float, budget_s: float, around: str
 ) -> InputError:
-    """Returns an error with the minimum number of trials, their time, and hints, each of which is sufficient."""
+    """Returns an error with the minimum number of trials, their time, and hints. Following any one of the hints is
+    sufficient."""
     trials = len(around_s) + confirmations
     apart_s = sum(around_s) + confirmations * max(around_s)
     besides = [name for name, taken_s in (("loading", once_s), (around, apart_s)) if taken_s]
     ways = [f"allow {units.span(spoken_up(once_s + apart_s + trials * shortest_s))}"]
     if around == WARMUP and apart_s and once_s + trials * shortest_s <= budget_s:
         ways.append("use --warmup 0s")
-    # The user may request shorter trials than the budget would choose; checkpoints may need longer ones.
+    # The user may request shorter trials than the budget would choose. Checkpoints may need longer trials.
     fitting_s = math.floor((budget_s - once_s - apart_s) / trials)
     if shortest_s <= LENGTHS_S[0] and fitting_s >= 1:
         ways.append(f"use --duration {fitting_s}s")
@@ -263,7 +270,7 @@ def _too_little(
 
 
 def needed(trial_s: float, target: float, looks: int | None, spread: PairVariation, detect: Detect) -> int | None:
-    """Returns the fewest blocks that can detect `target`; None if more than 500."""
+    """Returns the smallest number of blocks that can detect `target`; None if more than 500."""
     low, high = blocks.FIRST - 1, MOST_BLOCKS
     if detect(spread, trial_s, staged(high, looks)) > target:
         return None
@@ -274,13 +281,13 @@ def needed(trial_s: float, target: float, looks: int | None, spread: PairVariati
 
 
 def next_target(detectable: float) -> float:
-    """Returns a round difference of about half of what can be detected."""
+    """Returns a round difference that is about half of the difference that can be detected."""
     return next((share for share in (0.2, 0.1, 0.05, 0.03, 0.02, 0.01) if share <= detectable * 0.6), 0.01)
 
 
 def lengths(declared_s: float | None, checkpoints_s: Sequence[float | None]) -> tuple[float, ...]:
-    """Returns trial lengths to choose from: none above the declared one, and none too short for two complete
-    checkpoints."""
+    """Returns the trial lengths from which a budget chooses: none above the declared length, and none too short for two
+    complete checkpoints."""
     least = max((2.5 * interval for interval in checkpoints_s if interval is not None), default=0.0)
     most = math.inf if declared_s is None else declared_s
     tried = {*LENGTHS_S, *([] if declared_s is None else [declared_s]), least}

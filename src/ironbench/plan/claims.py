@@ -1,4 +1,4 @@
-"""Reads [expect], the claims of a lab's author, and resolves them to configurations."""
+"""Reads [expect], the claims of a lab's author, and finds the configurations that the claims are about."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ _IN_PARENTHESES = r"\(([a-z][a-z0-9_]*(?:\{[^{}]*\})?)\)"
 _METRIC = re.compile(rf"\s*{_IN_PARENTHESES}\s*$")
 _ORDER = re.compile(rf"\s*order\s*(?:{_IN_PARENTHESES})?\s*:(.*)", re.DOTALL)
 _ORDER_OF = re.compile(r"\s*order\b(?!=)[^:]*:.*>", re.DOTALL)
-"""A claim about an order with unexpected text between `order` and the colon. A text with `order=` is about a factor of
-that name."""
+"""Pattern of a claim about an order that has unexpected text between `order` and the colon. A text with `order=` is
+about a factor named `order`."""
 _NUMBER = r"([0-9]*\.?[0-9]+)"
 _RANGES = (
     (re.compile(rf"{_NUMBER}\s+to\s+{_NUMBER}"), (1, 2)),
@@ -32,7 +32,8 @@ _VALUES = re.compile(r"at least\s+(\S.*)|at most\s+(\S.*)|(\S+(?:\s\S+)?)\s+to\s
 
 
 def read(declared: DeclaredLab, cells: Sequence[DeclaredCell]) -> tuple[Claim, ...]:
-    """Returns every claim with the names of its configurations. Raises InputError with the claim and a correct form."""
+    """Returns every claim with the names of its configurations. Raises InputError that contains the claim and a correct
+    form."""
     return tuple(
         collected(
             partial(_claim, text, f"{declared.file}, expect.claims[{number}]", declared, cells)
@@ -42,7 +43,8 @@ def read(declared: DeclaredLab, cells: Sequence[DeclaredCell]) -> tuple[Claim, .
 
 
 def comparisons(declared: DeclaredLab, cells: Sequence[DeclaredCell]) -> tuple[tuple[str, str], ...]:
-    """Returns the pairs (compared, its baseline) that get a verdict: from `measure.compare`, or from the design."""
+    """Returns the pairs (compared configuration, its baseline) that get a verdict: from `measure.compare`, or from the
+    design."""
     if not declared.measure.compare:
         return design.comparisons(declared, cells)
     found = collected(
@@ -62,7 +64,7 @@ def _unrated_pair(text: str, where: str, declared: DeclaredLab, cells: Sequence[
 
 
 def _pair(text: str, where: str, declared: DeclaredLab, cells: Sequence[DeclaredCell]) -> tuple[str, str]:
-    """Returns the configurations of `A over B`."""
+    """Returns the two configurations of `A over B`."""
     sides = re.split(r"\s+over\s+", text.strip())
     if len(sides) != 2:
         raise InputError(where, f"{text.strip()!r} is not a comparison of two configurations", "write `A over B`")
@@ -73,7 +75,7 @@ def _pair(text: str, where: str, declared: DeclaredLab, cells: Sequence[Declared
 
 
 def _claim(text: str, where: str, declared: DeclaredLab, cells: Sequence[DeclaredCell]) -> Claim:
-    if order := _ORDER.fullmatch(text):  # names of configurations may contain colons
+    if order := _ORDER.fullmatch(text):  # the names of configurations may contain colons
         metric = require_metric(order[1] or declared.measure.metric, where)
         return _order(text, order[2], metric, where, declared, cells)
     if _ORDER_OF.match(text):
@@ -107,7 +109,7 @@ def _value(
 
 
 def require_metric(metric: str, where: str) -> str:
-    """Raises InputError with similar names if the catalogue has no such metric."""
+    """Raises InputError with similar names if the catalogue does not contain the metric."""
     try:
         catalogue.metric(metric)
     except InputError as error:
@@ -191,8 +193,8 @@ _AS_ASKED = ("throughput", "scheduled_throughput", "transactions")
 
 
 def _cell(text: str, where: str, declared: DeclaredLab, cells: Sequence[DeclaredCell]) -> str:
-    """Returns the name from `named`, or that configuration at a percentage of the baseline's peak: `log=memory
-    rate=70%`."""
+    """Returns the name that `named` finds, or the name of that configuration at a percentage of the baseline's peak:
+    `log=memory rate=70%`."""
     match = _RATED.search(text.strip())
     if match is None or any(factor.name == RATE_FACTOR for factor in declared.factors):
         return named(text, where, declared, cells)
@@ -204,7 +206,7 @@ def _cell(text: str, where: str, declared: DeclaredLab, cells: Sequence[Declared
 def named(text: str, where: str, declared: DeclaredLab, cells: Sequence[DeclaredCell]) -> str:
     """Returns the configuration for its name, for some `factor=value`, or for a value that only one factor has.
 
-    Factors that are not mentioned have their first value. Raises InputError if none or several match.
+    Factors that are not mentioned have their first value. Raises InputError if no configuration matches, or several do.
     """
     text = text.strip()
     if any(cell.name == text for cell in cells):
@@ -227,8 +229,8 @@ def named(text: str, where: str, declared: DeclaredLab, cells: Sequence[Declared
 
 
 def _assignments(text: str, where: str, declared: DeclaredLab) -> Mapping[str, str]:
-    """Returns `log=memory clients=8` as factor → value; empty if no factor has such a name. Values may contain
-    spaces."""
+    """Converts a text such as `log=memory clients=8` to factor → value; empty if no factor has such a name. Values may
+    contain spaces."""
     known = {factor.name: factor for factor in declared.factors}
     if not known or "=" not in text:
         return {}

@@ -1,12 +1,12 @@
 """The user's commands of a lab: which are in effect for a trial, for how long, and how often a person is needed.
 
 A trial has a stack of scopes: commands of the lab, commands of the block, changes by hand, and commands of the trial
-itself. Scopes at the bottom of the stack that the next trial shares stay in effect; the others are undone, starting at
-the top. A change by hand is requested once for all trials of a block that need it. Such trials form a *whole plot* of a
-split-plot design: plots are drawn in random order, and so are the trials of each plot. Every block sets its plots
-again, even if the previous block ended with the same plot: two blocks that shared one setting would not be independent,
-and the confidence intervals of their ratios would be too narrow (Webb, Lucas and Borkowski, "Factorial experiments when
-factor levels are not necessarily reset", J. Quality Technology 36, 2004).
+itself. Scopes at the bottom of the stack stay in effect if the next trial has them as well; the other scopes are
+undone, starting at the top. A change by hand is requested once for all trials of a block that need it. Such trials form
+a *whole plot* of a split-plot design: plots are drawn in random order, and so are the trials of each plot. Every block
+sets its plots again, even if the previous block ended with the same plot: two blocks that shared one setting would not
+be independent, and the confidence intervals of their ratios would be too narrow (Webb, Lucas and Borkowski, "Factorial
+experiments when factor levels are not necessarily reset", J. Quality Technology 36, 2004).
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ from ironbench.model.purpose import Purpose
 from ironbench.model.system import Setup, Trial
 
 LONGEST = 1000
-"""Maximum characters of a command, because it is part of records, which must be small."""
+"""Maximum number of characters of a command. Commands are part of records, which must be small."""
 
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """Commands in effect, and how long they last."""
+    """Commands that are in effect together, and how long they stay in effect."""
 
     lasts: tuple[object, ...]
-    """Key of the period in which the commands are in effect; equal for trials in the same period."""
+    """Key of the period in which the commands are in effect. Trials in the same period have equal keys."""
     commands: Commands
 
     @property
@@ -41,12 +41,12 @@ class Scope:
 
 
 def of_lab(lab: Lab) -> list[Scope]:
-    """Returns the scope that lasts as long as the lab."""
+    """Returns the scope that stays in effect as long as the lab."""
     return [Scope(("lab",), lab.commands)]
 
 
 def scopes(lab: Lab, setup: Setup, trial: Trial) -> list[Scope]:
-    """Returns the scopes of a trial from the bottom of the stack: the first is set up first and undone last."""
+    """Returns the scopes of a trial from the bottom of the stack. The first scope is set up first and undone last."""
     block = (trial.block,) if trial.purpose == Purpose.LAB else ("before",)
     asks = [one for one in setup.system.commands if one.by_hand]
     own = [one for one in setup.system.commands if not one.by_hand]
@@ -64,7 +64,7 @@ def plots(setups: Sequence[Setup]) -> dict[str, str]:
 
 
 def asks(lab: Lab) -> int:
-    """Returns how many requests a person gets in the blocks of a lab if every trial succeeds at once."""
+    """Returns how many requests a person gets in the blocks of a lab if every trial succeeds at the first attempt."""
     stack: list[Scope] = []
     count = 0
     for trial in lab.trials:
@@ -83,7 +83,7 @@ def shared(stack: Sequence[Scope], wanted: Sequence[Scope]) -> int:
 
 
 def read(section: CommandsSection, of: str) -> Commands:
-    """Reads and checks the commands of a trial. `of`: as in `Commands`. Raises InputError."""
+    """Reads and checks the commands of a trial. `of`: as in `Commands.of`. Raises InputError."""
     return _read(section, of, "commands", section.command_limit)
 
 

@@ -15,7 +15,7 @@ from ironbench.model.curve import WORDS, Curve
 from ironbench.paths import expanded
 
 MOST_POINTS = 300
-"""Maximum number of points of a file: the curve is part of each record, which must be small."""
+"""Maximum number of points of a file. The curve is part of each record, which must be small."""
 MOST_PERIODS = 10_000
 _NUMBER = r"[0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?"
 _RANGE = re.compile(rf"\s*({_NUMBER})\s*-\s*({_NUMBER})\s*")
@@ -29,12 +29,12 @@ _OF_CLIENTS = {"ramp": "ramp:1-64/60s", "steps": "steps:1,8,64/20s", "sine": "si
 
 
 def asked(text: object) -> bool:
-    """Whether the text declares a curve."""
+    """Returns whether the text declares a curve."""
     return isinstance(text, str) and text.strip().startswith(WORDS)
 
 
 def read(field: str, text: str, folder: Path | None) -> Curve:
-    """Reads the curve in `load.rate` or `load.clients`; relative file names start at `folder`. Raises InputError."""
+    """Reads the curve in `load.rate` or `load.clients`. Relative file names start at `folder`. Raises InputError."""
     of = field.rpartition(".")[2]
     kind, _, rest = text.strip().partition(":")
     if kind == "file":
@@ -61,7 +61,8 @@ def read(field: str, text: str, folder: Path | None) -> Curve:
 
 
 def duration(field: str, curve: Curve, asked_s: float | None) -> float:
-    """Returns the duration of the trial: that of the curve, or a longer one if requested. Raises InputError."""
+    """Returns the duration of the trial: the length of the curve, or a longer time if the user requests it. Raises
+    InputError."""
     if asked_s is None:
         return curve.length_s
     if asked_s < curve.length_s:

@@ -1,4 +1,4 @@
-"""Determines which combinations of values are measured, and which of them are compared."""
+"""Determines which combinations of values a lab measures, and which of them it compares."""
 
 from __future__ import annotations
 
@@ -24,23 +24,24 @@ from ironbench.words import grouped
 
 MOST_CELLS = 1000
 MOST_TRIALS = 100_000
-"""The number of records that a results directory is designed for."""
+"""Maximum number of trials: the number of records for which a results directory is designed."""
 
 
 @dataclass(frozen=True, slots=True)
 class DeclaredCell:
-    """A combination of values, and the sections of the lab file with these values."""
+    """A combination of values, with the sections of the lab file after these values are applied."""
 
     name: str
     levels: Mapping[str, str]
-    """Factor → value."""
+    """Factor → name of its value."""
     sections: Sections
     added: tuple[tuple[str, CommandsSection], ...] = ()
-    """Commands in addition to those of its sections, each with the value that needs them: `governor=performance`."""
+    """Commands in addition to those of the sections, each with the value that needs them, such as
+    `governor=performance`."""
 
 
 def number_of_cells(declared: DeclaredLab) -> int:
-    """Returns the number of configurations without making them."""
+    """Returns the number of configurations without creating them."""
     if declared.design == "explicit":
         return len(declared.explicit)
     if declared.design == SCREEN:
@@ -50,8 +51,8 @@ def number_of_cells(declared: DeclaredLab) -> int:
 
 
 def cells(declared: DeclaredLab) -> tuple[DeclaredCell, ...]:
-    """Returns the configurations of the design, the baseline first. Raises InputError for fewer than two, equal ones,
-    or too many."""
+    """Returns the configurations of the design, with the baseline first. Raises InputError for fewer than two
+    configurations, equal ones, or too many."""
     if declared.design == SCREEN:
         screen.validate(declared)
     _not_too_many(declared)
@@ -65,18 +66,19 @@ def cells(declared: DeclaredLab) -> tuple[DeclaredCell, ...]:
 
 
 def comparisons(declared: DeclaredLab, found: Sequence[DeclaredCell]) -> tuple[tuple[str, str], ...]:
-    """Returns (compared, its baseline) by name; empty for a screen, which chooses its comparisons itself.
+    """Returns (compared configuration, its baseline) by name; empty for a screen, which chooses its comparisons itself.
 
     In one-at-a-time and explicit designs, every configuration is compared with the baseline. In a full design, it is
-    compared with each one that differs from it only in one factor, at that factor's first value, which shows the effect
-    of a value with everything else equal. Configurations that differ only in their rate are not compared if there are
-    other comparisons: a higher target rate is no finding, and more comparisons make each of them less precise (Holm).
+    compared with each configuration that differs from it in only one factor and has that factor's first value. This
+    shows the effect of a value with everything else equal. Configurations that differ only in their rate are not
+    compared if there are other comparisons: a higher target rate is not a finding, and more comparisons make each of
+    them less precise (Holm).
     """
     if declared.design == SCREEN:
         return ()
     cells = {cell.name: cell for cell in found}
     every = _pairs(declared, found)
-    # Throughputs of two workloads have different units.
+    # The throughputs of two workloads have different units.
     pairs = tuple(p for p in every if len({cells[name].sections.workload.name for name in p}) == 1) or every
     telling = tuple(pair for pair in pairs if not _differ_in_rate_alone(*(cells[name] for name in pair)))
     return telling or pairs
@@ -135,7 +137,7 @@ def _full(factors: Sequence[VariedFactor]) -> Iterator[dict[str, str]]:
 
 
 def at(declared: DeclaredLab, levels: Mapping[str, str], name: str, own: Mapping[Path, Any] = {}) -> DeclaredCell:
-    """Returns the configuration with these values. `own`: fields that are set for this configuration only."""
+    """Returns the configuration with these values. `own`: fields that are set only for this configuration."""
     chosen = {
         f"{factor.name}={levels[factor.name]}": factor.level(levels[factor.name]).changes for factor in declared.factors
     }
@@ -154,8 +156,8 @@ def at(declared: DeclaredLab, levels: Mapping[str, str], name: str, own: Mapping
 
 
 def _explicit(declared: DeclaredLab) -> Iterator[DeclaredCell]:
-    """Yields the configurations of an explicit design: each selects values of factors, by default the first. With a
-    name, a configuration may also set fields."""
+    """Yields the configurations of an explicit design. Each selects values of factors, by default the first value. A
+    configuration with a name may also set fields."""
     known = {factor.name: factor for factor in declared.factors}
     for number, table in enumerate(declared.explicit):
         where = f"{declared.file}, cell[{number}]"

@@ -1,10 +1,10 @@
 """Fixed-rate configurations: the configurations of a lab repeated at rates that the baseline can sustain, where
 response times can be compared.
 
-With equal clients a closed loop gives the faster system more work (`plan.rates`). A lab that varies the system and not
-the load therefore also measures its configurations at 50%, 70% and 90% of the baseline's peak. These *rated*
-configurations run in the first blocks, in random order among the others. Rated configurations carry no verdict, because
-the lab declared a single metric to decide by, unless a claim names them (`plan.claims`).
+In a closed loop with an equal number of clients, the faster system gets more work (`plan.rates`). A lab that varies the
+system and not the load therefore also measures its configurations at 50%, 70% and 90% of the baseline's peak. These
+*rated* configurations run in the first blocks, in random order among the others. Rated configurations have no verdict
+unless a claim names them (`plan.claims`), because the lab declares only one metric for verdicts.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from ironbench.model.system import Load, Setup
 from ironbench.plan import rates
 
 MOST_BLOCKS = 6
-"""Maximum number of blocks, which is also the minimum for a verdict on the lab's own metric; more would cost more than
-the lab's question itself."""
+"""Maximum number of blocks with fixed-rate configurations. It is also the minimum for a verdict on the lab's own
+metric; more blocks would cost more than the lab's question itself."""
 LEAST_BLOCKS = 2
 """Minimum number of blocks for a confidence interval."""
 USEFUL_BLOCKS = 3
-"""Minimum number of blocks for a useful confidence interval: a budget prefers shorter trials to fewer blocks."""
+"""Minimum number of blocks for a useful confidence interval. A budget prefers shorter trials to fewer blocks."""
 SHARE_OF_BUDGET = 0.5
-"""Maximum fraction of the budget for fixed-rate configurations; the rest is for the lab's own question."""
+"""Maximum fraction of the budget for fixed-rate configurations. The rest is for the lab's own question."""
 AUTO, NONE = "auto", "none"
 
 
@@ -49,7 +49,7 @@ def extended(lab: Lab, asked: str | Sequence[str], where: str, paced: Callable[[
     """Returns the lab with its fixed-rate configurations, if it varies only the system.
 
     `paced`: whether the work of a configuration consists of transactions that may start at a rate. Raises InputError if
-    rates are requested explicitly and are not possible in this lab.
+    the user requests rates that are not possible in this lab.
     """
     wanted = shares(asked, where)
     possible = {setup.cell.name: setup for setup in lab.possible}
@@ -75,13 +75,14 @@ def without(lab: Lab) -> Lab:
 
 
 def in_blocks(blocks: int) -> int:
-    """Returns the number of blocks with fixed-rate configurations, which are the first ones, if there is no time
-    limit."""
+    """Returns the number of blocks with fixed-rate configurations if there is no time limit. These are the first
+    blocks."""
     return min(blocks, MOST_BLOCKS)
 
 
 def name_at(cell: str, share: float) -> str:
-    """Returns the name of a fixed-rate configuration, as if the lab varied the rate: `log=memory rate=50%`."""
+    """Returns the name of a fixed-rate configuration, in the form that it would have if the lab varied the rate:
+    `log=memory rate=50%`."""
     return f"{cell} {RATE_FACTOR}={_level(share)}"
 
 
@@ -97,7 +98,7 @@ def _at(setup: Setup, share: float) -> Setup:
 
 
 def _hindrance(setups: Sequence[Setup]) -> str:
-    """Returns why no configuration of the lab can run at percentages of a single peak; empty if it can."""
+    """Returns why no configuration of the lab can run at percentages of a single peak; empty if one can."""
     loads = [setup.cell.load for setup in setups]
     if any(setup.search for setup in setups):
         return "the best load of each configuration is found by a search, so there is no common load"

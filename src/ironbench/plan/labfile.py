@@ -23,35 +23,35 @@ from ironbench.plan.vary import VariedFactor
 
 @dataclass(frozen=True, slots=True)
 class DeclaredLab:
-    """A valid lab file; whether this machine can run it is not known yet."""
+    """A valid lab file. Whether this machine can run it is not known yet."""
 
     file: str
-    """File name as the user wrote it; subject of every message."""
+    """Name of the file as the user wrote it, which is the subject of every message."""
     name: str
     question: str
     design: str
     base: dict[str, Any]
-    """Sections that every configuration starts from, before its values are applied."""
+    """Sections from which every configuration starts, before its values are applied."""
     factors: tuple[VariedFactor, ...]
     explicit: tuple[dict[str, Any], ...]
     measure: MeasureSection
     claims: tuple[str, ...]
     source: str
     commands: LabCommandsSection = field(default_factory=LabCommandsSection)
-    """Commands of the lab and its blocks; commands of trials are also in `base`."""
+    """Commands of the lab and its blocks. Commands of trials are in `base`."""
     tags: Mapping[str, str] = field(default_factory=dict)
     """See `Record.tags`."""
 
     @property
     def seed(self) -> int:
-        """The declared seed, or one derived from the text: the order shown by `plan` is the order of the run."""
+        """The declared seed, or a seed derived from the text, so that `plan` shows the order of the run."""
         if self.measure.seed is not None:
             return self.measure.seed
         return int.from_bytes(hashlib.sha256(self.source.encode()).digest()[:4], "big") >> 1
 
     @property
     def looks(self) -> int | None:
-        """Number of interim analyses; None: not declared."""
+        """Number of interim analyses; None if the file does not declare it."""
         stages = self.measure.stages
         return len(stages) if isinstance(stages, list) else stages
 
@@ -64,14 +64,13 @@ class DeclaredLab:
 
 
 DEFAULT_REPEATS = 6
-"""The fewest blocks that give a verdict."""
+"""Default number of repeats: the smallest number of blocks that gives a verdict."""
 
 
 def read(text: str, name: str, design: str = "") -> DeclaredLab:
-    """Returns the lab declared by `text`; `name` is the file name. Raises InputError with the path of each invalid
-    field.
+    """Returns the lab declared by `text`. Raises InputError that contains the path of each invalid field.
 
-    `design`: the design that the caller requests; the file may only declare the same one.
+    `name`: name of the file. `design`: the design that the caller requests; the file must not declare a different one.
     """
     document = paths.with_dotted_keys(typed.document(text, name, "see https://toml.io for the syntax"))
     mistakes = check.mistakes(document, LabFile)
@@ -85,7 +84,7 @@ def read(text: str, name: str, design: str = "") -> DeclaredLab:
     def declared() -> DeclaredLab:
         return _declared(text, name, file, base, tuple(factors))
 
-    # Pairs of a check and the top-level fields that it depends on.
+    # Each pair consists of a check and the top-level fields that it depends on.
     checks: list[tuple[Callable[[], object], set[str]]] = [
         (partial(check.refused, mistakes, name), set()),
         (partial(_validate_question, file, name), {"question"}),
@@ -102,11 +101,11 @@ def read(text: str, name: str, design: str = "") -> DeclaredLab:
 
 
 _LENDING = {"vary", "system", "workload", "devices"}
-"""Sections that may define names for use in [vary]: settings, options, variables, devices."""
+"""Sections whose keys can be used as names in [vary]: settings, options, variables, devices."""
 
 
 def _validate_asked(design: str, file: LabFile, name: str) -> None:
-    """Raises InputError if the caller requests another design than the file declares."""
+    """Raises InputError if the caller requests a design that differs from the file's."""
     if design and file.design != design:
         cause = f"is {file.design}, but this command needs {design}"
         raise InputError(f"{name}, design", cause, f"remove design, or use `ironbench lab run {name}`")
@@ -177,7 +176,7 @@ def _validate_stages(declared: DeclaredLab, section: str) -> None:
 
 
 def _validate_design(declared: DeclaredLab, varied: bool) -> None:
-    """Checks the design. `varied`: whether the file has a [vary] section, valid or not."""
+    """Checks the design. `varied`: whether the file has a [vary] section, even an invalid one."""
     where = declared.file
     if declared.design == "explicit" and not declared.explicit:
         raise InputError(

@@ -1,4 +1,4 @@
-"""Reads the systems file of `cost`: candidates, with references to the records that measured them or with estimates."""
+"""Reads the systems file of `ironbench cost`: candidates, with the records that measured them or with estimates."""
 
 from __future__ import annotations
 
@@ -57,17 +57,17 @@ class SystemsFile:
 
     question: str
     years: Decimal | None
-    """Period over which running costs are added up; None: only one-time costs."""
+    """Period in years over which running costs are added up; None: only one-time costs."""
     currency: str
-    """Currency of the cost breakdowns; empty: the currency of the prices."""
+    """Currency of the cost breakdowns; if empty, the currency of the prices."""
     unit: str
     """Name of the scores' unit."""
     offers: tuple[Offer, ...]
-    """Candidates; the others are compared with the first."""
+    """Candidates. All others are compared with the first one."""
 
 
 def read(text: str, name: str) -> SystemsFile:
-    """Reads a systems file. Raises InputError with file, system and field."""
+    """Reads a systems file. Raises InputError that names the file, the system and the field."""
     file = converted(document(text, name, _HINT), _OffersFile, name, _HINT)
     if not file.system:
         raise InputError(name, "has no systems", "add [system.NAME] with sockets, cores and buy")

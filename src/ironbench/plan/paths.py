@@ -12,13 +12,13 @@ from ironbench.fields.row import table
 from ironbench.fields.sections import SECTIONS, SHORT, DeviceSection
 
 OPEN = (("system", "set"), ("workload", "with"), ("workload", "define"))
-"""Tables with keys chosen by the user: settings, options, variables."""
+"""Tables with keys that the user chooses: settings, options, variables."""
 DEVICES = "devices"
 
 
 def found(name: str, base: Mapping[str, Any], where: str, table: bool = False) -> Path:
-    """Returns the path of a field by its path or short name: `load.clients`, `clients`, or a setting of the file such
-    as `work_mem`. Raises InputError.
+    """Returns the path of a field that is given by its path or short name: `load.clients`, `clients`, or a setting of
+    the file such as `work_mem`. Raises InputError.
 
     `table`: whether the value is a table, so that `data` means the section and not `layout.data`.
     """
@@ -45,7 +45,7 @@ def found(name: str, base: Mapping[str, Any], where: str, table: bool = False) -
 
 
 def _of_a_device(name: str, devices: Mapping[str, Any], where: str) -> Path:
-    """Returns the path below [devices] of `array` or `array.fs` for a device in the file."""
+    """Returns the path below [devices] for `array` or `array.fs`, if the file has a device `array`."""
     device, dot, field = name.partition(".")
     if device not in devices:
         raise InputError(where, f"[devices] has no device {device}", nearest(device, list(devices)))
@@ -89,7 +89,8 @@ def _flat(level: Mapping[str, Any], base: Mapping[str, Any], where: str) -> Iter
 
 
 def with_dotted_keys(document: Mapping[str, Any]) -> dict[str, Any]:
-    """Joins unquoted dotted keys: `set.auto_explain.log_timing = 1` means the setting `auto_explain.log_timing`."""
+    """Joins unquoted keys that contain dots: `set.auto_explain.log_timing = 1` means the setting
+    `auto_explain.log_timing`."""
     joined = copy.deepcopy(dict(document))
     for section, field in OPEN:
         table = joined.get(section)
@@ -99,8 +100,7 @@ def with_dotted_keys(document: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _keys(path: Path, values: Mapping[str, Any]) -> Iterator[tuple[Path, Any]]:
-    """Yields the keys of an open table; a name such as `auto_explain.log_nested_statements` is one key that contains a
-    dot."""
+    """Yields the keys of an open table. A name with a dot, such as `auto_explain.log_nested_statements`, is one key."""
     for key, value in values.items():
         if isinstance(value, Mapping):
             yield from _keys(path, {f"{key}.{inner}": one for inner, one in value.items()})
@@ -109,7 +109,7 @@ def _keys(path: Path, values: Mapping[str, Any]) -> Iterator[tuple[Path, Any]]:
 
 
 def applied(base: Mapping[str, Any], changes: Mapping[Path, Any]) -> dict[str, Any]:
-    """Returns a copy of the document with the changes applied."""
+    """Returns a copy of the document to which the changes are applied."""
     document = copy.deepcopy(dict(base))
     for path, value in changes.items():
         table = document

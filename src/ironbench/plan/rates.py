@@ -1,8 +1,8 @@
 """Rates at which two systems can be compared: percentages of the baseline's peak.
 
-In a closed loop with equal clients the faster system gets more work, so response times are not measured under equal
-load (Schroeder, Wierman and Harchol-Balter, "Open Versus Closed: A Cautionary Tale", NSDI 2006). At a rate that the
-baseline can sustain, both systems do the same work.
+In a closed loop with an equal number of clients, the faster system gets more work, so response times are not measured
+under equal load (Schroeder, Wierman and Harchol-Balter, "Open Versus Closed: A Cautionary Tale", NSDI 2006). At a rate
+that the baseline can sustain, both systems do the same work.
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ from ironbench.errors import InputError
 from ironbench.model.system import Cell, Load, Setup
 
 PEAK_TRIALS = 3
-"""Number of trials of the baseline before the first block; their median is the peak."""
+"""Number of trials of the baseline before the first block. Their median throughput is the peak."""
 SHARES = (0.5, 0.7, 0.9)
-"""Default fractions of the peak throughput throughput: light load, busy, and near the limit."""
+"""Default fractions of the peak throughput: a light load, a busy system, and a load near the limit."""
 
 
 def at_shares(peak: float, shares: Sequence[float] = SHARES) -> tuple[float, ...]:
     """Returns the transactions per second at each fraction of `peak`, rounded down to three digits. Raises InputError.
 
-    `peak`: the median of the baseline's closed-loop trials, with the clients that the lab declares.
+    `peak`: the median throughput of the baseline's closed-loop trials with the number of clients that the lab declares.
     """
     if not 0 < peak < math.inf:
         raise InputError(
@@ -44,7 +44,8 @@ _SHARE = re.compile(r"\s*([0-9]*\.?[0-9]+)\s*%(\s*of\s+(the\s+)?peak)?\s*")
 
 
 def read(subject: str, asked: float | str | None, numbers: bool = True) -> tuple[float | None, float | None]:
-    """Returns rate and fraction of the peak, one of them None: `500`, `"70%"`, `"70% of peak"`. Raises InputError.
+    """Reads `500`, `"70%"` or `"70% of peak"`. Returns rate and fraction of the peak, one of which is None. Raises
+    InputError.
 
     `numbers`: whether an absolute rate is permitted.
     """
@@ -63,14 +64,14 @@ def read(subject: str, asked: float | str | None, numbers: bool = True) -> tuple
 
 
 def closed(cell: Cell) -> Cell:
-    """Returns the configuration in a closed loop, for measuring its peak: each client starts its next transaction at
-    once."""
+    """Returns the configuration as a closed loop, in which its peak is measured: each client starts its next
+    transaction immediately."""
     load = replace(cell.load, rate=None, rate_share=None, warmup_auto=False)
     return replace(cell, load=load)
 
 
 def wanted(setups: Iterable[Setup]) -> bool:
-    """Whether the peak must be measured."""
+    """Returns whether the peak must be measured."""
     return any(setup.cell.load.rate_share is not None for setup in setups if not setup.skipped)
 
 
@@ -83,7 +84,7 @@ def at_peak(cell: Cell, peak: float | None) -> Cell:
 
 
 def open_loop(load: Load) -> bool:
-    """Whether the load has a target rate, even if its value is not known yet."""
+    """Returns whether the load has a target rate, even if its value is not known yet."""
     return load.rate is not None or load.rate_share is not None
 
 

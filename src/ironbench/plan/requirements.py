@@ -1,4 +1,4 @@
-"""Reads requirements for a measurement, such as `p99 < 10ms` or `rate = 200/s`, and turns them into claims."""
+"""Reads requirements for a measurement, such as `p99 < 10ms` or `rate = 200/s`, and converts them to claims."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from ironbench.model.lab import RATE, VALUE, Claim
 from ironbench.model.plan import Plan
 
 LEAST_TRIALS = 3
-"""With fewer trials, the confidence interval is too wide to decide."""
+"""Minimum number of trials for deciding a requirement. With fewer trials, the confidence interval is too wide."""
 SHORT = {
     **{name: f"response_time_{name}_s" for name in ("p50", "p90", "p95", "p99", "p999", "mean", "max")},
     "rate": "throughput",
     "failed": "failed_fraction",
 }
-"""Short names of metrics."""
+"""Short name → name of the metric in the catalogue."""
 _FORM = re.compile(r"([a-z][a-z0-9_]*(?:\{[^{}]*\})?)\s*(<=|>=|<|>|=|≤|≥)\s*(\S.*)")
 _EXAMPLE = 'write for example "p99 < 10ms", "rate = 200/s", "rate >= 2000/s" or "failed < 0.1%"'
 
 
 def read(texts: Sequence[str]) -> tuple[Claim, ...]:
-    """Returns the claims of `--require`. Raises InputError for every text that is no requirement."""
+    """Returns the claims of `--require`. Raises InputError for every text that is not a requirement."""
     return tuple(collected(partial(_requirement, text, f"--require {quoted(text)}") for text in texts))
 
 
@@ -46,7 +46,7 @@ def _requirement(text: str, where: str) -> Claim:
 
 
 def quantity(metric: str, written: str, where: str) -> float:
-    """Reads a value of the metric in base units: `10ms`, `200/s`, `5%`, `3GB`. Raises InputError."""
+    """Reads a value of the metric, such as `10ms`, `200/s`, `5%` or `3GB`, in base units. Raises InputError."""
     unit, text = catalogue.metric(metric).unit, written.strip()
     if unit == "s":
         if text[-1:].isdigit():

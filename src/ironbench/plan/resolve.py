@@ -1,4 +1,4 @@
-"""Turns a configuration's sections into values of the model, in base units. Every message names the lab-file field."""
+"""Converts a configuration's sections to values of the model, in base units. Every message names the lab-file field."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from ironbench.plan import curves, rates
 
 IDEAL = ("log", "data", "temp", "client")
 _MOST_CPUS = 8192
-"""Maximum number of CPUs of a Linux machine (CONFIG_NR_CPUS of x86-64, arch/x86/Kconfig)."""
+"""Maximum number of CPUs that Linux supports on one machine (CONFIG_NR_CPUS of x86-64, arch/x86/Kconfig)."""
 DURATION_S = 30.0
 WARMUP_S = 5.0
 
@@ -27,7 +27,7 @@ def system(sections: Sections, label: str, folder: Path | None, cpus: Iterable[i
     """Returns the system of a configuration. Raises InputError.
 
     `folder`: the lab file's directory, where relative paths start; None: the current directory. `cpus`: CPUs that are
-    available here. Roles on emulated devices get their directory later (`ironbench.devices`).
+    available on this machine. Roles on emulated devices get their directory later (`ironbench.devices`).
     """
     section, limits = sections.system, sections.limits
     settings = texts(section.set)
@@ -66,7 +66,7 @@ def load(
 ) -> Load:
     """Returns the load of a configuration. Raises InputError for options that cannot be combined.
 
-    `usual_…`: defaults of the workload for these options. `folder`: as in `system`.
+    `usual_…`: the workload's defaults for these options. `folder`: as in `system`.
     """
     duration = _time("load.duration", section.duration)
     curve = _curve(section, folder)
@@ -164,7 +164,7 @@ def validate(load: Load) -> None:
 
 def choice(sections: Sections, options: Mapping[str, str], folder: Path | None) -> Choice:
     """Returns the workload with its options. `options`: as validated by the workload. `folder`: as in `system`; None
-    keeps file names as they are."""
+    leaves file names unchanged."""
     section = sections.workload
     return Choice(
         workload=section.name,
@@ -175,7 +175,8 @@ def choice(sections: Sections, options: Mapping[str, str], folder: Path | None) 
 
 
 def own_data(section: DataSection, folder: Path | None) -> OwnData | None:
-    """Returns the declared data without reading its files. Raises InputError for options that cannot be combined."""
+    """Returns the declared data without reading the data's files. Raises InputError for options that cannot be
+    combined."""
     if section.dump and section.template:
         cause = f"cannot be combined with {written('data.dump')}"
         raise InputError(written("data.template"), cause, "remove one of the two")
@@ -204,8 +205,8 @@ def options(sections: Sections, paths: Mapping[str, str], folder: Path | None) -
 
 
 def _warmup(section: LoadSection, duration_s: float | None, usual_s: float) -> float:
-    """Returns the warm-up in s. For `auto`, a fifth of the measured time (5 s to 60 s) until a pilot trial determines
-    it."""
+    """Returns the warm-up in seconds. For `auto`, returns a fifth of the measured time (5 s to 60 s), which is used
+    until a pilot trial determines the warm-up."""
     if section.warmup == "auto":
         return min(60.0, max(5.0, (duration_s or DURATION_S) / 5))
     warmup_s = _time("load.warmup", section.warmup)
@@ -213,7 +214,7 @@ def _warmup(section: LoadSection, duration_s: float | None, usual_s: float) -> f
 
 
 def texts(table: Mapping[str, Setting]) -> dict[str, str]:
-    """Returns the values of a lab file's table as strings, as on the command line."""
+    """Returns the values of a lab file's table as strings, in the form of the command line."""
     return {
         name: ("on" if value else "off") if isinstance(value, bool) else str(value) for name, value in table.items()
     }
@@ -261,7 +262,7 @@ def _path(text: str, folder: Path | None) -> str:
 def with_ideal_parts(system: System, load: Load, cpus: Collection[int]) -> tuple[System, Load]:
     """Returns system and load of a configuration with its zero-latency parts.
 
-    Zero-latency `client`: one thread per core (at most one per client), on any core, without think time, so that the
+    Zero-latency `client`: one thread per core (at most one per client), on any core, and without think time. The
     remaining cost of the client is unavoidable. Zero-latency `data`: the caches are full at the start of the trial.
     """
     if "client" in system.ideal:
@@ -285,7 +286,7 @@ def counts(field: str, subject: str, text: str) -> tuple[int, ...]:
 
 def cpus(subject: str, text: str, available: Iterable[int] | None) -> tuple[int, ...]:
     """Reads a CPU list in the format of taskset: `0`, `0,2`, `0-3`. `available`: permitted CPUs; None for another
-    machine, which is checked later."""
+    machine, whose CPUs are checked later."""
     known = set(range(_MOST_CPUS) if available is None else available)
     cpus: set[int] = set()
     for part in text.split(","):
@@ -303,7 +304,7 @@ def cpus(subject: str, text: str, available: Iterable[int] | None) -> tuple[int,
 
 
 def pairs(subject: str, texts: Iterable[str]) -> dict[str, str]:
-    """Returns `KEY=VALUE` strings as a dict; a later one wins."""
+    """Converts `KEY=VALUE` strings to a dict. If a key occurs several times, the last value is used."""
     values: dict[str, str] = {}
     for text in texts:
         key, equals, value = text.partition("=")

@@ -1,4 +1,5 @@
-"""Converts the options of `ironbench run` to and from a lab-file document: an option is the field of the same name."""
+"""Converts the options of `ironbench run` to and from a lab-file document, in which each option is the field of the
+same name."""
 
 from __future__ import annotations
 
@@ -15,7 +16,7 @@ from ironbench.plan import curves, resolve, sweep
 
 
 def read(workload: str, files: Sequence[str] = (), **typed: Any) -> RunFile:
-    """Reads options by the names of the fields' Python attributes; options with the value None were not given. Raises
+    """Reads options by the names of the fields' Python attributes. An option with the value None was not given. Raises
     InputError with all mistakes."""
     document: dict[str, Any] = {"workload": {"name": workload, "files": list(files)}}
     refused: list[InputError] = []
@@ -38,7 +39,7 @@ def read(workload: str, files: Sequence[str] = (), **typed: Any) -> RunFile:
 
 
 def words(document: Mapping[str, Any]) -> list[str]:
-    """Returns the options that declare the document; fields that have their default are left out."""
+    """Returns the options that declare the document. Fields that have their default value are left out."""
     found: list[str] = []
     for section, field in _fields():
         value = document.get(section, {}).get(field.name) if section else document.get(field.name)
@@ -57,7 +58,7 @@ def words(document: Mapping[str, Any]) -> list[str]:
 
 
 def _fields() -> list[tuple[str, Field]]:
-    """Returns every field of a run with its section; the section is empty for top-level fields."""
+    """Returns every field of a run with its section. The section is empty for top-level fields."""
     found = []
     for name, one in table(RunFile).items():
         if one.section:
@@ -68,7 +69,8 @@ def _fields() -> list[tuple[str, Field]]:
 
 
 def _value(section: str, field: Field, typed: Any) -> Any:
-    """Returns the value of a field as in a lab file. Raises InputError if it is not KEY=VALUE, or not a number."""
+    """Returns the value of a field in the form of a lab file. Raises InputError if the value is not KEY=VALUE, or not a
+    number."""
     subject = written(f"{section}.{field.name}")
     if not isinstance(typed, str):
         pairs = field.many and not isinstance(typed, Mapping) and dict in field.origins

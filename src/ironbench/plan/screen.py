@@ -1,8 +1,8 @@
 """A screen of many factors: its runs, their order, and the fields that its lab file may have.
 
 Every factor has one of two values in a run: the first of its list or range, which is the baseline's, or the last. A run
-and its mirror image are measured in direct succession, so that there is no drift between them. The order of the pairs,
-and which run of a pair comes first, is random in each block (`ironbench.stats.screening` has the design).
+and its mirror image are measured in direct succession, so that there is little drift between them. The order of the
+pairs, and which run of a pair comes first, is random in each block (`ironbench.stats.screening` has the design).
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from ironbench.plan.labfile import DeclaredLab
 from ironbench.words import counted
 
 LEAST_FREEDOM = 8
-"""Minimum degrees of freedom of the error: with fewer, an effect must be 1.5 times as large to be significant."""
+"""Minimum degrees of freedom of the error. With fewer, an effect must be 1.5 times as large to be significant."""
 USUAL_BLOCKS = 3
 MOST_BLOCKS = 10
 FIRST_LOOK = 6
@@ -32,12 +32,12 @@ MOST_FACTORS = _PAIRS[-1]
 
 
 def pairs(factors: int) -> int:
-    """Returns how many pairs of runs a screen of this many factors has."""
+    """Returns the number of pairs of runs in a screen of this many factors."""
     return next(order for order in _PAIRS if order >= factors)
 
 
 def least_blocks(factors: int) -> int:
-    """Returns the fewest blocks from which the error can be estimated well enough."""
+    """Returns the smallest number of blocks from which the error can be estimated well enough."""
     return 1 + -(-LEAST_FREEDOM // pairs(factors))
 
 
@@ -46,7 +46,7 @@ def usual_blocks(factors: int) -> int:
 
 
 def validate(declared: DeclaredLab) -> None:
-    """Raises InputError for fields that a screen cannot have, because it chooses comparisons, repeats and order
+    """Raises InputError for fields that a screen cannot have, because a screen chooses comparisons, repeats and order
     itself."""
     where, measure = declared.file, declared.measure
     fits: list[tuple[bool, str, str, str]] = [
@@ -92,7 +92,7 @@ def _refuse(where: str, cause: str, hint: str) -> None:
 
 
 def runs(declared: DeclaredLab) -> Iterator[tuple[str, dict[str, str]]]:
-    """Yields name and values of every run, each before its mirror image; the first is the baseline."""
+    """Yields name and values of every run, each followed by its mirror image. The first run is the baseline."""
     from ironbench.stats import screening
 
     factors = declared.factors
@@ -103,7 +103,7 @@ def runs(declared: DeclaredLab) -> Iterator[tuple[str, dict[str, str]]]:
 
 
 def mirrored(cells: Sequence[tuple[str, Mapping[str, str]]]) -> list[tuple[str, str]]:
-    """Returns the pairs of runs by name, in the order given. `cells`: name and values."""
+    """Returns the pairs of a run and its mirror image by name, in the given order. `cells`: name and values."""
     rest, found = list(cells), []
     while rest:
         name, levels = rest.pop(0)
@@ -127,7 +127,7 @@ def trials(cells: Sequence[Cell], stages: Sequence[Stage], seed: int) -> tuple[T
 
 
 def ordered(cells: Sequence[Cell], block: int, seed: int) -> list[Cell]:
-    """Returns the configurations of a block in the order they will run."""
+    """Returns the configurations of a block in the order in which they run."""
     by_name = {cell.name: cell for cell in cells}
     sides = mirrored([(cell.name, cell.levels) for cell in cells])
     dice = random.Random(f"{seed}/{block}")

@@ -23,8 +23,8 @@ from ironbench.model.system import Cell, Choice, Load, Setup, System, Trial
 from ironbench.ranges import Range
 
 CONFIRMATIONS = 3
-"""Additional trials of the peak. The best of several noisy points is likely to be a lucky one, so the report needs new
-trials; three is the minimum that shows variation."""
+"""Number of additional trials of the peak. The best of several noisy points is probably a lucky one, so the report
+needs new trials. Three is the smallest number that shows variation."""
 
 
 def new_series() -> str:
@@ -33,9 +33,9 @@ def new_series() -> str:
 
 
 def plan(system: System, choice: Choice, cells: Sequence[Cell], repeats: int = 1, search: Search | None = None) -> Plan:
-    """Plans every configuration once per block, each block in its own random order so that drift favours none of them.
+    """Plans every configuration once per block. Each block has a random order, so that drift favours no configuration.
 
-    For a search, the configurations are the ends of its range; the search adds others as necessary.
+    For a search, the configurations are the two ends of its range; the search adds others as necessary.
     """
     if search is not None:
         ends = tuple(Trial(cell, 0) for cell in cells)
@@ -52,11 +52,11 @@ AUTO = "auto"
 _LIMITS = Range(0.0, 1e18, above=True, example="0.8")
 _RANGE = re.compile(r"auto:\s*([0-9]{1,15})\s*-\s*([0-9]{1,15})\s*")
 _MOST_CLIENTS = 128
-"""Upper end of a search without a range: more clients than most databases benefit from."""
+"""Upper end of a search without a declared range: more clients than most databases benefit from."""
 
 
 def asked(field: str, text: object) -> bool:
-    """Whether the field requests a search. Raises InputError for `auto` with an unreadable range."""
+    """Returns whether the field requests a search. Raises InputError for `auto` with an invalid range."""
     if not isinstance(text, str) or not text.startswith(AUTO):
         return False
     if text != AUTO and not _RANGE.fullmatch(text):
@@ -66,14 +66,14 @@ def asked(field: str, text: object) -> bool:
 
 
 def searched(section: LoadSection) -> tuple[LoadSection, Search | None]:
-    """Returns a load section at the highest point of its search, and the search, if it requests one. Raises
-    InputError."""
+    """Returns a load section at the highest point of its search, and the search. If the section requests no search,
+    returns it unchanged and None. Raises InputError."""
     found = search(section.clients, section.rate, section.limit, 1)
     return (msgspec.structs.replace(section, **{found.of: found.high}) if found else section), found
 
 
 def search(clients: object, rate: object, limits: Sequence[str], repeats: int) -> Search | None:
-    """Returns the requested search; None if there is none. Raises InputError."""
+    """Returns the search that the load section requests; None if it requests none. Raises InputError."""
     of_clients, of_rate = asked("load.clients", clients), asked("load.rate", rate)
     if not of_clients and not of_rate:
         if limits:
@@ -100,13 +100,14 @@ def load_at(search: Search, load: Load, threads: int, point: int) -> Load:
     """Returns the load at one point of the search."""
     if search.of == "rate":
         return replace(load, rate=float(point))
-    # If there are more workers than clients, some workers only load data (`Builder._require_workers`): keep them all.
+    # If there are more workers than clients, some workers only load data (`Builder._require_workers`). All workers are
+    # kept.
     workers = min(load.workers, point) if load.workers <= load.clients else load.workers
     return replace(load, clients=point, threads=min(threads, point), workers=workers)
 
 
 def at_best(trials: Iterable[Trial], setups: Sequence[Setup], best: Mapping[str, ChosenLoad]) -> tuple[Trial, ...]:
-    """Returns the trials at the loads that searches chose, without configurations whose search found none."""
+    """Returns the trials at the loads that searches chose. Configurations whose search found no load are left out."""
     found = {setup.cell.name: setup_at_best(setup, best) for setup in setups if setup.cell.name in best}
     placed = ((trial, found.get(trial.cell.name)) for trial in trials)
     return tuple(
@@ -115,8 +116,8 @@ def at_best(trials: Iterable[Trial], setups: Sequence[Setup], best: Mapping[str,
 
 
 def setup_at_best(setup: Setup, best: Mapping[str, ChosenLoad]) -> Setup:
-    """Returns the setup with the load that its search chose, or unchanged before that; it is marked as skipped if the
-    search found none."""
+    """Returns the setup with the load that its search chose, or unchanged before the search. If the search found no
+    load, the setup is marked as skipped."""
     chosen = best.get(setup.cell.name)
     if setup.search is None or chosen is None:
         return setup
@@ -128,8 +129,8 @@ def setup_at_best(setup: Setup, best: Mapping[str, ChosenLoad]) -> Setup:
 
 
 def lab_at_best(lab: Lab, best: Mapping[str, ChosenLoad]) -> Lab:
-    """Returns the lab with every configuration at the load that its search chose, without comparisons of configurations
-    whose search found none."""
+    """Returns the lab with every configuration at the load that its search chose. Comparisons of configurations whose
+    search found no load are left out."""
     setups = tuple(setup_at_best(setup, best) for setup in lab.setups)
     skipped = {setup.cell.name for setup in setups if setup.skipped}
     pairs = tuple(pair for pair in lab.comparisons if skipped.isdisjoint(pair))
@@ -159,7 +160,8 @@ def _range(field: str, text: str) -> tuple[int, int]:
 
 
 def _limit(text: str) -> Limit:
-    name, equals, value = (part.strip() for part in text.rpartition("="))  # a name may have a label: {role=log}
+    # The name may contain a label, as in {role=log}.
+    name, equals, value = (part.strip() for part in text.rpartition("="))
     if not equals:
         hint = "write for example response_time_p99_s=20ms"
         raise InputError(written("load.limit"), f"{quoted(text)} is not METRIC=VALUE", hint)

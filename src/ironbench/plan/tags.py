@@ -11,19 +11,21 @@ from ironbench.words import clean
 
 MOST = 16
 LONGEST = 200
-"""Maximum characters of a value, because records and rows of the index must be small."""
+"""Maximum number of characters of a value. Records and rows of the index must be small."""
 _KEY = re.compile(r"[A-Za-z][A-Za-z0-9_.-]{0,39}")
 
 
 def read(option: str, texts: Iterable[str]) -> dict[str, str]:
-    """Returns `KEY=VALUE` strings as a dict; a later one wins. Raises InputError."""
+    """Converts `KEY=VALUE` strings to a dict. If a key occurs several times, the last value is used. Raises
+    InputError."""
     found = resolve.pairs(option, texts)
     validate(option, found)
     return found
 
 
 def validate(subject: str, tags: Mapping[str, str]) -> None:
-    """Raises InputError for an invalid key, a value that is empty, too long or has several lines, or too many tags."""
+    """Raises InputError for an invalid key, for too many tags, or for a value that is empty, too long or has several
+    lines."""
     if len(tags) > MOST:
         raise InputError(
             subject, f"has {len(tags)} tags; the maximum is {MOST}", "remove the tags that you do not use in searches"

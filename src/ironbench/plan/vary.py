@@ -1,4 +1,4 @@
-"""Reads [vary]: factors and their values, each with the fields that it sets."""
+"""Reads [vary]: factors and their values, each with the fields that the value sets."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ class Level:
 
     name: str
     changes: Mapping[Path, Any]
-    """Field → its value."""
+    """Field → value that it gets."""
 
 
 @dataclass(frozen=True, slots=True)
 class VariedFactor:
-    """A factor with the meaning of its values."""
+    """A factor, with the fields that its values set."""
 
     name: str
     levels: tuple[Level, ...]
@@ -41,11 +41,11 @@ class VariedFactor:
 
     @property
     def fields(self) -> tuple[tuple[str, ...], ...]:
-        """For each value, the fields that it sets, as written in lab files."""
+        """For each value: the fields that the value sets, as written in lab files."""
         return tuple(tuple(map(check.text, level.changes)) for level in self.levels)
 
     def level(self, name: str) -> Level:
-        """Returns a value by name; raises KeyError."""
+        """Returns a value by its name. Raises KeyError."""
         return {level.name: level for level in self.levels}[name]
 
 
@@ -66,8 +66,8 @@ def _factor(shown: str, name: str, value: Any, base: Mapping[str, Any], file: st
 
 
 def _unfolded(table: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
-    """Yields factors by name. TOML reads an unquoted `load.clients = […]` as a nested table; it is treated like a
-    quoted key."""
+    """Yields the factors by name. TOML reads an unquoted `load.clients = […]` as a nested table, which is treated like
+    a quoted key."""
     for name, value in table.items():
         if name in SECTIONS and isinstance(value, Mapping):
             of_fields = {key: inner for key, inner in value.items() if key in SECTIONS[name]}
@@ -85,7 +85,7 @@ def _unfolded(table: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
 
 
 def _dotted(name: str, value: Any) -> Iterator[tuple[str, Any]]:
-    """Yields the factors of one setting. The value of a setting is never a list, so a table of lists is a setting with
+    """Yields the factors for one setting. The value of a setting is never a list, so a table of lists is a setting with
     a dot in its name."""
     if isinstance(value, Mapping) and value and all(isinstance(inner, list) for inner in value.values()):
         yield from ((f"{name}.{key}", inner) for key, inner in value.items())
@@ -94,8 +94,8 @@ def _dotted(name: str, value: Any) -> Iterator[tuple[str, Any]]:
 
 
 def _names(written: Sequence[str]) -> dict[str, str]:
-    """Returns path → factor name: the last word of the path, or the whole path if two factors would have the same
-    name."""
+    """Returns path → name of the factor: the last word of the path, or the whole path if two factors would have the
+    same name."""
     short = {name: name.rpartition(".")[2] if name.partition(".")[0] in SECTIONS else name for name in written}
     taken = list(short.values())
     return {name: word if taken.count(word) == 1 else name for name, word in short.items()}
@@ -121,8 +121,8 @@ _RANGE = re.compile(r"\s*(-?[0-9]+(?:\.[0-9]+)?)\s*([^\s0-9.]*)\s*\.\.\s*(-?[0-9
 
 
 def _ends(text: str, where: str) -> tuple[int | float | str, int | float | str]:
-    """Returns both ends of `128MB..2GB`; the first is the baseline's. Raises InputError if the text is no range, or if
-    its ends are equal or have different units."""
+    """Returns both ends of a range such as `128MB..2GB`; the first end is the baseline's value. Raises InputError if
+    the text is not a range, or if the ends are equal or have different units."""
     match = _RANGE.fullmatch(text)
     if match is None:
         raise InputError(where, f"{quoted(text)} is not a range", 'write for example "128MB..2GB", or a list of values')
@@ -145,9 +145,9 @@ def _number(text: str) -> int | float:
 
 
 def _readings(number: str, unit: str) -> dict[str, float]:
-    """Returns the possible readings of one end of a range: kind of unit → number in base units.
+    """Returns the possible interpretations of one end of a range: kind of unit → number in base units.
 
-    The unit `m` may be minutes or megabytes; an unknown unit is assumed to be the engine's.
+    The unit `m` may mean minutes or megabytes. An unknown unit is assumed to be the engine's.
     """
     if not float(number):
         return {"": 0.0, "size": 0.0, "time": 0.0, unit: 0.0}
@@ -170,7 +170,7 @@ def _field(name: str, base: Mapping[str, Any], where: str) -> Path:
 
 
 def named(value: Any) -> str:
-    """Returns the name of a value: `8`, `on`, `log+data`, `none` for nothing."""
+    """Returns the name of a value, such as `8`, `on` or `log+data`; `none` for an empty value."""
     if isinstance(value, bool):
         return "on" if value else "off"
     if isinstance(value, list):
@@ -209,7 +209,7 @@ def _no_field_twice(known: Sequence[VariedFactor], file: str) -> None:
         changed = dict.fromkeys(path for level in factor.levels for path in level.changes)
         for path in (
             path for path in changed if path[0] != "commands"
-        ):  # several factors may have commands: all are run
+        ):  # several factors may have commands, and all of them are run
             if path in setter:
                 raise InputError(
                     f"{file}, vary",

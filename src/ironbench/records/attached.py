@@ -1,6 +1,6 @@
-"""Additional files of a record: its workers, the times of SQL commands, and the server's own statistics.
+"""Additional files of a record: results of its workers, the times of SQL commands, and the server's own statistics.
 
-The reader of a file validates everything, because the file may come from an import.
+Readers validate everything, because a file may come from an import.
 """
 
 from __future__ import annotations
@@ -22,7 +22,8 @@ WORKERS, TIMED, INSIDE = "workers.json", "statements.json", "inside.json"
 _MOST_WORKERS, _LONGEST_HOST = 10_000, 1_000
 _MOST_STATEMENTS, _LONGEST_SQL = 10_000, 100_000
 _MOST_LISTED, _LONGEST_LISTED = 500, 10_000
-"""Maximum number of entries in each list of server statistics, and of characters of a text in them."""
+"""Maximum number of entries in each list of server statistics, and maximum number of characters of a text in such a
+list."""
 
 
 _FORMER = {
@@ -30,18 +31,19 @@ _FORMER = {
     "(its text is gone)": "(text no longer available)",
     "(all statements that clients prepared)": "(all prepared statements)",
 }
-"""Names in place of a statement's text: what earlier versions wrote → what this one writes. Statements of two systems
-are matched by their text."""
+"""Names that replace a statement's text: name that earlier versions wrote → name that this version writes. Statements
+of two systems are matched by their text."""
 
 
 class _FormerInside(msgspec.Struct):
-    """What earlier versions wrote in place of notes: sentences."""
+    """Server statistics as earlier versions wrote them, with sentences in place of notes."""
 
     doubts: tuple[str, ...] = ()
 
 
 def written_workers(workers: Sequence[WorkerPart], machines: Mapping[int, str]) -> bytes:
-    """Encodes the results of the workers. `machines`: content keys of fingerprints by 0-based number of the worker."""
+    """Encodes the results of the workers. `machines`: 0-based number of the worker → content key of its machine's
+    fingerprint."""
     rows = [replace(one, machine=machines.get(one.number - 1, "")) for one in workers]
     return msgspec.json.format(msgspec.json.encode(rows), indent=1)
 
@@ -59,8 +61,8 @@ def read_workers(data: bytes) -> tuple[WorkerPart, ...]:
 
 
 def written_timed(rows: Sequence[Mapping[str, Any]]) -> bytes:
-    """Encodes the times of all SQL commands of scripts (from `measures.timed`), with passwords removed from the
-    commands and commands cut to the maximum length that readers accept."""
+    """Encodes the times of all SQL commands of scripts (from `measures.timed`). Passwords are removed from the
+    commands, and long commands are shortened to the length that readers accept."""
     clean = [{**row, "text": redacted_sql(row["text"])[:_LONGEST_SQL]} for row in rows]
     return msgspec.json.format(msgspec.json.encode(clean), indent=1)
 
@@ -83,8 +85,8 @@ def read_timed(data: bytes) -> tuple[Statement, ...]:
 
 
 def written_inside(inside: ServerStatistics) -> bytes:
-    """Encodes the server's statistics without passwords: servers remove literal values from most statements, but not
-    from all."""
+    """Encodes the server's statistics. Passwords are removed, because servers remove literal values from most
+    statements, but not from all."""
     clean = replace(
         inside,
         statements=tuple(replace(one, text=redacted_sql(one.text)) for one in inside.statements),

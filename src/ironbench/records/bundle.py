@@ -36,7 +36,7 @@ _COMMENT = re.compile(_MARK + rb"(\d{1,9}) sha256=([0-9a-f]{64})")
 _MANIFEST = "manifest.json"
 _ID = r"[A-Za-z0-9_+~=,-][A-Za-z0-9._+~=,-]{0,250}"
 _LAB = re.compile(r"[^./\\\x00-\x1f\x7f-\x9f\ud800-\udfff][^/\\\x00-\x1f\x7f-\x9f\ud800-\udfff]{0,254}")
-"""Name of a directory: without path separators and control characters."""
+"""Pattern of a directory's name: no path separators and no control characters."""
 _MIB = 1 << 20
 _MOST_BYTES = {
     rf"trials/{_ID}/record\.json": _MIB // 4,
@@ -45,10 +45,11 @@ _MOST_BYTES = {
     r"(?:machines|engines|scripts)/[0-9a-f]{16}\.json": _MIB,
     rf"lab/(?:{'|'.join(map(re.escape, LAB_FILES))}|stage-[1-9]\d{{0,5}}\.json)": 32 * _MIB,
 }
-"""Permitted files of a bundle and their maximum sizes, far beyond what trials of several hours produce."""
+"""Files that a bundle may contain, and their maximum sizes, which are far beyond what trials of several hours
+produce."""
 _MOST_MANIFEST_BYTES = 64 * _MIB
 _MOST_CONTENTS_BYTES = 40 * _MIB
-"""Maximum size of the zip file's central directory, which the zip module reads at once."""
+"""Maximum size of the zip file's central directory, which the zip module reads all at once."""
 MOST_FILES = 250_000
 _CHUNK = _MIB
 _WHOLE = "the file was truncated or changed: export and copy it again"
@@ -64,9 +65,10 @@ class Manifest(msgspec.Struct, frozen=True):
     ironbench: str
     """Version of ironbench that wrote the bundle."""
     schema: int
-    """The highest schema of its records."""
+    """The highest schema of the records in the bundle."""
     lab: str
-    """Name of the lab's directory, a single visible path component; empty for records without a lab."""
+    """Name of the lab's directory, a single path component that does not start with a dot; empty for records without a
+    lab."""
     files: dict[str, tuple[int, str]]
     """Entry → length in bytes and SHA-256."""
 
@@ -87,19 +89,20 @@ class _File(io.FileIO):
 
 
 def most_bytes(name: str) -> int | None:
-    """Returns the maximum size of an entry of this name; None if a store has no such file."""
+    """Returns the maximum size of an entry with this name; None if a store has no such file."""
     return next((most for pattern, most in _MOST_BYTES.items() if re.fullmatch(pattern, name)), None)
 
 
 class Writer:
-    """Writes entries in sequence, then the manifest."""
+    """Writes a bundle: entries one after another, then the manifest."""
 
     def __init__(self, file: IO[bytes]) -> None:
         self._zip = zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED, compresslevel=1)
         self._files: dict[str, tuple[int, str]] = {}
 
     def add(self, name: str, data: bytes) -> None:
-        """Adds an entry. Raises InputError if it could not be imported: no file of a store, too large, or too many."""
+        """Adds an entry. Raises InputError if an import would refuse it: it is not a file of a store, is too large, or
+        there are too many."""
         most = most_bytes(name)
         if most is None:
             raise InputError(name, "is not a file of a record, so it cannot be exported", "export other records")
@@ -109,7 +112,7 @@ class Writer:
         if len(self._files) == MOST_FILES:
             raise InputError("export", f"has more than {grouped(MOST_FILES)} files", "export fewer records at a time")
         stored = name.endswith(".parquet")  # already compressed
-        entry = zipfile.ZipInfo(name, date_time=(1980, 1, 1, 0, 0, 0))  # equal records give an identical file
+        entry = zipfile.ZipInfo(name, date_time=(1980, 1, 1, 0, 0, 0))  # equal records must give identical bundles
         entry.compress_type = zipfile.ZIP_STORED if stored else zipfile.ZIP_DEFLATED
         self._zip.writestr(entry, data)
         self._files[name] = (len(data), hashlib.sha256(data).hexdigest())
@@ -124,7 +127,8 @@ class Writer:
 
 
 class Reader:
-    """A bundle with a verified manifest; entries are verified when read. Raises InputError for any other file."""
+    """A bundle whose manifest is verified. Entries are verified when they are read. Raises InputError for any other
+    file."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -161,7 +165,8 @@ class Reader:
         return b"".join(self.chunks(name))
 
     def chunks(self, name: str) -> Iterator[bytes]:
-        """Yields an entry in chunks; only after the last one is it known whether they are those that were exported."""
+        """Yields an entry in chunks. Whether the bytes are those that were exported is known only after the last
+        chunk."""
         length, digest = self.manifest.files[name]
         seen, left = hashlib.sha256(), length
         for chunk in self._unpacked(name, length):
@@ -200,7 +205,7 @@ class Reader:
 
     def _hold_entries(self) -> None:
         """Checks that entries and manifest name the same files, and that each is a file of a store within its size
-        limit."""
+        limit. Raises InputError."""
         names = [name for name in self._zip.namelist() if name != _MANIFEST]
         if len(names) > MOST_FILES:
             raise self.distrusted(f"contains more than {grouped(MOST_FILES)} files")
@@ -214,9 +219,9 @@ class Reader:
                 raise self.distrusted(f"contains {name} with {length} bytes; the limit is {most}")
 
     def _unpacked(self, name: str, most: int) -> Iterator[bytes]:
-        """Yields an entry's bytes, at most `most` + 1: its declared length is not trusted."""
+        """Yields the bytes of an entry, at most `most` + 1 bytes, because the declared length cannot be trusted."""
         entry = self._entries[name]
-        if entry.compress_type not in _METHODS:  # for other methods, the zip module does not limit the size of a chunk
+        if entry.compress_type not in _METHODS:  # the zip module does not limit the size of a chunk for other methods
             raise self._altered(name)
         left = most + 1
         try:
@@ -249,10 +254,10 @@ class Reader:
 
 
 def _opened(path: Path) -> _File:
-    """Opens a regular file: a zip file is read from its end, which a device does not have, and a pipe can be read only
+    """Opens a regular file. A device has no end from which a zip file could be read, and a pipe can be read only
     once."""
     try:
-        # Do not wait for the other end of a named pipe (fifo(7)).
+        # Without O_NONBLOCK, opening a named pipe would wait for the other end (fifo(7)).
         descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError as error:
         raise InputError(

@@ -1,4 +1,4 @@
-"""Decodes the JSON document of a record of any version."""
+"""Decodes the JSON document of a record that any version wrote."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class _WithCause(msgspec.Struct):
     cause: str = ""
 
 
-# Made at import: two threads that first use a type at the same time crash (msgspec 0.22, serve/app.py).
+# Created at import, because two threads that first use a type at the same time crash (msgspec 0.22, serve/app.py).
 _RECORD = msgspec.json.Decoder(Record)
 _WITH_SENTENCES = msgspec.json.Decoder(_WithSentences)
 _WITH_CAUSE = msgspec.json.Decoder(_WithCause)
@@ -49,7 +49,7 @@ def decoded(data: bytes) -> Record:
 
 
 def _cause(text: str) -> Note:
-    """Returns the note of a cause; two causes can be recognised only by their sentence."""
+    """Returns the note of a cause. Two causes can be recognised only by their sentence."""
     if text.startswith("its block is not whole"):
         return Note(NOT_WHOLE, {TEXT: text})
     if "afterwards the database does not start" in text:
@@ -58,7 +58,8 @@ def _cause(text: str) -> Note:
 
 
 def _from_conditions(record: Record) -> dict[str, Any]:
-    """Returns today's fields from the conditions of a record before schema 5, and the remaining conditions."""
+    """Converts conditions of a record before schema 5 to present fields. Returns the fields and the remaining
+    conditions."""
     conditions = dict(record.conditions)
     fields: dict[str, Any] = {"conditions": conditions}
     if since := conditions.pop("side by side since", ""):

@@ -1,4 +1,4 @@
-"""Facts about workloads and engines for code that reads records, which must look them up only here."""
+"""Facts about workloads and engines. Code that reads records must look up these facts only here."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from ironbench.model.system import Choice, System
 
 
 def described(record: Record) -> Described:
-    """Returns the facts in the record about its workload and engine; for older records, the facts that this version
+    """Returns the facts about workload and engine in the record; for older records, the facts that this version
     knows."""
     return record.described or describe(record.choice, record.system.engine, record.cell.load.clients)
 
 
 def describe(choice: Choice, engine: str, clients: int) -> Described:
-    """Returns the facts that this version knows; defaults for an unknown workload or engine."""
+    """Returns the facts that this version knows. For an unknown workload or engine, returns defaults."""
     return _described(choice.workload, tuple(choice.options.items()), engine, clients)
 
 
@@ -34,7 +34,7 @@ def _described(workload_name: str, options: tuple[tuple[str, str], ...], engine_
     known = Described()
     if workload is not None:
         chosen, streams = dict(options), None
-        with contextlib.suppress(InputError):  # an option of another version
+        with contextlib.suppress(InputError):  # this version does not have the option
             streams = workload.streams(chosen)
         known = Described(
             units=workload.counts,
@@ -60,14 +60,15 @@ def _described(workload_name: str, options: tuple[tuple[str, str], ...], engine_
 
 
 def cache_bytes(record: Record, settings: Mapping[str, str]) -> int | None:
-    """Returns the size of the engine's buffer cache by its settings, total of all clients; None if unknown."""
+    """Returns the size of the engine's buffer cache according to its settings, summed over all clients; None if
+    unknown."""
     engine = engines.find(record.system.engine)
     return engine.cache_bytes(settings, record.cell.load.clients) if engine else None
 
 
 @dataclass(frozen=True, slots=True)
 class EngineSettings:
-    """The meaning of an engine's settings when two systems are compared; empty for an unknown engine."""
+    """How an engine's settings matter when two systems are compared; empty for an unknown engine."""
 
     ideal: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """Zero-latency part → settings that are changed to emulate it."""
@@ -103,11 +104,11 @@ def losses(system: System) -> list[Note]:
 
 
 def is_usual_place(directory: str | None, engine: str) -> bool:
-    """Whether the directory is the default data directory of any version of this engine."""
+    """Returns whether the directory is the default data directory of any version of this engine."""
     if directory is None:
         return False
     path = Path(directory)
     _, _, version = path.name.rpartition("-")
-    with contextlib.suppress(InputError):  # no home directory
+    with contextlib.suppress(InputError):  # the user has no home directory
         return path == data_dirs.default(engine, version)
     return False

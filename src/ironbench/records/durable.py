@@ -1,8 +1,8 @@
-"""Files that are complete or absent after a power cut, and unfinished files that can be removed after their writer
-ended.
+"""Files that are complete or absent after a power cut, and unfinished files that can be removed once the process that
+wrote them has ended.
 
 An unfinished file or folder has a special name, and the process that writes it locks it (flock(2)). The kernel releases
-the lock however that process ends, so any process that gets the lock may remove the file.
+the lock in whatever way that process ends, so any process that gets the lock may remove the file.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _NO_LOCKS = (errno.ENOLCK, errno.EOPNOTSUPP, errno.ENOSYS, errno.EINVAL)
 
 
 def write(path: Path, data: bytes) -> None:
-    """Writes a file and syncs it. The file name is durable only after its directory was synced."""
+    """Writes a file and syncs it. The file's name is durable only after its directory was synced."""
     with path.open("wb") as file:
         file.write(data)
         file.flush()
@@ -51,10 +51,10 @@ def write_whole(path: Path, data: bytes) -> None:
 
 @contextmanager
 def held(path: Path, subject: str, fleeting: bool = False) -> Iterator[None]:
-    """Holds a lock file. The kernel releases the lock however this process ends. Raises InputError if another process
-    has it.
+    """Holds the lock on a file inside the `with` block. The kernel releases the lock in whatever way this process ends.
+    Raises InputError if another process holds the lock.
 
-    `fleeting`: removes the file at the end, and its directory if it was created here and is empty.
+    `fleeting`: whether to remove the file at the end, and its directory if it was created here and is empty.
     """
     made = not path.parent.exists()
     try:
@@ -78,7 +78,8 @@ def held(path: Path, subject: str, fleeting: bool = False) -> Iterator[None]:
 
 @contextmanager
 def alone(path: Path) -> Iterator[None]:
-    """Waits for a lock file and holds it; creates its directory if necessary. Raises UnwrittenError."""
+    """Waits for the lock on a file and holds it inside the `with` block. Creates the file's directory if necessary.
+    Raises UnwrittenError."""
     try:
         make_directory(path.parent)
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
@@ -106,13 +107,13 @@ def _hold(descriptor: int, path: Path, subject: str) -> None:
         holder = os.pread(descriptor, 32, 0).decode(errors="replace").strip() or "unknown"
         cause = f"another ironbench process is using this directory ({holder})"
         raise InputError(subject, cause, "wait for that process, or stop it") from None
-    with contextlib.suppress(OSError):  # on a full disk the lock works, but the holder's process id is missing
+    with contextlib.suppress(OSError):  # on a full disk the lock works, but the file lacks the process id of its holder
         os.ftruncate(descriptor, 0)
         os.pwrite(descriptor, f"{os.getpid()}\n".encode(), 0)
 
 
 def make_directory(path: Path) -> None:
-    """Creates a directory and missing parents durably. Raises OSError."""
+    """Creates a directory and its missing parents durably. Raises OSError."""
     if path.is_dir():
         return
     make_directory(path.parent)
@@ -144,24 +145,27 @@ def unwritten(path: Path, error: OSError) -> UnwrittenError:
 
 @contextmanager
 def unfinished_folder(path: Path) -> Iterator[Path]:
-    """Creates a locked, empty folder of this name; removes it at the end unless it was renamed. Raises OSError."""
+    """Creates a locked, empty folder with this name. Removes it at the end of the block unless it was renamed. Raises
+    OSError."""
     make_directory(path.parent)
     yield from _unfinished(path, os.O_RDONLY | os.O_DIRECTORY)
 
 
 @contextmanager
 def unfinished_file(path: Path) -> Iterator[Path]:
-    """Creates a locked, empty file like `unfinished_folder`; its directory must exist."""
+    """Creates a locked, empty file as `unfinished_folder` creates a folder. The file's directory must exist."""
     yield from _unfinished(path, os.O_RDWR | os.O_CREAT)
 
 
 def remove_abandoned(directory: Path) -> list[Path]:
-    """Removes unfinished files of ended writers from a results directory and its labs; returns what it removed."""
+    """Removes unfinished files whose writers have ended from a results directory and its labs. Returns what it
+    removed."""
     return [path for path in _unfinished_in(directory) if _removed(path)]
 
 
 def remove_abandoned_exports(folder: Path) -> list[Path]:
-    """Removes unfinished exports of ended writers from a folder with unrelated files; returns what it removed."""
+    """Removes unfinished exports whose writers have ended from a folder that may contain other files. Returns what it
+    removed."""
     return [path for path in _named(folder, _EXPORT) if _removed(path)]
 
 
@@ -178,8 +182,8 @@ def _unfinished(path: Path, flags: int) -> Iterator[Path]:
 
 
 def _locked(path: Path, flags: int) -> int:
-    """Returns a descriptor that holds the lock on `path`. Retries if another process removes a leftover of this name
-    meanwhile."""
+    """Returns a descriptor that holds the lock on `path`. Retries if another process removes a leftover file of this
+    name in the meantime."""
     while True:
         if flags & os.O_DIRECTORY:
             path.mkdir(exist_ok=True)

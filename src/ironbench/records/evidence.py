@@ -1,6 +1,6 @@
 """Evidence of a trial: writes its files with digests, and reads and validates them.
 
-Readers raise one of `UNREADABLE` for a file with invalid content.
+A reader raises one of `UNREADABLE` for a file with invalid content.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ COUNTED, LATENCY, LOG = "counted.json", "latency.hlog", "log/child.log"
 Columns = dict[str, "np.ndarray[Any, np.dtype[np.float64]]"]
 UNREADABLE = (OSError, ValueError, KeyError, RecursionError, msgspec.MsgspecError, IronbenchError)
 _LONGEST = 300
-"""Maximum number of characters shown of a reader's message."""
+"""Maximum number of characters of a reader's message that are shown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +44,7 @@ class Evidence:
     """Column → little-endian float64 values, one row per second."""
     observed: Sequence[Series] = ()
     counted: Sequence[Counted] = ()
-    """Quantities of which only counts by bucket are known."""
+    """Quantities for which only the counts of histogram buckets are known."""
     histograms: Mapping[str, Histogram] = field(default_factory=dict)
     log: bytes = b""
     """Standard error of the engine's child process."""
@@ -92,14 +92,14 @@ def columns(path: Path) -> Columns:
 
 
 def series(path: Path) -> dict[str, Columns]:
-    """Returns series name → its columns `t_s` and `value`."""
+    """Returns name of the series → its columns `t_s` and `value`."""
     from ironbench.records import parquet
 
     return parquet.read_series(path)
 
 
 def fault(error: Exception) -> str:
-    """Returns a reader's error on one line."""
+    """Returns the message of a reader's error on one line."""
     words = error.cause if isinstance(error, IronbenchError) else str(error)
     return next(iter(words.splitlines()), type(error).__name__)[:_LONGEST]
 

@@ -1,4 +1,5 @@
-"""Validates imported files like user input: types and ranges (from the model), sizes, digests, and references."""
+"""Validates imported files like user input: types and ranges (as declared in the model), sizes, digests, and
+references."""
 
 from __future__ import annotations
 
@@ -24,17 +25,17 @@ from ironbench.words import grouped
 T = TypeVar("T")
 
 _MOST_VALUES = 30_000_000
-"""Maximum values in one Parquet file: a hundred quantities per second for three days."""
+"""Maximum number of values in one Parquet file: a hundred quantities per second for three days."""
 _MOST_NAMES = 2_000
 """Maximum number of quantities in one file."""
 _DEEPEST = 20
 _LONGEST = 1 << 12
-"""Maximum characters of a text about a machine or an engine."""
+"""Maximum number of characters of a text about a machine or an engine."""
 _LONGEST_DOCUMENT = 1 << 20
-"""Maximum characters of a text in a record or a lab: a lab file, a command, a check."""
+"""Maximum number of characters of a text in a record or a lab: a lab file, a command, a check."""
 _LONGEST_NAME = 400
 _LARGEST = 1 << 63
-"""Largest number in an imported file, 2^63: seeds, sizes in bytes and times in nanoseconds are all smaller."""
+"""Largest number in an imported file, 2^63. All seeds, sizes in bytes and times in nanoseconds are smaller."""
 
 
 class _Engine(msgspec.Struct):
@@ -47,7 +48,7 @@ class _Script(msgspec.Struct):
 
 
 def record(data: bytes) -> Record:
-    """Returns the record in a document. Raises ValueError with the fault."""
+    """Decodes and validates a record. Raises ValueError that describes the fault."""
     _within_bounds(_decoded(data, Any))
     try:
         found = decoded(data)
@@ -59,7 +60,8 @@ def record(data: bytes) -> Record:
 
 
 def unpacked(directory: Path, records: Sequence[Record]) -> None:
-    """Validates all other files of the store that a bundle was unpacked into. Raises ValueError with file and fault."""
+    """Validates all other files of the store into which a bundle was unpacked. Raises ValueError with the name of the
+    file and the fault."""
     for one in records:
         for name in evidence.READERS:
             path = directory / "trials" / one.id / name
@@ -110,7 +112,7 @@ def _names(names: Iterable[str]) -> None:
 
 def _numbers(name: str, values: np.ndarray[Any, np.dtype[np.float64]]) -> None:
     known = values if name == "t_s" else values[~np.isnan(values)]
-    if known.size and not np.abs(known).max() <= _LARGEST:  # NaN is rejected as well
+    if known.size and not np.abs(known).max() <= _LARGEST:  # this condition also rejects NaN
         raise ValueError(f"{name} has impossible values")
 
 
@@ -151,7 +153,7 @@ def _within_bounds(value: Any, depth: int = 0, *, longest: int = _LONGEST_DOCUME
 
 
 def _lab(path: Path) -> None:
-    """Checks that plan, stages and peak of a lab are consistent."""
+    """Checks that plan, stages and peak of a lab are consistent with each other. Raises ValueError."""
     kinds = {PLAN: FrozenPlan, PEAK: BaselinePeak, BEST: dict[Name, ChosenLoad], CONFIRMATION: Confirmation}
     kinds |= {stage.name: DeclaredStage for stage in path.parent.glob("stage-*.json")}
     for name, kind in sorted(kinds.items()):

@@ -1,4 +1,4 @@
-"""Writes records, and what they refer to, into a bundle, without passwords."""
+"""Writes records, and the files to which they refer, into a bundle, without passwords."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ _TEXTS = (".log", ".txt", ".csv")
 
 
 def export(store: Store, records: Sequence[Record], out: Path, lab: LabDirectory | None = None) -> int:
-    """Writes the bundle atomically; returns its number of records. Raises InputError or UnwrittenError.
+    """Writes the bundle atomically. Returns the number of its records. Raises InputError or UnwrittenError.
 
-    `lab`: includes the lab's plan, so that the lab is the same on another machine.
+    `lab`: whether to include the lab's plan, so that the lab is complete on another machine.
     """
     if out.suffix != SUFFIX:
         raise InputError(f"-o {out}", f"does not end in {SUFFIX}", f"use -o {out}{SUFFIX}")
@@ -68,8 +68,7 @@ def _fill(writer: Writer, store: Store, records: Sequence[Record], lab: LabDirec
 
 
 def _add(writer: Writer, store: Store, record: Record) -> None:
-    """Adds a record and its files. Damaged files are skipped; files from which a password is removed get a new
-    digest."""
+    """Adds a record and its files. Skips damaged files. A file from which a password is removed gets a new digest."""
     folder, digests = store.path(record.id), {}
     damaged = store.damage(record.id)
     for name in READERS:
@@ -94,7 +93,8 @@ def _lab_file(path: Path) -> bytes:
 
 
 def _without_secrets(data: bytes) -> bytes:
-    """Returns the JSON document with passwords removed from all texts; unchanged byte for byte if there are none."""
+    """Returns the JSON document with passwords removed from all texts. If there are no passwords, the document is
+    unchanged byte for byte."""
     document = msgspec.json.decode(data)
     clean = _clean(document, "")
     return data if clean == document else msgspec.json.encode(clean)

@@ -1,4 +1,4 @@
-"""Imports the records of a bundle into a store: all of them, or none without writing anything.
+"""Imports the records of a bundle into a store. Either all records are imported, or none and nothing is written.
 
 The bundle is unpacked into a separate store and validated there like user input.
 """
@@ -36,11 +36,12 @@ class ImportResult:
     known: int
     """Number of records that already existed with identical content."""
     directory: Path
-    """The store that contains the records."""
+    """Directory of the store that contains the records."""
 
 
 def take_in(reader: Reader, directory: Path) -> ImportResult:
-    """Unpacks a bundle into a separate store, validates it, syncs it, and renames its files into the store.
+    """Unpacks a bundle into a separate store, validates and syncs that store, and renames its files into the
+    destination.
 
     A lab needs its own directory: if `directory` contains other records, the lab goes below its `labs/`. A directory
     that gets files of a lab is marked as imported (`labs.IMPORTED`), because the commands in its lab file come from
@@ -75,7 +76,7 @@ def take_in(reader: Reader, directory: Path) -> ImportResult:
         ) from error
     finally:
         for path in made:
-            with contextlib.suppress(OSError):  # not empty: the import put files there
+            with contextlib.suppress(OSError):  # the directory is not empty, because the import put files there
                 path.rmdir()
     return ImportResult(new, len(known), directory)
 
@@ -110,7 +111,8 @@ def _record(reader: Reader, name: str) -> Record:
 
 
 def _place(reader: Reader, directory: Path, ids: Collection[str]) -> Path:
-    """Returns the directory for the bundle's records: for a lab among unrelated records, the lab's own directory."""
+    """Returns the directory for the bundle's records. For a lab that would be among unrelated records, this is a
+    separate directory."""
     trials = directory / "trials"
     if PLAN not in _of_lab(reader) or (directory / PLAN).exists() or not trials.is_dir():
         return directory
@@ -119,13 +121,13 @@ def _place(reader: Reader, directory: Path, ids: Collection[str]) -> Path:
 
 
 def _of_lab(reader: Reader) -> dict[str, str]:
-    """Returns the files of the lab's directory: name there → name in the bundle."""
+    """Returns the files of the lab's directory: name in the directory → name in the bundle."""
     return {name.removeprefix("lab/"): name for name in reader.files if name.startswith("lab/")}
 
 
 def _here(reader: Reader, directory: Path, ids: Iterable[str]) -> set[str]:
-    """Returns the ids of the bundle's records that the store already contains. Raises InputError if the store's record
-    has other content."""
+    """Returns the ids of the bundle's records that the store already contains. Raises InputError if the store has
+    different content for one of them."""
     trials = directory / "trials"
     there = _names(trials).intersection(ids) if trials.is_dir() else set()
     for id in there:
@@ -139,7 +141,8 @@ def _here(reader: Reader, directory: Path, ids: Iterable[str]) -> set[str]:
 
 
 def _lab_fits(reader: Reader, directory: Path) -> None:
-    """Checks that a directory contains the same lab or none; lab files are never replaced. Raises InputError."""
+    """Checks that a directory contains the same lab or none, because lab files are never replaced. Raises
+    InputError."""
     plan = directory / PLAN
     another = InputError(str(directory), "contains another lab", "import into another directory with --results")
     if plan.exists() and PLAN not in _of_lab(reader):
@@ -181,7 +184,7 @@ def _names(directory: Path) -> set[str]:
 
 
 def _among(aside: Path, directory: Path) -> None:
-    """Moves the files into the store: shared files first, then records, and the lab's plan last, so that readers find
+    """Moves the files into the store: shared files first, then records, and the lab's plan last. Readers therefore find
     only complete items at any time."""
     for kind in ("machines", "engines", "scripts", "trials"):
         if not (aside / kind).is_dir():

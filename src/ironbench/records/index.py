@@ -1,9 +1,9 @@
 """The index of records: an SQLite file with one row per record, so that ten thousand records need not be opened.
 
-The index is derived from the records and never their source. A row counts only while its `record.json` is the file that
-it was read from (inode, time of change and size), so records may appear, vanish or break without notice to the index.
-The file can be deleted at any time. Where it cannot be used (read-only or full disk, a file system without locks), the
-same tables are made in memory.
+The index is derived from the records and never their source. A row is valid only while `record.json` is still the file
+from which the row was read (inode, time of change and size), so records may appear, disappear or break without the
+index being told. The file can be deleted at any time. If it cannot be used (read-only or full disk, a file system
+without locks), the same tables are created in memory.
 
 The rollback journal is SQLite's default: a killed writer leaves a journal that the next reader rolls back, and its
 locks end with it. WAL would need shared memory beside the file, which read-only directories and network file systems
@@ -33,16 +33,17 @@ from ironbench.workloads import compared
 
 NAME = "ironbench-index.db"
 VERSION = 1
-"""`user_version` of the file. A file with another one is made again, so raise it when a column or its meaning
-changes."""
+"""Value of `user_version` in the file. A file with a different value is created again, so the value must be raised when
+a column or its meaning changes."""
 Stamp = str
-"""Inode, time of change in ns, and size of a `record.json`. Text, because an inode may exceed SQLite's integers."""
+"""Inode, time of change in ns, and size of a `record.json`, as text because an inode may exceed SQLite's integers."""
 WAIT_S = 10.0
-"""How long to wait for another process that writes."""
+"""Seconds to wait for another process that is writing."""
 _SETTLED_S = 0.05
-"""A directory that changed just now may change again within the resolution of its clock."""
+"""Seconds after which a further change of a directory is visible in its time of change, because the clock has a limited
+resolution."""
 _BROKEN = (sqlite3.SQLITE_ERROR, sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_FORMAT)
-"""Error codes of a file that is damaged or has other tables."""
+"""Error codes of SQLite for a file that is damaged or has different tables."""
 T = TypeVar("T")
 
 
@@ -59,26 +60,27 @@ class Listed(msgspec.Struct, frozen=True, gc=False):
     started_at: str
     throughput: float | None
     response_time_p99_s: float | None
-    """None if the trial has no such metric, has too few transactions for this percentile, or did not sustain its
-    rate."""
+    """The 99th percentile; None if the trial has no such metric, has too few transactions for this percentile, or did
+    not sustain its rate."""
     rate: float | None
-    """Target rate of an open loop."""
+    """Target rate of an open loop; None for a closed loop."""
     clients: int
     alike: str
-    """Key that is equal for all trials of one system with the same work and shape of load on the same machine."""
+    """Key that is equal for all trials of one system with the same work and the same shape of load on the same
+    machine."""
     engine: str = ""
     machine: str = ""
-    """Content key of the fingerprint of the machine that did the work; empty if unknown."""
+    """Content key of the fingerprint of the server's machine; empty if unknown."""
     tags: dict[str, str] = {}
 
 
 class IndexState(msgspec.Struct, frozen=True):
-    """The part of the index that belongs to one lab, or to runs."""
+    """The part of the index that belongs to a lab, or to runs."""
 
     stamps: dict[str, Stamp]
-    """Stamp of each row, by id."""
+    """Id of a record → stamp of its row."""
     unreadable: frozenset[str]
-    """Names of files that are no readable records."""
+    """Names of files that are not readable records."""
 
 
 _FIELDS = [name for name in Listed.__struct_fields__ if name != "tags"]
@@ -103,11 +105,11 @@ _SCHEMA = (
 )
 _INSERT = f"insert or replace into record values ({', '.join('?' * (len(_FIELDS) + 4))})"
 _TAGS = msgspec.json.Decoder(dict[str, str])
-"""Made at import: two threads that use a type for the first time at once crash (msgspec 0.22, serve/app.py)."""
+"""Created at import, because two threads that first use a type at the same time crash (msgspec 0.22, serve/app.py)."""
 
 
 def short(record: Record) -> Listed:
-    """Returns the record's row."""
+    """Returns the row of a record."""
     return Listed(
         id=record.id,
         series=record.series,
@@ -137,22 +139,22 @@ def alike(system: System, choice: Choice, load: Load, machines: tuple[str, str])
 
 
 class Index:
-    """The rows of one results directory: of its runs (`lab` is empty) and of the labs below it.
+    """The rows of a results directory: rows of its runs (`lab` is empty) and of the labs below it.
 
     Every call opens the file, so threads may share an index, an index survives a fork, and a deleted file is noticed.
-    No call fails because of the file: what cannot be done there is done in memory.
+    No call fails because of the file: if the file cannot be used, the call works in memory.
     """
 
     def __init__(self, results: Path) -> None:
         self._path = results / NAME
         self._memory: sqlite3.Connection | None = None
-        """Replaces the file for the rest of this process."""
+        """Database that replaces the file for the rest of this process; None while the file is used."""
         self._lock = threading.RLock()
         self.refreshed: dict[str, Callable[[], None]] = {}
-        """Lab → what refreshes its rows again."""
+        """Lab → function that refreshes the lab's rows again."""
 
     def known(self, lab: str) -> IndexState:
-        """Returns what the index contains of a lab."""
+        """Returns the part of the index that belongs to a lab."""
         return IndexState(
             dict(self.query("select id, stamp from record where lab = ?", lab)),
             frozenset(id for (id,) in self.query("select id from unreadable where lab = ?", lab)),
@@ -166,7 +168,7 @@ class Index:
         stamps: Mapping[str, Stamp | None],
         read: Callable[[str], Record | None],
     ) -> None:
-        """Makes the rows of a lab agree with its directory.
+        """Updates the rows of a lab from its directory.
 
         `known` and `state` (see `state_of`) were taken before the directory was listed. `stamps`: every name in it,
         with None for one that is no readable record. `read` opens the records that are new or have changed; it returns
@@ -187,7 +189,8 @@ class Index:
             return
 
         def write(database: sqlite3.Connection) -> int:
-            # Only rows that are still as they were: another process may have read a newer record meanwhile.
+            # Only rows that are unchanged are replaced, because another process may have read a newer record in the
+            # meantime.
             database.executemany("delete from record where lab = ? and id = ? and stamp = ?", gone)
             database.executemany(_INSERT, rows)
             database.execute("delete from unreadable where lab = ?", (lab,))
@@ -197,7 +200,7 @@ class Index:
             return found
 
         if self._run(write, writes=True) < len(known.stamps) - len(gone) + len(rows):
-            # The database was replaced since `known` was read.
+            # The database was replaced after `known` was read.
             self.refresh(lab, IndexState({}, frozenset()), "", stamps, read)
 
     def forget(self, labs: Set[str]) -> None:
@@ -215,16 +218,17 @@ class Index:
         return dict(self.query("select lab, state from directory"))
 
     def unreadable(self) -> dict[str, int]:
-        """Counts the records that cannot be read, by lab."""
+        """Returns the number of records that cannot be read, by lab."""
         return dict(self.query("select lab, count(*) from unreadable group by lab"))
 
     def rows(self, where: str, *values: str | int) -> list[tuple[str, Listed]]:
-        """Returns rows, each with the name of its lab. `where`: a condition in SQL, and `order by` or `limit`."""
+        """Returns rows, each with the name of its lab. `where`: a condition in SQL, optionally followed by `order by`
+        or `limit`."""
         found = self.query(f"select lab, {_COLUMNS}, tags from record where {where}", *values)
         return [(lab, Listed(*[*fields, {} if tags == "{}" else _TAGS.decode(tags)])) for lab, *fields, tags in found]
 
     def count(self, where: str, *values: str | int) -> int:
-        """Counts the rows that satisfy a condition in SQL."""
+        """Returns the number of rows that satisfy a condition in SQL."""
         found: int = self.query(f"select count(*) from record where {where}", *values)[0][0]
         return found
 
@@ -233,7 +237,8 @@ class Index:
         return self._run(lambda database: database.execute(sql, values).fetchall())
 
     def _run(self, work: Callable[[sqlite3.Connection], T], writes: bool = False) -> T:
-        """Runs `work` in one transaction. A broken or older file is made again; without a usable file, in memory."""
+        """Runs `work` in one transaction. A damaged or older file is created again. Without a usable file, `work` runs
+        in memory."""
         with self._lock:
             if self._memory is None and not writes and self._is_empty():
                 self._refill()
@@ -263,14 +268,15 @@ class Index:
             return True
 
     def _refill(self) -> None:
-        """Refreshes the rows of every directory that this process has refreshed: a new database has none of them."""
+        """Refreshes the rows of every directory that this process has refreshed before, because a new database contains
+        none of them."""
         directories, self.refreshed = self.refreshed, {}
         for refresh in directories.values():
             refresh()
 
     def _remove(self) -> None:
         with contextlib.suppress(OSError):
-            # The journal first: SQLite would apply it to the next file of that name.
+            # The journal is removed first, because SQLite would apply it to the next file of that name.
             self._path.with_name(f"{NAME}-journal").unlink(missing_ok=True)
             self._path.unlink(missing_ok=True)
 
@@ -283,7 +289,7 @@ def _is_broken(error: sqlite3.Error) -> bool:
 
 
 def _copied(path: Path) -> sqlite3.Connection:
-    """Makes a database in memory, with the rows of the file if they can be read."""
+    """Creates a database in memory, with the rows of the file if they can be read."""
     memory = _opened(":memory:")
     try:
         with closing(_opened(path)) as file:
@@ -296,12 +302,13 @@ def _copied(path: Path) -> sqlite3.Connection:
 
 
 def _opened(path: Path | str) -> sqlite3.Connection:
-    """Opens a database and makes its tables where it is empty. sqlite3.Error."""
+    """Opens a database and creates its tables if it is empty. Raises sqlite3.Error."""
     database = sqlite3.connect(path, timeout=WAIT_S, isolation_level="IMMEDIATE", check_same_thread=False)
     try:
         if _version(database) == 0:
             with database:
-                database.execute("begin exclusive")  # of two processes, one makes the tables
+                # Two processes may do this at the same time, and only one of them creates the tables.
+                database.execute("begin exclusive")
                 if _version(database) == 0:
                     for statement in _SCHEMA:
                         database.execute(statement)
@@ -316,7 +323,7 @@ def _opened(path: Path | str) -> sqlite3.Connection:
 
 
 def _remove_former(path: Path) -> None:
-    """Removes the index that versions before SQLite made."""
+    """Removes the index of versions that did not use SQLite."""
     with contextlib.suppress(OSError):
         with path.open("rb") as file:
             ours = re.match(rb'{"version":\d+,"rows":{', file.read(32))
@@ -336,7 +343,7 @@ def _values(row: Listed, lab: str, stamp: Stamp) -> tuple[Any, ...]:
 
 
 def text(name: str) -> str:
-    """A file name as SQLite can store it: bytes that are not UTF-8 become escapes."""
+    """Returns a file name as SQLite can store it: bytes that are not UTF-8 become escapes."""
     return name.encode(errors="backslashreplace").decode()
 
 
@@ -350,14 +357,15 @@ def stamp_of(trials: Path, name: str) -> Stamp | None:
 
 
 def names_in(trials: Path) -> list[str]:
-    """Lists the names in a directory of trials, except records that are being written."""
+    """Lists the names in a directory of trials, without records that are being written."""
     with contextlib.suppress(OSError), os.scandir(trials) as entries:
         return [entry.name for entry in entries if not entry.name.startswith(".")]
     return []
 
 
 def state_of(trials: Path) -> str:
-    """Identifies the present list of names in a directory; empty while it may change again unnoticed."""
+    """Returns a text that identifies the present list of names in a directory. Returns an empty text while the
+    directory may change again without a visible change of its time."""
     try:
         found = trials.stat()
     except OSError:

@@ -1,4 +1,4 @@
-"""Judges a trial: determines its status and warnings by the rules in docs/reference/statuses.md."""
+"""Judges a trial: determines the trial's status and warnings by the rules in docs/reference/statuses.md."""
 
 from __future__ import annotations
 
@@ -51,9 +51,10 @@ from ironbench.words import counted
 from ironbench.workloads import rate_change
 
 UNCOUNTED = 0.20
-"""Limit in place of `BUSY` if kernel threads, which also work for the database, are counted as other programs."""
+"""Limit that replaces `BUSY` if kernel threads are counted as other programs, because kernel threads also work for the
+database."""
 FAITHFUL_LOAD = 0.5
-"""Fraction of the device's maximum I/O rate above which emulation is unreliable. That maximum was measured on an idle
+"""Fraction of the device's maximum I/O rate above which emulation is unreliable. The maximum was measured on an idle
 CPU, but a database also needs the CPU."""
 FAITHFUL_LATENESS = 0.05
 
@@ -92,19 +93,19 @@ NO_LOG_BYTES = 16
 """WAL per transaction below which the transactions count as read-only: the shortest WAL record has 24 bytes."""
 MAINTENANCE = 0.01
 MAINTENANCE_LEAST = 10
-"""Fraction of the transactions, and number, up to which writing transactions are attributed to the server itself
-(autovacuum, statistics)."""
+"""Fraction and number of transactions up to which writing transactions are attributed to the server itself (autovacuum,
+statistics)."""
 _CANCELLED = frozenset({"over-limit", CANCELLED})
-"""Errors of cancelled queries: by the workload at its time limit, or because the trial was stopped."""
+"""Errors of queries that were cancelled, by the workload at its time limit, or because the trial was stopped."""
 ABORTED = "aborted"
-"""Code of the cause of a trial that an error ended."""
+"""Code of the cause that an error ended the trial."""
 STOPPED_ON_ERROR = "stopped-on-error"
-"""Code of the warning of a trial that was ended by its first error."""
+"""Code of the warning that the trial was ended by its first error."""
 
 
 def status(driven: Driven, warnings: tuple[Note, ...]) -> tuple[Status, tuple[Note, ...]]:
-    """Returns the trial's status, and the causes if it is invalid, failed or aborted. A flagged trial has no causes:
-    its warnings say why it is flagged."""
+    """Returns the trial's status, and the causes if it is invalid, failed or aborted. A flagged trial has no causes,
+    because its warnings say why it is flagged."""
     summary = driven.summary
     if driven.storage_died:
         return Status.VOIDED, (note("device-died", how=driven.storage_died),)
@@ -140,20 +141,21 @@ def _ended(summary: Mapping[str, Any]) -> tuple[Note, ...]:
 
 
 def _died(driven: Driven, code: str, error: str) -> Note:
-    """Returns a cause with the engine's last message unless the error contains it; shortened to keep records small."""
+    """Returns a cause with the engine's last message, unless the error already contains the message. Long messages are
+    shortened to keep records small."""
     words = driven.last_words[:_MOST_WORDS]
     return note(code, error=error, last_words="" if words in error else words)
 
 
 @dataclass(frozen=True, slots=True)
 class _Failed:
-    """Failed work, of all scripts or of one."""
+    """Failed work of all scripts together, or of one script."""
 
     failed: int
     ended: int
     counts: tuple[str, str]
     script: str
-    """Empty: all scripts."""
+    """Name of the script; empty for all scripts together."""
     first: str
 
     @property
@@ -167,12 +169,12 @@ class _Failed:
 
 
 def _worst(driven: Driven) -> _Failed | None:
-    """Returns the part with the highest fraction of failed work; None if there were no failures."""
+    """Returns the part of the work with the highest fraction of failures; None if there were no failures."""
     summary = driven.summary
     scripts = summary.get("scripts", [])
     failed = summary.get("failed", 0)
     if driven.drives_itself:
-        # Error codes of such a workload distinguish cancelled queries from queries that the engine rejected.
+        # The error codes of such a workload distinguish cancelled queries from queries that the engine rejected.
         failed = sum(count for error, count in summary["errors"].items() if error not in _CANCELLED)
     first = next((script["first_failure"] for script in scripts if script.get("first_failure")), _codes(summary))
     parts = [_Failed(failed, failed + summary["transactions"], driven.counts, "", first)]
@@ -196,11 +198,11 @@ def _codes(summary: Mapping[str, Any]) -> str:
 
 
 def _failures(load: Load, driven: Driven) -> list[Note]:
-    """Returns warnings about failures inside the window, and during warm-up or draining."""
+    """Returns warnings about failures inside the measured window, and during warm-up or draining."""
     summary = driven.summary
     if summary.get("stopped_on_error"):
         reason = "other"
-        # Errors are counted in the window only, and the first one usually occurs in the warm-up.
+        # Errors are counted only in the window, but the first error usually occurs in the warm-up.
         if DENIED in summary["errors"] or f"SQLSTATE {DENIED}" in summary["cause"]:
             reason = "denied"
         elif load.protocol != "simple" and any(f"SQLSTATE {code}" in summary["cause"] for code in AS_PARAMETER):
@@ -223,7 +225,7 @@ def _rate(load: Load, driven: Driven) -> list[Note]:
     summary = driven.summary
     if load.rate is None or not summary["elapsed_s"]:
         return []
-    # A summary without its own schedule has only the rate.
+    # A summary without a schedule contains only the rate.
     due = float(summary.get("due") or summary["elapsed_s"] * load.rate)
     waiting = summary["not_started"] + summary["unfinished"]
     longest_s = summary.get("longest_wait_s", summary["elapsed_s"])
@@ -231,7 +233,7 @@ def _rate(load: Load, driven: Driven) -> list[Note]:
     kept = scheduled(summary) / due
     if scheduled(summary) + served >= RATE_KEPT * due:
         return []
-    # Transactions scheduled in the warm-up wait as well.
+    # Transactions that were scheduled in the warm-up may also still be waiting.
     target = {"curve": load.curve.text} if load.curve else {"rate": load.rate}
     seen = {
         "finished": kept,
@@ -255,8 +257,8 @@ def _connection_losses(load: Load, driven: Driven) -> list[Note]:
 
 
 def _cut_off(load: Load, driven: Driven) -> list[Note]:
-    """Warns of clients that were still waiting at the end, for longer than nearly all transactions took: throughput and
-    service times do not include these transactions."""
+    """Warns of clients that had waited longer at the end than nearly all transactions took. Throughput and service
+    times do not include these clients' transactions."""
     summary = driven.summary
     spent_s = summary["elapsed_s"] * load.clients
     share = summary.get("cut_off_s", 0.0) / spent_s if spent_s else 0.0
@@ -268,7 +270,7 @@ def _cut_off(load: Load, driven: Driven) -> list[Note]:
 
 
 def _own_delay(driven: Driven) -> list[Note]:
-    """Warns if the drive loop itself added much to the response times."""
+    """Warns if the drive loop itself increased the response times considerably."""
     share, rearms = own_delay_share(driven) or 0.0, driven.summary.get("receive_rearms", 0)
     if share <= OWN_DELAY and rearms <= REARMED * driven.summary["transactions"]:
         return []
@@ -276,7 +278,8 @@ def _own_delay(driven: Driven) -> list[Note]:
 
 
 def _too_few_workers(load: Load, driven: Driven) -> list[Note]:
-    """Warns of fewer workers after earlier trials lost machines. A trial that itself loses a machine is invalid."""
+    """Warns if there are fewer workers because earlier trials lost machines. A trial that itself loses a machine is
+    invalid."""
     if not 0 < len(driven.workers) < load.workers or driven.summary["aborted"]:
         return []
     return [note("fewer-workers", workers=len(driven.workers), requested=load.workers)]
@@ -285,7 +288,7 @@ def _too_few_workers(load: Load, driven: Driven) -> list[Note]:
 def _client(load: Load, driven: Driven) -> list[Note]:
     elapsed_s = driven.summary["elapsed_s"]
     if driven.inside or driven.drives_itself:
-        # These threads run the engine, or a workload that drives itself, so they should be busy.
+        # These threads run the engine, or a workload that drives itself, so they are expected to be busy.
         return []
     delayed = _own_delay(driven)
     if driven.workers:
@@ -301,7 +304,8 @@ def _client(load: Load, driven: Driven) -> list[Note]:
 
 
 def _workers(driven: Driven) -> list[Note]:
-    """Warns of workers that are the bottleneck: their threads, or their machine if the server is not on it."""
+    """Warns of workers that are the bottleneck: their threads are busy, or their machine is, if the server is not on
+    it."""
     full = [one for one in driven.workers if one.threads_cpu_share > CLIENT_SATURATED]
     crowded = [one for one in driven.workers if not one.here and (one.machine_cpu_share or 0.0) > CLIENT_SATURATED]
     named = tuple(f"{one.number} ({one.host})" for one in dict.fromkeys((*full, *crowded)))
@@ -367,13 +371,14 @@ def _emulation(system: System, observation: Observation, budget: Budget | None) 
 
 
 def durability(engine: Engine | None, settings: Mapping[str, str]) -> tuple[Note, ...]:
-    """Warns of settings that can lose data. `engine`: None if this version does not know it."""
+    """Warns of settings with which data can be lost. `engine`: None if this version does not know it."""
     found = losses(engine.traits.hazards, settings) if engine else ()
     return (note(CAN_LOSE_DATA, settings=found),) if found else ()
 
 
 def wrote(driven: Driven, observation: Observation) -> bool | None:
-    """Whether the transactions wrote, by the server's counters; None if they were not observed."""
+    """Returns whether the transactions wrote data, according to the server's counters; None if the counters were not
+    observed."""
     written = observation.metrics.get("writing_transactions_per_s")
     log_bytes = observation.metrics.get("wal_bytes_per_transaction")
     if log_bytes is not None and log_bytes < NO_LOG_BYTES:
@@ -401,7 +406,7 @@ def _steadiness(load: Load, driven: Driven) -> list[Note]:
     column = driven.timeline.get("transactions", b"")
     if load.rate is not None or load.curve is not None or not rate_change.is_long_enough(column):
         return []
-    # With a number of transactions per client, the last clients have the system to themselves.
+    # If each client has a number of transactions, the last clients have the system to themselves.
     share = 1.0 if load.transactions is None else 0.9
     change = rate_change.changed(column, driven.summary["elapsed_s"], share)
     return [note(rate_change.CODE, **change)] if change else []

@@ -61,26 +61,26 @@ class FrozenPlan:
     machine: Key
     """Content key of the machine's fingerprint in the store."""
     engines: Mapping[str, Mapping[str, str]]
-    """Configuration → identification of its engine's program."""
+    """Configuration → identification of the engine's program."""
     software: Mapping[str, str]
     """Version of ironbench and its dependencies."""
     servers: Mapping[str, str] = field(default_factory=dict)
     """Address of each observed server (`system.server`) → content key of its machine's fingerprint in the store. Empty
     in labs of earlier versions."""
     gate: bool = False
-    """Whether the lab was run as a gate (`lab run --gate`)."""
+    """Whether the lab was started as a gate (`lab run --gate`)."""
     schema: Count = SCHEMA
 
 
 @dataclass(frozen=True, slots=True)
 class DeclaredStage:
-    """A stage that has started, with its trials in the order they will run."""
+    """A stage that has started, with its trials in the order in which they run."""
 
     stage: Stage
     trials: tuple[Trial, ...]
     replaced: tuple[BlockNumber, ...] = ()
-    """Blocks of this stage that are measured again as a whole under another number; `trials` does not contain their
-    trials."""
+    """Blocks of this stage that are measured again as a whole under a new number. `trials` does not contain the trials
+    of such blocks."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +99,7 @@ def results() -> Path:
 
 
 def home() -> Path:
-    """Returns the default parent of lab directories."""
+    """Returns the default parent directory of lab directories."""
     return results() / "labs"
 
 
@@ -110,21 +110,22 @@ def begun_in(place: Path) -> list[str]:
     """Returns the names of the lab directories in the results directory `place`, in the order in which the labs
     started.
 
-    The start time is part of a name that ironbench chose; for other names it is the time of the plan file, which an
-    import writes again.
+    A name that ironbench chose contains the start time. For other names, the time of the plan file is used, which an
+    import sets to the time of the import.
     """
     return [name for _, name in sorted(_begun(place / "labs"))]
 
 
 _OF_STORES = frozenset({"trials", "machines", "engines", "scripts", "queue", "notes"})
-"""Directories of a store or a queue, which contain no labs."""
+"""Names of directories that belong to a store or a queue, which contain no labs."""
 _DEEPEST = 4
-"""Depth below the results directory at which labs are found."""
+"""Depth below the results directory to which labs are searched."""
 _SEPARATOR = ":"
 
 
 def begun_below(place: Path) -> list[str]:
-    """Returns the names of all labs below the results directory `place`, as `begun_in` orders them; see `place_of`."""
+    """Returns the names of all labs below the results directory `place`, in the order of `begun_in`. `place_of`
+    describes the names."""
     found = {name: (when, name) for when, name in _begun(place / "labs")}
     for parts in _searched(place):
         for when, last in _begun(place.joinpath(*parts)):
@@ -135,10 +136,10 @@ def begun_below(place: Path) -> list[str]:
 
 
 def place_of(results: Path, name: str) -> Path:
-    """Returns the directory of a lab by its name in `begun_below`.
+    """Returns the directory of a lab by the lab's name in `begun_below`.
 
-    In `labs`, the name is that of the directory. Elsewhere below the results, the names on the path are joined by
-    colons: `demo:first` is `demo/first`, and `:first` is `first` beside `labs`.
+    For a lab in `labs`, the name is the directory's name. Elsewhere below the results, the names on the path are joined
+    by colons: `demo:first` is `demo/first`, and `:first` is the directory `first` beside `labs`.
     """
     usual = results / "labs" / name
     if _SEPARATOR not in name or (usual / PLAN).is_file():
@@ -198,7 +199,7 @@ class LabDirectory:
         self.store = Store(path)
 
     def imported(self) -> bool:
-        """Whether files of the lab come from another machine, so that its commands are not trusted."""
+        """Returns whether files of the lab come from another machine, so that the lab's commands are not trusted."""
         return (self.path / IMPORTED).exists()
 
     def begun(self) -> bool:
@@ -207,13 +208,13 @@ class LabDirectory:
     def begin(self, frozen: FrozenPlan) -> None:
         """Writes the lab file, and the plan last: a directory without a plan is no lab yet.
 
-        Replaces a lab without any trial, e.g. because its data could not be loaded: its frozen files would fail again.
-        Raises InputError, UnwrittenError, or FailureError for an unreadable plan.
+        Replaces a lab that has no trial, for example because its data could not be loaded, because its frozen files
+        would fail again. Raises InputError, UnwrittenError, or FailureError for an unreadable plan.
         """
         source, text = self.path / SOURCE, frozen.lab.source.encode()
         if self.begun():
             self.frozen()
-            # Count damaged records as well: they may be important to the user.
+            # Damaged records are counted as well, because they may be important to the user.
             if any(not trial.name.startswith(".") for trial in (self.path / "trials").glob("*")):
                 hint = "continue it with `ironbench lab resume`, or start another with another --results"
                 raise InputError(str(self.path), "already contains a lab", hint)
@@ -226,7 +227,7 @@ class LabDirectory:
         write_whole(self.path / PLAN, _encoded(frozen))
 
     def frozen(self) -> FrozenPlan:
-        """Returns the plan as it was when the lab started. Raises InputError if there is none."""
+        """Returns the plan as it was when the lab started. Raises InputError if there is no plan."""
         plan = _read(self.path / PLAN, FrozenPlan)
         if plan is None:
             hint = "name a directory created by `ironbench lab run`"
@@ -238,16 +239,16 @@ class LabDirectory:
         return plan
 
     def source(self) -> str:
-        """Returns the current text of the lab file here; empty if it is missing. Raises InputError if it is not
-        text."""
+        """Returns the current text of the lab file in this directory; empty if it is missing. Raises InputError if it
+        is not text."""
         path = self.path / SOURCE
         return text_of(path, str(path), "restore the original file") if path.is_file() else ""
 
     def lab(self) -> Lab:
-        """Returns the plan with the stages that have started; an added stage replaces the planned ones that follow.
+        """Returns the plan with the stages that have started. An added stage replaces the planned stages that follow.
 
-        A configuration with a search has the load that the search chose, once it is known; it is skipped if the search
-        found none.
+        Once a search has chosen the load of a configuration, the configuration has this load. If the search found no
+        load, the configuration is skipped.
         """
         lab, declared = confirmed(self.frozen().lab, self.confirmation()), self.declared()
         replaced = any(one.stage.added and one.stage not in lab.method.stages for one in declared)
@@ -276,7 +277,7 @@ class LabDirectory:
         write_whole(self.path / PEAK, _encoded(peak))
 
     def best(self) -> dict[str, ChosenLoad]:
-        """Returns the results of the searches so far, by name of the configuration."""
+        """Returns the results of the searches so far, by the configuration's name."""
         return _read(self.path / BEST, dict[str, ChosenLoad]) or {}
 
     def keep_best(self, cell: str, best: ChosenLoad) -> None:
@@ -293,7 +294,7 @@ class LabDirectory:
             (self.path / BEST).unlink(missing_ok=True)
 
     def confirmation(self) -> Confirmation | None:
-        """Returns the confirmation round; None if the lab is no screen, or if its screen is not finished or found
+        """Returns the confirmation round; None if the lab is not a screen, or if its screen is not finished or found
         nothing important."""
         return _read(self.path / CONFIRMATION, Confirmation)
 
@@ -314,7 +315,7 @@ class LabDirectory:
         return tuple(stages)
 
     def declare(self, stage: Stage, trials: tuple[Trial, ...]) -> None:
-        """Stores a stage: its trials are the next to be measured. Raises UnwrittenError."""
+        """Stores a stage. The stage's trials are the next to be measured. Raises UnwrittenError."""
         write_whole(self._stage(stage.number), _encoded(DeclaredStage(stage, trials)))
 
     def repeat(self, block: int, in_order: Callable[[int, Sequence[Trial]], Sequence[Trial]]) -> None:
@@ -340,7 +341,7 @@ class LabDirectory:
         return [one for one in self.store.all() if one.purpose != Purpose.LAB or one.block not in replaced]
 
     def set_aside(self) -> list[Record]:
-        """Returns the records of blocks that were replaced by a new block. Comparisons exclude them."""
+        """Returns the records of blocks that were replaced by a new block. Comparisons exclude these records."""
         replaced = self._replaced()
         return [one for one in self.store.all() if one.purpose == Purpose.LAB and one.block in replaced]
 
@@ -349,8 +350,8 @@ class LabDirectory:
 
     @contextmanager
     def locked(self) -> Iterator[None]:
-        """Locks the directory. The kernel releases the lock however this process ends. Raises InputError if another
-        process has it.
+        """Locks the directory. The kernel releases the lock in whatever way this process ends. Raises InputError if
+        another process holds the lock.
 
         Removes unfinished files of killed processes.
         """

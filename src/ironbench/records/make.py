@@ -34,7 +34,7 @@ class TrialOutcome:
 
     driven: Driven
     prepared: TrialNotes
-    """Notes from the preparation of the trial."""
+    """Notes that were made while the trial was prepared."""
     loaded: Loaded = field(default_factory=Loaded)
     observation: Observation = field(default_factory=Observation)
     budget: Budget | None = None
@@ -47,7 +47,7 @@ def keep(store: Store, plan: Plan, trial: Trial, measured: TrialOutcome, session
     prepared = measured.prepared.merge(driven.prepared.conditions, driven.prepared.warnings)
     workload = workloads.get(plan.choice.workload)
     options = plan.choice.options
-    # Work with a fixed end has no steady state; the write backlog that it leaves behind is measured instead.
+    # Work that ends by itself has no steady state. Instead, the write backlog that it leaves behind is measured.
     endless = workload.usual_duration_s(options) is not None
     cycles = endless and checkpoints.made(plan.system, plan.choice)
     seen = judge.warnings(plan.system, trial.cell.load, driven, observation, budget, cycles)
@@ -127,16 +127,16 @@ def keep(store: Store, plan: Plan, trial: Trial, measured: TrialOutcome, session
 
 
 def _server_machine(system: System, session: Session | None, driven: Driven, here: str) -> str:
-    """Returns the key of a running server's machine; empty if it is unknown, or if the engine is no running server.
-    `here`: key of this machine."""
+    """Returns the content key of the fingerprint of a running server's machine; empty if it is unknown, or if the
+    engine is not a running server. `here`: key of this machine."""
     if driven.elsewhere:
         return driven.elsewhere.machine
     return here if system.dsn is not None and session is not None and session.processes() else ""
 
 
 def capacity(session: Session) -> dict[str, float]:
-    """Returns how full each role's file system is: flash slows down when nearly full, a disk when its inner tracks are
-    used.
+    """Returns how full each role's file system is. Flash slows down when it is nearly full, a disk when its inner
+    tracks are used.
 
     Skips directories that belong to another user and are not accessible.
     """
@@ -165,7 +165,7 @@ def software() -> dict[str, str]:
 
 
 def _version(package: str) -> str:
-    """Returns the version of a package; empty if it belongs to an extra that is not installed."""
+    """Returns the version of a package; empty if the package belongs to an extra that is not installed."""
     try:
         return importlib.metadata.version(package)
     except importlib.metadata.PackageNotFoundError:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 _QUANTILES = {"p50": 0.50, "p90": 0.90, "p95": 0.95, "p99": 0.99, "p999": 0.999}
 MOST_SCRIPTS = 12
-"""Maximum number of scripts with metrics in a record (at most 8 KB): those that ran most often."""
+"""Maximum number of scripts that have metrics in a record (at most 8 KB): those that ran most often."""
 _PLAIN = (
     "failed",
     "retries",
@@ -32,11 +32,11 @@ _PLAIN = (
     "observer_cpu_s",
 )
 _IF_ANY = ("censored", "cut_off", "cut_off_s", "receive_rearms", "connections_lost", "clients_lost")
-"""Counts that are in a record only if they are not zero."""
+"""Names of counts that are in a record only if they are not zero."""
 _OWN_DELAY = ("loop_delay", "replies_per_wait")
-"""Histograms of the drive loop itself; `_own_delay` computes their metrics."""
+"""Histograms of the drive loop itself. `_own_delay` computes their metrics."""
 _LAG = "_lag"
-"""Suffix of histograms for which the workload itself selects metrics."""
+"""Suffix of histograms whose metrics the workload itself selects."""
 _LATENESS = ("lateness_mean_s", "lateness_p99_s", "lateness_max_s")
 
 
@@ -48,7 +48,7 @@ def metrics(driven: Driven, of_scripts: Sequence[str] = SCRIPT_FIGURES) -> dict[
         return {}
     elapsed_s = summary["elapsed_s"]
     if elapsed_s <= 0:
-        # The trial ended before its window: counters that never ran are unknown, not zero.
+        # The trial ended before its window, so counters that never ran are unknown and not zero.
         return dict(driven.metrics)
     ended = summary["transactions"] + summary["failed"]
     values = {
@@ -64,13 +64,13 @@ def metrics(driven: Driven, of_scripts: Sequence[str] = SCRIPT_FIGURES) -> dict[
     if summary.get("due") is not None:
         values["due"] = float(summary["due"])
     values |= _own_delay(driven)
-    if summary.get("lateness_max_s"):  # 0 if the loop has no schedule: a closed loop without think time
+    if summary.get("lateness_max_s"):  # 0 if the loop has no schedule, as in a closed loop without think time
         values |= {name: float(summary[name]) for name in _LATENESS}
     if summary.get("reconnects"):
         values["reconnects"] = float(summary["reconnects"])
         values["reconnect_mean_s"] = summary["reconnects_s"] / summary["reconnects"]
     if summary.get("aborted") and not summary["failed"]:
-        # The event that ended the trial also ended transactions, which are in no count of failures.
+        # The event that ended the trial also ended transactions that no count of failures includes.
         for name in ("failed", "failed_fraction", "errors"):
             del values[name]
     for name, histogram in driven.histograms.items():
@@ -84,8 +84,8 @@ def metrics(driven: Driven, of_scripts: Sequence[str] = SCRIPT_FIGURES) -> dict[
 
 
 def _own_delay(driven: Driven) -> dict[str, float]:
-    """Returns metrics of the drive loop: how long it worked between two waits for the engine, and on how many replies.
-    Empty if client threads block."""
+    """Returns metrics of the drive loop: how long it worked between two waits for the engine, and how many replies it
+    handled in that time. Returns nothing if client threads block."""
     delay, replies = (driven.histograms.get(name) for name in _OWN_DELAY)
     if delay is None or replies is None or not delay.count:
         return {}
@@ -102,7 +102,7 @@ def _own_delay(driven: Driven) -> dict[str, float]:
 
 def own_delay_share(driven: Driven) -> float | None:
     """Returns the fraction of the service time in which a reply had arrived but waited for the drive loop, which was
-    busy with other replies. On average a reply waits for half the time that its batch takes."""
+    busy with other replies. On average, a reply waits for half of the time that its batch takes."""
     served = driven.histograms.get("service_time")
     if served is None or not served.count or "loop_wait_s" not in driven.summary:
         return None
@@ -110,13 +110,14 @@ def own_delay_share(driven: Driven) -> float | None:
 
 
 MOST_STATEMENTS = 12
-"""Maximum number of statements in a record: those with the highest total time. A file of the evidence has all of
-them."""
+"""Maximum number of statements in a record: those with the highest total time. A file of the evidence contains all
+statements."""
 _MOST_TEXT = 48
 
 
 def timed(driven: Driven) -> list[dict[str, Any]]:
-    """Returns the core's rows of SQL commands, each with those percentiles that it has enough answers for."""
+    """Returns the core's rows of SQL commands. Each contains only those percentiles for which the command has enough
+    answers."""
     rows = []
     for row in driven.summary.get("statements", []):
         answers = driven.histograms.get(ANSWERS.format(row["script"], row["command"]))
@@ -125,7 +126,7 @@ def timed(driven: Driven) -> list[dict[str, Any]]:
 
 
 def statements(driven: Driven) -> tuple[Statement, ...]:
-    """Returns times of SQL commands in the order of the script; empty without `--report-per-statement`."""
+    """Returns the times of SQL commands in the order of the script; empty without `--report-per-statement`."""
     rows = timed(driven)
     longest = sorted(rows, key=lambda row: -row["count"] * row["mean_s"])[:MOST_STATEMENTS]
     return tuple(
@@ -146,10 +147,10 @@ def statements(driven: Driven) -> tuple[Statement, ...]:
 
 
 def concise(metrics: Mapping[str, float]) -> dict[str, float]:
-    """Returns the metrics rounded to seven digits unless they are whole, which keeps records small; measurements vary
-    by more.
+    """Returns the metrics rounded to seven digits unless they are whole numbers. This keeps records small; measurements
+    vary by more.
 
-    Values that are not finite were not measured and are left out.
+    Leaves out values that are not finite, because they were not measured.
     """
     finite = {name: float(value) for name, value in metrics.items() if math.isfinite(value)}
     return {name: value if value.is_integer() else float(f"{value:.7g}") for name, value in finite.items()}
@@ -161,7 +162,7 @@ def of_no_unit(metrics: Mapping[str, float]) -> dict[str, float]:
 
 
 def _script(script: Mapping[str, Any], elapsed_s: float, histograms: Mapping[str, Histogram]) -> dict[str, float]:
-    """Returns only the main metrics of a script, to keep records small; the histograms contain the rest."""
+    """Returns only the main metrics of a script, to keep records small. The histograms contain the rest."""
     tag = f"{{script={script['name']}}}"
     values = {f"throughput{tag}": float(f"{script['transactions'] / elapsed_s:.6g}")}
     if script["failed"]:
@@ -186,8 +187,8 @@ def _short(value_s: float) -> float:
 def _latency(name: str, histogram: Histogram) -> dict[str, float]:
     if histogram.count == 0:
         return {}
-    # Percentiles of transactions are kept however few they are: trials are pooled, and tables know the number of
-    # values.
+    # Percentiles of transactions are kept even if there are few transactions, because trials are pooled and tables know
+    # the number of values.
     pooled = sample.percentile(f"{name}_p50_s") is not None
     values = sample.quantiles(histogram, _QUANTILES, least=1 if pooled else None)
     values |= {"mean": histogram.mean_s, "max": histogram.max_s, "stdev": histogram.stdev_s}

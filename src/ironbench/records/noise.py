@@ -1,4 +1,4 @@
-"""Noise floors of machines, stored with the labs for later findings.
+"""Noise floors of machines, stored among the labs for later findings.
 
 `<results>/noise/<machine>-<work>.json`, one file per machine and work: a new measurement replaces the previous one.
 """
@@ -20,7 +20,8 @@ FOLDER = "noise"
 
 
 def keep(results: Path, floors: Sequence[Noise]) -> None:
-    """Stores the noise floors of an A/A lab: one machine, one work, one floor per metric. Raises UnwrittenError."""
+    """Stores the noise floors of an A/A lab, which has one machine, one work, and a floor per metric. Raises
+    UnwrittenError."""
     for machine, work, method in dict.fromkeys((noise.machine, noise.work, noise.method) for noise in floors):
         own = [noise for noise in floors if (noise.machine, noise.work, noise.method) == (machine, work, method)]
         key = work if method == TRIALS else f"{work} by {method}"
@@ -29,10 +30,10 @@ def keep(results: Path, floors: Sequence[Noise]) -> None:
 
 
 def known(results: Path) -> tuple[Noise, ...]:
-    """Returns every stored noise floor; unreadable files are skipped.
+    """Returns every stored noise floor. Skips unreadable files.
 
-    Earlier versions stored the far end of a CI that shrank with the number of blocks. Floors are therefore computed
-    again from the stored standard deviation.
+    Earlier versions stored the upper bound of a confidence interval that shrank with the number of blocks. Floors are
+    therefore computed again from the stored standard deviation.
     """
     floors: list[Noise] = []
     for path in sorted((results / FOLDER).glob("*.json")):
@@ -45,7 +46,7 @@ def known(results: Path) -> tuple[Noise, ...]:
 
 
 def _with_method(noise: Noise) -> Noise:
-    """Returns the noise with its method as a field; earlier versions appended it to the name of the work."""
+    """Returns the noise with its method as a field. Earlier versions appended the method to the name of the work."""
     for method in (SLICES, DUET):
         if noise.work.endswith(suffix := f" by {method}"):
             return replace(noise, work=noise.work.removesuffix(suffix), method=method)

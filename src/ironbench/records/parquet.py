@@ -1,4 +1,4 @@
-"""Writes and reads columns as Parquet through DuckDB, because pyarrow would add 165 MB."""
+"""Writes and reads columns as Parquet through DuckDB, because pyarrow would add 165 MB to an installation."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ def write_series(path: Path, series: Sequence[Series]) -> None:
 
 
 def read(path: Path) -> Columns:
-    """Reads all columns as numbers. Raises ValueError if the file is no Parquet file or has other values."""
+    """Reads all columns as numbers. Raises ValueError if the file is not a Parquet file or contains other values."""
     return {name: _numbers(name, column) for name, column in _table(path).items()}
 
 
 def read_series(path: Path) -> dict[str, Columns]:
-    """Reads what `write_series` wrote, by series. Raises ValueError."""
+    """Reads a file of `write_series`, by series. Raises ValueError."""
     table = _table(path)
     if tuple(table) != _SERIES:
         raise ValueError(f"has the columns {', '.join(table)[:200]} instead of {', '.join(_SERIES)}")
@@ -54,7 +54,7 @@ def read_series(path: Path) -> dict[str, Columns]:
 
 
 def values(path: Path) -> int:
-    """Returns the number of values in a file (rows times columns) from its metadata. Raises ValueError."""
+    """Returns the number of values in a file (rows times columns), from the file's metadata. Raises ValueError."""
     with _cursor() as database:
         try:
             rows = database.execute("SELECT sum(num_rows) FROM parquet_file_metadata(?)", [_name(path)]).fetchone()
@@ -73,7 +73,7 @@ def _table(path: Path) -> dict[str, Any]:
 
 
 def _cursor() -> duckdb.DuckDBPyConnection:
-    """Returns a cursor of one database shared by all files: creating a database takes ten times as long as reading or
+    """Returns a cursor of a database that all files share. Creating a database takes ten times as long as reading or
     writing the files of a trial."""
     return _database().cursor()
 

@@ -1,4 +1,4 @@
-"""Query plans of a record as multisets of steps (operation and table), parsed by the dialect of their engine."""
+"""Query plans of a record as multisets of steps (operation and table), parsed by the engine's dialect."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ _HEAD = re.compile(r"^-- (q\d\d): .*$", re.MULTILINE)
 _QUIET = frozenset(
     {"Projection", "Result", "Limit", "Materialize", "Memoize", "Gather", "Gather Merge", "Subquery Scan"}
 )
-"""Steps that do not explain why a plan is slow. Gather belongs to the parallel steps below it."""
+"""Steps that do not explain why a plan is slow. Gather only collects the results of the parallel steps below it."""
 
 
 def plans(text: str, engine: str) -> dict[str, Steps]:
-    """Returns query (`q01` …) → steps for the plans of a record; plans that cannot be parsed are left out."""
+    """Returns query (`q01` …) → steps, for the plans of a record. Leaves out plans that cannot be parsed."""
     known = engines.find(engine)
     dialect = known.traits.dialect if known else Dialect()
     parts = _HEAD.split(text)

@@ -10,10 +10,10 @@ from ironbench.model.record import SYSTEMS, Record, Status
 from ironbench.model.system import Trial
 
 TRIES = 2
-"""Number of attempts at a trial: a failed trial is repeated once, then kept as failed."""
+"""Maximum number of attempts at a trial: a failed trial is repeated once, and then stays failed."""
 
 Place = tuple[str, int]
-"""Name of a configuration, and a block."""
+"""Name of a configuration, and number of a block."""
 
 
 def missing(trials: Sequence[Trial], records: Iterable[Record]) -> tuple[Trial, ...]:
@@ -22,8 +22,8 @@ def missing(trials: Sequence[Trial], records: Iterable[Record]) -> tuple[Trial, 
     A trial is done if one of its records is comparable, or if it failed `TRIES` times. An aborted or killed attempt
     does not count.
 
-    Interleaved systems are measured again together. If the lab was killed before all of them had a record, their
-    records do not count. If one of them failed, the others count as failed.
+    Interleaved systems are measured again together. If the lab was killed before all systems of a block had a record,
+    the block's records do not count. If one of the systems failed, the others count as failed.
     """
     records = list(records)
     there, torn = _by_place(records), IncompleteGroups.of(records)
@@ -39,18 +39,18 @@ def missing(trials: Sequence[Trial], records: Iterable[Record]) -> tuple[Trial, 
 
 
 def over(attempts: Sequence[Record]) -> bool:
-    """Whether a trial is done, given the records of its attempts."""
+    """Returns whether a trial is done, given the records of its attempts."""
     return any(record.status.comparable for record in attempts) or len(failed(attempts)) >= TRIES
 
 
 def attempts(records: Iterable[Record], block: int, cells: Collection[str]) -> int:
-    """Returns the highest number of attempts at these configurations in a block."""
+    """Returns the highest number of attempts at one of these configurations in a block."""
     of_block = (one for one in records if one.purpose == Purpose.LAB and one.block == block and one.cell.name in cells)
     return max((one.attempt for one in of_block), default=0)
 
 
 def interrupted(records: Sequence[Record]) -> bool:
-    """Whether the last record, in order of measurement, was aborted by the user."""
+    """Returns whether the user aborted the trial of the last record, in order of measurement."""
     return bool(records) and records[-1].status is Status.CUT_SHORT
 
 
@@ -60,8 +60,8 @@ def given_up(records: Iterable[Record]) -> tuple[Record, ...]:
 
 
 def given_up_of_all(records: Iterable[Record]) -> tuple[Record, ...]:
-    """Like `given_up`, but includes the trials of searches and of the peak, which are repeated only if the user
-    requests it."""
+    """Returns the records as `given_up` does, but includes trials of searches and of the peak, which are repeated only
+    if the user requests it."""
     places: dict[tuple[str, str, int], list[Record]] = {}
     for record in records:
         places.setdefault((record.purpose, record.cell.name, record.block), []).append(record)
@@ -74,12 +74,12 @@ def _lost(tries: Sequence[Record]) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class IncompleteGroups:
-    """Ids of interleaved records for which another system of the block has no comparable record."""
+    """Ids of interleaved records for which another system of their block has no comparable record."""
 
     killed: frozenset[str]
-    """Ids of records whose lab was killed before the other systems had a record."""
+    """Ids of records whose lab was killed before the other systems of the block had a record."""
     lone: frozenset[str]
-    """Ids of records for which the record of another system is not comparable."""
+    """Ids of records for which the record of another system of the block is not comparable."""
 
     @staticmethod
     def of(records: Iterable[Record]) -> IncompleteGroups:
@@ -107,7 +107,7 @@ def by_place(records: Iterable[Record]) -> dict[Place, list[Record]]:
 
 
 def measured(records: Iterable[Record]) -> int:
-    """Returns how many trials have a comparable record. For interleaved systems, all records of the group must be
+    """Returns how many trials have a comparable record. For interleaved systems, all records of the block must be
     comparable."""
     records = list(records)
     torn = IncompleteGroups.of(records)
@@ -124,5 +124,5 @@ def _by_place(records: Iterable[Record]) -> dict[Place, list[Record]]:
 
 
 def failed(attempts: Sequence[Record]) -> list[Record]:
-    """Returns the attempts that count as failed; aborted ones do not."""
+    """Returns the attempts that count as failed. Aborted attempts do not."""
     return [record for record in attempts if record.status in (Status.FAILED, Status.VOIDED)]

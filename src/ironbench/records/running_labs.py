@@ -1,7 +1,7 @@
 """Labs that are being measured on this machine, in any directory.
 
 The user's runtime directory has one file per lab, written when the lab's directory is locked and removed when it is
-unlocked. A killed process leaves its file behind; the next reader notices and removes it.
+unlocked. A killed process leaves its file behind, which the next reader removes.
 """
 
 from __future__ import annotations
@@ -25,13 +25,14 @@ class RunningLab:
     """A lab whose directory is locked by a running process."""
 
     directory: Path
-    """Absolute path."""
+    """Absolute path of the lab's directory."""
     process: ProcessId
 
 
 @contextmanager
 def announced(directory: Path) -> Iterator[None]:
-    """Lists a lab as running. Without a runtime directory the lab still runs, but is not listed."""
+    """Lists a lab as running inside the `with` block. Without a runtime directory, the lab still runs but is not
+    listed."""
     here = directory.resolve()
     file: Path | None = None
     with contextlib.suppress(OSError, IronbenchError):
@@ -48,7 +49,7 @@ def announced(directory: Path) -> Iterator[None]:
         if file is not None:
             with contextlib.suppress(OSError):
                 file.unlink(missing_ok=True)
-                file.parent.rmdir()  # fails while other labs are listed
+                file.parent.rmdir()  # the directory cannot be removed while other labs are listed
 
 
 def known() -> list[RunningLab]:
@@ -59,7 +60,7 @@ def known() -> list[RunningLab]:
             with contextlib.suppress(OSError, ValueError, TypeError, KeyError):
                 content = json.loads(file.read_text())
                 if content["namespace"] != processes.pid_namespace():
-                    continue  # from another container: its process ids are meaningless here
+                    continue  # the file is from another container, whose process ids are meaningless here
                 lab = RunningLab(Path(content["directory"]), ProcessId(**content["process"]))
                 if lab.process.alive():
                     found.append(lab)
@@ -76,7 +77,7 @@ def _folder() -> Path:
 
 def own_processes() -> frozenset[int]:
     """Returns the process ids of all running labs and runs of this user: ironbench, its workers, and the servers that
-    it started. Such processes are the subject of a measurement, not a disturbance."""
+    it started. Such processes are measured themselves and are not a disturbance."""
     roots = {lab.process.pid for lab in known()}
     with contextlib.suppress(OSError, IronbenchError):
         for entry in register.entries():

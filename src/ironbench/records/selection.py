@@ -18,7 +18,7 @@ from ironbench.records.progress import by_place
 
 
 def select(selection: Sequence[str], results: str) -> list[Record]:
-    """Returns the records selected by the names, without duplicates; all records if there are no names. Raises
+    """Returns the records that the names select, without duplicates. Returns all records if there are no names. Raises
     InputError."""
     if not selection:
         return Store(Path(results)).all()
@@ -26,9 +26,9 @@ def select(selection: Sequence[str], results: str) -> list[Record]:
 
 
 def directories(selection: Sequence[str], store: Store) -> list[str]:
-    """Returns the names that are directories.
+    """Returns those names that are directories.
 
-    If records have the same name, a directory without a lab is ignored: a label is often the name of its data
+    If records have the same name, a directory without a lab is ignored, because a label is often the name of its data
     directory.
     """
     found = [word for word in selection if Path(word).is_dir()]
@@ -40,17 +40,18 @@ def directories(selection: Sequence[str], store: Store) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class NamedRecords:
-    """The meaning of a name on the command line."""
+    """The meaning of a name on the command line: records, or configurations of a lab."""
 
     word: str
     records: list[Record]
     store: Store
     cells: tuple[str, ...] = ()
-    """Names of configurations of the lab in `store`; empty if the word names records, a series or a label."""
+    """Names of configurations of the lab in `store`; empty if the name means records, a series or a label."""
 
 
 def both(a: str, b: str, results: str) -> tuple[NamedRecords, NamedRecords]:
-    """Resolves two names like `named`, but reads a directory of runs only once. Raises InputError for unknown names."""
+    """Resolves two names as `named` does, but reads a directory of runs only once. Raises InputError for unknown
+    names."""
     directory = LabDirectory(Path(results))
     if not directory.begun():
         with contextlib.suppress(InputError):
@@ -60,9 +61,12 @@ def both(a: str, b: str, results: str) -> tuple[NamedRecords, NamedRecords]:
 
 
 def named(word: str, results: str) -> NamedRecords:
-    """Resolves a name. In a lab's directory it may be a configuration, or values of factors (`new`, `server=new`);
-    anywhere a record, a series or a label. `DIR` selects everything in another results directory, `DIR/NAME` selects
-    NAME there. Raises InputError for unknown names."""
+    """Resolves a name. Raises InputError for unknown names.
+
+    In a lab's directory, the name may be a configuration, or values of factors (`new`, `server=new`). In any directory,
+    it may be a record, a series or a label. `DIR` selects everything in another results directory, and `DIR/NAME`
+    selects NAME there.
+    """
     try:
         return _named_in(word, Path(results))
     except InputError:
@@ -92,7 +96,7 @@ def named_in(word: str, directory: LabDirectory) -> NamedRecords:
         cells = tuple(name for name in names if wanted.items() <= lab.setup(name).cell.levels.items())
         if cells:
             records = [one for one in _whole(directory) if wanted.items() <= one.cell.levels.items()]
-            own = len(cells) == 1  # a fixed-rate configuration has the same values as its origin
+            own = len(cells) == 1  # a fixed-rate configuration has the same values as the configuration that it repeats
             return NamedRecords(
                 word, [one for one in records if not own or one.cell.name == cells[0]], directory.store, cells
             )
@@ -106,8 +110,8 @@ def named_in(word: str, directory: LabDirectory) -> NamedRecords:
 
 
 def _whole(directory: LabDirectory) -> list[Record]:
-    """Returns the records of a lab. Interleaved records without the other systems' records are left out if the trial
-    was measured again."""
+    """Returns the records of a lab. If a trial of interleaved systems was measured again, records without the other
+    systems' records are left out."""
     records = directory.records()
     kept = {one.id for tries in by_place(records).values() for one in tries}
     return [one for one in records if one.purpose != Purpose.LAB or one.id in kept]
@@ -115,7 +119,7 @@ def _whole(directory: LabDirectory) -> list[Record]:
 
 def _levels(word: str, factors: Sequence[Factor]) -> dict[str, str]:
     """Returns the factors and values that a text names, as a whole or word by word; empty if it names none. Raises
-    InputError for a value of several factors."""
+    InputError for a value that several factors have."""
     whole = _level(word, factors)
     parts = [whole] if whole else [_level(part, factors) for part in word.split()]
     return dict(part for part in parts if part) if all(parts) else {}
@@ -139,8 +143,8 @@ def _holds_records(path: Path) -> bool:
 
 
 def gathered(selection: Sequence[str], results: str) -> tuple[list[Record], list[Store]]:
-    """Returns the records selected by the names, and their stores; without names, everything in `results` and its labs.
-    Raises InputError."""
+    """Returns the records that the names select, and their stores. Without names, returns everything in `results` and
+    its labs. Raises InputError."""
     found = [named(word, results) for word in selection] or _everything(Path(results))
     records = {record.id: record for one in found for record in one.records}
     return list(records.values()), [one.store for one in found]

@@ -42,15 +42,15 @@ if TYPE_CHECKING:
 
 RECORD = "record.json"
 _RENAMED = {"run_queue_delay_share": "run_queue_waiting_per_core"}
-"""Metrics of version 0.1 → their present names. The run queue delay is not a share of time, because several threads
-wait at once."""
+"""Name of a metric in version 0.1 → present name. The run queue delay is not a fraction of time, because several
+threads wait at the same time."""
 _MOST_NAMED = 3
-"""Number of unreadable files that are named; further ones are counted."""
+"""Maximum number of unreadable files that a message names. Further files are only counted."""
 T = TypeVar("T")
 
 
 def _without_passwords(record: Record) -> Record:
-    """Hides passwords in a record: messages of servers and libraries may contain them."""
+    """Removes passwords from a record, because messages of servers and libraries may contain them."""
     texts = {
         name: msgspec.to_builtins(getattr(record, name)) for name in ("causes", "warnings", "checks", "conditions")
     }
@@ -70,7 +70,8 @@ class Store:
     def __init__(
         self, directory: Path, printer: Printer | None = None, index: Index | None = None, lab: str = ""
     ) -> None:
-        """`index`, `lab`: for a lab's directory, the index of the results that contain it, and its name there."""
+        """Opens the store. `index`, `lab`: for a lab's directory, the index of the results directory that contains the
+        lab, and the lab's name in it."""
         self.directory = directory = space.followed(directory)
         self._printer = printer or Printer()
         self._trials = directory / "trials"
@@ -79,10 +80,10 @@ class Store:
         self._shared: dict[tuple[str, str], dict[str, Any]] = {}
 
     def validate(self) -> None:
-        """InputError: the results directory cannot be written. Leaves nothing there."""
+        """Raises InputError if the results directory cannot be written. Leaves no file there."""
         there = space.existing(self._trials)
-        try:  # by writing: root has every permission, even on a read-only file system
-            tempfile.TemporaryFile(dir=there).close()  # without a name if the file system supports that
+        try:  # tested by writing, because root has every permission, even on a read-only file system
+            tempfile.TemporaryFile(dir=there).close()  # the file has no name if the file system supports that
         except OSError as error:
             raise InputError(
                 f"--results {self.directory}", f"cannot store results: {error.strerror}", "name another directory"
@@ -90,14 +91,14 @@ class Store:
 
     @contextmanager
     def measuring(self, series: str) -> Iterator[None]:
-        """Locks a series against other processes. InputError: another process measures it already."""
+        """Locks a series for this process. Raises InputError if another process is measuring the series already."""
         with durable.held(self.directory / f".{series}.lock", f"run {series}", fleeting=True):
             yield
 
     def keep(self, record: Record, evidence: Evidence) -> Record:
-        """Writes a record and its files completely or not at all, whatever kill or power cut happens.
+        """Writes a record and its files either completely or not at all, even if the process is killed or power is cut.
 
-        Returns the record with the digests of its files. UnwrittenError.
+        Returns the record with the digests of its files. Raises UnwrittenError.
         """
         record = _without_passwords(record)
         final = self._trials / record.id
@@ -130,9 +131,9 @@ class Store:
         return key
 
     def shared(self, kind: str, key: str) -> dict[str, Any]:
-        """Returns what `keep_shared` stored; empty, with a warning, if it is missing or damaged.
+        """Returns what `keep_shared` stored. If it is missing or damaged, warns and returns an empty document.
 
-        A shared file is read once: thousands of records refer to it, and the key identifies its content.
+        A shared file is read only once, because thousands of records refer to it and its key identifies its content.
         """
         if known := self._shared.get((kind, key)):
             return known
@@ -156,14 +157,14 @@ class Store:
         return content if isinstance(content, str) else ""
 
     def all(self) -> list[Record]:
-        """Reads every record, oldest first. Unreadable ones are left out with a warning."""
+        """Reads every record, oldest first. Warns of unreadable records and leaves them out."""
         with self._warning() as unread:
             names = [name for name in names_in(self._trials) if self._stamp(name, unread)]
             records = [self._read(name, unread) for name in names]
         return sorted((one for one in records if one), key=lambda record: (record.started_at, record.id))
 
     def of_lab(self, name: str) -> Store:
-        """Returns the store of a lab in these results. Both share an index."""
+        """Returns the store of a lab in these results. The lab's store shares the index of this store."""
         return Store(self.directory / "labs" / name, self._printer, self.index, name)
 
     def listed(self) -> list[Listed]:
@@ -172,10 +173,11 @@ class Store:
         return self._rows()
 
     def refresh(self, by_name: bool = False, retry: bool = True) -> None:
-        """Brings the index up to date. Files that are no readable records are named in a warning.
+        """Brings the index up to date. Warns of files that are not readable records.
 
-        `by_name` skips records that have a row, because checking a hundred thousand files takes half a second; then a
-        record that was damaged or replaced under its name is not noticed. `retry` reads unreadable records again.
+        `by_name`: whether to skip records that have a row, because checking a hundred thousand files takes half a
+        second. A record that was damaged or replaced under its name is then not noticed. `retry`: whether to read
+        unreadable records again.
         """
         state, known = self.state(), self.index.known(self._lab)
         stamps: dict[str, Stamp | None] = {}
@@ -189,11 +191,11 @@ class Store:
         self.index.refreshed[self._lab] = self.refresh
 
     def state(self) -> str:
-        """Returns the state of the directory of trials: see `state_of`."""
+        """Returns the state of the directory of trials, as `state_of` defines it."""
         return state_of(self._trials)
 
     def _stamp(self, name: str, unread: list[str]) -> Stamp | None:
-        """Returns the stamp of a record; None, with a line in `unread`, for anything else."""
+        """Returns the stamp of a record; None for any other file, which is noted in `unread`."""
         stamp = stamp_of(self._trials, name)
         if stamp is None:
             unread.append(f"{self._trials / name} contains no record")
@@ -205,38 +207,39 @@ class Store:
         return [row for _, row in self.index.rows(ordered, self._lab, *values)]
 
     def select(self, selection: Sequence[str]) -> list[Record]:
-        """Reads records by id, series or label, in the given order; without a selection, all records. InputError."""
+        """Reads records by id, series or label, in the given order. Without a selection, reads all records. Raises
+        InputError."""
         if not selection:
             return self.all()
         sides = self.select_each(selection)
         return list({record.id: record for side in sides for record in side}.values())
 
     def select_each(self, words: Sequence[str]) -> list[list[Record]]:
-        """Reads the records of each word separately. InputError."""
+        """Reads the records of each word separately. Raises InputError."""
         self.refresh()
         chosen = [[row.id for row in self._match(word)] for word in words]
         with self._warning() as unread:
             return [[record for id in side if (record := self._read(id, unread))] for side in chosen]
 
     def matching(self, words: Sequence[str], wanted: Callable[[Listed], bool]) -> list[Record]:
-        """Reads the records that `select` would read, but only those whose index row satisfies `wanted`. No other
-        record is opened."""
+        """Reads the records that `select` would read, but only those whose index row satisfies `wanted`. Opens no other
+        record."""
         return self.records([row.id for row in self.rows(words) if wanted(row)])
 
     def rows(self, words: Sequence[str]) -> list[Listed]:
-        """Returns the index rows of the records that `select` would read, in the same order. InputError."""
+        """Returns the index rows of the records that `select` would read, in the same order. Raises InputError."""
         if not words:
             return self.listed()
         self.refresh()
         return list({row.id: row for word in words for row in self._match(word)}.values())
 
     def records(self, ids: Iterable[str]) -> list[Record]:
-        """Reads records by id, in the given order. Unreadable ones are left out with a warning."""
+        """Reads records by id, in the given order. Warns of unreadable records and leaves them out."""
         with self._warning() as unread:
             return [record for id in ids if (record := self._read(id, unread))]
 
     def _match(self, word: str) -> list[Listed]:
-        """Returns the index rows of an id, series or label. InputError."""
+        """Returns the index rows of an id, series or label. Raises InputError."""
         if found := self._rows("id = ? or series = ?", word, word) or self._rows("label = ?", word):
             return found
         from ironbench.records import foreign
@@ -256,8 +259,8 @@ class Store:
         raise InputError(word, "matches no record, series or label", hint)
 
     def faults(self, read: Set[str]) -> list[str]:
-        """Describes what cannot be read, without the path of the results. `read`: ids of records that are known to be
-        readable."""
+        """Describes the files that cannot be read, without the path of the results. `read`: ids of records that are
+        known to be readable."""
         unread: list[str] = []
         for name in names_in(self._trials):
             if name not in read and self._stamp(name, unread):
@@ -265,7 +268,7 @@ class Store:
         return [one.replace(f"{self._trials}/", "") for one in unread]
 
     def _read(self, name: str, unread: list[str]) -> Record | None:
-        """Reads a record; None, with the reason in `unread`, if it cannot be used."""
+        """Reads a record. If it cannot be used, returns None and notes the reason in `unread`."""
         path = self._trials / f"{name}/record.json"
         try:
             record = decoded(path.read_bytes())
@@ -284,9 +287,10 @@ class Store:
 
     @contextmanager
     def _warning(self) -> Iterator[list[str]]:
-        """Prints a warning about what could not be read, as collected by the caller."""
+        """Prints a warning about files that could not be read; the caller has collected them."""
         unread: list[str] = []
-        # Records have no reference cycles, and searching for them would take a tenth of the time.
+        # The garbage collector is disabled: records have no reference cycles, and searching for them would take a tenth
+        # of the time.
         collects = gc.isenabled()
         gc.disable()
         try:
@@ -335,7 +339,7 @@ class Store:
         return self._evidence(id, WORKERS, files.workers, ())
 
     def damage(self, id: str) -> dict[str, str]:
-        """Finds the damaged files of a record: name → fault."""
+        """Finds the damaged files of a record: name of the file → fault."""
         faults = {}
         for name, read in files.READERS.items():
             try:
@@ -345,7 +349,8 @@ class Store:
         return faults
 
     def _evidence(self, id: str, name: str, read: Callable[[Path], T], missing: T) -> T:
-        """Reads a file of a record. Returns `missing` if there is no such file or, with a warning, if it is damaged."""
+        """Reads a file of a record. Returns `missing` if there is no such file, or if the file is damaged, which causes
+        a warning."""
         try:
             content = self._read_evidence(id, name, read)
         except files.UNREADABLE as error:
@@ -383,14 +388,15 @@ def _renamed(by_metric: dict[str, T]) -> dict[str, T]:
 
 
 def content_key(data: bytes) -> str:
-    """Returns the key of a shared file from its document, compact and sorted."""
+    """Returns the key of a shared file, computed from its document in compact and sorted form."""
     return hashlib.sha256(data).hexdigest()[:16]
 
 
 def is_shared(path: Path, key: str) -> bool:
-    """Whether the content of a file matches its key.
+    """Returns whether the content of a file matches its key.
 
-    A file in which an export has hidden a password cannot match; it only has to be a JSON document.
+    The content of a file in which an export has hidden a password cannot match. Such a file must only be a JSON
+    document.
     """
     try:
         data = path.read_bytes()
@@ -401,7 +407,7 @@ def is_shared(path: Path, key: str) -> bool:
 
 
 def _is_damaged(path: Path) -> bool:
-    """Whether the file is missing or no JSON document, so that no version of ironbench can read it."""
+    """Returns whether the file is missing or not a JSON document, so that no version of ironbench can read it."""
     try:
         msgspec.json.decode(path.read_bytes(), type=dict[str, Any])
     except (OSError, msgspec.DecodeError, RecursionError):
@@ -410,7 +416,7 @@ def _is_damaged(path: Path) -> bool:
 
 
 def _put_away(folder: Path) -> None:
-    """Renames a damaged record, so that its trial can be measured again and its bytes are kept."""
+    """Renames a damaged record. Its trial can then be measured again, and its bytes are kept."""
     number = 1
     while (aside := folder.with_name(f".damaged-{folder.name}-{number}")).exists():
         number += 1
@@ -421,7 +427,7 @@ def _put_away(folder: Path) -> None:
 
 
 def _encoded(record: Record) -> bytes:
-    """Encodes a record as JSON. Whole numbers have no `.0`, which keeps records small."""
+    """Encodes a record as JSON. Whole numbers are written without `.0`, which keeps records small."""
     content = msgspec.to_builtins(record)
     content["metrics"] = {
         name: int(value) if float(value).is_integer() and abs(value) < 2**53 else value

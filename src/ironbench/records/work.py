@@ -1,4 +1,4 @@
-"""The work of a trial: its identity by content, and its name."""
+"""The work of a trial: its name, and its identity by content."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from ironbench.model.system import Choice
 
 
 def work(record: Record) -> str:
-    """Returns a key of the work by content: workload, options, defines, scripts and data. Trials with equal keys may
+    """Returns a key of the work's content: workload, options, variables, scripts and data. Trials with equal keys may
     share a chart."""
     return _work(record.choice)
 
 
 def same_work(a: Choice, b: Choice) -> bool:
-    """Whether both choices are the same work on the same data, by content; by name if scripts have no digests, as in
-    records before schema 2."""
+    """Returns whether both choices are the same work on the same data. Compares by content, or by name if scripts have
+    no digests, as in records before schema 2."""
     if _named_only(a) or _named_only(b):
         return (work_name(a), workloads.compared(a).data) == (work_name(b), workloads.compared(b).data)
     return _work(a) == _work(b)
@@ -38,13 +38,13 @@ def _work(choice: Choice) -> str:
 
 
 def work_name(choice: Choice) -> str:
-    """Returns the name of the work in the syntax of the command line: `igen-oltp scale=2 weight=light`."""
+    """Returns the name of the work in the syntax of the command line, such as `igen-oltp scale=2 weight=light`."""
     values = (f"{key}={value}" for key, value in _values(choice).items())
     return " ".join([choice.workload, *choice.scripts, *values])
 
 
 def work_of_noise(choice: Choice) -> str:
-    """Returns the name of the work under which its noise is stored: like `work_name`, with digests of scripts instead
+    """Returns the name under which the noise of the work is stored: like `work_name`, with digests of scripts instead
     of their directories."""
     if _named_only(choice):
         return work_name(choice)
@@ -54,8 +54,7 @@ def work_of_noise(choice: Choice) -> str:
 
 
 def work_names(choices: Iterable[Choice]) -> str:
-    """Returns the names of several works. Directories of scripts are left out if the names still differ without
-    them."""
+    """Returns the names of several works. Directories of scripts are left out if the names differ without them."""
     choices = list(choices)
     whole = dict.fromkeys(map(work_name, choices))
     short = dict.fromkeys(
@@ -65,7 +64,7 @@ def work_names(choices: Iterable[Choice]) -> str:
 
 
 def works_apart(a: Choice, b: Choice) -> tuple[str, str]:
-    """Returns short names of two different works. For the same workload, the names contain only the options that
+    """Returns short names of two different works. If the workload is the same, the names contain only the options that
     differ: `igen-oltp scale=2` and `scale=4`."""
     if (a.workload, a.scripts) != (b.workload, b.scripts):
         return " ".join([a.workload, *a.scripts]), " ".join([b.workload, *b.scripts])
@@ -76,12 +75,13 @@ def works_apart(a: Choice, b: Choice) -> tuple[str, str]:
 
 
 def _values(choice: Choice) -> dict[str, str]:
-    """Returns options and defines as on the command line."""
+    """Returns options and variables in the syntax of the command line."""
     return dict([*sorted(_of_work(choice).items()), *sorted(choice.defines.items())])
 
 
 def _of_work(choice: Choice) -> dict[str, str]:
-    """Returns the options that affect what is measured; all options if this version does not know their values."""
+    """Returns the options that affect what is measured. Returns all options if this version does not know their
+    values."""
     return dict(_telling(choice.workload, tuple(choice.options.items())))
 
 
@@ -95,7 +95,7 @@ def _telling(name: str, options: tuple[tuple[str, str], ...]) -> Mapping[str, st
 
 
 def short_name(choice: Choice) -> str:
-    """Returns `work_name` without options that have their default."""
+    """Returns `work_name` without options that have their default value."""
     known = workloads.find(choice.workload)
     usual = {option.name: option.default for option in known.options} if known else {}
     options = {name: value for name, value in choice.options.items() if value != usual.get(name)}

@@ -1,1 +1,2 @@
-"""ironbench in a browser: what runs, what waits, what was measured. The pages are made of the report's own sections."""
+"""ironbench in a browser: running and waiting experiments, and results. The pages consist of the report's own
+sections."""

@@ -1,4 +1,4 @@
-"""A cache of the answers of labs: an answer is computed again when its lab has changed."""
+"""A cache of the answers of labs. An answer is computed again when its lab has changed."""
 
 from __future__ import annotations
 
@@ -23,20 +23,21 @@ class Answers:
     def __init__(self) -> None:
         self._known: dict[str, tuple[tuple[int, int], LabAnswer]] = {}
         self._lock = threading.Lock()
-        """Held while an answer is computed, because a study occupies a CPU."""
+        """Lock that is held while an answer is computed, because a study occupies a CPU."""
 
     def newest(self, results: Results) -> list[str]:
-        """Lists the names of labs, the most recently measured first."""
+        """Lists the names of labs, with the most recently measured first."""
         changed = {name: changes(results.lab(name))[0] for name in results.labs()}
         return sorted(changed, key=lambda name: -changed[name])
 
     def at_hand(self, results: Results, name: str) -> str:
-        """Returns the decision of a lab if it is known already; otherwise an empty text."""
+        """Returns the decision of a lab if it is already known; otherwise an empty text."""
         known = self._known.get(name)
         return known[1].decision if known is not None and known[0] == changes(results.lab(name)) else ""
 
     def decision(self, results: Results, name: str) -> str:
-        """Returns the decision of a lab, or why its records cannot be read. InputError: there is no such lab."""
+        """Returns the decision of a lab, or why its records cannot be read. Raises InputError if there is no such
+        lab."""
         results.lab(name)
         try:
             return self.of(results, name).decision
@@ -44,7 +45,7 @@ class Answers:
             return f"cannot be read: {error.cause}"
 
     def of(self, results: Results, name: str) -> LabAnswer:
-        """Returns the answer of a lab. InputError, FailureError."""
+        """Returns the answer of a lab. Raises InputError and FailureError."""
         directory = results.lab(name)
         state = changes(directory)
         with self._lock:
@@ -57,7 +58,7 @@ class Answers:
 
 
 def changes(directory: LabDirectory) -> tuple[int, int]:
-    """Returns when the last trial and the plan of a lab were written (ns)."""
+    """Returns the times (ns) at which the last trial and the plan of a lab were written."""
 
     def changed(name: str) -> int:
         try:
@@ -74,6 +75,6 @@ def _computed(directory: LabDirectory) -> LabAnswer:
 
     try:
         study = study_of(directory)
-    except (KeyError, ValueError, ArithmeticError) as error:  # a record of another plan
+    except (KeyError, ValueError, ArithmeticError) as error:  # the record belongs to an earlier plan
         raise FailureError(f"lab {directory.path.name}", f"the records do not match the plan ({error})") from error
     return LabAnswer(study.lab.question if study.lab else directory.path.name, answer(study).decision.sentence)

@@ -57,7 +57,7 @@ Page = Callable[[Request], Response]
 
 
 class Pages:
-    """The request handlers of a server."""
+    """The server's request handlers."""
 
     def __init__(self, results: Results, printer: Printer) -> None:
         self.results, self.printer = results, printer
@@ -85,7 +85,7 @@ class Pages:
         return PlainTextResponse(self.answers.decision(self.results, request.path_params["lab"]))
 
     async def doctor(self, request: Request) -> Response:
-        # The doctor measures for a second, which would block the thread of pages.
+        # The doctor measures for a second, which would block the thread that makes pages.
         return HTMLResponse(await asyncio.to_thread(overview.doctor, self.results.directory))
 
     def archive(self, request: Request) -> Response:
@@ -161,8 +161,8 @@ class Pages:
         except BaseException:
             context.__exit__(None, None, None)
             raise
-        # Ranges are ignored: to a range beyond the end, Starlette 1 answers without the background task that removes
-        # the folder.
+        # Ranges are ignored, because Starlette 1 answers a range beyond the end without running the background task
+        # that removes the folder.
         request.scope["headers"] = [one for one in request.scope["headers"] if one[0] != b"range"]
         task = BackgroundTask(context.__exit__, None, None, None)
         return FileResponse(path, filename=path.name, media_type="application/octet-stream", background=task)
@@ -216,7 +216,7 @@ class Pages:
     async def post_new(self, request: Request) -> Response:
         kind, given = request.path_params["kind"], await form_values(request)
         try:
-            # A server that does not answer would block the thread of pages.
+            # A database server that does not answer would block the thread that makes pages.
             text = await asyncio.to_thread(new_page.text, kind, given)
         except IronbenchError as error:
             return await run_in_threadpool(new_page.form, kind, given, new_page.words(error))
@@ -279,14 +279,14 @@ class Pages:
         return RedirectResponse("/queue", 303)
 
     async def work(self) -> None:
-        """Runs the queue once a second as long as the server lives."""
+        """Runs the queue once a second as long as the server runs."""
         said = ""
         while True:
             try:
-                if self.queue.folder.is_dir():  # without a queue, no thread wakes up
+                if self.queue.folder.is_dir():  # if there is no queue, no thread wakes up
                     await run_in_threadpool(self.queue.tick)
                 said = ""
-            except Exception as error:  # e.g. a full disk: running labs must not be affected
+            except Exception as error:  # for example a full disk; running labs must not be affected
                 words = str(error) if isinstance(error, IronbenchError | OSError) else repr(error)
                 if words != said:
                     said = words
@@ -366,8 +366,8 @@ def application(results: Results, policy: AccessPolicy, printer: Printer) -> App
 
     @contextlib.asynccontextmanager
     async def working(_: Starlette) -> AsyncIterator[None]:
-        # Pages are made one at a time: Python's threads share a CPU anyway, and two that use a type of msgspec for the
-        # first time at once crash the process (msgspec 0.22, seen as SIGSEGV in `msgspec.convert`;
+        # Pages are made one at a time. Python's threads share a CPU anyway, and two threads that use a type of msgspec
+        # for the first time at the same time crash the process (msgspec 0.22, seen as SIGSEGV in `msgspec.convert`;
         # test_serve_server.py).
         current_default_thread_limiter().total_tokens = 1
         threading.Thread(target=prepare, name="prepare", daemon=True).start()
@@ -395,12 +395,12 @@ def application(results: Results, policy: AccessPolicy, printer: Printer) -> App
 
 
 async def form(request: Request) -> dict[str, str]:
-    """Parses a form. The last value of a repeated field counts."""
+    """Parses a form. If a field is repeated, its last value counts."""
     return {name: values[-1] for name, values in (await form_values(request)).items()}
 
 
 async def form_values(request: Request) -> dict[str, list[str]]:
-    """Parses a form with repeated fields."""
+    """Parses a form in which fields may be repeated."""
     body = (await request.body()).decode("utf-8", errors="replace")
     try:
         return parse_qs(body, keep_blank_values=True, max_num_fields=1000)

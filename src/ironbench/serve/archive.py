@@ -23,20 +23,20 @@ from ironbench.words import counted, grouped
 ON_A_PAGE = 50
 _LAST_PAGE = 10_000
 _NEWEST_LABS = 100
-"""Number of labs that are listed with their questions; older ones with their names only."""
+"""Number of labs that are listed with their questions. Older labs are listed only by name."""
 
 
 @dataclass(frozen=True, slots=True)
 class ArchiveQuery:
-    """A search. Empty fields match everything."""
+    """A search for records. Empty fields match everything."""
 
     text: str = ""
-    """Part of a label, a record id, a configuration or the name of a lab."""
+    """Part of a label, of a record id, of a configuration's name or of a lab's name."""
     wanted: Mapping[str, str] = field(default_factory=dict)
     """Column of the index → required value."""
     since: str = ""
     until: str = ""
-    """First and last day, as `2026-11-25`."""
+    """First and last day of the search, such as `2026-11-25`."""
     page: int = 1
 
     @staticmethod
@@ -68,25 +68,25 @@ class ArchiveQuery:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """A page of search results, newest first."""
+    """A page of search results, with the newest first."""
 
     count: int
     rows: list[tuple[str, Listed]]
-    """Name of the lab (empty for runs) and row."""
+    """Pairs of the lab's name (empty for runs) and the record's row."""
     choices: Mapping[str, list[str]]
     """Column → the values that occur in any record."""
     page: int
-    """The requested page, or the last one."""
+    """Number of the requested page, or of the last page if there is no such page."""
 
 
 def page_of(fields: Mapping[str, str]) -> int:
-    """Reads a page number from the query of a URL; 1 if it is invalid."""
+    """Reads a page number from the query of a URL. Returns 1 if the number is invalid."""
     number = fields.get("page", "1")
     return min(max(int(number), 1), _LAST_PAGE) if number.isascii() and number.isdigit() and len(number) < 9 else 1
 
 
 def _day(text: str) -> str:
-    """Normalises a date as `2026-11-25`; empty if it is invalid."""
+    """Returns a date in the form `2026-11-25`; empty if it is invalid."""
     try:
         return date.fromisoformat(text).isoformat()
     except ValueError:
@@ -102,7 +102,7 @@ def search(results: Results, query: ArchiveQuery) -> Found:
 
 
 def choices(index: Index) -> dict[str, list[str]]:
-    """Returns the values that occur in each of `FIELDS`."""
+    """Returns the values that occur in each of the columns `FIELDS`."""
     found = index.query(f"select distinct {', '.join(FIELDS)} from record")
     return {name: sorted({row[place] for row in found} - {""}) for place, name in enumerate(FIELDS)}
 
@@ -137,13 +137,13 @@ def shown_rows(rows: Iterable[tuple[str, Listed]]) -> list[dict[str, str]]:
 
 
 def steps(page: int, last: int) -> list[tuple[str, int]]:
-    """Returns text and page number of the links to adjacent pages."""
+    """Returns text and page number of the links to the previous and the next page."""
     steps = [("newer", page - 1), ("older", page + 1)]
     return [(words, number) for words, number in steps if 1 <= number <= last]
 
 
 def labels(results: Results) -> Table:
-    """Tabulates the most recent labels of runs: workload, number of series, number of trials."""
+    """Returns a table of the most recent labels of runs: workload, number of series, number of trials."""
     found = results.index().query(
         "select label, workload, count(distinct series), count(*) from record where lab = ''"
         " group by label, workload order by max(started_at) desc"
@@ -200,7 +200,8 @@ def _lab(results: Results, name: str, trials: int, began: str) -> tuple[str, str
 
 
 def status_word(status: str) -> str:
-    """Names the status of a record for a page; an unknown one, of a newer version, stays as it is."""
+    """Returns the name of a record's status for a page. An unknown status, written by a newer version, is returned
+    unchanged."""
     return Status(status).word if status in set(Status) else status
 
 

@@ -1,9 +1,9 @@
 """Access control: a token, the host names under which the server may be called, and same-origin forms.
 
-The token in the printed address becomes a cookie that pages of other sites can neither read nor send. Such a page may
-still make a browser call this server under the page's own host name, resolved to this machine (DNS rebinding). A
-request must therefore name an address or a host name of this machine, and a request that changes something must come
-from one of this server's pages.
+The token in the printed address becomes a cookie that pages of other sites can neither read nor send. A page of another
+site may still make a browser call this server under the page's own host name, if that name resolves to this machine
+(DNS rebinding). A request must therefore name an address or a host name of this machine, and a request that changes
+something must come from one of this server's pages.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ _LOCAL_NAMES = frozenset({"localhost", "localhost.localdomain"})
 
 @dataclass(frozen=True, slots=True)
 class AccessPolicy:
-    """The address of the server, and what a request must present."""
+    """The address of the server, and the credentials that a request must contain."""
 
     address: str
     port: int
     token: str
     certificate: str = ""
     key: str = ""
-    """TLS certificate and key (PEM files); empty: plain HTTP."""
+    """Files with the TLS certificate and key (PEM); empty: plain HTTP."""
 
     @property
     def local(self) -> bool:
@@ -49,20 +49,19 @@ class AccessPolicy:
 
     @property
     def cookie(self) -> str:
-        """The name of the cookie. The name contains the port, because browsers share cookies among all ports of a
-        host."""
+        """Name of the cookie. It contains the port, because browsers share cookies among all ports of a host."""
         return f"ironbench-{self.port}"
 
     def url(self, named: str = "") -> str:
-        """Returns the URL that a user opens. `named`: the host name if the server listens on all addresses."""
+        """Returns the URL that a user opens. `named`: the host name to use if the server listens on all addresses."""
         host = f"[{self.address}]" if ":" in self.address else self.address
         if not self.local and ipaddress.ip_address(self.address).is_unspecified:
             host = named or socket.gethostname()
         return f"{self.scheme}://{host}:{self.port}/?token={self.token}"
 
     def is_us(self, host: str) -> bool:
-        """Whether a `Host` header names this machine: by an address, which cannot be rebound, or by a known host
-        name."""
+        """Returns whether a `Host` header names this machine: by an address, which cannot be rebound, or by a known
+        host name."""
         name = _host_name(host)
         try:
             there = ipaddress.ip_address(name)
@@ -72,10 +71,10 @@ class AccessPolicy:
         return there.is_loopback or not self.local
 
     def is_our_page(self, origin: str, host: str) -> bool:
-        """Whether a request comes from a page of this server."""
+        """Returns whether a request comes from a page of this server."""
         try:
             parts = urlsplit(origin)
-        except ValueError:  # e.g. an incomplete IPv6 address
+        except ValueError:  # for example an incomplete IPv6 address
             return False
         return parts.scheme == self.scheme and parts.netloc.lower() == host.lower()
 
@@ -84,7 +83,8 @@ class AccessPolicy:
 
 
 def access_policy(listen: str, token_file: str, certificate: str, key: str, environ_token: str = "") -> AccessPolicy:
-    """Reads the options. InputError: an address that other machines reach needs a token chosen by the user, or TLS."""
+    """Reads the options for access. Raises InputError if other machines can reach the address and the user has set
+    neither a token nor TLS."""
     address, port = _address(listen)
     chosen = _chosen(token_file, environ_token)
     if bool(certificate) != bool(key):
@@ -146,20 +146,21 @@ def _host_name(host: str) -> str:
     return host.rpartition(":")[0] if host.count(":") == 1 else host
 
 
-@functools.cache  # a resolver that does not answer would delay every request
+@functools.cache  # looking the name up would delay every request if the resolver does not answer
 def _own_names() -> frozenset[str]:
     return frozenset({socket.gethostname().lower(), socket.getfqdn().lower()})
 
 
 def tokens_of(cookies: str, query: str, authorization: str, cookie: str) -> Iterator[tuple[str, str]]:
-    """Yields each token in a request with its source: `header`, `cookie` or `address`."""
+    """Yields each token in a request with the place where it was found: `header`, `cookie` or `address`."""
     if authorization.startswith("Bearer "):
         yield "header", authorization.removeprefix("Bearer ").strip()
-    # Other programs on this host also set cookies, and `http.cookies` stops at the first invalid one.
+    # `http.cookies` is not used, because it stops at the first invalid cookie, and other programs on this host also set
+    # cookies.
     for one in cookies.split(";"):
         name, _, value = one.strip().partition("=")
         if name == cookie:
             yield "cookie", value
-    with contextlib.suppress(ValueError):  # too many fields
+    with contextlib.suppress(ValueError):  # the form has too many fields
         for value in parse_qs(query, max_num_fields=100).get("token", [])[:1]:
             yield "address", value

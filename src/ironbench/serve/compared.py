@@ -1,4 +1,4 @@
-"""The comparison page: where the difference of two sides comes from, and every metric side by side."""
+"""The comparison page: where the difference between two sides comes from, and every metric of both sides."""
 
 from __future__ import annotations
 
@@ -16,13 +16,14 @@ if TYPE_CHECKING:
     from ironbench.records.selection import NamedRecords
 
 MOST_TRIALS = 2_000
-"""Maximum number of trials on one side. With more, a browser would take minutes to show the page."""
+"""Maximum number of trials on one side. With more trials, a browser would take minutes to show the page."""
 _OFFERED = 200
 """Number of names that an input field suggests."""
 
 
 def compared(results: Results, picks: Sequence[str], different_work: bool) -> HTMLResponse:
-    """Shows the comparison of two picks (see `named`); without picks, a form to name two. InputError."""
+    """Shows the comparison of two picks (see `named`). Without picks, shows a form in which two can be named. Raises
+    InputError."""
     from ironbench.report.compare_page import compare_named
     from ironbench.report.compare_page import page as comparison
     from ironbench.report.explain_page import page as page_of
@@ -47,7 +48,7 @@ def compared(results: Results, picks: Sequence[str], different_work: bool) -> HT
 
 def named(results: Results, pick: str) -> NamedRecords:
     """Finds the records of a pick: a record, series or label of runs, or `LAB/NAME` for a record, configuration or
-    value of a lab. InputError: there is none of that name."""
+    value of a lab. Raises InputError if there is none with that name."""
     from ironbench.records.selection import NamedRecords, named_in
 
     lab, slash, inner = pick.partition("/")
@@ -77,7 +78,7 @@ def _offered(results: Results) -> list[str]:
 
 
 def _open(results: Results, pick: str) -> tuple[str, str, dict[str, str]]:
-    """Returns path, text and query of a link to the records of a side."""
+    """Returns path, text and query of a link to the records of one side."""
     lab, slash, inner = pick.partition("/")
     if slash and is_name(lab) and lab in results.labs():
         return f"/lab/{lab}/record/{inner}" if results.has(inner, lab) else f"/lab/{lab}", inner, {}

@@ -1,7 +1,7 @@
 """Limits on connections, so that a client with many idle connections cannot lock others out.
 
-A connection must send a whole request header within `PATIENCE_S` of being accepted, and again after each answer. At
-the limit, the connection that has waited longest without a request makes room for a new one.
+A connection must send a whole request header within `PATIENCE_S` after it was accepted, and after each answer. When the
+maximum number of connections is open, the connection that has been idle for the longest time is closed for a new one.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from typing import Any
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 MOST = 256
-"""Maximum number of open connections; a browser opens six for each host."""
+"""Maximum number of open connections. A browser opens six connections to each host."""
 PATIENCE_S = 10.0
-"""How long a connection may take for its next request header."""
+"""Seconds that a connection has to send its next request header."""
 _MOST_ENDING = 8
-"""Number of shut-down connections that may wait for their close while others are accepted. A connection uses a file
-descriptor until then."""
+"""Maximum number of shut-down connections that may wait for their close while others are accepted. Each uses a file
+descriptor until it is closed."""
 _QUIET_S = 60.0
-"""How long a repeated message is suppressed on the terminal."""
+"""Seconds for which a repeated message is suppressed on the terminal."""
 
 
 class Listener(socket.socket):
@@ -36,17 +36,17 @@ class Listener(socket.socket):
         self.most = most_connections() if most is None else most
         self._patience_s = patience_s
         self._open: dict[int, _Accepted] = {}
-        """By file descriptor."""
+        """Open connections by file descriptor."""
         self._ending: set[int] = set()
-        """Connections that were shut down here and are not closed yet."""
+        """Connections that this process has shut down and that are not closed yet."""
         self._waiting: dict[int, asyncio.TimerHandle] = {}
-        """Idle connections by file descriptor, the longest idle first."""
+        """Idle connections by file descriptor, with the longest idle first."""
 
     def accept(self) -> tuple[socket.socket, Any]:
-        """Accepts a connection. At the limit, the longest idle one is shut down in exchange.
+        """Accepts a connection. When the maximum is reached, shuts down the longest idle connection in exchange.
 
-        BlockingIOError: shut-down connections are still being closed. ConnectionAbortedError: all are busy. asyncio
-        takes both as "nothing to accept" (selector_events.py, `_accept_connection`).
+        Raises BlockingIOError if shut-down connections are still being closed, and ConnectionAbortedError if all are
+        busy. asyncio treats both as "nothing to accept" (selector_events.py, `_accept_connection`).
         """
         if len(self._ending) >= _MOST_ENDING:
             raise BlockingIOError
@@ -62,7 +62,7 @@ class Listener(socket.socket):
         return one, address
 
     def wait_for_request(self, descriptor: int) -> None:
-        """Starts the time limit for the next request header of a connection."""
+        """Starts the time limit for a connection's next request header."""
         self.request_came(descriptor)
         if descriptor in self._open:
             loop = asyncio.get_running_loop()
@@ -73,11 +73,11 @@ class Listener(socket.socket):
             timer.cancel()
 
     def _end(self, descriptor: int) -> None:
-        """Shuts a connection down; its transport then sees the end of the stream and closes it."""
+        """Shuts a connection down. The connection's transport then sees the end of the stream and closes it."""
         self.request_came(descriptor)
         if one := self._open.get(descriptor):
             self._ending.add(descriptor)
-            with contextlib.suppress(OSError):  # closed by the peer already
+            with contextlib.suppress(OSError):  # the peer has already closed the connection
                 one.shutdown(socket.SHUT_RDWR)
 
     def _forget(self, descriptor: int) -> None:
@@ -87,7 +87,7 @@ class Listener(socket.socket):
 
 
 class _Accepted(socket.socket):
-    """An accepted connection that calls back when it is closed."""
+    """An accepted connection that calls a function when it is closed."""
 
     def __init__(self, family: int, kind: int, protocol: int, descriptor: int, closed: Callable[[int], None]) -> None:
         super().__init__(family, kind, protocol, fileno=descriptor)
@@ -116,14 +116,15 @@ def protocol(listener: Listener) -> type[H11Protocol]:
                 listener.request_came(self.descriptor)
 
         def on_response_complete(self) -> None:
-            listener.wait_for_request(self.descriptor)  # first, because the next request may have arrived already
+            # Called first, because the next request may have arrived already.
+            listener.wait_for_request(self.descriptor)
             super().on_response_complete()
 
     return WatchedConnection
 
 
 def most_connections() -> int:
-    """Returns `MOST`, or half of the process's file descriptors if that is less, after raising their limit
+    """Returns `MOST`, or half of the process's file descriptors if that is less. Raises the limit on descriptors first
     (getrlimit(2)). The other half is for records and pages."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     with contextlib.suppress(OSError, ValueError):
@@ -133,8 +134,8 @@ def most_connections() -> int:
 
 
 class QuietHandler(logging.Handler):
-    """Prints log messages as one line each, and the same line at most once a minute: invalid requests must not flood a
-    terminal or a log file."""
+    """A log handler that prints each message as one line, and the same line at most once a minute, so that invalid
+    requests cannot flood a terminal or a log file."""
 
     def __init__(self, say: Callable[[str], None], now: Callable[[], float] = time.monotonic) -> None:
         super().__init__(logging.WARNING)

@@ -1,4 +1,4 @@
-"""The gate of a lab: a summary for its page, a page, and the documents of `ironbench gate -o`."""
+"""The gate of a lab: a summary for the lab's page, a separate page, and the documents of `ironbench gate -o`."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ _MOST_MARGIN = 10.0
 
 
 def judged(study: Study, margin: float | None = None, undecided: str = "fail") -> Gate | None:
-    """Judges every comparison of a lab. `margin`: by default that of the lab. Returns None if the lab has no
-    comparison."""
+    """Judges every comparison of a lab. Returns None if the lab has no comparison. `margin`: by default the lab's
+    margin."""
     from ironbench.study.gate import gate
 
     effects = [*study.effects, *study.claimed]
@@ -30,7 +30,7 @@ def judged(study: Study, margin: float | None = None, undecided: str = "fail") -
 
 
 def summary(study: Study) -> dict[str, Any] | None:
-    """Returns the result of the gate for the page of a lab; None if the lab has no comparison."""
+    """Returns the result of the gate for the lab's page; None if the lab has no comparison."""
     from ironbench.report.gate_page import sentence
 
     found = judged(study)
@@ -40,7 +40,7 @@ def summary(study: Study) -> dict[str, Any] | None:
 
 
 def shown(results: Results, lab: str, margin: str, undecided: str) -> HTMLResponse:
-    """The page of a gate. InputError."""
+    """Returns the page of a gate. Raises InputError."""
     from ironbench.report.gate_page import page as page_of
 
     found = _asked(results, lab, margin, undecided)
@@ -61,7 +61,7 @@ def shown(results: Results, lab: str, margin: str, undecided: str) -> HTMLRespon
 
 
 def document(results: Results, lab: str, kind: str, margin: str, undecided: str) -> Response:
-    """The document that `ironbench gate -o` writes, by its file suffix. InputError."""
+    """Returns the document that `ironbench gate -o` would write for this file suffix. Raises InputError."""
     from ironbench.report.gate_page import FORMATS, written
 
     if kind not in _KINDS:
@@ -83,7 +83,7 @@ def _asked(results: Results, lab: str, margin: str, undecided: str) -> Gate:
 
 
 def _share(text: str) -> float | None:
-    """Reads a margin; None if the text is empty. InputError."""
+    """Reads a margin. Returns None if the text is empty. Raises InputError."""
     if not text:
         return None
     try:

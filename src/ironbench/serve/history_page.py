@@ -1,4 +1,4 @@
-"""The history page: a metric over time, of the trials that match a search."""
+"""The history page: a metric over time, for the trials that match a search."""
 
 from __future__ import annotations
 
@@ -22,12 +22,13 @@ if TYPE_CHECKING:
 
 _WAYS = ("date", "commit", "version")
 _SELECTED = ("workload", "engine")
-"""Columns for which the page has a selection field."""
+"""Columns for which the page has a drop-down list."""
 Found = Sequence[tuple[str, Listed]]
 
 
 def history(results: Results, fields: Mapping[str, str]) -> HTMLResponse:
-    """Shows the history. `fields`: those of `ArchiveQuery`, and `of` (a label, series or lab), `metric` and `by`."""
+    """Shows the history. `fields`: the fields of `ArchiveQuery`, and `of` (a label, series or lab), `metric` and
+    `by`."""
     from ironbench.report.history import page as page_of
 
     query, index = ArchiveQuery.of(fields), results.index()
@@ -65,8 +66,8 @@ def history(results: Results, fields: Mapping[str, str]) -> HTMLResponse:
 
 
 def _histories(results: Results, rows: Found, metric: str, by: str) -> Histories:
-    """Reads the records of the rows and finds their history. InputError: unknown metric or order, or no usable
-    trial."""
+    """Reads the records of the rows and computes their history. Raises InputError for an unknown metric or order, or if
+    no trial is usable."""
     from ironbench.report.wording import sentences
     from ironbench.study.history import histories, require_order
 

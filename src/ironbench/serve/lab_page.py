@@ -1,4 +1,4 @@
-"""The page of a lab: live while it runs, the report afterwards."""
+"""The page of a lab, which is live while the lab runs and shows the report afterwards."""
 
 from __future__ import annotations
 
@@ -27,18 +27,19 @@ from ironbench.serve.running import Experiment
 
 _PERIOD_S = 1.0
 _GLANCE_S = 0.2
-"""How often the state file of a trial is checked for changes."""
+"""Seconds between checks whether the state file of a trial has changed."""
 _QUIET_S = 0.6
-"""How long the check pauses after a change: the file is written about once a second (`ironbench.trial.drive.live`)."""
+"""Seconds that the checks pause after a change. The file is written about once a second
+(`ironbench.trial.drive.live`)."""
 _HEARTBEAT_S = 15
-"""Maximum silence of an event stream; proxies may cut a stream that is silent for longer."""
+"""Maximum silence of an event stream in seconds. Proxies may close a stream that is silent for longer."""
 
 _Made = tuple[tuple[int, int], LabProgress]
 
 
 def lab(results: Results, name: str, known: ProgressCache, whole: bool, failure: str) -> HTMLResponse:
-    """Shows the report or the live page. `whole`: the report even while the lab runs. `failure`: why its last start
-    from the queue failed."""
+    """Shows the report or the live page. `whole`: whether to show the report even while the lab runs. `failure`: why
+    the lab's last start from the queue failed."""
     progress = known.of(results.lab(name))[1]
     one = running.experiment(results, name)
     if one is None or whole:
@@ -63,8 +64,8 @@ def live(results: Results, name: str, one: Experiment, progress: LabProgress) ->
 
 
 class Events:
-    """The event streams of open live pages. However many pages are open, files are read only once a second, and when a
-    state has changed."""
+    """The event streams of open live pages. However many pages are open, files are read at most once a second, and only
+    when a state has changed."""
 
     def __init__(self, results: Results, known: ProgressCache, meter: MachineMeter) -> None:
         self._results, self._known, self._meter = results, known, meter
@@ -84,7 +85,7 @@ class Events:
                     return
                 directory = self._results.lab(name)
                 known = self._known.at_hand(directory) if making is None else None
-                if known is None:  # without a state meanwhile, the page would report a lost server (`serve.js`)
+                if known is None:  # without a state in the meantime, the page would report a lost server (`serve.js`)
                     if making is None:
                         wanted = CancelScope()
                         making = asyncio.create_task(self._made(directory, wanted))
@@ -102,8 +103,8 @@ class Events:
             wanted.cancel()
 
     async def _made(self, directory: LabDirectory, wanted: CancelScope) -> _Made | None:
-        """Computes the progress in a thread; None: the page was closed before the thread started. A started thread runs
-        to its end."""
+        """Computes the progress in a thread. Returns None if the page was closed before the thread started. A thread
+        that has started runs to its end."""
         with wanted:
             try:
                 return await run_in_threadpool(self._known.of, directory, False)
@@ -122,10 +123,11 @@ class Events:
             await _sleep(_GLANCE_S)
 
     def _state(self, name: str) -> bytes | None:
-        """Returns the `state` event of a lab; None: the lab is not running any more."""
+        """Returns the `state` event of a lab; None if the lab is no longer running."""
         now_s = time.monotonic()
         seen = self._states.get(name)
-        written_ns = running.written(seen.file) if seen else 0  # taken before the file is read: a later write is news
+        # The time is read before the file, so that a later write counts as news.
+        written_ns = running.written(seen.file) if seen else 0
         if seen is None or now_s - seen.at_s >= 0.9 * _PERIOD_S or seen.written_ns != written_ns:
             known = None if seen is None or now_s > seen.asked_s + running.ASKED_S else seen.process
             if known is not None and not known.alive():
@@ -145,23 +147,23 @@ class _LabRead:
 
     at_s: float
     file: Path | None
-    """The state file of its trial; None: no trial has started yet."""
+    """The state file of the lab's trial; None if no trial has started yet."""
     written_ns: int
     state: bytes | None
-    """The `state` event; None: the lab has ended."""
+    """The `state` event; None if the lab has ended."""
     process: ProcessId | None
     asked_s: float
     """Time at which the lab's lock was last checked."""
 
 
 async def _sleep(least_s: float) -> None:
-    """Sleeps until the first common moment at least that much later."""
+    """Sleeps until the first of the common moments that is at least that much later."""
     now_s = time.monotonic()
     await asyncio.sleep(math.ceil((now_s + least_s) / _GLANCE_S) * _GLANCE_S - now_s)
 
 
 def shown(one: Experiment) -> dict[str, Any] | None:
-    """Returns the state of the trial as JSON types; None: no trial has started."""
+    """Returns the state of the trial as JSON types; None if no trial has started."""
     return None if one.state is None else msgspec.to_builtins(one.state)
 
 

@@ -18,7 +18,7 @@ from ironbench.serve.running import Experiment
 
 CONTENT_TYPE = "application/openmetrics-text; version=1.0.0; charset=utf-8"
 _SUFFIXES = {"counter": "_total", "info": "_info"}
-"""Type → what the name of a sample has in addition to the name of its family."""
+"""Type of a metric → suffix that a sample's name has after the family's name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,15 +26,15 @@ class MetricFamily:
     """A metric with its samples."""
 
     name: str
-    """Name of the metric, whose last part is the unit."""
+    """Name of the metric. Its last part is the unit."""
     type: str
     help: str
     unit: str = ""
     samples: list[tuple[dict[str, str], float]] = field(default_factory=list)
-    """Labels and value."""
+    """Pairs of labels and value."""
 
     def add(self, value: float | None, **labels: str) -> None:
-        """Adds a sample; none if the value is unknown."""
+        """Adds a sample, unless the value is unknown."""
         if value is not None and math.isfinite(value):
             self.samples.append((labels, value))
 
@@ -72,7 +72,7 @@ def _of_results(results: Results, experiments: Sequence[Experiment]) -> Iterator
 
 
 def _of_trials(experiments: Sequence[Experiment]) -> Iterator[MetricFamily]:
-    """Yields the state of the current trial of each experiment."""
+    """Yields metrics of the current trial of each running experiment."""
     trial = MetricFamily("ironbench_trial", "info", "The current trial.")
     clients = MetricFamily("ironbench_trial_clients", "gauge", "Clients of the current trial.")
     elapsed = MetricFamily(
@@ -135,7 +135,7 @@ def _of_trials(experiments: Sequence[Experiment]) -> Iterator[MetricFamily]:
 
 
 def _of_records(results: Results, experiments: Sequence[Experiment]) -> Iterator[MetricFamily]:
-    """Yields the progress of each experiment and its last finished trial."""
+    """Yields metrics of each experiment's progress and its last finished trial."""
     planned = MetricFamily("ironbench_experiment_planned_trials", "gauge", "Trials that a lab plans.")
     records = MetricFamily("ironbench_experiment_records", "gauge", "Finished trials of an experiment, by status.")
     rate = MetricFamily(
@@ -151,7 +151,7 @@ def _of_records(results: Results, experiments: Sequence[Experiment]) -> Iterator
         "seconds",
     )
     for one in experiments:
-        if one.elsewhere:  # its records are not in these results
+        if one.elsewhere:  # the experiment's records are not in these results
             continue
         name, where = _name(one), ("lab = ?" if one.lab else "lab = '' and series = ?")
         if one.lab:
@@ -165,12 +165,12 @@ def _of_records(results: Results, experiments: Sequence[Experiment]) -> Iterator
 
 
 def _name(one: Experiment) -> str:
-    """Returns a name that no other running experiment has."""
+    """Returns a name for the experiment that no other running experiment has."""
     return one.lab or one.series or f"{one.elsewhere} (process {one.process.pid})"
 
 
 def _planned(results: Results, lab: str) -> int | None:
-    """Returns the number of planned trials; None if the plan cannot be read, as while it is written."""
+    """Returns the number of planned trials; None if the plan cannot be read, for example while it is being written."""
     try:
         return len(results.lab(lab).lab().trials)
     except IronbenchError:
@@ -178,7 +178,7 @@ def _planned(results: Results, lab: str) -> int | None:
 
 
 def _by_status(results: Results, where: str, *values: str) -> list[tuple[str, int]]:
-    """Counts the records that satisfy a condition in SQL, for every status."""
+    """Returns the number of records that satisfy a condition in SQL, for every status."""
     found = dict(results.index().query(f"select status, count(*) from record where {where} group by status", *values))
     return [(status.word, found.get(status.value, 0)) for status in Status]
 

@@ -1,4 +1,4 @@
-"""The middleware around all pages: checks access, limits sizes, and adds security headers."""
+"""Middleware around all pages: checks access, limits sizes, and adds security headers."""
 
 from __future__ import annotations
 
@@ -16,12 +16,13 @@ Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 Application = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 MOST_BYTES = 1 << 20
-"""Maximum size of a form."""
+"""Maximum size of a form in bytes."""
 LARGE_BYTES = 4 << 30
-"""Maximum size of an imported file."""
+"""Maximum size of an imported file in bytes."""
 LARGE = "/import"
 _DRAWS = "'unsafe-eval'"
-"""Vega compiles expressions of charts (https://vega.github.io/vega/docs/api/parser/); inline scripts stay forbidden."""
+"""Content security policy for pages with charts. Vega compiles expressions of charts
+(https://vega.github.io/vega/docs/api/parser/); inline scripts stay forbidden."""
 _HEADERS = {
     "content-security-policy": f"default-src 'none'; script-src 'self' {_DRAWS}; style-src 'self' 'unsafe-inline'; "
     "img-src 'self' data:; connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
@@ -66,14 +67,14 @@ class RequestGuard:
         try:
             await self._app(scope, _limited(receive, most), marked)
         except Exception as error:
-            # The server must survive the failure of a page; the terminal shows the error.
+            # The server must survive an error in a page. The terminal shows the error.
             said = str(error) if isinstance(error, IronbenchError) else repr(error)
             self._printer.say(f"page {scope['path']!r} failed: {said}")
             if not started:
                 await answer(marked, 500, "This page failed. The server's terminal shows the error.")
 
     def _refusal(self, scope: Scope, headers: dict[str, str]) -> tuple[int, str, dict[str, str]] | None:
-        """Returns status, text and headers of a refusal or redirect; None: the request may pass."""
+        """Returns status, text and headers of a refusal or redirect; None if the request may pass."""
         policy, method, host = self._policy, scope["method"], headers.get("host", "")
         if not policy.is_us(host):
             return 421, "This server does not accept that host name. Open the address that it printed.", {}
@@ -92,7 +93,7 @@ class RequestGuard:
             return None
         if "address" in found:
             rest = [(name, value) for name, value in parse_qsl(query) if name != "token"]
-            # Removes the token from the address bar, the browser history and copied links.
+            # The redirect removes the token from the address bar, the browser history and copied links.
             target = "/" + scope["path"].lstrip("/\\") + (f"?{urlencode(rest)}" if rest else "")
             flags = "; HttpOnly; SameSite=Strict; Path=/; Max-Age=2592000" + "; Secure" * bool(policy.certificate)
             cookie = f"{policy.cookie}={policy.token}{flags}"
@@ -101,7 +102,7 @@ class RequestGuard:
 
 
 async def answer(send: Send, status: int, text: str, headers: dict[str, str] | None = None) -> None:
-    """Sends a plain-text answer."""
+    """Sends an answer in plain text."""
     body = text.encode()
     fields = {**_HEADERS, "content-type": "text/plain; charset=utf-8", "content-length": str(len(body))}
     fields |= {"cache-control": "no-store", **(headers or {})}
@@ -124,7 +125,7 @@ def _limited(receive: Receive, most: int) -> Receive:
 
 
 def _private(headers: list[tuple[bytes, bytes]]) -> list[tuple[bytes, bytes]]:
-    """Forbids caching unless the answer already has a caching header."""
+    """Forbids caching, unless the answer already has a caching header."""
     if any(name.lower() == b"cache-control" for name, _ in headers):
         return headers
     return [*headers, (b"cache-control", b"no-store")]

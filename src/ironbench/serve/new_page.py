@@ -1,4 +1,5 @@
-"""Pages that start from a question: the kinds of `ironbench lab new` as forms, with the fields of its options."""
+"""Pages that start from a question: the kinds of `ironbench lab new` as forms whose inputs are the command's
+options."""
 
 from __future__ import annotations
 
@@ -16,7 +17,7 @@ from ironbench.model.redact import redacted
 from ironbench.serve.page import page
 
 _SEVERAL = 3
-"""Number of inputs for a field with several values; the lab file can contain more."""
+"""Number of input elements for a field with several values. The lab file can contain more values."""
 
 
 def questions() -> HTMLResponse:
@@ -26,7 +27,7 @@ def questions() -> HTMLResponse:
 
 
 def form(kind: str, given: Mapping[str, Sequence[str]], problem: str = "") -> HTMLResponse:
-    """Shows the form of a kind. `given`: the input so far. InputError: there is no such kind."""
+    """Shows the form of a kind. Raises InputError if there is no such kind. `given`: the input so far."""
     template = new.lab_template(kind)
     return page(
         "new_kind.html",
@@ -42,7 +43,7 @@ def form(kind: str, given: Mapping[str, Sequence[str]], problem: str = "") -> HT
 
 
 def _input(field: Field, given: Sequence[str], required: bool) -> dict[str, object]:
-    """Describes a field for the form. Input that contains a password is not shown again."""
+    """Describes a field for the form. If the input contains a password, it is not shown again."""
     values = [value for value in given if value and redacted(value) == value]
     inputs = [*values, *[""] * (_SEVERAL - len(values))] if field.many else [*values, ""][:1]
     return {
@@ -57,8 +58,8 @@ def _input(field: Field, given: Sequence[str], required: bool) -> dict[str, obje
 
 
 def text(kind: str, given: Mapping[str, Sequence[str]]) -> str:
-    """Returns the lab file that `ironbench lab new` would write. Queries the server that was named, but runs no
-    programs. InputError, FailureError."""
+    """Returns the lab file that `ironbench lab new` would write. Queries the server that the user named, but runs no
+    programs. Raises InputError and FailureError."""
     values: dict[str, Any] = {one.attribute: _value(one, given.get(one.name, ())) for one in new.fields(kind)}
     with trust.reading_only(installed_run=False):
         here = new.lab_context(kind, NewLab(**values), None)

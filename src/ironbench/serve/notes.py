@@ -10,9 +10,9 @@ from ironbench.records import durable
 from ironbench.serve.results import is_name
 
 LONGEST = 65_536
-"""Maximum size of a note, bytes."""
+"""Maximum size of a note in bytes."""
 OF_LAB = "lab"
-"""Id of the note on a whole lab."""
+"""Id of the note that belongs to a whole lab."""
 
 
 def read(store: Path, id: str) -> str:
@@ -24,7 +24,7 @@ def read(store: Path, id: str) -> str:
 
 
 def write(store: Path, id: str, text: str) -> None:
-    """Writes a note; an empty text removes it. InputError, UnwrittenError."""
+    """Writes a note. An empty text removes the note. Raises InputError and UnwrittenError."""
     path, data = _path(store, id), text.replace("\r\n", "\n").strip().encode(errors="replace")
     if len(data) > LONGEST:
         raise InputError(f"note on {id}", f"is longer than {LONGEST >> 10} KiB", "shorten it")
@@ -35,7 +35,7 @@ def write(store: Path, id: str, text: str) -> None:
 
 
 def note(store: Path, id: str, action: str) -> tuple[str, str]:
-    """Returns text and action of the form for a note."""
+    """Returns the text of a note and the target of its form."""
     return read(store, id), action
 
 

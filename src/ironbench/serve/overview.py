@@ -32,10 +32,10 @@ from ironbench.words import clean_lines, counted, some
 _LATEST = 5
 _MOST_ENDED = 10
 _ON_A_PAGE = 20
-"""Number of labs with answers on a page; the first time, each takes about 0.1 s."""
+"""Number of labs with answers on a page. Computing an answer for the first time takes about 0.1 s."""
 _DAY_S = 24 * 3600.0
 _ABOUT_FULL = 0.05
-"""Free share of a file system below which the page shows a warning."""
+"""Free fraction of a file system below which the page shows a warning."""
 
 
 def overview(results: Results, queue: Queue, running: RunningCache) -> HTMLResponse:
@@ -45,7 +45,7 @@ def overview(results: Results, queue: Queue, running: RunningCache) -> HTMLRespo
     known = [one for one in entries if one.ended_at > since and one.state != CANCELLED]
     ended = sorted(known, key=lambda one: (one.state != FAILED, -one.ended_at))  # failures first
     runs = [_run(newest, trials) for newest, trials in results.newest_series(_LATEST)]
-    # No other page would notice these.
+    # No other page shows these.
     damaged = [(lab, counted(count, "record")) for lab, count in sorted(results.index().unreadable().items())]
     return page(
         "overview.html",
@@ -70,7 +70,7 @@ def state(queue: Queue, experiments: Sequence[Experiment]) -> str:
 
 
 def _ended(queue: Queue, one: QueueEntry) -> tuple[QueueEntry, str, str]:
-    """Returns the entry, the URL of its lab or log, and a line with end and reason."""
+    """Returns the entry, the URL of its lab or log, and a line with the time and reason of its end."""
     address = f"/lab/{one.lab}" if one.state != FAILED and queue.begun(one) else f"/queue/{one.id}"
     return one, address, ": ".join(filter(None, (queue_moment(one.ended_at), one.why)))
 
@@ -82,7 +82,8 @@ def _run(newest: Listed, trials: int) -> tuple[str, str, str]:
 
 
 def answers(results: Results, known: Answers, page: int = 0) -> str:
-    """Renders the answers of the most recently measured labs; `page`: a page of all labs instead."""
+    """Renders the answers of the most recently measured labs. `page`: number of a page of all labs, which is rendered
+    instead."""
     labs = known.newest(results)
     last = max(1, -(-len(labs) // _ON_A_PAGE))
     page = min(page, last)
@@ -101,7 +102,7 @@ def answers(results: Results, known: Answers, page: int = 0) -> str:
 
 
 def doctor(results: Path) -> str:
-    """Renders the doctor's findings about this machine, the worst first. Takes a second."""
+    """Renders the doctor's findings about this machine, with the worst first. Takes a second."""
     from ironbench.host.capability_tests import LocalCapabilityTests
     from ironbench.host.doctor import examine
     from ironbench.host.host_view import OwnProcesses, watch_host
@@ -129,7 +130,7 @@ def doctor(results: Path) -> str:
 
 
 def _space(name: str, path: Path) -> tuple[str, str, str, bool]:
-    """Returns the name, free and total space of a file system, and whether it is nearly full."""
+    """Returns the name, the free and total space of a file system, and whether it is nearly full."""
     there = os.statvfs(space.existing(path))
     free, size = there.f_bavail * there.f_frsize, there.f_blocks * there.f_frsize
     return name, units.stored(free), units.stored(size), free < _ABOUT_FULL * size

@@ -1,4 +1,4 @@
-"""Renders the templates in `templates/`, and serves their style and scripts."""
+"""Renders the templates in `templates/`, and serves style sheets and scripts."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ NAVIGATION = {
     "/compare": "Compare",
     "/history": "History",
 }
-"""Entries of the navigation: path → name."""
+"""Entries of the navigation menu: path → name."""
 
 
 @cache
@@ -50,25 +50,25 @@ def page(
     charts: Mapping[str, dict[str, Any]] | None = None,
     **values: Any,
 ) -> HTMLResponse:
-    """Renders a page from its template and `values`. `charts`: Vega-Lite specifications by the id of their elements;
-    None: the page never has charts. `at`: path of the page's navigation entry."""
+    """Renders a page from its template and `values`. `charts`: element id → Vega-Lite specification; None: the page
+    never has charts. `at`: path of the page's entry in the navigation menu."""
     text = environment().get_template(template).render(title=title, at=at, charts=charts, **values)
     return HTMLResponse(text, status)
 
 
 def fragment(template: str, **values: Any) -> str:
-    """Renders HTML that an open page inserts."""
+    """Renders HTML that is inserted into an open page."""
     return environment().get_template(template).render(**values)
 
 
 def part(template: str, macro: str, *values: Any) -> Markup:
-    """Renders a macro of a template."""
+    """Renders a template macro."""
     made: Markup = getattr(environment().get_template(template).module, macro)(*values)
     return made
 
 
 def report_page(template: str, report: Page, prefix: str, **values: Any) -> HTMLResponse:
-    """Renders a page around a report; its title is that of the report by default."""
+    """Renders a page that contains a report. The page's title is by default the report's title."""
     return page(
         template,
         values.pop("title", report.title),
@@ -91,7 +91,7 @@ def address(path: str, **query: str) -> str:
 
 @cache
 def documentation(path: str) -> str:
-    """Returns the URL of a page of the documentation; empty if the package names no site."""
+    """Returns the URL of a page of the documentation; empty if the package does not name a documentation site."""
     for line in importlib.metadata.metadata("ironbench").get_all("Project-URL") or ():
         name, _, url = line.partition(", ")
         if name.lower() == "documentation":
@@ -100,7 +100,7 @@ def documentation(path: str) -> str:
 
 
 def static(name: str) -> Response | None:
-    """Returns a style sheet or script; None: unknown name."""
+    """Returns a style sheet or script; None if the name is unknown."""
     if name not in _KINDS:
         return None
     kind = _KINDS[name]
@@ -128,15 +128,15 @@ def _content(name: str) -> str:
 
 @cache
 def _address(name: str) -> str:
-    """Returns the URL of a static file with a version, so that browsers may cache it for ever."""
-    if name == "vega.js":  # this content takes seconds to make
+    """Returns the URL of a static file. The URL contains a version, so that browsers may cache the file for ever."""
+    if name == "vega.js":  # generating this content takes seconds
         return f"/static/{name}?v={importlib.metadata.version('vl-convert-python')}"
     return f"/static/{name}?v={hashlib.sha256(_content(name).encode()).hexdigest()[:12]}"
 
 
 def load() -> None:
-    """Imports the modules that pages need, which takes half a second. Called before other threads start: see
-    `ironbench.serve.app` on msgspec."""
+    """Imports the modules that pages need, which takes half a second. Must be called before other threads start: see
+    `ironbench.serve.app` about msgspec."""
     for name in _MAKERS:
         importlib.import_module(name)
 
@@ -154,5 +154,5 @@ _MAKERS = (
 
 
 def prepare() -> None:
-    """Makes the JavaScript libraries, which takes seconds the first time on a machine."""
+    """Generates the JavaScript libraries, which takes seconds the first time on a machine."""
     _content("vega.js")

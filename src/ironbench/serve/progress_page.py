@@ -29,20 +29,20 @@ if TYPE_CHECKING:
 _PARTS = "progress.html"
 _MOST_COMPARISONS = 4
 _SHARE = 0.003
-"""Share of one CPU that computing progress for open pages may use."""
+"""Maximum fraction of one CPU for computing progress for open pages."""
 _MOST_LABS = 50
 """Number of labs whose progress is cached."""
 _MOST_STEPS = 40
-"""Number of blocks that the chart shows."""
+"""Maximum number of blocks that the chart shows."""
 
 
 Steps = dict[int, tuple[tuple[int, int], Sequence[Finding]]]
-"""Block → (number of records up to this block, stage) and the findings from them."""
+"""Number of a block → (number of records up to this block, stage) and the findings from these records."""
 
 
 @dataclass(frozen=True, slots=True)
 class LabProgress:
-    """Parts of a page: element id → HTML, and the chart."""
+    """Parts of the page: element id → HTML, and the chart."""
 
     parts: dict[str, str]
     charts: dict[str, dict[str, Any]] = field(default_factory=dict)
@@ -55,11 +55,11 @@ class ProgressCache:
         self._kept: dict[str, tuple[tuple[int, int], LabProgress]] = {}
         self._steps: dict[str, Steps] = {}
         self._next_s: dict[str, float] = {}
-        """Earliest time (monotonic clock) at which an open page may have a lab computed again."""
+        """Earliest time (monotonic clock) at which an open page may cause a lab to be computed again."""
         self._lock = threading.Lock()
 
     def at_hand(self, directory: LabDirectory) -> tuple[tuple[int, int], LabProgress] | None:
-        """Returns what `of` would return to an open page, if it is cached; otherwise None. Never waits."""
+        """Returns what `of` would return to an open page if it is cached, and otherwise None. Never waits."""
         name = directory.path.name
         known = self._kept.get(name)
         if known is None or (time.monotonic() >= self._next_s.get(name, 0.0) and known[0] != changes(directory)):
@@ -67,10 +67,11 @@ class ProgressCache:
         return known
 
     def of(self, directory: LabDirectory, at_once: bool = True) -> tuple[tuple[int, int], LabProgress]:
-        """Returns the progress of a lab with a state that changes with it. InputError, FailureError.
+        """Returns the progress of a lab, and a state that changes when the progress changes. Raises InputError and
+        FailureError.
 
-        `at_once`: compute it now if it has changed. Otherwise it may be half a minute old, or more for a large lab, so
-        that watching a lab takes little CPU time from its trials.
+        `at_once`: whether to compute the progress now if it has changed. If not, it may be half a minute old, or more
+        for a large lab, so that watching a lab takes little CPU time from its trials.
         """
         name, state = directory.path.name, changes(directory)
         with self._lock:
@@ -104,7 +105,7 @@ def _made(directory: LabDirectory, steps: Steps) -> LabProgress:
         )
     try:
         study = labs.study(directory, whole)
-    except (KeyError, ValueError, ArithmeticError) as error:  # a record of another plan
+    except (KeyError, ValueError, ArithmeticError) as error:  # the record belongs to an earlier plan
         raise FailureError(f"lab {directory.path.name}", f"the records do not match the plan ({error})") from error
     known = cautions(replace(study, warnings=tuple(one for one in study.warnings if one.code != MISSING)))
     chart = _chart(lab, measured, steps)
@@ -118,21 +119,21 @@ def _made(directory: LabDirectory, steps: Steps) -> LabProgress:
 
 
 def _of_whole_blocks(lab: Lab, records: Sequence[Record]) -> Sequence[Record]:
-    """Returns the records without those of an unfinished block."""
+    """Returns the records without those of a block that is not finished."""
     last = max((record.block for record in records), default=0)
     under_way = progress.missing([trial for trial in lab.trials if trial.block == last], records)
     return [record for record in records if record.block < last] if under_way else records
 
 
 def _needs(study: Any, stage: int) -> Table | None:
-    """Tabulates what each comparison still needs; None if nothing was compared. `stage`: number of the last stage that
-    has started."""
+    """Returns a table of what each comparison still needs; None if nothing was compared. `stage`: number of the last
+    stage that has started."""
     from ironbench.report.cell import count
     from ironbench.report.charts.base import Table
     from ironbench.report.finding_tables import interval_cell, ratio_cell, verdict
 
     of_look = [trial.block for trial in study.lab.trials if trial.stage <= stage]
-    # Only an interim analysis decides: until then, further blocks may still change a verdict.
+    # Verdicts are final only at an interim analysis. Before it, further blocks may change a verdict.
     rest = f"the interim analysis after block {max(of_look) + 1}" if study.missing and of_look else "nothing: decided"
     rows = tuple(
         (
@@ -150,7 +151,7 @@ def _needs(study: Any, stage: int) -> Table | None:
 
 
 def _chart(lab: Lab, records: Sequence[Record], known_steps: Steps) -> Chart | None:
-    """Draws the confidence intervals after each block. `known_steps`: a cache of the findings by block."""
+    """Returns a chart of the confidence intervals after each block. `known_steps`: a cache of the findings by block."""
     from ironbench.report.charts.narrowing import narrowing
     from ironbench.study.factors import contrasts
     from ironbench.study.findings import declared, findings
@@ -174,7 +175,7 @@ def _chart(lab: Lab, records: Sequence[Record], known_steps: Steps) -> Chart | N
 
 
 def _strip(name: str, lab: Lab, records: Sequence[Record]) -> str:
-    """Renders a row per configuration with a mark per trial."""
+    """Renders a row for each configuration, with a mark for each trial."""
     places = progress.by_place(records)
     blocks = sorted({trial.block for trial in lab.trials} | {block for _, block in places})
     cells = list(dict.fromkeys([setup.cell.name for setup in lab.all_setups if not setup.skipped]))
@@ -208,7 +209,7 @@ def _mark(name: str, cell: str, block: int, found: Sequence[Record]) -> dict[str
 
 
 def _waits(records: Sequence[Record]) -> str:
-    """Renders the five longest waits of the last finished trial; empty if there are none."""
+    """Renders the five longest waits of the last finished trial. Returns an empty text if there are none."""
     last = next((one for one in reversed(records) if one.status is not Status.CUT_SHORT), None)
     shares = {
         name.partition("=")[2].rstrip("}"): value

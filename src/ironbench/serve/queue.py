@@ -45,9 +45,9 @@ from ironbench.serve.queue_entry import (
 from ironbench.serve.results import error_text, without_place
 
 MOST_TRIES = 3
-"""How often a lab is started or resumed after its process was killed."""
+"""Maximum number of attempts to start or resume a lab whose process was killed."""
 LONGEST_NAME = 80
-"""Maximum length of the name of a lab file, which is also part of a directory name."""
+"""Maximum number of characters in the name of a lab file, because it becomes part of a directory name."""
 _INTERRUPTED = 130
 _REFUTED = 4
 _SUSPECT = 3
@@ -55,15 +55,15 @@ _KEPT = 200
 """Number of ended entries that are kept."""
 _LOG_BYTES = 64 << 10
 SETTLED_NS = 50_000_000
-"""After this time (ns), a further change of a directory is visible in its modification time."""
+"""Time in ns after which a further change of a directory is visible in its modification time."""
 
 
 Begin = Callable[[QueueEntry, int], ProcessId]
-"""Starts the lab of an entry, which inherits the lock with this file descriptor."""
+"""Function that starts the lab of an entry. The lab inherits the lock with this file descriptor."""
 
 
 class Queue:
-    """The queue of a results directory. Several servers may change it; one of them starts labs."""
+    """The queue of a results directory. Several servers may change it, but only one of them starts labs."""
 
     def __init__(
         self,
@@ -72,20 +72,21 @@ class Queue:
         begin: Begin | None = None,
         others: Callable[[], str] = lambda: "",
     ) -> None:
-        """`others` describes what is measured here besides the queue; empty: nothing."""
+        """Opens the queue. `others`: describes what is being measured here besides the queue; empty: nothing."""
         self.results, self.folder = results, results / "queue"
         self._now, self._begin, self._others = now, begin or self._started, others
         self._held = contextlib.ExitStack()
         self._decides = False
         self._kept_from = ""
-        """Reason that the entry that is due has not started."""
+        """Why the entry that is due has not started yet."""
         self._began: list[Detached] = []
         self._threads, self._inside = threading.RLock(), False
         self._read: tuple[int, list[QueueEntry]] = 0, []
         """Modification time (ns) of the directory, and its entries."""
 
     def entries(self) -> list[QueueEntry]:
-        """Returns the entries in their order, without unreadable files and those whose id is not their file name.
+        """Returns the entries in their order, without unreadable files and entries whose id differs from their file
+        name.
 
         Files are read only when the directory has changed, so that a long history takes no CPU time from trials.
         """
@@ -111,14 +112,14 @@ class Queue:
         return sorted(found, key=lambda one: (one.order, one.made_at, one.id))
 
     def entry(self, id: str) -> QueueEntry:
-        """Returns an entry. InputError: there is none with this id."""
+        """Returns an entry. Raises InputError if there is no entry with this id."""
         for one in self.entries():
             if one.id == id:
                 return one
         raise InputError(f"queue entry {id}", "does not exist", "see the queue")
 
     def put(self, request: QueueRequest) -> QueueEntry:
-        """Adds a lab to the queue. InputError, UnwrittenError."""
+        """Adds a lab to the queue. Raises InputError and UnwrittenError."""
         letters = request.name.replace("-", "").replace("_", "")
         if len(request.name) > LONGEST_NAME or not (letters.isascii() and letters.isalnum()):
             hint = f"use letters, digits, - and _, at most {LONGEST_NAME} characters"
@@ -152,7 +153,8 @@ class Queue:
         return entry
 
     def resume(self, lab: str, more: int = 0) -> QueueEntry:
-        """Queues the continuation of a lab, or a further round of `more` blocks. InputError, UnwrittenError."""
+        """Adds the continuation of a lab, or an additional round of `more` blocks, to the queue. Raises InputError and
+        UnwrittenError."""
         with self._changing():
             for one in self.entries():
                 if one.lab == lab and one.state in (WAITING, RUNNING):
@@ -170,11 +172,11 @@ class Queue:
             return ""
 
     def begun(self, entry: QueueEntry) -> bool:
-        """Whether the lab has a plan, so that it has a page."""
+        """Returns whether the lab has a plan, and therefore a page."""
         return (self._place(entry) / PLAN).is_file()
 
     def log(self, entry: QueueEntry) -> str:
-        """Returns the last 64 KiB of the lab's output, without paths of the results."""
+        """Returns the last 64 KiB of the lab's output, without the paths of the results."""
         try:
             with self._log(entry).open("rb") as file:
                 file.seek(max(0, file.seek(0, os.SEEK_END) - _LOG_BYTES))
@@ -183,7 +185,8 @@ class Queue:
             return ""
 
     def failure(self, lab: str) -> str:
-        """Why the last start of a lab failed; empty if it did not fail, or was not started from this queue."""
+        """Returns why the last start of a lab failed; empty if it did not fail, or if the lab was not started from this
+        queue."""
         last = max((one for one in self.entries() if one.lab == lab), key=lambda one: one.begun_at, default=None)
         return last.why if last is not None and last.state == FAILED else ""
 
@@ -191,7 +194,7 @@ class Queue:
         """Interrupts a running lab as Ctrl-C does. The lab can be resumed, unless its plan was still being made."""
         entry = self.entry(id)
         if entry.state == RUNNING and ProcessId(entry.pid, entry.born).alive():
-            # The entry's process is the shell that waits for the lab.
+            # The entry's process is the shell that waits for the lab to end.
             for pid in processes.children(entry.pid):
                 if (lab := processes.identify(pid)) is not None:
                     lab.signal(signal.SIGINT)
@@ -203,14 +206,14 @@ class Queue:
                 self._keep(replace(entry, state=CANCELLED, ended_at=self._now()))
 
     def remove(self, id: str) -> None:
-        """Removes an ended entry. The lab's records stay."""
+        """Removes an ended entry. The records of its lab stay."""
         with self._changing():
             entry = self.entry(id)
             if entry.state in ENDED:
                 self._forget(entry)
 
     def move(self, id: str, by: int) -> None:
-        """Swaps a waiting entry with the next (`by` 1) or previous one (-1)."""
+        """Swaps a waiting entry with the next entry (`by` 1) or the previous entry (-1)."""
         with self._changing():
             waiting = [one for one in self.entries() if one.state == WAITING]
             place = next((number for number, one in enumerate(waiting) if one.id == id), None)
@@ -223,7 +226,7 @@ class Queue:
             self._keep(replace(second, order=orders[1]))
 
     def decides(self) -> bool:
-        """Whether this server starts the labs. A server takes over when no other one does."""
+        """Returns whether this server starts the labs. A server takes over when no other server does."""
         if not self._decides:
             with contextlib.suppress(IronbenchError, OSError):
                 self._held.enter_context(durable.held(self.folder / "lock", f"queue {self.folder}"))
@@ -236,7 +239,7 @@ class Queue:
 
     @contextlib.contextmanager
     def _changing(self) -> Iterator[None]:
-        """Locks out other threads and servers while entries are read and written. UnwrittenError."""
+        """Locks out other threads and servers while entries are read and written. Raises UnwrittenError."""
         with self._threads:
             if self._inside:
                 yield
@@ -249,7 +252,8 @@ class Queue:
                     self._inside = False
 
     def tick(self) -> None:
-        """Updates entries whose lab has ended, and starts the lab that is due. Called once a second. UnwrittenError."""
+        """Updates entries whose lab has ended, and starts the lab that is due. Is called once a second. Raises
+        UnwrittenError."""
         self._began = [began for began in self._began if not began.reap()]
         with self._threads:
             if self.folder.is_dir() and self.decides():
@@ -268,7 +272,7 @@ class Queue:
                 self._forget(old)
 
     def _begin_alone(self, due: QueueEntry) -> None:
-        """Starts a lab unless something else is measured on this machine. UnwrittenError."""
+        """Starts a lab, unless something else is being measured on this machine. Raises UnwrittenError."""
         try:
             lock = measurement_locks.alone()
         except IronbenchError as error:
@@ -282,7 +286,7 @@ class Queue:
                 os.close(lock)
 
     def waits(self, entry: QueueEntry, entries: Sequence[QueueEntry]) -> str:
-        """Returns why an entry does not start now; empty: it is due."""
+        """Returns why an entry does not start now; empty if it is due."""
         now = self._now()
         if entry.not_before > now:
             return f"starts at {moment(entry.not_before)}"
@@ -301,8 +305,8 @@ class Queue:
         return ""
 
     def waits_for(self, entry: QueueEntry, entries: Sequence[QueueEntry]) -> str:
-        """Why an entry waits, for a page; never empty. Measurements of other results are known from the machine's
-        lock."""
+        """Returns why an entry waits, for a page; never empty. Measurements for other results directories are detected
+        by the machine's lock."""
         return self.waits(entry, entries) or self._kept_from or "starts now"
 
     def file(self, entry: QueueEntry) -> Path:
@@ -312,14 +316,14 @@ class Queue:
         return any(one.id == entry.after and one.state not in ENDED for one in entries)
 
     def _launch(self, entry: QueueEntry, lock: int) -> None:
-        # After a full disk or a kill this runs again, but the next night must be queued only once.
+        # After a full disk or a kill, this code runs again, but the next night must be queued only once.
         if entry.nightly and not entry.tries and not any(one.follows == entry.id for one in self.entries()):
             at = next_at(entry.nightly, self._now())
             self.put(QueueRequest(entry.name, self.text(entry), at, "", entry.nightly, entry.id))
         rounds = entry.rounds if entry.tries else self._rounds(entry)
         entry = replace(entry, state=RUNNING, begun_at=self._now(), tries=entry.tries + 1, why="", rounds=rounds)
-        # Written first: after a kill between the two, the next server finds an entry without a process and starts it
-        # again.
+        # The entry is written before the process is started. After a kill between the two, the next server finds an
+        # entry without a process and starts it again.
         self._keep(entry)
         try:
             process = self._begin(entry, lock)
@@ -360,21 +364,22 @@ class Queue:
         return replace(entry, state=FAILED, why=self._failure(entry) or f"exit code {status}", ended_at=now)
 
     def _failure(self, entry: QueueEntry) -> str:
-        """Why a lab failed: the error that ended it, else what failed its last trial; empty if neither is known."""
+        """Returns why a lab failed: the error that ended it, or else the cause of its last failed trial; empty if
+        neither is known."""
         if error := failure_of(self._status(entry)):
             return error_text(error, self.results)
         records = Store(self._place(entry), Printer.silent()).all()
         return next((wording.cause(one) for one in reversed(records) if one.causes), "")
 
     def _rounds(self, entry: QueueEntry) -> int:
-        """Counts the rounds that were added to the lab of an entry; 0 if the entry adds none."""
+        """Returns the number of rounds that were added to the lab of an entry; 0 if the entry adds none."""
         with contextlib.suppress(IronbenchError):
             declared = LabDirectory(self._place(entry)).declared() if entry.more else ()
             return sum(one.stage.added for one in declared)
         return 0
 
     def _place(self, entry: QueueEntry) -> Path:
-        """The directory of an entry's lab."""
+        """Returns the directory of an entry's lab."""
         return place_of(self.results, entry.lab)
 
     def _last(self) -> float:

@@ -1,4 +1,4 @@
-"""Entries of the queue, and their times."""
+"""Entries of the queue, and the times at which they start."""
 
 from __future__ import annotations
 
@@ -18,35 +18,37 @@ class QueueEntry(msgspec.Struct, frozen=True):
 
     id: str
     name: str
-    """Name of the lab file, without suffix."""
+    """Name of the lab file without its suffix."""
     made_at: float
-    """Seconds since the epoch, as all times in this file."""
+    """Time at which the entry was created, in seconds since the epoch like all times in this module."""
     order: float
-    """Position: the smallest starts first."""
+    """Position in the queue. The entry with the smallest value starts first."""
     lab: str
     """Name of the lab's directory."""
     resumes: bool = False
-    """Whether it continues an existing lab."""
+    """Whether the entry continues an existing lab."""
     more: int = 0
-    """Number of blocks to add to the lab."""
+    """Number of blocks that the entry adds to the lab."""
     follows: str = ""
-    """Id of the nightly entry that this one follows."""
+    """Id of the nightly entry that created this entry."""
     not_before: float = 0.0
     after: str = ""
-    """Id of the entry that must end first."""
+    """Id of the entry that must end before this entry starts."""
     nightly: str = ""
-    """Time of day, `22:00`, in the server's time zone. When the entry starts, the next night is queued."""
+    """Time of day in the server's time zone, such as `22:00`. When the entry starts, it is queued again for the next
+    night."""
     state: str = WAITING
     why: str = ""
-    """Why it ended in this state."""
+    """Why the entry ended in this state."""
     pid: int = 0
     born: str = ""
-    """Start time of its process, which identifies the process together with `pid`."""
+    """Start time of the entry's process. Together with `pid`, it identifies the process."""
     begun_at: float = 0.0
     ended_at: float = 0.0
     tries: int = 0
     rounds: int = 0
-    """Number of rounds that had been added to the lab before this entry started; one more means that `more` is done."""
+    """Number of rounds that had been added to the lab before this entry started. If there is one more now, `more` was
+    done."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +64,7 @@ class QueueRequest:
 
 
 def next_at(clock: str, now: float) -> float:
-    """Returns the next time, later than now, at which it is `22:00` here. InputError."""
+    """Returns the next time, later than now, at which the clock here shows `22:00`. Raises InputError."""
     try:
         hour, minute = (int(part) for part in clock.split(":"))
         at = datetime.fromtimestamp(now).replace(hour=hour, minute=minute, second=0, microsecond=0)
@@ -72,14 +74,15 @@ def next_at(clock: str, now: float) -> float:
 
 
 def at_time(text: str) -> float:
-    """Reads a form's `2026-11-25T22:00` in the server's time zone; 0 if it is empty. InputError."""
+    """Reads a form's `2026-11-25T22:00` as a time in the server's time zone. Returns 0 if the text is empty. Raises
+    InputError."""
     hint = "write for example 2026-11-25T22:00"
     if not text:
         return 0.0
     try:
         found = datetime.fromisoformat(text)
         at = found.timestamp()
-        moment(at)  # out of range for a page
+        moment(at)  # the time is out of the range that a page can show
     except (ValueError, OverflowError, OSError):
         raise InputError(f"time {text[:40]!r}", "is not a date and time", hint) from None
     if found.tzinfo is not None:

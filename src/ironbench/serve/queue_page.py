@@ -1,4 +1,4 @@
-"""Pages of the queue: waiting, running and ended labs, and an editor for lab files with their plan."""
+"""Pages of the queue: waiting, running and ended labs, and an editor for lab files that shows the plan."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ memory = ["64MB", "256MB"]
 
 _STOPPED = "The current trial is aborted. The lab can be resumed."
 _STAMP = re.compile(r"-\d{8}T\d{6}-[0-9a-f]{4}$")
-"""The unique suffix of the name of a lab's directory."""
+"""Pattern of the unique suffix in the name of a lab's directory."""
 
 
 def show(queue: Queue) -> HTMLResponse:
@@ -66,7 +66,7 @@ def state(queue: Queue) -> str:
 
 
 def _listed(entry: QueueEntry, begun: bool, words: str, actions: Sequence[tuple[str, str, str]]) -> dict[str, Any]:
-    """Describes an entry for a list. `actions`: label, URL and confirmation of each button."""
+    """Describes an entry for a list. `actions`: label, URL and confirmation text of each button."""
     what = f"{counted(entry.more, 'more block')} of {entry.lab}" if entry.more else entry.name
     what = f"resume {entry.lab}" if entry.resumes and not entry.more else what
     return {
@@ -120,7 +120,7 @@ def entry_page(queue: Queue, id: str) -> HTMLResponse:
 
 
 def editor(queue: Queue, fields: Mapping[str, str], problem: str = "") -> HTMLResponse:
-    """Shows the editor. `fields`: the input so far; `clone` among them: the entry to copy."""
+    """Shows the editor. `fields`: the input so far; its value `clone` is the entry to copy."""
     name, text = fields.get("name", ""), fields.get("text", "")
     if clone := fields.get("clone", ""):
         entry = queue.entry(clone)
@@ -143,7 +143,7 @@ def editor(queue: Queue, fields: Mapping[str, str], problem: str = "") -> HTMLRe
 
 
 def plan(name: str, text: str) -> str:
-    """Renders the plan of a lab file, or its mistakes. Runs no programs."""
+    """Renders the plan of a lab file, or the mistakes in the file. Runs no programs."""
     try:
         with trust.reading_only(installed_run=False):
             return fragment("plan.html", plan=planned(name, text), problem="")
@@ -153,7 +153,7 @@ def plan(name: str, text: str) -> str:
 
 
 def planned(name: str, text: str, *, queued: bool = False) -> str:
-    """Returns the plan as text. `queued`: the lab will run without a terminal. InputError."""
+    """Returns the plan as text. Raises InputError. `queued`: whether the lab will run without a terminal."""
     from ironbench.lab import declare
     from ironbench.lab.dry_run import lab as planning
 
@@ -173,7 +173,8 @@ def planned(name: str, text: str, *, queued: bool = False) -> str:
 
 
 def put(queue: Queue, fields: Mapping[str, str]) -> QueueEntry:
-    """Queues a lab file. InputError: it would not run. The machines of a cluster are only checked when it starts."""
+    """Queues a lab file. Raises InputError if the lab would not run. The machines of a cluster are checked only when
+    the lab starts."""
     text = fields.get("text", "").replace("\r\n", "\n")
     request = QueueRequest(
         fields.get("name", "").strip(),
@@ -187,7 +188,7 @@ def put(queue: Queue, fields: Mapping[str, str]) -> QueueEntry:
 
 
 def refuse_person(lab: Lab) -> None:
-    """InputError: the lab asks a person, and a queued lab has no terminal."""
+    """Raises InputError if the lab requires a person to act, because a queued lab has no terminal."""
     for one in lab.every_command:
         if one.by_hand:
             cause = "wait for a person, and a queued lab has no terminal"

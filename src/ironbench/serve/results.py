@@ -14,7 +14,7 @@ from ironbench.records.index import Index, Listed, text
 from ironbench.records.labs import PLAN, LabDirectory, begun_below, place_of
 
 FIELDS = ("workload", "engine", "machine", "status")
-"""Columns of the index that a search can filter by."""
+"""Columns of the index by which a search can filter."""
 NEWEST = "order by started_at desc, id desc"
 _OF_RUNS = "lab = ''"
 
@@ -24,14 +24,14 @@ class Results:
 
     def __init__(self, directory: Path) -> None:
         self.directory = directory
-        # Warnings about damaged records appear on pages; a terminal would repeat them at every request.
+        # Warnings about damaged records appear on pages. On a terminal, they would be repeated at every request.
         self.runs = Store(directory, Printer.silent())
         self._refreshed: set[str] = set()
-        """Labs (and the empty name, for runs) whose unreadable records this process has tried to read."""
+        """Names of labs (empty for runs) whose unreadable records this process has tried to read."""
         self._lock = threading.Lock()
 
     def index(self) -> Index:
-        """The index, brought up to date with directories that have changed."""
+        """Returns the index, after updating it for directories that have changed."""
         index = self.runs.index
         with self._lock:
             states, unreadable = index.states(), index.unreadable()
@@ -45,15 +45,15 @@ class Results:
         return index
 
     def labs(self) -> list[str]:
-        """Names of labs that have begun, oldest first, wherever they are below the results directory."""
+        """Returns the names of labs that have started, oldest first, wherever they are below the results directory."""
         return begun_below(self.directory)
 
     def place(self, name: str) -> Path:
-        """The directory of a lab, whether it exists or not."""
+        """Returns the directory of a lab, whether it exists or not."""
         return place_of(self.directory, name)
 
     def lab(self, name: str) -> LabDirectory:
-        """The directory of a lab. InputError: there is none of that name."""
+        """Returns the directory of a lab. Raises InputError if there is no lab with that name."""
         if not is_name(name) or not (self.place(name) / PLAN).is_file():
             raise InputError(f"lab {name}", "does not exist in these results", "see the archive")
         directory = LabDirectory(self.place(name))
@@ -64,23 +64,23 @@ class Results:
         return Store(self.place(lab), Printer.silent(), self.runs.index, lab)
 
     def store(self, lab: str = "") -> Store:
-        """The store of a lab, or of runs. InputError."""
+        """Returns the store of a lab, or of runs. Raises InputError."""
         return self.lab(lab).store if lab else self.runs
 
     def has(self, id: str, lab: str = "") -> bool:
-        """Whether there is such a record."""
+        """Returns whether there is such a record."""
         return bool(self.index().query("select 1 from record where lab = ? and id = ?", lab, id))
 
     def series(self, name: str) -> list[Listed]:
-        """Rows of a series of runs, newest first."""
+        """Returns the rows of a series of runs, newest first."""
         return [row for _, row in self.index().rows(f"{_OF_RUNS} and series = ? {NEWEST}", name)]
 
     def label(self, name: str) -> list[Listed]:
-        """Rows of runs with this label, newest first."""
+        """Returns the rows of runs with this label, newest first."""
         return [row for _, row in self.index().rows(f"{_OF_RUNS} and label = ? {NEWEST}", name)]
 
     def newest_series(self, most: int) -> list[tuple[Listed, int]]:
-        """The newest row of each of the newest series of runs, and how many rows the series has."""
+        """Returns the newest row of each of the newest series of runs, and how many rows the series has."""
         index, latest = self.index(), "group by series order by max(started_at) desc limit ?"
         found = index.query(f"select series, count(*) from record where {_OF_RUNS} {latest}", most)
         newest = f"{_OF_RUNS} and series = ? {NEWEST} limit 1"
@@ -88,19 +88,19 @@ class Results:
 
 
 def is_name(text: str) -> bool:
-    """Whether the text can be the name of a file in our directories, and no path."""
+    """Returns whether the text can be the name of a file in ironbench's directories. A path cannot."""
     return bool(text) and len(text) <= 255 and not text.startswith(".") and "/" not in text and "\0" not in text
 
 
 def error_text(error: IronbenchError, results: Path) -> str:
-    """An error on a page, without the path of the results on this machine."""
+    """Returns the text of an error for a page, without the path of the results on this machine."""
     return without_place(str(error) + (f" ({error.hint})" if error.hint else ""), results)
 
 
 def without_place(text: str, results: Path) -> str:
     """Shortens the paths of the results and of the databases in a text to their last names."""
     places = [results]
-    with contextlib.suppress(IronbenchError):  # without a home there is no such directory
+    with contextlib.suppress(IronbenchError):  # without a home directory, there is no such directory
         places.append(data_dirs.base())
     for path in places:
         for there in sorted({str(path.absolute()), str(path)} - {".", ""}, key=len, reverse=True):

@@ -17,8 +17,8 @@ from ironbench.trial.drive import live
 from ironbench.trial.drive.live import LiveTrial
 
 ASKED_S = 10.0
-"""How long a found experiment counts as running while its process lives; reading the kernel's locks takes
-milliseconds."""
+"""Seconds for which a found experiment counts as running while its process lives, because reading the kernel's locks
+takes milliseconds."""
 _LOCKS = Path("/proc/locks")
 Locks = frozenset[tuple[str, str]]
 
@@ -28,15 +28,15 @@ class Experiment:
     """A running lab or run."""
 
     lab: str
-    """Name of the lab's directory; empty: a run."""
+    """Name of the lab's directory; empty for a run."""
     series: str
     process: ProcessId
     state: LiveTrial | None
-    """None: no trial has started."""
+    """State of the current trial; None if no trial has started."""
     file: Path | None = None
-    """File of the state."""
+    """File that contains the state."""
     elsewhere: str = ""
-    """For a lab outside these results (`lab run --results DIR`): the name of its directory."""
+    """For a lab outside these results (`lab run --results DIR`): the name of the lab's directory."""
 
     @property
     def name(self) -> str:
@@ -62,7 +62,7 @@ def experiments(results: Results) -> list[Experiment]:
 
 
 def elsewhere(results: Results) -> list[Experiment]:
-    """Running labs of this user whose directories are not among these results."""
+    """Returns running labs of this user whose directories are not among these results."""
     here, running = (results.directory / "labs").resolve(), running_labs.known()
     shown = {results.place(name).resolve() for name in results.labs()} if running else set()
     return [
@@ -73,7 +73,7 @@ def elsewhere(results: Results) -> list[Experiment]:
 
 
 class RunningCache:
-    """Running experiments, cached for open pages, which ask every second."""
+    """The running experiments, cached for open pages, which ask for them every second."""
 
     def __init__(self, results: Results) -> None:
         self._results = results
@@ -81,7 +81,7 @@ class RunningCache:
         self._asked_s = 0.0
 
     def seen(self, at_once: bool = False) -> list[Experiment]:
-        """Returns the running experiments. Without `at_once`, one that has just started may be missing."""
+        """Returns the running experiments. Without `at_once`, an experiment that has just started may be missing."""
         now_s = time.monotonic()
         if at_once or now_s - self._asked_s > ASKED_S:
             self._found, self._asked_s = experiments(self._results), now_s
@@ -92,8 +92,11 @@ class RunningCache:
 def experiment(
     results: Results, name: str, held: Locks | None = None, process: ProcessId | None = None
 ) -> Experiment | None:
-    """Finds a running lab by the name of its directory; None: it is not running. `held`: the result of `locks`, for a
-    caller that checks many labs. `process`: the process that held the lock a moment ago."""
+    """Finds a running lab by the name of its directory. Returns None if it is not running.
+
+    `held`: the result of `locks`, for a caller that checks many labs. `process`: the process that held the lock a
+    moment ago.
+    """
     directory = results.place(name)
     process = process or holder(directory / "lock", locks() if held is None else held)
     if process is None:
@@ -102,7 +105,8 @@ def experiment(
 
 
 def _state(directory: Path, process: ProcessId) -> tuple[LiveTrial | None, Path | None]:
-    """Reads the state of a lab's trial, and its file. A lab has one series, so every state file there is its own."""
+    """Reads the state of a lab's trial, and returns it with its file. A lab has one series, so every state file in its
+    directory belongs to the lab."""
     for path in directory.glob(".*.live"):
         if (state := live.read(path)) is not None and state.pid == process.pid:
             return state, path
@@ -110,21 +114,21 @@ def _state(directory: Path, process: ProcessId) -> tuple[LiveTrial | None, Path 
 
 
 def written(state: Path | None) -> int:
-    """Returns when a state file was written (ns); 0: there is no file."""
+    """Returns the time (ns) at which a state file was written; 0 if there is no file."""
     with contextlib.suppress(OSError):
         return state.stat().st_mtime_ns if state is not None else 0
     return 0
 
 
 def others(results: Results) -> str:
-    """Describes what is measured here; empty: nothing."""
+    """Describes what is being measured on this machine; empty if nothing is."""
     found = [one.name for one in experiments(results)]
     are = "are" if len(found) > 1 else "is"
     return f"{' and '.join(found)} {are} running, started outside this queue" if found else ""
 
 
 def locks() -> Locks:
-    """Reads all flock(2) locks: process and inode (proc_locks(5)). Takes milliseconds."""
+    """Reads all flock(2) locks of the kernel as process and inode (proc_locks(5)). This takes milliseconds."""
     with contextlib.suppress(OSError):
         lines = [line.split() for line in _LOCKS.read_text().splitlines()]
         return frozenset(
@@ -134,8 +138,8 @@ def locks() -> Locks:
 
 
 def holder(lock: Path, held: Locks) -> ProcessId | None:
-    """Returns the process that holds a lock file (`durable.held`), from the kernel's list: trying the lock would take
-    it."""
+    """Returns the process that holds a lock file (`durable.held`), from the kernel's list. Trying to take the lock
+    could succeed and disturb others."""
     try:
         with lock.open("rb") as file:
             written, inode = file.read(32).decode(errors="replace").strip(), os.fstat(file.fileno()).st_ino
@@ -145,5 +149,5 @@ def holder(lock: Path, held: Locks) -> ProcessId | None:
 
 
 def stop(one: Experiment) -> bool:
-    """Interrupts an experiment as Ctrl-C does; it can be resumed. False: it has ended already."""
+    """Interrupts an experiment as Ctrl-C does. The experiment can be resumed. Returns False if it has already ended."""
     return one.process.signal(signal.SIGINT)

@@ -24,13 +24,14 @@ from ironbench.serve.page import load
 from ironbench.serve.results import Results
 
 _PATIENCE_S = 2
-"""How long open pages may delay the shutdown."""
+"""Seconds for which open pages may delay the shutdown."""
 _READING_S = 5
-"""How long the start waits for records to be indexed, so that the first page is as fast as later ones."""
+"""Seconds that the start waits for records to be indexed, so that the first page is as fast as later pages."""
 
 
 def run(directory: Path, policy: AccessPolicy, printer: Printer) -> int:
-    """Runs the server until it is interrupted. InputError: the address is in use, or the results cannot be written."""
+    """Runs the server until it is interrupted. Raises InputError if the address is in use, or if the results cannot be
+    written."""
     Store(directory, printer).validate()
     load()
     with _listening(policy) as listener:
@@ -54,7 +55,7 @@ def run(directory: Path, policy: AccessPolicy, printer: Printer) -> int:
         _keep_quiet(printer)
         try:
             config.load()
-        except OSError as error:  # ssl.SSLError is one
+        except OSError as error:  # ssl.SSLError is a subclass of OSError
             raise InputError(
                 "--tls-certificate", f"cannot be used: {error.strerror or error}", "give the paths of PEM files"
             ) from None
@@ -63,7 +64,7 @@ def run(directory: Path, policy: AccessPolicy, printer: Printer) -> int:
             printer.say("indexing many records for the first time; pages and the queue wait until this is finished")
         printer.data(policy.url())
         printer.say("open this address in a browser; Ctrl-C stops the server, but not the labs that it started")
-        with contextlib.suppress(KeyboardInterrupt):  # the usual way to stop the server
+        with contextlib.suppress(KeyboardInterrupt):  # Ctrl-C is the usual way to stop the server
             _Server(config).run(sockets=[listener])
     return 0
 
@@ -98,7 +99,7 @@ def _listening(policy: AccessPolicy) -> connections.Listener:
     try:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listener.bind((policy.address, policy.port))
-        listener.listen(128)  # a browser that connects at once waits instead of being refused
+        listener.listen(128)  # a browser that connects immediately waits instead of being refused
     except OSError as error:
         listener.close()
         hint = "choose another port, or 0 for any free port"

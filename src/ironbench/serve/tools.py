@@ -1,4 +1,4 @@
-"""Pages of the leaderboard and of cost; export and import of records."""
+"""Pages of the leaderboard and of costs, and export and import of records."""
 
 from __future__ import annotations
 
@@ -66,8 +66,8 @@ def cost(results: Results, target: str, systems: str) -> HTMLResponse:
 
 
 def export(results: Results, picks: Sequence[str], folder: Path) -> Path:
-    """Writes the picks to one file in `folder`. `LAB/` is a whole lab; other picks: see `compared.named`.
-    InputError."""
+    """Writes the picks to one file in `folder`. Raises InputError. The pick `LAB/` is a whole lab; `compared.named`
+    describes other picks."""
     if len(picks) == 1 and picks[0].endswith("/"):
         directory = results.lab(picks[0][:-1])
         path = folder / f"{directory.path.name}{SUFFIX}"
@@ -85,7 +85,7 @@ def export(results: Results, picks: Sequence[str], folder: Path) -> Path:
 
 
 def shared_report(results: Results, name: str) -> Response:
-    """Returns the report of a lab as one HTML file, without passwords. InputError."""
+    """Returns the report of a lab as one HTML file, without passwords. Raises InputError."""
     from ironbench.report import formats
     from ironbench.report.document import report
     from ironbench.report.studies import study_of
@@ -97,7 +97,7 @@ def shared_report(results: Results, name: str) -> Response:
 
 
 def without_passwords(value: T) -> T:
-    """Removes passwords from every text of a report, also from the commands and the lab file that a user wrote."""
+    """Removes passwords from every text of a report, including the commands and the lab file that a user wrote."""
     return _redacted(value)  # type: ignore[no-any-return]
 
 
@@ -120,7 +120,8 @@ async def received(parts: AsyncIterator[bytes], path: Path) -> None:
 
 
 def take(results: Results, bundle: Path) -> str:
-    """Imports a file and describes what arrived. InputError: it is damaged, of a newer version, or invalid."""
+    """Imports a file and describes what it contained. Raises InputError if the file is damaged, of a newer version, or
+    invalid."""
     with Reader(bundle) as reader:
         lab = reader.manifest.lab
         arrived = take_in(reader, results.directory / "labs" / lab if lab else results.directory)

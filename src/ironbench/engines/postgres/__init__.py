@@ -1,1 +1,1 @@
-"""PostgreSQL: a server that ironbench starts from its own or other programs, or an existing one."""
+"""PostgreSQL: a server that ironbench starts from its own or other programs, or an existing server."""

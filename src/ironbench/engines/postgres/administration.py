@@ -29,7 +29,7 @@ from ironbench.model.session import CommitCounter, Session
 from ironbench.words import in_percent
 
 SHORTEST_TIMEOUT_S = 30.0
-"""Minimum of checkpoint_timeout (PostgreSQL 18 documentation, 19.5.2)."""
+"""Minimum of checkpoint_timeout in seconds (PostgreSQL 18 documentation, 19.5.2)."""
 _RESET = "select pg_stat_reset(), (select count(pg_stat_reset_shared(name)) from unnest(array[{names}]) name)"
 _SHARED = ("bgwriter", "archiver", "wal")
 _CLIENTS = (
@@ -52,9 +52,12 @@ _IN_INDEX_ORDER = (
     "set local enable_seqscan = off; set local enable_bitmapscan = off; set local enable_sort = off; "
     "set local enable_incremental_sort = off; set local max_parallel_workers_per_gather = 0; "
 )
-"""Settings that force index scans. A second sequential scan of a large table finds next to nothing in the cache: tables
-larger than a quarter of shared_buffers are scanned through a ring of 256 kB (PostgreSQL:
-src/backend/storage/buffer/README, "Buffer Ring Replacement Strategy"). Index scans use no ring."""
+"""Settings that force index scans.
+
+A second sequential scan of a large table finds almost nothing in the cache: tables larger than a quarter of
+shared_buffers are scanned through a ring of 256 kB (PostgreSQL: src/backend/storage/buffer/README, "Buffer Ring
+Replacement Strategy"). Index scans use no ring.
+"""
 _ROUTINE = re.compile(r"create or replace (?:function|procedure) (\w+)", re.IGNORECASE)
 _TABLES = f"""
     select c.oid::regclass, pg_total_relation_size(c.oid)
@@ -127,7 +130,7 @@ class PostgresAdministration(Administration):
 
     def remove_made(self, session: Session) -> MarkedObjects:
         made = self.made(session)
-        # The backend of a session that has just ended exists for a moment longer.
+        # The backend of a session that has just ended may exist for a short time after that.
         deadline = time.monotonic() + _LEAVING_S
         while (busy := _using(session, made.databases)) and time.monotonic() < deadline:
             time.sleep(0.1)
@@ -137,8 +140,8 @@ class PostgresAdministration(Administration):
                 f"in use by another ironbench (server process {process})",
                 "wait until it has finished",
             )
-        # Statements sent together form one transaction (PostgreSQL 18 documentation, 54.2.2.1). Without CASCADE, which
-        # would also drop the user's objects that depend on these tables.
+        # Statements that are sent together form one transaction (PostgreSQL 18 documentation, 54.2.2.1). CASCADE is not
+        # used, because it would also drop the user's objects that depend on these tables.
         drops = [f"drop table {', '.join(made.tables)}"] if made.tables else []
         drops += [f"drop routine {', '.join(made.routines)}"] if made.routines else []
         if drops:
@@ -157,40 +160,40 @@ class PostgresAdministration(Administration):
         return f"{_warm_by_index(session, tables)} indexes read in key order"
 
     def hits(self, session: Session) -> Mapping[str, int]:
-        facts.flush_counts(session)  # includes this session's own reads so far
+        facts.flush_counts(session)  # this includes the session's own reads so far
         sql = "select sum(blks_hit), sum(blks_read) from pg_stat_database where datname = current_database()"
         hit, read = session.query(sql)[0]
         return {"hit": int(hit or 0), "read": int(read or 0)}
 
     def reset_statistics(self, session: Session) -> Mapping[str, str]:
-        """Source: PostgreSQL 18 documentation, 27.2.27."""
+        """Resets the statistics counters (PostgreSQL 18 documentation, 27.2.27)."""
         version = _version(session)
         names = [*_SHARED, *(["io"] if version >= 160000 else []), *(["checkpointer"] if version >= 170000 else [])]
         session.query(_RESET.format(names=", ".join(f"'{name}'" for name in names)))
         return {"statistics": "reset"}
 
     def vacuum_dead_rows(self, session: Session, tables: Sequence[str], most: float) -> Mapping[str, str]:
-        """Vacuums before the trial. Autovacuum checks tables once a minute (`autovacuum_naptime`, 19.10), which is
-        longer than a short trial and in the middle of others. pgbench vacuums before every run for the same reason
-        (option `-n`)."""
+        """Vacuums before the trial. Autovacuum checks tables once a minute (`autovacuum_naptime`, 19.10), which is too
+        late for a short trial and during the measurement of a longer one. For the same reason, pgbench vacuums before
+        every run (option `-n`)."""
         try:
             vacuumed = _littered(session, tables, most)
             for table in vacuumed:
                 session.query(f"vacuum {table}")
         except FailureError as error:
-            # A trial with dead rows is still valid; if the engine has died, the trial will report it.
+            # A trial with dead tuples is still valid. If the engine has died, the trial will report it.
             return {"garbage": f"not vacuumed: {error.cause}"}
         return {"garbage": f"vacuumed {', '.join(vacuumed)}" if vacuumed else f"below {in_percent(most)}"}
 
     def pace_checkpoints(
         self, session: Session, interval_s: float, own: bool, by_clock: bool = True
     ) -> tuple[tuple[Source, ...], Mapping[str, str]]:
-        """Leaves long intervals to the server, which spreads the writes over them. Intervals below the server's minimum
-        are requested by CHECKPOINT, which writes at full speed (PostgreSQL 18 documentation)."""
+        """Leaves long intervals to the server, which spreads the writes over an interval. Intervals below the server's
+        minimum are requested by CHECKPOINT, which writes at full speed (PostgreSQL 18 documentation)."""
         if own and by_clock and interval_s >= SHORTEST_TIMEOUT_S:
             session.query(f"alter system set checkpoint_timeout = '{round(interval_s)}s'")
             session.query("select pg_reload_conf()")
-            session.query(CHECKPOINT)  # the interval starts with this checkpoint
+            session.query(CHECKPOINT)  # the interval is counted from this checkpoint
             return (), {"checkpoints": f"every {round(interval_s)} s (checkpoint_timeout)"}
         if own:
             session.query(CHECKPOINT)
@@ -216,8 +219,8 @@ class PostgresAdministration(Administration):
         return int(session.query(_CLIENTS)[0][0] or 0)
 
     def written(self, session: Session) -> WriteCounters | None:
-        """Source: PostgreSQL 18 documentation, 27.2. Checkpoints have their own view since 17; pg_stat_io counts WAL
-        flushes since 18."""
+        """Returns the write counters (PostgreSQL 18 documentation, 27.2). Checkpoints have a separate view since
+        version 17; pg_stat_io counts WAL flushes since version 18."""
         version = _version(session)
         flushes = "(select coalesce(sum(fsyncs), 0) from pg_stat_io where object = 'wal')"
         if version < 180000:
@@ -239,7 +242,7 @@ class PostgresAdministration(Administration):
 
 def _using(session: Session, databases: Mapping[str, int]) -> Sequence[tuple[str | None, ...]]:
     """Returns database and backend process of other sessions: of ironbench in the current database, of any client in
-    `databases`, and of an ironbench that may copy one of them at any moment (`copies.KEEPER`)."""
+    `databases`, and of another ironbench that may copy one of them at any moment (`copies.KEEPER`)."""
     users = session.query(_BUSY)
     if not databases:
         return users
@@ -263,7 +266,7 @@ def _littered(session: Session, tables: Sequence[str], most: float) -> list[str]
 
 
 def _warm_by_index(session: Session, tables: tuple[str, ...]) -> int:
-    """Reads the tables (default: all) in the order of each index; returns the number of indexes. Raises
+    """Reads the tables (default: all) in the order of each index. Returns the number of indexes. Raises
     FailureError."""
     names = ", ".join(f"'{name}'" for name in tables)
     which = f"c.relname in ({names}) and pg_table_is_visible(c.oid)" if tables else "c.oid >= 16384"
@@ -273,11 +276,12 @@ def _warm_by_index(session: Session, tables: tuple[str, ...]) -> int:
         if index is None or columns is None:
             session.query(f"select count(*) from {table}")
             continue
-        # The first index of a table also reads its rows; of the other indexes only the index itself is needed.
+        # The first index of a table is used to read also the table's rows; of the other indexes, only the index itself
+        # is read.
         what = "*" if table not in seen else columns
         only = "off" if table not in seen else "on"
         seen.add(table)
-        # Sent together they form one transaction, which an error ends, so no open transaction is left behind.
+        # Statements that are sent together form one transaction, which an error ends, so no transaction stays open.
         session.query(
             f"{_IN_INDEX_ORDER} set local enable_indexonlyscan = {only}; "
             f"select count(t.*) from (select {what} from {table} where {predicate} order by {columns}) t"

@@ -1,9 +1,9 @@
 """Plans of executed statements from the server's log, if auto_explain writes them there and the log is readable.
 
-The server is neither queried during a trial nor configured: only a superuser can change the settings of auto_explain
-(PostgreSQL 18 documentation, F.3), and because it costs time, the user decides whether it is loaded. The log can be
-read if the server runs on this machine and this process may read the file to which the server's logging collector or
-standard error writes.
+ironbench neither queries the server during a trial nor configures auto_explain: only a superuser can change its
+settings (PostgreSQL 18 documentation, F.3), and because auto_explain costs time, the user decides whether it is loaded.
+The log can be read if the server runs on this machine and this process may read the file to which the server's logging
+collector or standard error writes.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _LOADED = """
            max(setting) filter (where name = 'data_directory')
       from pg_settings where name in ('auto_explain.log_min_duration', 'auto_explain.log_format', 'data_directory')
 """
-"""A value is null if the role may not see the setting."""
+"""Query for the settings of auto_explain. A value is null if the role may not see the setting."""
 _ENTRY = re.compile(r"duration: (\d+\.?\d*) ms  plan:\n((?:\t.*(?:\n|$))+)")
 NODE = re.compile(r"^\s*(?:->\s*)?(.*?)\s+\(cost=")
 _PARAMETER = re.compile(r"\$\d+")
@@ -40,13 +40,13 @@ class PlanLog:
 
 
 def least_ms(session: Session) -> str | None:
-    """Minimum duration from which auto_explain logs plans; None if it does not."""
+    """Returns the minimum duration in milliseconds for which auto_explain logs plans; None if it logs none."""
     least = session.query(_LOADED)[0][0]
     return None if least in (None, "", "-1") else least
 
 
 def begun(session: Session) -> PlanLog | None:
-    """Current end of the log; None if the log cannot be read or its plans are not in text format."""
+    """Returns the current end of the log; None if the log cannot be read or its plans are not in text format."""
     try:
         _, form, directory = session.query(_LOADED)[0]
         if form not in (None, "", "text"):
@@ -58,7 +58,7 @@ def begun(session: Session) -> PlanLog | None:
 
 
 def _collected(session: Session, directory: str) -> Path | None:
-    # Privileges are checked first, so that no error is written to the server's log.
+    # The role's privileges are checked first, so that no error is written to the server's log.
     if session.query("select has_function_privilege('pg_current_logfile(text)', 'execute')") != [("t",)]:
         return None
     name = session.query("select pg_current_logfile('stderr')")[0][0]
@@ -75,7 +75,7 @@ def _standard_error(session: Session) -> Path | None:
 
 
 def executed(log: PlanLog, plans: Sequence[StatementPlan]) -> tuple[ExecutedPlan, ...]:
-    """Executions in the log since `begun`, for the commands in `plans`."""
+    """Returns the executions in the log since `begun` of the commands in `plans`."""
     try:
         with log.file.open("rb") as file:
             file.seek(log.start)
@@ -109,7 +109,7 @@ def _split(entry: str) -> tuple[str, str]:
 
 
 def _shape(statement: str) -> re.Pattern[str]:
-    """Pattern for the statement in the log, where it has values instead of parameters, or the parameters as
-    prepared."""
+    """Returns a pattern for the statement in the log, where the statement has values instead of parameters, or the
+    parameters as prepared."""
     parts = _PARAMETER.split(statement.removesuffix("…"))
     return re.compile(".+?".join(map(re.escape, parts)) + (".*" if statement.endswith("…") else ""))

@@ -1,4 +1,5 @@
-"""The files of a PostgreSQL cluster: created once, then reused. The WAL is moved to the directory of the layout."""
+"""The files of a PostgreSQL cluster, which are created once and then reused. The WAL is moved to the directory of the
+layout."""
 
 from __future__ import annotations
 
@@ -25,7 +26,7 @@ class Cluster:
     """Locations of one cluster's files."""
 
     place: Path
-    """Directory of ironbench: it contains the data directory `cluster` and the server's log `server.log`."""
+    """Directory of ironbench that contains the data directory `cluster` and the server's log `server.log`."""
     log_place: Path | None = None
     temp_place: Path | None = None
 
@@ -49,7 +50,7 @@ class Cluster:
 
 
 def of(layout: Layout, installation: PostgresInstallation) -> Cluster:
-    """The cluster of a layout."""
+    """Returns the locations of a layout's cluster."""
     data = layout.data or str(data_dirs.default("postgres", str(installation.major)))
     return Cluster(
         Path(data),
@@ -72,7 +73,7 @@ def validate(cluster: Cluster, installation: PostgresInstallation) -> None:
 
 
 def prepare(cluster: Cluster, installation: PostgresInstallation, identity: Identity) -> None:
-    """Creates the cluster if it is missing. The caller holds the lock. Raises InputError and FailureError."""
+    """Creates the cluster if it is missing. The caller must hold the lock. Raises InputError and FailureError."""
     refuse_running(cluster.files, cluster.place)
     _refuse_log_of_another(cluster)
     for path, role in ((cluster.log_place, "log"), (cluster.temp_place, "temp")):
@@ -93,7 +94,7 @@ def prepare(cluster: Cluster, installation: PostgresInstallation, identity: Iden
 
 
 def checksums_differ(cluster: Cluster, installation: PostgresInstallation, wanted: bool | None) -> bool:
-    """Whether the cluster's page checksums need to be enabled or disabled."""
+    """Returns whether the cluster's page checksums must be enabled or disabled."""
     return wanted is not None and wanted != (_controldata(cluster, installation, "Data page checksum version") != "0")
 
 
@@ -108,15 +109,15 @@ def set_checksums(
 
 
 def needs_recovery(cluster: Cluster, installation: PostgresInstallation) -> bool:
-    """Whether crash recovery must run with the WAL in its old place before the WAL can be moved."""
+    """Returns whether crash recovery must run with the WAL in its previous directory before the WAL can be moved."""
     return _log_is_elsewhere(cluster) and not shut_down(cluster, installation)
 
 
 def place_log(cluster: Cluster, installation: PostgresInstallation, identity: Identity) -> None:
     """Moves pg_wal to the directory of the layout.
 
-    After a clean shutdown the WAL is not needed, so it is not copied: pg_resetwal starts a new one. That also repairs a
-    cluster whose WAL was in memory when the machine restarted. Raises FailureError.
+    After a clean shutdown the WAL is not needed, so it is not copied: pg_resetwal starts a new one. This also repairs a
+    cluster whose WAL was lost because it was in memory when the machine restarted. Raises FailureError.
     """
     link = cluster.files / "pg_wal"
     before = Path(os.path.realpath(link))
@@ -140,7 +141,7 @@ def place_log(cluster: Cluster, installation: PostgresInstallation, identity: Id
 
 
 def _log_is_elsewhere(cluster: Cluster) -> bool:
-    """Whether pg_wal is not in the directory of the layout."""
+    """Returns whether pg_wal is outside the directory of the layout."""
     link = cluster.files / "pg_wal"
     if cluster.log_place is None:
         return link.is_symlink()
@@ -148,7 +149,8 @@ def _log_is_elsewhere(cluster: Cluster) -> bool:
 
 
 def _point(link: Path, cluster: Cluster) -> None:
-    """Replaces pg_wal by the directory of the layout, in steps that can be repeated after a crash between any two."""
+    """Replaces pg_wal by a link to the layout's directory. After a crash between any two steps, all steps can be
+    repeated."""
     if cluster.log_place is None:
         link.unlink()
         (cluster.files / "pg_wal.new").rename(link)
@@ -194,15 +196,15 @@ def _create(cluster: Cluster, installation: PostgresInstallation, identity: Iden
 
 
 def flags(installation: PostgresInstallation) -> tuple[str, ...]:
-    """Options of initdb, which permanently affect the files."""
-    # The builtin provider sorts the same everywhere, and needs neither ICU nor the C library's locales.
+    """Returns the options of initdb, which permanently affect the files."""
+    # The builtin provider sorts in the same way everywhere, and needs neither ICU nor the C library's locales.
     locale = ("--locale-provider=builtin", "--locale=C.UTF-8") if installation.major >= 17 else ("--no-locale",)
     return ("-U", USER, "-E", "UTF8", "--auth=trust", *locale)
 
 
 def _run(command: list[str], cluster: Cluster, identity: Identity) -> None:
-    # If it outlived ironbench and then failed, initdb would delete its directory, which may contain another cluster by
-    # then.
+    # If initdb kept running after ironbench had died, and then failed, it would delete its directory, which by then may
+    # contain another cluster.
     done = programs.run_program(
         [*identity.prefix, *programs.tied(), *command], environment=environment(), timeout_s=None
     )
@@ -213,17 +215,18 @@ def _run(command: list[str], cluster: Cluster, identity: Identity) -> None:
 
 
 def environment() -> dict[str, str]:
-    """Environment for the server's programs: without the user's PG* variables, messages in English."""
+    """Returns the environment for the server's programs: without the user's PG* variables, and with messages in
+    English."""
     return programs.environment_without("PG")
 
 
 def shut_down(cluster: Cluster, installation: PostgresInstallation) -> bool:
-    """Whether the last server on it was shut down cleanly."""
+    """Returns whether the last server on the cluster was shut down cleanly."""
     return _controldata(cluster, installation, "Database cluster state") == "shut down"
 
 
 def _controldata(cluster: Cluster, installation: PostgresInstallation, line: str) -> str:
-    """A value printed by pg_controldata; "" if it is missing."""
+    """Returns a value printed by pg_controldata; "" if it is missing."""
     words = [installation.program("pg_controldata"), "-D", str(cluster.files)]
     done = programs.run_program(words, environment=environment())
     found = re.search(rf"^{line}:\s+(.*)$", done.stdout, re.MULTILINE)
@@ -238,10 +241,10 @@ def _has_segments(wal: Path) -> bool:
 
 
 def _drop_stale_pid_file(cluster: Cluster) -> None:
-    """Removes postmaster.pid. No process works in the directory, so the file names a dead process or a reused process
-    id.
+    """Removes postmaster.pid. No process works in the directory, so the file contains the id of a dead process or a
+    reused process id.
 
-    PostgreSQL itself refuses to start in the second case.
+    If the id was reused, PostgreSQL would refuse to start.
     """
     (cluster.files / "postmaster.pid").unlink(missing_ok=True)
 

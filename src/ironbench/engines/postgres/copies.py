@@ -20,11 +20,12 @@ from ironbench.units import stored
 from ironbench.words import listed
 
 SMALL_BYTES = 64 << 20
-"""Size up to which the strategy WAL_LOG is faster: FILE_COPY needs two checkpoints (PostgreSQL 18, CREATE DATABASE)."""
+"""Size up to which the strategy WAL_LOG is faster, because FILE_COPY needs two checkpoints (PostgreSQL 18, CREATE
+DATABASE)."""
 KEEPER = "ironbench keeper"
 """application_name of the connection that an ironbench keeps open as long as it creates and drops databases."""
 IN_USE, MISSING, DENIED, DUPLICATE = "55006", "3D000", "42501", "42P04"
-"""SQLSTATEs."""
+"""SQLSTATEs of errors that are handled here."""
 _LISTED = """
     select datname, coalesce(shobj_description(oid, 'pg_database'), ''), pg_database_size(oid)
       from pg_database
@@ -37,20 +38,23 @@ _END = """
      where a.datname = '{name}' and pid <> pg_backend_pid() and pg_has_role(r.oid, 'usage')
        and (not r.rolsuper or current_setting('is_superuser') = 'on')
 """
-"""Terminates the sessions that the role may end. DROP DATABASE WITH (FORCE) is not used: while an autovacuum worker is
-in the database, PostgreSQL 15 refuses it to all but superusers. Plain DROP DATABASE ends such workers itself, and waits
-up to 5 s for them (CountOtherDBBackends in src/backend/storage/ipc/procarray.c)."""
+"""SQL that terminates the sessions that the role may terminate.
+
+DROP DATABASE WITH (FORCE) is not used: while an autovacuum worker is in the database, PostgreSQL 15 allows it only to
+superusers. Plain DROP DATABASE ends such workers itself, and waits up to 5 s for them (CountOtherDBBackends in
+src/backend/storage/ipc/procarray.c).
+"""
 _DROPS = 3
-"""Number of attempts, because another autovacuum worker may start."""
+"""Number of attempts to drop a database, because another autovacuum worker may start in it."""
 _SETTINGS = """
     select split_part(one, '=', 1), substr(one, strpos(one, '=') + 1)
       from pg_db_role_setting s join pg_database d on d.oid = s.setdatabase, unnest(s.setconfig) one
      where s.setrole in (0, (select oid from pg_roles where rolname = current_user)) and
 """
-"""Settings of a role in the database override those of the database."""
+"""Query for the settings of a database. Settings of a role in the database override them."""
 _FIXED = ("55P02", "42704", "22023")
-"""SQLSTATEs of settings that the session cannot change: fixed at its start, from a library that is not loaded, or
-refused."""
+"""SQLSTATEs of errors for settings that the session cannot change: fixed at the session's start, from a library that is
+not loaded, or refused."""
 _STATE = """
     select md5(coalesce(string_agg(
                concat_ws(' ', c.oid, c.relfilenode, c.relname, s.n_tup_ins, s.n_tup_upd, s.n_tup_del),
@@ -61,7 +65,8 @@ _STATE = """
 
 
 def made(session: Session) -> dict[str, tuple[int, str]]:
-    """Databases of ironbench on this server that the role may drop: name → bytes, and the content key if complete."""
+    """Returns the databases of ironbench on this server that the role may drop: name → bytes, and the content key if
+    complete."""
     return {
         name: (int(size or 0), _noted(comment or "").get("key", ""))
         for name, comment, size in session.query(_LISTED)
@@ -92,7 +97,7 @@ class PostgresCopies(DatabaseCopies):
     def abandoned(self) -> dict[str, int]:
         others = f"select from pg_stat_activity where application_name = '{KEEPER}' and pid <> pg_backend_pid()"
         if self._session.query(others):
-            return {}  # a running ironbench, which may need them
+            return {}  # databases that another running ironbench may need
         return {name: size for name, (size, key) in made(self._session).items() if not key}
 
     def new(self, key: str, template: str = "") -> Copy:
@@ -173,8 +178,8 @@ class PostgresCopies(DatabaseCopies):
         return f"CREATE DATABASE TEMPLATE by {strategy}"
 
     def _with_settings(self, template: str, name: str) -> str:
-        """Copies the template's settings (`ALTER DATABASE … SET`), because CREATE DATABASE does not. Returns a phrase
-        with the settings that the role is not allowed to set."""
+        """Copies the template's settings (`ALTER DATABASE … SET`), because CREATE DATABASE does not copy them. Returns
+        a phrase with the settings that the role is not allowed to set."""
         lacking = []
         for setting, value in self._session.query(f"{_SETTINGS} d.datname = {_text(template)} order by s.setrole"):
             try:
@@ -215,10 +220,13 @@ class PostgresCopies(DatabaseCopies):
 
 
 def _altered(name: str, setting: str, value: str) -> str:
-    """SQL that sets a setting of a database from its value in a transaction of this session. Statements sent together
-    form one transaction, after which the session's own value is restored: `default_transaction_read_only`, for
-    instance, would prevent everything that follows. The value is taken from the session because the session parses
-    lists in the stored format (`search_path`). Setting `role` that way would require owning the database."""
+    """Returns SQL that sets a setting of a database from the setting's value in a transaction of this session.
+
+    Statements that are sent together form one transaction, after which the session's own value is restored. Without
+    this, `default_transaction_read_only`, for example, would prevent all later changes. The value is taken from the
+    session because the session parses lists in the stored format (`search_path`). Setting `role` in this way would
+    require owning the database.
+    """
     if setting == "role":
         return f"alter database {name} set role to {_text(value)}"
     held = f"select set_config({_text(setting)}, {_text(value)}, true)"

@@ -24,7 +24,7 @@ from ironbench.model.system import System
 from ironbench.words import counted, listed
 
 _LEFT_OUT = (
-    # The roles of the user's server do not exist here, and none of these affects how fast statements are.
+    # The roles of the user's server do not exist here, and none of these options affects how fast statements are.
     *("--no-owner", "--no-privileges", "--no-comments", "--no-publications", "--no-subscriptions"),
     *("--no-security-labels", "--no-tablespaces"),
 )
@@ -32,17 +32,17 @@ _AVAILABLE = """
     select name, bool_or(trusted) or (select rolsuper from pg_roles where rolname = current_user)
       from pg_available_extension_versions group by name
 """
-"""Extension → whether the role may create it; trusted extensions can be created by the database's owner."""
+"""Query for extension → whether the role may create it. The database's owner can create trusted extensions."""
 _EVERYWHERE = ("postgres", "template1")
-"""Databases that initdb creates."""
+"""Databases that initdb creates in every cluster."""
 _NO_TABLE = "42P01"
 _SCHEMAS = """
     select quote_ident(schemaname) from pg_tables
      where schemaname not in ('pg_catalog', 'information_schema') and not schemaname = any (current_schemas(false))
      group by 1 order by count(*) desc limit 3
 """
-"""Schemas with tables that are not in the search path. A dump made without --create lacks `ALTER DATABASE … SET
-search_path`."""
+"""Query for schemas that contain tables and are not in the search path. A dump made without --create lacks `ALTER
+DATABASE … SET search_path`."""
 _NO_DUMP = "SQL file, not written by pg_dump"
 """Description of an SQL file that does not name a server version, as dumps by pg_dump do."""
 
@@ -113,7 +113,8 @@ class PostgresDataImport(DataImport):
         return psql.left_out
 
     def finish_load(self, session: Session) -> None:
-        # FREEZE marks rows as visible to all, which otherwise the first reader of each page would do, causing writes.
+        # FREEZE marks rows as visible to all transactions. Without it, the first reader of each page would do so and
+        # cause writes.
         session.query("vacuum (freeze, analyze)")
         try:
             session.query(CHECKPOINT)
@@ -141,7 +142,8 @@ class PostgresDataImport(DataImport):
 
     @staticmethod
     def _refuse_newer(dump: PgDump, major: int, given: bool = False) -> None:
-        """Raises InputError if the dump is from a newer major version. `given`: the server is an existing one."""
+        """Raises InputError if the dump is from a newer major version. `given`: whether the server is an existing
+        one."""
         if dump.major > major:
             other = f"add {written('system.set', 'bin=DIR')}"
             if given:
@@ -157,9 +159,12 @@ class PostgresDataImport(DataImport):
 def _left_out(
     dump: PgDump, there: Collection[str], makeable: Collection[str] | None = None, given: bool = False
 ) -> list[str]:
-    """Extensions of the dump that are unavailable, or that the role may not create, and on which no data can depend.
-    Raises InputError for other unavailable extensions before anything is restored, because objects of the extension may
-    be used anywhere."""
+    """Returns the extensions of the dump that are unavailable, or that the role may not create, and on which no data
+    can depend.
+
+    Raises InputError for other unavailable extensions before anything is restored, because the extension's objects may
+    be used anywhere.
+    """
     missing = [name for name in dump.extensions if name not in there]
     where = "" if given else f" with {written('system.set', 'bin=DIR')} (Debian: package postgresql-contrib)"
     if needed := [name for name in missing if name not in OBSERVING]:

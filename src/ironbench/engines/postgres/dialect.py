@@ -14,18 +14,19 @@ _PAGE_BYTES = 8192
 
 
 CHECKPOINT = "set local statement_timeout = 0; checkpoint"
-"""A checkpoint may take longer than the statement timeout that a lab sets for its clients."""
+"""Statements for a checkpoint. It may take longer than the statement timeout that a lab sets for its clients."""
 
 
 class PostgresDialect(Dialect):
-    # Values of pg_class.relkind (PostgreSQL 18 documentation, 52.11).
+    # The keys are values of pg_class.relkind (PostgreSQL 18 documentation, 52.11).
     kinds: Mapping[str, str] = {
         **{"v": "view", "m": "materialized view", "S": "sequence", "i": "index", "I": "index"},
         **{"f": "foreign table", "c": "composite type"},
     }
     json = "jsonb"
     begin = ""
-    """Statements sent together form one transaction, which an error aborts (PostgreSQL 18 documentation, 54.2.2.1)."""
+    """Empty, because statements that are sent together form one transaction, which an error aborts (PostgreSQL 18
+    documentation, 54.2.2.1)."""
 
     def json_value(self, document: str, name: str) -> str:
         return f"{document} ->> {name}::text"
@@ -61,7 +62,8 @@ class PostgresDialect(Dialect):
         return "select pg_database_size(current_database())"
 
     def after_load(self, tables: Sequence[str]) -> Sequence[str]:
-        # FREEZE marks rows as visible to all, which otherwise the first reader of each page would do, causing writes.
+        # FREEZE marks rows as visible to all transactions. Without it, the first reader of each page would do so and
+        # cause writes.
         return [f"vacuum (freeze, analyze) {table}" for table in tables]
 
     def checkpoint(self) -> str:
@@ -91,7 +93,7 @@ class PostgresDialect(Dialect):
         )
 
     def steps(self, plan: str) -> Iterator[str]:
-        """Yields the node types of a plan; nothing for a plan that was truncated."""
+        """Yields the node types of a plan. Yields nothing for a plan that was truncated."""
         try:
             waiting: list[Mapping[str, Any]] = [json.loads(plan)[0]["Plan"]]
         except (ValueError, LookupError, TypeError):

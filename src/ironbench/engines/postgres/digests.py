@@ -1,4 +1,5 @@
-"""Statements of a running server for a capture: rates from pg_stat_statements, values of parameters from pg_stats."""
+"""Collects statements of a running server for a capture: rates from pg_stat_statements, values of parameters from
+pg_stats."""
 
 from __future__ import annotations
 
@@ -18,12 +19,13 @@ from ironbench.model.digest import Digests, StatementDigest
 from ironbench.model.session import Session
 
 _SETS = 500
-"""Most sets of values of a statement."""
+"""Maximum number of sets of values for a statement."""
 _RUNS = ("select", "insert", "update", "delete", "with", "values", "table", "merge")
 _HIDDEN = "<insufficient privilege>"
 _PARAMETER = re.compile(r"\$(\d+)")
 _TYPED = re.compile(r"\b(interval|date|time|timestamp|timestamptz)\s+\$(\d+)", re.IGNORECASE)
-"""The server replaces the string of `interval '1 day'` by a parameter, which its grammar does not allow."""
+"""Pattern of a type name before a parameter. The server replaces the string in `interval '1 day'` by a parameter, which
+its grammar does not allow there."""
 _NAME = r'(?:"[^"]+"|[a-zA-Z_][\w$]*)'
 _TABLES = re.compile(
     rf"\b(?:from|join|update|into|using)\s+(?:only\s+)?({_NAME}(?:\.{_NAME})?)(?:\s+(?:as\s+)?({_NAME}))?|"
@@ -53,16 +55,19 @@ class _Column:
     bounds: Sequence[str] = ()
     nulls: float = 0.0
     unique: bool = False
-    """Whether a unique index contains only this column."""
+    """Whether a unique index contains this column and no other."""
     last: int | None = None
-    """Largest number, for unique columns of whole numbers."""
+    """Largest number in the column, for unique columns of whole numbers."""
     made: int = field(default=0)
-    """Numbers made for new rows."""
+    """How many numbers were generated for new rows."""
 
 
 def watch(session: Session, seconds: float, values: bool, wait: Callable[[float], None]) -> Digests:
-    """Watches the server for `seconds`. `values`: draw from the columns' statistics, which contain values of the
-    columns; otherwise values are only of the right type. Raises InputError and FailureError."""
+    """Watches the server for `seconds`. Raises InputError and FailureError.
+
+    `values`: whether to draw parameters from the columns' statistics, which contain values of the columns. If not, the
+    parameters' values only have the right type.
+    """
     known = statistics.state(session)
     if not known.loaded or known.schema is None:
         way = "run `create extension pg_stat_statements`"
@@ -248,7 +253,7 @@ class _Drawing:
         low, high = column.bounds[place : place + 2]
         if kind in _WHOLE and column.unique:
             return str(self._random.randint(int(low), int(high)))
-        # Other values between two bounds may not exist.
+        # A value between the two bounds might not exist in the column.
         return self._random.choice((low, high))
 
     def _of_type(self, kind: str) -> str:
@@ -272,7 +277,7 @@ class _Drawing:
 
 
 def _inserted(text: str) -> frozenset[int]:
-    """Numbers of the parameters that become values of new rows."""
+    """Returns the numbers of the parameters that become values of new rows."""
     return frozenset(int(one) for _, _, values in _INSERTED.findall(text) for one in _PARAMETER.findall(values))
 
 

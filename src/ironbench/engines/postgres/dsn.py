@@ -1,4 +1,4 @@
-"""DSNs of existing servers in both formats of libpq, with libpq's environment variables and password file.
+"""Parses DSNs of existing servers in both formats of libpq, with libpq's environment variables and password file.
 
 https://www.postgresql.org/docs/18/libpq-connect.html#LIBPQ-CONNSTRING
 """
@@ -40,18 +40,18 @@ class PostgresAddress:
     """Address, user and database of a server, without the password."""
 
     host: str
-    """A name, an IP address, or a socket directory (starts with `/`, or with `@` for an abstract socket)."""
+    """Host name, IP address, or socket directory (starts with `/`, or with `@` for an abstract socket)."""
     port: int
     user: str
     database: str
     sslmode: str = "prefer"
     sslrootcert: str | None = None
     options: dict[str, str] = field(default_factory=dict)
-    """Run-time parameters sent at connection start."""
+    """Run-time parameters that are sent when the connection starts."""
     more: tuple[tuple[str, int], ...] = ()
-    """Further hosts and ports, to be tried in this order."""
+    """Further hosts and ports, tried in this order."""
     target_session_attrs: str = "any"
-    """Required state of the server; hosts in another state are skipped."""
+    """Required state of the server. Hosts in a different state are skipped."""
     hostaddr: str | None = None
     """IP address to connect to instead of resolving `host`, which is then only compared with the certificate."""
     sslcert: str | None = None
@@ -61,10 +61,10 @@ class PostgresAddress:
     channel_binding: str = "prefer"
     require_auth: str = ""
     connect_timeout_s: int | None = None
-    """Time limit for connecting to each host; None: that of the core, 10 s."""
+    """Time limit for connecting to each host in seconds; None: the core's time limit, 10 s."""
 
     def connection(self, secrets: Secrets) -> dict[str, Any]:
-        """The `connection` section of a drive plan."""
+        """Returns the `connection` section of a drive plan."""
         limit = {} if self.connect_timeout_s is None else {"connect_timeout_s": float(self.connect_timeout_s)}
         return limit | {
             "host": self.host,
@@ -99,7 +99,7 @@ class PostgresAddress:
         )
 
     def text(self) -> str:
-        """The complete DSN as a URI; it parses to the same address in every environment."""
+        """Returns the complete DSN as a URI. It parses to the same address in every environment."""
         parameters = {"sslmode": self.sslmode, "sslrootcert": self.sslrootcert, **self.options, **self._less_usual()}
         if self.connect_timeout_s is not None:
             parameters["connect_timeout"] = str(self.connect_timeout_s)
@@ -118,7 +118,7 @@ class PostgresAddress:
 
 
 _NUMERIC = re.compile(r"[0-9A-Fa-f:.]+(?:%\w+)?")
-"""An IPv6 address, optionally with a zone (RFC 4007)."""
+"""Pattern of an IPv6 address, optionally with a zone (RFC 4007)."""
 
 
 def _host_text(host: str) -> str:
@@ -126,10 +126,11 @@ def _host_text(host: str) -> str:
 
 
 def parse(text: str, environ: Mapping[str, str] = os.environ) -> tuple[PostgresAddress, Secrets]:
-    """Parses a DSN. Missing values come from its service, the environment and libpq's defaults. Raises InputError."""
+    """Parses a DSN. Missing values are taken from the DSN's service, the environment and libpq's defaults. Raises
+    InputError."""
     scheme, colon, _ = text.partition("://")
     given = _from_uri(text) if colon and scheme in SCHEMES else _from_pairs(text)
-    Secrets(given.get("password"))  # no message will show it from now on
+    Secrets(given.get("password"))  # from now on, no message shows it
     for name, value in given.items():
         _refuse_unknown(name, value)
     if named := given.get("service") or environ.get(words.VARIABLES["service"]):
@@ -168,7 +169,7 @@ def parse(text: str, environ: Mapping[str, str] = os.environ) -> tuple[PostgresA
 
 
 def _hosts(given: Mapping[str, str]) -> list[tuple[str, int]]:
-    """Hosts with their ports; a single port is used for all hosts (libpq, 32.1.1.3)."""
+    """Returns hosts with their ports. A single port is used for all hosts (libpq, 32.1.1.3)."""
     hosts = (given.get("host") or "").split(",")
     ports = (given.get("port") or "").split(",")
     if len(ports) not in (1, len(hosts)):
@@ -178,7 +179,8 @@ def _hosts(given: Mapping[str, str]) -> list[tuple[str, int]]:
 
 
 def _connect_timeout_s(text: str) -> int | None:
-    """Reads `connect_timeout` (libpq, 32.1.2): at least 2 s; None without a limit, and for 0."""
+    """Returns the value of `connect_timeout` (libpq, 32.1.2): at least 2 s. Returns None if there is no limit, or if
+    the value is 0."""
     if not re.fullmatch(r"\s*(?:-?[0-9]{1,9}\s*)?", text):
         raise wrong("connect_timeout is not a whole number of seconds", "write for example connect_timeout=5")
     seconds = int(text) if text.strip() else 0
@@ -200,7 +202,7 @@ _METHODS = ("password", "md5", "gss", "sspi", "scram-sha-256", "oauth", "none")
 
 
 def _methods(text: str) -> str:
-    """Normalizes `require_auth`. Raises InputError for an unknown method, and for a mixture of required and excluded
+    """Normalises `require_auth`. Raises InputError for an unknown method, and for a mixture of required and excluded
     methods."""
     methods = [word.strip() for word in text.split(",") if word.strip()]
     for word in methods:
@@ -214,8 +216,8 @@ def _methods(text: str) -> str:
 
 
 def reached(address: PostgresAddress, connects: Callable[[PostgresAddress], WorkConnection]) -> PostgresAddress:
-    """Returns the address with the first host that answers and matches `target_session_attrs`. As in libpq, a wrong
-    password ends the search. Raises InputError, or the FailureError of the last host."""
+    """Returns the address with only the first host that answers and matches `target_session_attrs`. As in libpq, a
+    wrong password ends the search. Raises InputError, or the FailureError of the last host."""
     places = address.places()
     wanted = address.target_session_attrs
     if len(places) == 1 and wanted == "any":
@@ -343,7 +345,8 @@ def _sslmode(text: str) -> str:
 
 
 def _root_certificate(given: Mapping[str, str], environ: Mapping[str, str]) -> str | None:
-    """The specified file, or libpq's default file if it exists; None: the machine's trusted certificates."""
+    """Returns the file that the DSN names, or libpq's default file if it exists; None: the machine's trusted
+    certificates."""
     named = given.get("sslrootcert")
     if named == "system":
         return None
@@ -354,9 +357,10 @@ def _root_certificate(given: Mapping[str, str], environ: Mapping[str, str]) -> s
 
 
 def for_programs(connection: Mapping[str, Any]) -> dict[str, str]:
-    """Environment variables that make PostgreSQL's programs trust the same certificates as our connections.
+    """Returns environment variables with which PostgreSQL's programs trust the same certificates as ironbench's
+    connections.
 
-    By default the programs only look for a file in the user's home directory; `system` (since version 16) selects the
+    By default, the programs only look for a file in the user's home directory. `system` (since version 16) selects the
     machine's trusted certificates (libpq: sslrootcert).
     """
     usual = "system" if connection["sslmode"] == "verify-full" else ""
@@ -368,7 +372,8 @@ def for_programs(connection: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _stored_password(address: PostgresAddress, given: Mapping[str, str], environ: Mapping[str, str]) -> str | None:
-    """Password from the password file. Raises InputError if several hosts have different passwords."""
+    """Returns the password from the password file. Raises InputError if the file has different passwords for several
+    hosts."""
     file = Path(given.get("passfile") or Path(environ.get("HOME", "/"), ".pgpass"))
     found = set()
     for place in address.places():

@@ -1,4 +1,4 @@
-"""Parameters of PostgreSQL's connection strings: which ones ironbench uses, accepts or refuses.
+"""Parameters of PostgreSQL's connection strings: those that ironbench uses, accepts or refuses.
 
 https://www.postgresql.org/docs/18/libpq-connect.html#LIBPQ-PARAMKEYWORDS
 """
@@ -28,7 +28,7 @@ VARIABLES = {
     "connect_timeout": "PGCONNECT_TIMEOUT",
     "service": "PGSERVICE",
 }
-"""Parameter that ironbench uses → environment variable with its default."""
+"""Parameter that ironbench uses → environment variable that contains its default."""
 TAKEN: dict[str, tuple[str, ...]] = {
     "client_encoding": ("auto", "UTF8", "UTF-8", "utf8", "utf-8", "unicode", "UNICODE"),
     "connect_timeout": (),
@@ -51,7 +51,7 @@ TAKEN: dict[str, tuple[str, ...]] = {
     "target_session_attrs": ("any", "read-write", "read-only", "primary", "standby", "prefer-standby"),
     "tcp_user_timeout": (),
 }
-"""libpq parameter → values that ironbench implements or that have no effect on it; (): all values."""
+"""Parameter of libpq → values that ironbench implements or that have no effect on it; (): all values."""
 REFUSED = frozenset(
     {
         "gsslib",
@@ -73,7 +73,7 @@ REFUSED = frozenset(
         "sslpassword",
     }
 )
-"""libpq parameters that ironbench does not implement."""
+"""Parameters of libpq that ironbench does not implement."""
 FOREIGN = {
     "connection_limit": "Prisma",
     "pgbouncer": "Prisma",
@@ -97,5 +97,5 @@ FOREIGN = {
     "pool_max_conns": "pgx",
     "pool_min_conns": "pgx",
 }
-"""Parameters of other programs' connection strings → program. The names are in lower case. Messages may quote them,
-because they cannot be part of a password."""
+"""Parameters of other programs' connection strings → program. The names are in lower case. Messages may quote the
+names, because they cannot be part of a password."""

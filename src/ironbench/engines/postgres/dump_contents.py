@@ -20,9 +20,9 @@ _TYPES = {
     "functions": ("FUNCTION", "PROCEDURE", "AGGREGATE"),
     "triggers": ("TRIGGER",),
 }
-"""Kind of object → types of entries (src/bin/pg_dump/pg_dump.c)."""
+"""Kind of object → types of entries in a dump's table of contents (src/bin/pg_dump/pg_dump.c)."""
 _OWN = "not exists (select from pg_depend d where d.objid = {0}.oid and d.deptype = 'e')"
-"""Excludes members of extensions, which pg_dump does not dump."""
+"""Condition that excludes members of extensions, which pg_dump does not dump."""
 _COUNTS = f"""
     with place as (select oid from pg_namespace where nspname !~ '^pg_' and nspname <> 'information_schema'),
          relation as (select c.oid, c.relkind from pg_class c join place on place.oid = c.relnamespace
@@ -49,7 +49,7 @@ _ROWS = """
 
 
 def compared(session: Session, subject: str, entries: Mapping[str, int], rows: Mapping[str, int]) -> dict[str, int]:
-    """Checks that the database has all objects and rows of the dump; returns kind of object, or `rows`, → number.
+    """Checks that the database contains all objects and rows of the dump. Returns kind of object, or `rows`, → number.
 
     `entries`: type → number, from the dump's table of contents. `rows`: table → number, as far as known. Raises
     FailureError if objects are missing or the number of rows differs, because the database must not be used then.

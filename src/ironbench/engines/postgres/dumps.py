@@ -22,25 +22,25 @@ _TYPE = re.compile(
     r"\d+; \d+ \d+ (MATERIALIZED VIEW(?: DATA)?|FOREIGN TABLE|TABLE (?:DATA|ATTACH)|TABLE|INDEX ATTACH|INDEX"
     r"|(?:FK |CHECK )?CONSTRAINT|VIEW|SEQUENCE(?: SET| OWNED BY)?|FUNCTION|PROCEDURE|AGGREGATE|TRIGGER) "
 )
-"""Type of an entry in the output of pg_restore --list."""
+"""Pattern of an entry's type in the output of pg_restore --list."""
 _GROWTH = {"custom": 6.0, "directory": 6.0, "tar": 1.5, "plain": 1.5}
-"""Size of the restored data relative to the dump: 5 to 9 times for compressed dumps of pgbench's and TPC-H-like tables,
-1.3 to 1.6 times for plain dumps (because of row headers and indexes)."""
+"""Size of the restored data divided by the size of the dump. Measured: 5 to 9 for compressed dumps of pgbench's and
+TPC-H-like tables, 1.3 to 1.6 for plain dumps (because of row headers and indexes)."""
 _NO_TLS = ("disable", "prefer")
-"""Values of sslmode that programs without TLS support (libpq: sslmode)."""
+"""Values of sslmode that also programs without TLS support accept (libpq: sslmode)."""
 
 
 @dataclass(frozen=True, slots=True)
 class PgDump:
     path: Path
     form: str
-    """`custom`, `directory`, `tar` or `plain`."""
+    """Format of the dump: `custom`, `directory`, `tar` or `plain`."""
     major: int
-    """Major version of the original server; 0 if unknown."""
+    """Major version of the server from which the dump was made; 0 if unknown."""
     version: str
     extensions: tuple[str, ...]
     schemas: tuple[str, ...]
-    """Schemas besides `public`."""
+    """Names of the schemas besides `public`."""
     items: int
     """Number of entries in the table of contents; 0 for a plain dump."""
     entries: Mapping[str, int] = field(default_factory=dict)
@@ -50,14 +50,14 @@ class PgDump:
 
     @property
     def has_end_mark(self) -> bool:
-        """Whether a truncated dump is detected wherever it ends: pg_dump ends its SQL files with a comment, and
+        """Whether a truncated dump is detected wherever it is cut off. pg_dump ends its SQL files with a comment, and
         pg_restore refuses incomplete archives."""
         return self.text is None or bool(self.text.written_by)
 
 
 @dataclass(frozen=True, slots=True)
 class Tools:
-    """pg_restore and psql of one installation."""
+    """The programs pg_restore and psql of one installation."""
 
     bin: Path
     version: str
@@ -67,7 +67,8 @@ class Tools:
 
 
 def read(path: Path) -> PgDump:
-    """Reads the properties of a dump. Raises InputError if it is no dump, or newer than every installed pg_restore."""
+    """Reads the properties of a dump. Raises InputError if the file is not a dump, or is newer than every installed
+    pg_restore."""
     subject = f"dump {path}"
     form = _form(path, subject)
     if form == "plain":
@@ -80,7 +81,7 @@ def read(path: Path) -> PgDump:
         raise InputError(subject, f"pg_restore cannot read it: {cause}", hint if newer else "recreate the dump")
     items = [line for line in done.stdout.splitlines() if line and not line.startswith(";")]
     types = Counter(found[1] for line in items if (found := _TYPE.match(line)))
-    # A line of pg_restore --list ends with the owner.
+    # A line of pg_restore --list ends with the name of the owner.
     schemas = [found[1] for line in items if (found := re.search(r" SCHEMA - (.+) \S+$", line))]
     extensions = [found[1] for line in items if (found := re.search(r" EXTENSION - (\S+)", line))]
     match = _FROM.search(done.stdout)
@@ -90,8 +91,8 @@ def read(path: Path) -> PgDump:
 
 @functools.lru_cache(maxsize=4)
 def _plain(path: Path, mtime_ns: int, subject: str) -> PgDump:
-    """Examines a plain dump; cached, so that a large file is read once for both plan and load. `mtime_ns`: key that
-    detects a changed file."""
+    """Examines a plain dump. The result is cached, so that a large file is read only once for plan and load.
+    `mtime_ns`: part of the cache key that detects a changed file."""
     text = psql_text.examined(path, subject)
     return PgDump(
         path,
@@ -115,14 +116,14 @@ def _others(schemas: Sequence[str]) -> tuple[str, ...]:
 
 
 def contents(path: Path, left_out: Sequence[str]) -> str:
-    """The table of contents without some extensions, in the format of `pg_restore --use-list`."""
+    """Returns the table of contents without some extensions, in the format of `pg_restore --use-list`."""
     done = run_program([tools().program("pg_restore"), "--list", str(path)], environment=environment())
     endings = re.compile(rf" EXTENSION (?:- )?(?:{'|'.join(map(re.escape, left_out))})\s*$")
     return "".join(f"{line}\n" for line in done.stdout.splitlines() if not endings.search(line))
 
 
 def data_bytes(dump: PgDump) -> int:
-    """Approximate size of the restored data."""
+    """Returns the approximate size of the restored data."""
     return int(size(dump.path) * _GROWTH[dump.form])
 
 
@@ -149,10 +150,10 @@ def _form(path: Path, subject: str) -> str:
 
 @functools.cache
 def tools(sslmode: str = "disable") -> Tools:
-    """The newest installed programs that support `sslmode`. Newer programs read all older dumps and connect to all
-    older servers.
+    """Returns the newest installed programs that support `sslmode`. Newer programs can read all older dumps and connect
+    to all older servers.
 
-    Raises FailureError if there are none.
+    Raises FailureError if no such programs are installed.
     """
     usable = [one for one in _installed() if sslmode in _NO_TLS or one.bin != installation.find().bin]
     if not usable:
@@ -165,7 +166,8 @@ def tools(sslmode: str = "disable") -> Tools:
 
 
 def _installed() -> list[Tools]:
-    """Programs that came with ironbench, those on PATH, and the versions in the directories of Debian and Red Hat."""
+    """Yields the programs that came with ironbench, those on PATH, and the versions in the directories of Debian and
+    Red Hat."""
     folders = [installation.find().bin]
     if (on_path := shutil.which("pg_restore")) is not None:
         folders.append(Path(on_path).parent)

@@ -65,12 +65,12 @@ class PostgresEngine(Engine):
             start_stop_s=4.0,
             empty_bytes=45_000_000,
             log_bytes=1 << 30,  # default of `max_wal_size` (PostgreSQL 18 documentation, 19.5.2)
-            mixed_read_bytes=65536,  # measured: 15 MB/s on an array for which the model predicts 16
+            mixed_read_bytes=65536,  # a measured rate of 15 MB/s on an array for which the model predicts 16 MB/s
             row_overhead_bytes=36,  # header, line pointer and alignment (66.6)
             page_bytes=8168,
             separate_primary_key=True,
             queries_s=30.0,
-            queries_read=10.0,  # 3.4 GB of 345 MB
+            queries_read=10.0,  # 3.4 GB are read of 345 MB of data
             checkpoint_s=300.0,  # checkpoint_timeout (19.5.2)
         ),
         dialect=PostgresDialect(),
@@ -164,8 +164,8 @@ class PostgresEngine(Engine):
         return own_files.in_use(cluster.files, cluster.place)
 
     def identity(self, system: System, secrets: Secrets) -> dict[str, str]:
-        """For ironbench's server: version, configure flags and a hash of the program file; for an existing server: the
-        version it reports."""
+        """Returns, for ironbench's server, its version, configure flags and a hash of the program file; for an existing
+        server, the version that it reports."""
         if system.dsn is not None:
             return version_of(PostgresSession(dsn.parse(system.dsn, {})[0], secrets))
         programs = installation.find(system.settings.get("bin"))
@@ -173,7 +173,7 @@ class PostgresEngine(Engine):
         return {"version": programs.version, "configure": programs.configure, "program": program}
 
     def start(self, system: System, secrets: Secrets, clients: int) -> PostgresSession:
-        """Starts the server of a validated system for `clients` connections, or connects to an existing one."""
+        """Starts the server of a validated system for `clients` connections, or connects to an existing server."""
         server.raise_file_limit()
         if system.dsn is not None:
             address, _ = dsn.parse(system.dsn, {})
@@ -277,7 +277,7 @@ def _address(running: server.RunningServer, database: str) -> dsn.PostgresAddres
 
 
 def _create_database(address: dsn.PostgresAddress, cluster: Cluster) -> None:
-    """Creates ironbench's database, and the temp tablespace of the layout, unless they exist."""
+    """Creates ironbench's database, and the layout's temporary tablespace, unless they exist."""
     session = PostgresSession(address, Secrets(), None)
     try:
         if not session.query(f"SELECT FROM pg_database WHERE datname = '{clusters.DATABASE}'"):

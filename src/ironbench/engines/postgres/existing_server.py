@@ -1,6 +1,6 @@
 """Checks for an existing server: its processes and directories, the role's privileges, and free connections.
 
-The checks run before anything is started, and change no settings.
+The checks run before any trial starts, and change no settings.
 """
 
 from __future__ import annotations
@@ -47,13 +47,13 @@ TEMP = """
 
 
 def validated(system: System) -> tuple[System, Secrets]:
-    """Validates a system with an existing server; options that would change the server are refused."""
+    """Validates a system with an existing server. Raises InputError for options that would change the server."""
     return validated_existing(system, dsn.parse, _way_to_vary(system.settings))
 
 
 def _way_to_vary(given: Mapping[str, str]) -> str:
-    """Hint for a setting that a session may be able to set; some can only be set for the whole server, which a DSN
-    cannot do."""
+    """Returns a hint for a setting that a session may be able to set. Some settings can only be set for the whole
+    server, which a DSN cannot do."""
     if (name := next((name for name in given if name != "bin"), None)) is None:
         return ""
     meant = "" if "." in name else settings.meant(name, installation.find())
@@ -62,7 +62,8 @@ def _way_to_vary(given: Mapping[str, str]) -> str:
 
 
 def find(host: str, query: Query) -> LocalServer:
-    """Locates the server on this machine; empty if it runs elsewhere or in another container."""
+    """Locates the server on this machine. Returns an empty result if the server runs elsewhere or in another
+    container."""
     if not host.startswith("/") and host not in _HERE:
         return LocalServer()
     pid, started = query(_BACKEND)[0]
@@ -73,7 +74,8 @@ def find(host: str, query: Query) -> LocalServer:
 
 
 def _is_backend(pid: int, started_unix_s: float) -> bool:
-    """Whether the process with this id is our backend: in a container, the server has other process ids."""
+    """Returns whether the process with this id is the backend of this session. In a container, the server may have
+    different process ids."""
     born = processes.started_unix_s(pid)
     return born is not None and abs(born - started_unix_s) < _CLOCKS_APART_S and is_program(processes.command(pid))
 
@@ -90,12 +92,12 @@ def _directories(query: Query) -> dict[str, str]:
 
 
 def is_program(name: str) -> bool:
-    """Whether `name` is a program of the server."""
+    """Returns whether `name` is a program of the server."""
     return name in _PROGRAMS
 
 
 def first_word(query: Query, sql: str) -> str:
-    """First value of a query's result; "" if the role may not run the query."""
+    """Returns the first value of a query's result; "" if the role may not run the query."""
     try:
         rows = query(sql)
     except IronbenchError:
@@ -105,17 +107,17 @@ def first_word(query: Query, sql: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Privilege:
-    """A privilege. docs/start/your-own-server.md lists all of them."""
+    """A privilege that a role may need. docs/start/your-own-server.md lists all of them."""
 
     name: str
     cause: str
-    """Why a table, option or workload is refused without it; placeholders: `{schema}`, `{database}`."""
+    """Why a table, option or workload is refused without the privilege. Placeholders: `{schema}`, `{database}`."""
     held: str
-    """SQL expression: whether the current role has it."""
+    """SQL expression that is true if the current role has the privilege."""
     grant: str
-    """SQL for an administrator that grants it; placeholders: `{role}`, `{schema}`."""
+    """SQL by which an administrator grants the privilege. Placeholders: `{role}`, `{schema}`."""
     note: str = ""
-    """Further information."""
+    """Further information for the user."""
 
 
 MONITOR = "monitor"
@@ -131,7 +133,7 @@ RIGHTS = {
             "coalesce(has_schema_privilege(current_schema(), 'CREATE'), false)",
             "GRANT CREATE ON SCHEMA {schema} TO {role}",
         ),
-        # Before version 15 the role pg_checkpoint does not exist, and only superusers may.
+        # Before version 15, the role pg_checkpoint does not exist, and only superusers may request checkpoints.
         Privilege(
             CHECKPOINT,
             "lacks the privilege to request checkpoints",
@@ -176,8 +178,8 @@ RIGHTS = {
 
 
 def require_rights(session: Session, needs: Collection[tuple[str, str]]) -> None:
-    """Raises InputError if the role lacks a privilege. `needs`: pairs of a table, option or workload and the name of
-    the privilege."""
+    """Raises InputError if the role lacks a privilege. `needs`: pairs of a table, option or workload and the privilege
+    that it needs."""
     for subject, name in needs:
         right = RIGHTS[name]
         held, role, schema, database = session.query(
@@ -200,16 +202,19 @@ select current_setting('max_connections')::int
     current_setting('max_connections')
 from pg_roles where rolname = current_user
 """
-"""Every role can see that other sessions exist, their role and database, but not always their type (PostgreSQL 18
+"""Query for the number of free connections.
+
+Every role can see that other sessions exist, their role and database, but not always their type (PostgreSQL 18
 documentation, 27.2.3). The launcher of logical replication and most WAL senders have no database and do not use these
 connection slots. Auxiliary backends such as parallel workers are counted here by mistake; `_connect` then tests the
-real number."""
+real number.
+"""
 TOO_MANY = ("53300", "53400")
-"""too_many_connections and configuration_limit_exceeded: errors of a server or a pooler that is full."""
+"""SQLSTATEs too_many_connections and configuration_limit_exceeded: errors of a server or a pooler that is full."""
 
 
 def require_room(session: PostgresSession, clients: int) -> None:
-    """Raises InputError if there are not enough free connections for `clients`."""
+    """Raises InputError if the server has not enough free connections for `clients`."""
     if clients == 0:
         return
     free, most = (int(value or 0) for value in session.query(_FREE)[0])
@@ -225,7 +230,7 @@ def require_room(session: PostgresSession, clients: int) -> None:
 
 
 def _connect(session: PostgresSession, connections: int) -> bool:
-    """Tests whether this many connections are possible. The computed number is the server's; a pooler may accept
+    """Tests whether this many connections are possible. The computed number is the server's, but a pooler may accept
     more."""
     with contextlib.ExitStack() as held:
         for _ in range(connections):
@@ -245,7 +250,7 @@ _ELSEWHERE = "the server runs in a container, so its process IDs are different t
 
 
 def locate(session: Session, machine: Tree) -> ServerLocation:
-    """Locates the server on `machine` by its connection's backend, whose parent is the postmaster."""
+    """Locates the server on `machine` by the backend of this connection, whose parent is the postmaster."""
     pid = int(session.query(_OWN_BACKEND)[0][0] or 0)
     stat = machine.read(f"/proc/{pid}/stat") or ""
     if not is_program(stat.partition("(")[2].rpartition(")")[0]):
@@ -261,7 +266,7 @@ def locate(session: Session, machine: Tree) -> ServerLocation:
 
 
 def _of_command(line: str) -> str:
-    """Data directory in a server's command line, which every user can read."""
+    """Returns the data directory in a server's command line, which every user can read."""
     words = line.split("\0")
     for before, word in pairwise(words):
         if before == "-D":

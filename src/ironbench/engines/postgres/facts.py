@@ -1,4 +1,4 @@
-"""Facts about a server: version, build, all settings. The same server yields the same facts after every start."""
+"""Facts about a server: version, build, all settings. Facts of the same server are the same after every start."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ _MAY_HOLD_SECRETS = (
     "ssl_passphrase_command",
 )
 _INCIDENTAL = ("unix_socket_directories", "port", "external_pid_file")
-"""Settings that contain the address of the server. For a server that ironbench starts, the address is random and so no
-property of the system."""
+"""Settings that contain the address of the server. The address of a server that ironbench starts is random, so it is
+not a property of the system."""
 
 _NOT_CHOSEN = ("default", "override", "client", "session")
-"""Sources of values that were not set for this server."""
+"""Sources of values that no one set for this server."""
 
 _SETTINGS = f"""
     SELECT name, current_setting(name, true), source, pending_restart
@@ -77,15 +77,17 @@ def read(query: Query) -> dict[str, Any]:
 
 
 BUILD_FEATURES = {"lz4": "default_toast_compression", "zstd": "wal_compression", "io_uring": "io_method"}
-"""Optional feature of a build → setting that requires it (PostgreSQL 18 documentation, 17.3.3)."""
+"""Optional feature of a build → setting that requires the feature (PostgreSQL 18 documentation, 17.3.3)."""
 
 
 def lacking(build: dict[str, Any]) -> list[str]:
-    """Optional features that this build lacks although its version supports them, which a comparison must mention."""
+    """Returns the optional features that this build lacks although its version supports them. A comparison must mention
+    them."""
     enums = build.get("enums") or {}
     missing = [name for key, name in (("tls", "TLS"), ("icu", "ICU"), ("jit", "JIT")) if not build.get(key)]
     for feature, setting in BUILD_FEATURES.items():
-        values = enums.get(setting)  # missing in versions in which the setting does not exist or is not an enum
+        # the value is missing in versions in which the setting does not exist or is not an enum
+        values = enums.get(setting)
         if values and feature not in values:
             missing.append(feature)
     if "pg_stat_statements" not in (build.get("available") or []):
@@ -99,8 +101,8 @@ def _one(query: Query, sql: str) -> str:
 
 
 def _configure(query: Query) -> str:
-    """Configure flags, if the role may see them. Privileges are checked first, so that no error is written to the
-    server's log."""
+    """Returns the configure flags, if the role may see them. The role's privileges are checked first, so that no error
+    is written to the server's log."""
     may = _one(
         query,
         "SELECT coalesce(has_table_privilege(to_regclass('pg_catalog.pg_config'), 'select'), false)"
@@ -153,8 +155,8 @@ def read_counters(query: Query) -> dict[str, int]:
     counters: dict[str, int] = {}
     for source, names in _SOURCES:
         view, _, condition = source.partition(" ")
-        # Privileges are checked first: older versions have fewer views, and errors would be written to the server's
-        # log.
+        # The role's privileges are checked first: older versions have fewer views, and errors would be written to the
+        # server's log.
         may = query(f"SELECT coalesce(has_table_privilege(to_regclass('pg_catalog.{view}'), 'select'), false)")
         if may != [("t",)]:
             continue
@@ -165,16 +167,16 @@ def read_counters(query: Query) -> dict[str, int]:
 
 _FLUSH = "pg_stat_force_next_flush"
 _FLUSHES: WeakKeyDictionary[Session, bool] = WeakKeyDictionary()
-"""Whether the session's server can flush its statistics on request."""
+"""Query whether the session's server can flush its statistics on request."""
 REPORTED_S = 0.6
-"""Time after which statistics are visible: before version 15, backends report them after a statement, at most every 0.5
-s (PGSTAT_STAT_INTERVAL)."""
+"""Seconds after which statistics are visible. Before version 15, backends report them after a statement, at most every
+0.5 s (PGSTAT_STAT_INTERVAL)."""
 
 
 def flush_counts(session: Session) -> None:
     """Makes the server's statistics include everything this session has done so far."""
     if session not in _FLUSHES:
-        # Checked first, so that no error is written to the server's log.
+        # The function is checked first, so that no error is written to the server's log.
         _FLUSHES[session] = session.query(f"select 1 from pg_proc where proname = '{_FLUSH}'") != []
     if _FLUSHES[session]:
         # A backend reports its commits only with the statistics of a table, so the statement reads one.

@@ -1,4 +1,4 @@
-"""Statements of a dump that may fail without affecting any table, row, index or constraint.
+"""Recognises statements of a dump that may fail without affecting any table, row, index or constraint.
 
 Whether an error is harmless depends on the kind of statement and on the SQLSTATE (PostgreSQL 18 documentation, appendix
 A), not on the message, which may be in any language. pg_restore does not report the SQLSTATE; there, the kind of
@@ -17,21 +17,21 @@ OBSERVING = (
 )
 """Extensions that only observe a server. Tables and functions of an application do not depend on them."""
 _HEAD = 2_000
-"""Number of characters of a statement that determine its kind."""
+"""Number of characters at the start of a statement from which its kind is determined."""
 _MISSING = ("42P01", "42704", "42883", "42703", "3F000")
-"""Undefined table, object, function, column, schema."""
+"""SQLSTATEs for an undefined table, object, function, column or schema."""
 _DENIED = "42501"
 _OTHERS_DEPEND = "2BP01"
 
 
 class _Rule(NamedTuple):
     name: str
-    """Name in records and messages."""
+    """Name of the kind of statement in records and messages."""
     statement: re.Pattern[str]
     codes: tuple[str, ...] | None
-    """SQLSTATEs that are harmless; None: all errors."""
+    """SQLSTATEs that are harmless for this kind; None: all errors."""
     without_code: bool = True
-    """Whether the kind of statement suffices if the SQLSTATE is unknown."""
+    """Whether an error of this kind of statement is harmless if the SQLSTATE is unknown."""
 
 
 def _rule(name: str, statement: str, codes: tuple[str, ...] | None = None, without_code: bool = True) -> _Rule:
@@ -40,7 +40,7 @@ def _rule(name: str, statement: str, codes: tuple[str, ...] | None = None, witho
 
 _PART = r"(?:\"(?:[^\"]|\"\")*\"|[\w$]+)"
 NAME = rf"{_PART}(?:\s*\.\s*{_PART})*"
-"""A name, optionally qualified with its schema. A quote in a quoted name is doubled."""
+"""Pattern of a name, optionally qualified with a schema. A quote in a quoted name is doubled."""
 _RULES = (
     _rule("owner", r"ALTER\s(?:[^;\"]|\"[^\"]*\"){0,1000}?\bOWNER\s+TO\b"),
     _rule("grant", r"(?:GRANT|REVOKE|ALTER\s+DEFAULT\s+PRIVILEGES)\b"),
@@ -75,13 +75,13 @@ _MADE = re.compile(
 
 
 def harmless(statement: str, code: str, made_later: Collection[str] | None = None) -> str:
-    """Returns the kind of a harmless failure; "" if it is not harmless.
+    """Returns the kind of a harmless failure; "" if the failure is not harmless.
 
     `code`: SQLSTATE, "" if unknown. `made_later`: names of the objects that the file creates. In a file that the user
-    wrote, a DROP may only fail for one of these. `made_later` is None for a dump made by `pg_dump
-    --clean`, in which any DROP may fail.
+    wrote, a DROP may only fail for one of these. `made_later` is None for a dump made by `pg_dump --clean`, in which
+    any DROP may fail.
     """
-    # Collapses white space, because backtracking over runs of spaces would take quadratic time.
+    # White space is collapsed, because backtracking over runs of spaces would take quadratic time.
     statement = " ".join(statement[:_HEAD].split())
     for rule in (*_RULES, *_DROPS):
         if not rule.statement.match(statement):
@@ -96,7 +96,8 @@ def harmless(statement: str, code: str, made_later: Collection[str] | None = Non
 
 
 def made(statement: str) -> str:
-    """Name of the object that a statement creates, without schema and quotes; "" if it creates none."""
+    """Returns the name of the object that a statement creates, without schema and quotes; "" if the statement creates
+    none."""
     found = _MADE.match(statement)
     return _last(found[1]) if found else ""
 

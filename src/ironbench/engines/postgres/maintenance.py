@@ -46,7 +46,7 @@ class PostgresMaintaining:
         )
 
     def backup_bytes(self, session: Session) -> int:
-        """Size of all databases."""
+        """Returns the size of all databases together."""
         return int(session.query("select sum(pg_database_size(oid)) from pg_database")[0][0] or 0)
 
     def backup(self, system: System, session: Session, backup: BackupRequest) -> Program:
@@ -73,7 +73,7 @@ class PostgresMaintaining:
         if not _reads(tool, folder):
             wrong = _wrong_sizes(folder)
             return Check("files match the manifest (sizes only)", not wrong, "all", ", ".join(wrong[:3]) or "all")
-        # Parsing the WAL would require pg_waldump of the server's version.
+        # Checking the WAL would require pg_waldump of the server's version.
         words = [tool, "--no-parse-wal", "--quiet", str(folder)]
         done = programs.run_program(words, timeout_s=None)
         words_of_it = " / ".join(done.stderr.splitlines()[:2])
@@ -92,11 +92,11 @@ class PostgresMaintaining:
     def make_dead_rows(self, session: Session, table: str, percent: int) -> None:
         session.query(f"alter table {table} set (autovacuum_enabled = off)")
         session.query(f"update {table} set amount = amount where number % 100 < {percent}")
-        facts.flush_counts(session)  # otherwise the dead rows might be counted only after the vacuum
+        facts.flush_counts(session)  # without this, the dead tuples might be counted only after the vacuum
 
     def packed_pages(self, rows: int, row_bytes: int) -> int:
-        """Pages of 8 kB. A row has a header, four numbers, a text with its length, and a line pointer (PostgreSQL 18
-        documentation, 66.6)."""
+        """Returns the number of pages of 8 kB. A row has a header, four numbers, a text with its length, and a line
+        pointer (PostgreSQL 18 documentation, 66.6)."""
         row = 24 + row_bytes + 4
         return -(-rows // (8168 // (-(-row // 8) * 8 + 4)))
 
@@ -131,8 +131,8 @@ def _refuse_tablespaces(session: Session, form: str) -> None:
 
 
 def _reads(tool: str, folder: Path) -> bool:
-    """Whether pg_verifybackup can run, which the one that came with ironbench cannot, and supports the backup's format
-    (tar since version 18, release notes)."""
+    """Returns whether pg_verifybackup can run (the one that came with ironbench cannot) and supports the backup's
+    format (tar since version 18, release notes)."""
     if not programs.works(tool, "--version"):
         return False
     version = re.search(r"\d+", programs.output([tool, "--version"], _VERIFY))
@@ -140,8 +140,9 @@ def _reads(tool: str, folder: Path) -> bool:
 
 
 def _program(system: System, name: str) -> Path:
-    """Path of a PostgreSQL program: of the server's own installation if ironbench starts it, otherwise the newest that
-    can connect with the DSN's sslmode, otherwise the one that came with ironbench. Raises InputError."""
+    """Returns the path of a PostgreSQL program. For a server that ironbench starts, it is in the server's installation;
+    for an existing server, it is the newest program that can connect with the DSN's sslmode, or else the one that came
+    with ironbench. Raises InputError."""
     if system.dsn is not None:
         try:
             speaks = dumps.tools(dsn.parse(system.dsn)[0].sslmode).bin / name
@@ -161,7 +162,8 @@ def _program(system: System, name: str) -> Path:
 
 
 def _wrong_sizes(folder: Path) -> list[str]:
-    """Files of the manifest that are missing or have a different size (PostgreSQL 18 documentation, 68.1)."""
+    """Returns the files of the manifest that are missing or have a different size (PostgreSQL 18 documentation,
+    68.1)."""
     listed = json.loads((folder / "backup_manifest").read_text())["Files"]
     archive = folder / "base.tar"
     if archive.exists():
@@ -169,12 +171,12 @@ def _wrong_sizes(folder: Path) -> list[str]:
             sizes = {member.name.removeprefix("./"): member.size for member in tar if member.isfile()}
     else:
         sizes = {str(path.relative_to(folder)): path.stat().st_size for path in folder.rglob("*") if path.is_file()}
-    # The manifest contains a name that is not UTF-8 in hexadecimal under another key; the server itself creates no such
-    # names.
+    # The manifest contains a name that is not UTF-8 in hexadecimal under a different key. The server itself creates no
+    # such names.
     return [one["Path"] for one in listed if "Path" in one and sizes.get(one["Path"]) != one["Size"]]
 
 
 def _extracted(archive: Path, folder: Path) -> Program:
-    # The owner in the archive is a uid of the server's user namespace, so it is not restored.
+    # The owner in the archive is a uid in the server's user namespace, so the owner is not restored.
     words = ["tar", "--extract", "--no-same-owner", "--file", str(archive), "--directory", str(folder)]
     return Program(words, dict(os.environ))

@@ -34,13 +34,14 @@ _FILLS = re.compile(
     r"(?:CREATE\s+(?:UNLOGGED\s+|FOREIGN\s+)?(?:TABLE|SEQUENCE|VIEW|FUNCTION|TYPE|SCHEMA)|COPY|INSERT)\b", re.IGNORECASE
 )
 _COPY = re.compile(rf"COPY\s+({NAME})", re.IGNORECASE)
-"""Ends with the table name: the list of columns may be longer than the examined part of a statement."""
+"""Pattern of the start of a COPY statement up to the table name. The list of columns may be longer than the examined
+part of a statement."""
 _DUMPED_FROM = re.compile(r"^-- Dumped from database version:? (\d+)(\.\d+)?", re.MULTILINE)
 _COMMENTS = re.compile(r"(?:\s++|--[^\n]*+|/\*(?:[^*/]++|\*(?!/)|/(?!\*))*+\*/)*+")
 _MERGED = ("INSERT", "SELECT", "GRANT", "REVOKE", "COMMENT")
 SESSION_GUARD = ("\\restrict", "\\unrestrict")
-"""Commands that disable other psql commands (written by pg_dump since August 2025); an older psql does not know
-them."""
+"""psql commands that disable other psql commands (written by pg_dump since August 2025). Older versions of psql do not
+know them."""
 
 
 @dataclass(slots=True)
@@ -48,24 +49,24 @@ class PostgresSqlText:
     """Contents of an SQL file."""
 
     written_by: str = ""
-    """`pg_dump` or `pg_dumpall`; "" for neither."""
+    """Program that wrote the file: `pg_dump` or `pg_dumpall`; "" for any other origin."""
     version: str = ""
     extensions: list[str] = field(default_factory=list)
     schemas: list[str] = field(default_factory=list)
     entries: Counter[str] = field(default_factory=Counter)
-    """Number of entries by type, as in a dump's table of contents, e.g. `TABLE` → 12."""
+    """Number of entries by type, as in a dump's table of contents, such as `TABLE` → 12."""
     rows: dict[str, int] = field(default_factory=dict)
-    """Table, as named in COPY → rows."""
+    """Table name as in COPY → number of rows."""
     made: set[str] = field(default_factory=set)
-    """Names of the objects that it creates, without schemas."""
+    """Names of the objects that the file creates, without schemas."""
     changes_echo: bool = False
-    """Whether the script sets ECHO, which determines if psql repeats failed statements."""
+    """Whether the script sets ECHO, which determines whether psql repeats failed statements."""
     database: str | None = None
-    """The database in the file that has contents; None if the file does not connect to any."""
+    """The database that the file fills; None if the file does not connect to any database."""
 
 
 def examined(path: Path, subject: str) -> PostgresSqlText:
-    """Examines an SQL file. Raises InputError if it is no text, is incomplete, or affects other databases or files."""
+    """Examines an SQL file. Raises InputError if it is not text, is incomplete, or affects other databases or files."""
     head = text_files.head_of(path)
     text_files.refuse_unreadable(head, subject, "SQL")
     found = PostgresSqlText()
@@ -158,7 +159,7 @@ def fed(path: Path, database: str | None) -> Iterator[bytes]:
 
 
 def without_comments(statement: str) -> str:
-    """Removes leading white space and comments. Nested comments are not removed, but are rare."""
+    """Removes leading white space and comments. Nested comments are rare and are not removed."""
     found = _COMMENTS.match(statement)
     return statement[found.end() :] if found else statement
 

@@ -22,22 +22,23 @@ from ironbench.model.system import System
 from ironbench.units import size_of_1024
 
 CACHE_SHARE = 1 / 4
-"""Share of memory for shared_buffers: "a reasonable starting value … is 25 %" (manual, 19.4.1)."""
+"""Fraction of memory for shared_buffers: "a reasonable starting value … is 25 %" (manual, 19.4.1)."""
 KNOWN_SHARE = 3 / 4
-"""Share of memory that the planner assumes to be cache: shared buffers and page cache together."""
+"""Fraction of memory that the planner assumes to be cache: shared buffers and page cache together."""
 WORK_SHARE = 1 / 4
-"""Share of memory for all concurrent sorts and hashes."""
+"""Fraction of memory for all concurrent sorts and hashes together."""
 AT_ONCE = 8
-"""Maximum multiple of work_mem in one process of a query at the same time: four operations, of which hashes count
-twice."""
+"""Maximum memory that one process of a query uses at the same time, as a multiple of work_mem: four operations, of
+which hashes count twice."""
 LEAST_WORK_BYTES, MOST_WORK_BYTES = 4 << 20, 1 << 30
 MOST_MAINTENANCE_BYTES = 1 << 30
 FLASH_DEPTH, DISK_DEPTH = 64, 8
-"""Concurrent reads per device (effective_io_concurrency)."""
+"""Number of concurrent reads per device (effective_io_concurrency)."""
 
 
 def preset(system: System, streams: int = 1) -> dict[str, str]:
-    """Settings for large queries, without those that `--memory` or a declared parallelism already determines."""
+    """Returns settings for large queries, without those that `--memory` or a declared parallelism already
+    determines."""
     memory_bytes = _memory_bytes(system)
     cores = len(system.server_cpus or os.sched_getaffinity(0))
     workers = cores if system.parallelism is None else system.parallelism
@@ -56,7 +57,7 @@ def preset(system: System, streams: int = 1) -> dict[str, str]:
         "checkpoint_timeout": "30min",
     }
     if emulated is not None:
-        # The engine derives these two from the device's model.
+        # The engine derives these two settings from the device's model.
         del preset["effective_io_concurrency"], preset["io_workers"]
     if system.memory_bytes is None and "shared_buffers" not in system.settings:
         preset["shared_buffers"] = _kilobytes(max(128 << 20, memory_bytes * CACHE_SHARE))
@@ -70,7 +71,8 @@ def preset(system: System, streams: int = 1) -> dict[str, str]:
 
 
 def rotates(directory: str) -> bool:
-    """Whether the kernel classifies the directory's device as rotating (sysfs, queue/rotational); False if unknown."""
+    """Returns whether the kernel classifies the directory's device as rotating (sysfs, queue/rotational); False if
+    unknown."""
     device = space.existing(directory).stat().st_dev
     block = Path(f"/sys/dev/block/{os.major(device)}:{os.minor(device)}")
     for folder in (block, block / ".."):  # a partition has no queue directory
@@ -82,7 +84,7 @@ def rotates(directory: str) -> bool:
 
 
 def _memory_bytes(system: System) -> int:
-    """Memory available to the engine and the page cache of its files together."""
+    """Returns the memory that is available to the engine and the page cache of its files together."""
     machine = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     return min(machine, system.memory_total_bytes or machine)
 
@@ -92,9 +94,10 @@ def _kilobytes(size: float) -> str:
 
 
 LOG_SLACK = 1.25
-"""WAL size relative to `max_wal_size`, a soft limit, 1GB by default (PostgreSQL 18 documentation, 19.5.2)."""
+"""Maximum size of the WAL as a multiple of `max_wal_size`, which is a soft limit, 1GB by default (PostgreSQL 18
+documentation, 19.5.2)."""
 LEAST_CACHE_BYTES = 128 << 20
-"""The server's default."""
+"""Smallest size of shared_buffers that is set: the server's default."""
 CACHE = "shared_buffers"
 
 
@@ -103,7 +106,7 @@ def with_cache(system: System, cluster: Cluster) -> System:
 
 
 def memory_bytes(system: System) -> dict[str, int]:
-    """Ideal part → maximum memory that it needs."""
+    """Returns zero-latency part → maximum memory that it needs."""
     needed = {"log": _log_bytes(system), "temp": ideal.TEMP_BYTES}
     return {part: count for part, count in needed.items() if part in system.ideal}
 

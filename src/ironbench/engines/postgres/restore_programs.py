@@ -1,4 +1,4 @@
-"""Runs psql and pg_restore on a session's database: parses their output, and decides which errors end a load.
+"""Runs psql and pg_restore on a session's database. Parses their output, and decides which errors end loading.
 
 The programs run with LC_ALL=C, so that their own messages are in English. The server's messages may be in any language;
 psql therefore adds the SQLSTATE (VERBOSITY), and repeats each failed statement (ECHO).
@@ -30,16 +30,18 @@ from ironbench.model.session import Session
 _FROM_FILE = re.compile(r"psql:<stdin>:(\d{1,18}): (.*)", re.DOTALL)
 _CLIENT = re.compile(r"(?:error|fatal): (.*)")
 _SERVER = re.compile(r"[^\s:][^:]{0,40}:  (?:([0-9A-Z]{5}): )?(.*)")
-"""Severity, which the server translates; SQLSTATE; message (libpq: PQsetErrorVerbosity)."""
+"""Pattern of a server message: severity, which the server translates; SQLSTATE; and message (libpq:
+PQsetErrorVerbosity)."""
 _AFTERWARDS = re.compile(r"\S[^:]{0,40}:  (\w{5})")
 _STATEMENT = "STATEMENT:  "
 _NOTICES = ("00", "01", "02")
-"""SQLSTATE classes: successful completion, warning, no data (PostgreSQL 18 documentation, appendix A)."""
+"""SQLSTATE classes that are not errors: successful completion, warning, no data (PostgreSQL 18 documentation, appendix
+A)."""
 _OPEN_TRANSACTION = ("25001", "25P02")
-"""BEGIN inside an active or a failed transaction."""
+"""SQLSTATEs of BEGIN inside an active or a failed transaction."""
 _STATEMENT_CHARACTERS = 20_000
 _ACTIONS = ("\\set AUTOCOMMIT on", "\\set VERBOSITY sqlstate", "set client_min_messages = warning", "begin")
-"""Actions after a file; BEGIN warns if a transaction is still open."""
+"""Commands that run after a file. BEGIN warns if a transaction is still open."""
 _SYNTAX, _DENIED = "42601", "42501"
 OWNERS = (
     f"the tables of a template keep their owner: connect as that role in {written('system.dsn')}, or use a dump "
@@ -51,7 +53,7 @@ _USUAL = "correct the file or the server"
 @dataclass(slots=True)
 class _Error:
     code: str
-    """SQLSTATE; "" if the message has none and may be a notice."""
+    """SQLSTATE of the message. If the message has none, "", and it may be a notice."""
     cause: str
     line: int = 0
     statement: str | None = None
@@ -65,13 +67,13 @@ class _Client(ABC):
     session: Session
     show: Show
     left_out: Counter[str] = field(default_factory=Counter)
-    """Kind of harmless error → number."""
+    """Kind of harmless error → number of errors."""
     _error: _Error | None = None
-    """Last error, not yet judged because its statement follows."""
+    """The last error, which is not judged yet because its statement follows."""
 
     @abstractmethod
     def _heard(self, line: str) -> None:
-        """Parses a line of standard error. Raises FailureError for an error that matters."""
+        """Parses a line of standard error. Raises FailureError for an error that is not harmless."""
 
     @abstractmethod
     def _progress(self, size: int) -> tuple[float, str]: ...
@@ -98,8 +100,8 @@ class _Client(ABC):
 
 @dataclass(slots=True)
 class Psql(_Client):
-    """Runs an SQL file with psql. In a file that the user wrote (`own`), a DROP may only fail for an object that the
-    file itself creates."""
+    """Runs an SQL file with psql. If the user wrote the file (`own`), a DROP may only fail for an object that the file
+    itself creates."""
 
     file: Path = Path()
     text: PostgresSqlText = field(default_factory=PostgresSqlText)
@@ -108,8 +110,8 @@ class Psql(_Client):
     _open: bool = False
 
     def load(self) -> None:
-        """Runs the file. Raises FailureError for an error that matters, and for a transaction that the file leaves
-        open."""
+        """Runs the file. Raises FailureError for an error that is not harmless, and for a transaction that the file
+        leaves open."""
         connection = self.session.target()["connection"]
         words = [tools(connection["sslmode"]).program("psql"), "--no-psqlrc", "--quiet", "--echo-errors"]
         words += ["--set=VERBOSITY=verbose", f"--dbname={connection['database']}", "--file=-"]
@@ -151,7 +153,7 @@ class Psql(_Client):
     def _judge(self) -> None:
         error, self._error = self._error, None
         if error is None or (error.statement is None and not (self.text.changes_echo and error.code)):
-            return  # a notice or warning, after which psql does not repeat the statement
+            return  # a notice or warning: psql does not repeat the statement after it
         statement = psql_text.without_comments(error.statement or "")
         if name := harmless(statement, error.code, self.text.made if self.own else None):
             self.left_out[name] += 1
@@ -193,24 +195,25 @@ class PgRestore(_Client):
         raise FailureError(self.subject, f"{error.cause}{what}", _USUAL)
 
     def _look(self) -> None:
-        """Does not judge an error, because its statement may not have arrived yet."""
+        """Stores the error without judging it, because its statement may not have arrived yet."""
         size = int(self.session.query("select pg_database_size(current_database())")[0][0] or 0)
         self.show(*self._progress(size))
 
     def _ended(self, program: str, status: int) -> None:
-        if status not in (0, 1):  # 1: only errors that were judged harmless
+        if status not in (0, 1):  # status 1: only errors that were judged harmless
             raise FailureError(self.subject, f"{program} exited with status {status}", "read the server's log")
 
 
 def _way_out(code: str) -> str:
-    """Hint for an error while a file is loaded."""
+    """Returns a hint for an error that occurred while a file was loaded."""
     if code == _DENIED:
         return OWNERS
     return f"check that the file is SQL for PostgreSQL; {_USUAL}" if code == _SYNTAX else _USUAL
 
 
 def _environment(connection: dict[str, Any]) -> dict[str, str]:
-    """Environment of the programs, including the password, which other users could read on a command line."""
+    """Returns the environment of the programs. It includes the password, which other users could read on a command
+    line."""
     given = {
         "PGHOST": connection["host"],
         "PGPORT": str(connection["port"]),

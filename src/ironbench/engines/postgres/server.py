@@ -17,7 +17,7 @@ from ironbench.model.system import System
 
 
 def _complaint(text: str) -> str:
-    # Every backend writes this message when its server was killed; it explains nothing.
+    # Every backend writes this message after its server was killed, so the message explains nothing.
     return complaint("\n".join(line for line in text.splitlines() if "unexpected postmaster exit" not in line))
 
 
@@ -26,7 +26,7 @@ MAKE = ServerProgram(
     "PostgreSQL",
     f".s.PGSQL.{server_settings.PORT}",
     _complaint,
-    # Fast shutdown and immediate shutdown (PostgreSQL 18 documentation, 18.5).
+    # SIGINT requests a fast shutdown, SIGQUIT an immediate shutdown (PostgreSQL 18 documentation, 18.5).
     stop=signal.SIGINT,
     kill=signal.SIGQUIT,
     shared="PostgreSQL.",
@@ -43,7 +43,7 @@ def launch(
     lock: int,
     system: System,
 ) -> ServerLaunch:
-    """Describes the start of a server with a prepared cluster. `settings_for`: socket directory → settings."""
+    """Describes how to start a server with a prepared cluster. `settings_for`: socket directory → settings."""
     return ServerLaunch(
         make=MAKE,
         place=cluster.place,
@@ -63,12 +63,13 @@ def launch(
 def _write_settings(cluster: Cluster, identity: Identity, settings: Mapping[str, str]) -> None:
     written = (cluster.files / "postgresql.conf", cluster.files / "postgresql.auto.conf")
     written[0].write_text(server_settings.as_file(settings))
-    written[1].write_text("")  # an earlier run's ALTER SYSTEM must not affect this one
+    written[1].write_text("")  # ALTER SYSTEM of an earlier run must not affect this run
     identity.give(*written)
 
 
 def _says_ready(pid_file: Path, pid: int | None) -> bool:
-    """Line 8 of postmaster.pid is `ready` when connections are accepted; pg_ctl checks it in the same way."""
+    """Returns whether line 8 of postmaster.pid is `ready`, which means that connections are accepted. pg_ctl checks
+    this in the same way."""
     try:
         lines = pid_file.read_text().splitlines()
     except OSError:

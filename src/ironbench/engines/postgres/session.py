@@ -1,4 +1,4 @@
-"""Session with a PostgreSQL server, started by ironbench or existing."""
+"""Session with a PostgreSQL server that ironbench started or that exists."""
 
 from __future__ import annotations
 
@@ -22,8 +22,9 @@ def _connected(connection: dict[str, Any], silence_s: float | None = None) -> Co
 
 
 _ENCODING, _ANY_BYTES = "client_encoding", "SQL_ASCII"
-"""A database with encoding SQL_ASCII may contain any bytes. If the client uses another encoding, the server raises an
-error for bytes that are invalid in it (PostgreSQL 18 documentation, 23.3.4)."""
+"""Name of the setting for the client's encoding, and an encoding for any bytes. A database with encoding SQL_ASCII may
+contain any bytes. If the client uses a different encoding, the server raises an error for bytes that are invalid in it
+(PostgreSQL 18 documentation, 23.3.4)."""
 
 
 class PostgresSession(ServerSession[PostgresAddress, "Connection"]):
@@ -42,7 +43,7 @@ class PostgresSession(ServerSession[PostgresAddress, "Connection"]):
             connection.close()
             self._address = replace(self._address, options=self._address.options | {_ENCODING: _ANY_BYTES})
             connection = self._connected(as_client)
-        # other roles may not set it; therefore errors are identified by SQLSTATE
+        # only some roles may set this, so errors are identified by SQLSTATE and not by message
         if connection.parameter("is_superuser") == "on":
             connection.query("SET lc_messages = 'C'")
         return connection
@@ -77,7 +78,8 @@ class PostgresSession(ServerSession[PostgresAddress, "Connection"]):
 
     @property
     def commits(self) -> int:
-        """Transactions that the server has committed for this session, over all of its connections."""
+        """Number of transactions that the server has committed for this session, over all of the session's
+        connections."""
         return self._committed + (self._connection.commits if self._connection is not None else 0)
 
     def _drop(self) -> None:

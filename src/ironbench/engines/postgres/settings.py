@@ -17,11 +17,11 @@ from ironbench.host.programs import environment_without, output, run_program
 from ironbench.model.system import System
 
 _BACKEND_BYTES = 2 << 20
-"""Minimum private memory of a backend."""
+"""Minimum private memory of a backend in bytes."""
 DEFAULT_CACHE_BYTES = 128 << 20
-"""Default of shared_buffers."""
+"""Default value of shared_buffers in bytes."""
 BASE_BYTES = 32 << 20
-"""Approximate memory of a server without clients and shared buffers."""
+"""Approximate memory of a server in bytes, not counting clients and shared buffers."""
 MOST_PARALLEL = 1024
 """Maximum of max_parallel_workers_per_gather (PostgreSQL 18 documentation, 19.4.6)."""
 OURS = {
@@ -43,18 +43,20 @@ OURS = {
 
 
 CHECKSUMS = "data_checksums"
-"""Affects the files instead of the running server: `cluster.set_checksums` enables or disables it. initdb enables it by
-default since PostgreSQL 18, so a comparison of versions should set it."""
+"""Name of the setting for page checksums. It affects the files instead of the running server: `cluster.set_checksums`
+enables or disables checksums. initdb enables them by default since PostgreSQL 18, so a comparison of versions should
+set it."""
 _NOT_IN_THE_FILE = ("bin", CHECKSUMS)
 
 
 def own(settings: Mapping[str, str]) -> dict[str, str]:
-    """Settings for the configuration file, without `bin`, which selects the server's programs, and checksums."""
+    """Returns the settings for the configuration file: without `bin`, which selects the server's programs, and without
+    checksums."""
     return {name: value for name, value in settings.items() if name not in _NOT_IN_THE_FILE}
 
 
 def checksums(settings: Mapping[str, str]) -> bool | None:
-    """Whether pages should have checksums; None: keep them as they are. Raises InputError."""
+    """Returns whether pages should have checksums; None: keep the present state. Raises InputError."""
     if (value := settings.get(CHECKSUMS)) is None:
         return None
     if value.lower() not in ("on", "off"):
@@ -63,8 +65,8 @@ def checksums(settings: Mapping[str, str]) -> bool | None:
 
 
 def named(settings: Mapping[str, str], installation: PostgresInstallation) -> dict[str, str]:
-    """Settings with the spelling of the server's own list; names are case-insensitive (PostgreSQL 18 documentation,
-    19.1.1)."""
+    """Returns the settings with the spelling of the server's own list. Names are case-insensitive (PostgreSQL 18
+    documentation, 19.1.1)."""
     if all(name == name.lower() for name in settings):
         return dict(settings)
     names = {name.lower(): name for name in (*known(installation), *OURS)}
@@ -72,8 +74,8 @@ def named(settings: Mapping[str, str], installation: PostgresInstallation) -> di
 
 
 SHAPING = (CHECKSUMS, "default_toast_compression", "default_table_access_method", "default_statistics_target")
-"""Settings that affect what a load writes, including planner statistics. Data loaded with different values count as
-different data."""
+"""Settings that affect what loading writes, including planner statistics. Data loaded with different values of these
+settings count as different data."""
 
 
 LOADING = {
@@ -86,8 +88,8 @@ LOADING = {
     "autovacuum": "off",
     "maintenance_work_mem": "256MB",
 }
-"""Settings for a load, without durability: all files are synced after the server has stopped, and discarded if it
-crashes earlier."""
+"""Settings for loading, without durability: all files are synced after the server has stopped, and discarded if it
+crashes before."""
 
 
 MOST_WORKERS = 32
@@ -96,7 +98,8 @@ USUAL_WORKERS = 3
 
 
 def for_devices(system: System, installation: PostgresInstallation) -> dict[str, str]:
-    """Concurrent reads for the emulated device of the data, whose properties the server cannot detect.
+    """Returns the number of concurrent reads for the emulated device of the data, because the server cannot detect the
+    device's properties.
 
     With io_method=worker, the number of reads in flight is limited to the number of I/O workers, 3 by default.
     """
@@ -113,7 +116,7 @@ def for_devices(system: System, installation: PostgresInstallation) -> dict[str,
 
 
 def shaping(settings: Mapping[str, str]) -> dict[str, str]:
-    """The settings that affect what a load writes."""
+    """Returns the settings that affect what loading writes."""
     return {name: settings[name] for name in SHAPING if name in settings}
 
 
@@ -140,7 +143,7 @@ def validate(system: System, clients: int, installation: PostgresInstallation) -
 
 
 def effective(system: System, clients: int, socket_directory: str, *, temp: bool) -> dict[str, str]:
-    """Returns the settings that differ from the server's defaults; later ones take precedence."""
+    """Returns the settings that differ from the server's defaults. Later ones take precedence."""
     settings = {
         "listen_addresses": "",
         "unix_socket_directories": socket_directory,
@@ -148,7 +151,7 @@ def effective(system: System, clients: int, socket_directory: str, *, temp: bool
         "port": str(PORT),
         "cluster_name": "ironbench",
         "max_connections": str(max(100, clients + server_settings.HEADROOM)),
-        # Required for observing I/O times; off by default.
+        # These settings are off by default and are needed to observe I/O times.
         "track_io_timing": "on",
         "track_wal_io_timing": "on",
         "logging_collector": "off",
@@ -166,8 +169,8 @@ def effective(system: System, clients: int, socket_directory: str, *, temp: bool
 
 
 def _parallel(most: int) -> dict[str, str]:
-    """Settings for at most `most` processes per statement: the backend and its workers (PostgreSQL 18 documentation,
-    19.4.6)."""
+    """Returns settings for at most `most` processes per statement: the backend and its workers (PostgreSQL 18
+    documentation, 19.4.6)."""
     workers = most - 1
     return {
         "max_parallel_workers_per_gather": str(workers),
@@ -178,12 +181,13 @@ def _parallel(most: int) -> dict[str, str]:
 
 
 PORT = 5432
-"""Only part of a file name: the socket's directory is private to one server, so ports never clash."""
+"""Port number, which is only part of a file name: the socket's directory is private to one server, so ports never
+clash."""
 TEMP_TABLESPACE = "ironbench_temp"
 
 
 def as_file(settings: Mapping[str, str]) -> str:
-    """Contents of postgresql.conf. https://www.postgresql.org/docs/18/config-setting.html"""
+    """Returns the contents of postgresql.conf (https://www.postgresql.org/docs/18/config-setting.html)."""
     lines = ["# Written by ironbench at every start of the server; changes are lost."]
     for name, value in settings.items():
         quoted = value.replace("\\", "\\\\").replace("'", "''")
@@ -193,7 +197,7 @@ def as_file(settings: Mapping[str, str]) -> str:
 
 @functools.cache
 def known(installation: PostgresInstallation) -> dict[str, str]:
-    """Documented settings → default, from the server's own list; empty if its programs may not be run."""
+    """Returns documented settings → default, from the server's own list; empty if the server's programs may not run."""
     if not installation.may_run:
         return {}
     rows = (
@@ -204,14 +208,14 @@ def known(installation: PostgresInstallation) -> dict[str, str]:
 
 
 def _ask_the_server(name: str, value: str, installation: PostgresInstallation) -> None:
-    """Lets the server check a setting: `postgres -C` parses the settings as at a start and prints one, but starts
-    nothing."""
+    """Lets the server check a setting. `postgres -C` parses the settings as at startup and prints one, but does not
+    start the server."""
     subject = written("system.set", f"{name}={value}")
     server_settings.require_one_line(subject, value)
     with scratch.folder() as folder:
         empty = folder / "empty.conf"
         empty.touch()
-        # If -C is the first argument, root may call it (main.c).
+        # Root may run the program if -C is the first argument (main.c).
         command = [installation.program("postgres"), "-C", name, "-D", str(folder)]
         command += ["-c", f"config_file={empty}", "-c", f"{name}={value}"]
         done = run_program(command, environment=environment_without("PG"))  # messages in English
@@ -229,7 +233,7 @@ def _ask_the_server(name: str, value: str, installation: PostgresInstallation) -
 
 
 def meant(name: str, installation: PostgresInstallation) -> str:
-    """Hint for a name that resembles a setting but is none; otherwise ""."""
+    """Returns a hint for a name that resembles a setting but is none; otherwise ""."""
     names = sorted(known(installation))
     return "" if name.lower() in map(str.lower, names) else similar(name.lower(), names)
 

@@ -24,10 +24,10 @@ from ironbench.host.programs import output
 FILES = "cluster"
 """Name of the cluster's directory in a snapshot's folder."""
 NOTE = "ironbench-restored"
-"""File in a restored cluster that names its snapshot. A cluster without it is never removed, because it may be the
-user's."""
+"""Name of a file in a restored cluster that contains the snapshot's name. A cluster without this file is never removed,
+because it may be the user's."""
 _EMPTIED = ("pg_stat", "pg_stat_tmp")
-"""Directories that are copied empty."""
+"""Directories of which a snapshot has only empty copies."""
 _LEFT_OUT = ("postmaster.pid", "postmaster.opts", NOTE)
 
 
@@ -60,7 +60,7 @@ def put_back(cluster: Cluster, installation: PostgresInstallation, folder: Path)
 
 
 def restored(cluster: Cluster) -> bool:
-    """Whether the cluster was restored from a snapshot."""
+    """Returns whether the cluster was restored from a snapshot."""
     return (cluster.files / NOTE).is_file()
 
 
@@ -98,7 +98,7 @@ def _remove_or_keep(cluster: Cluster, installation: PostgresInstallation) -> Non
 
 def _keep(cluster: Cluster, installation: PostgresInstallation) -> None:
     """Renames the cluster. Raises FailureError if a separate WAL is still needed, because the cluster cannot be moved
-    then."""
+    in that case."""
     if (cluster.files / "pg_wal").is_symlink():
         _require_shut_down(cluster, installation)
     cluster.files.rename(own_files.next_kept(cluster.files))

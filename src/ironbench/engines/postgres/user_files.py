@@ -1,6 +1,6 @@
-"""The user's files with values that a DSN omits: passwords, services, certificates.
+"""Reads values that a DSN omits from the user's files: passwords, services, certificates.
 
-https://www.postgresql.org/docs/18/libpq-pgpass.html  https://www.postgresql.org/docs/18/libpq-pgservice.html
+https://www.postgresql.org/docs/18/libpq-pgpass.html https://www.postgresql.org/docs/18/libpq-pgservice.html
 """
 
 from __future__ import annotations
@@ -14,12 +14,13 @@ from ironbench.errors import InputError, nearest
 
 
 def service(name: str, given: Mapping[str, str], environ: Mapping[str, str]) -> dict[str, str]:
-    """Parameters of a service from the user's file or the system's file. Raises InputError if neither contains it."""
+    """Returns the parameters of a service from the user's file or the system's file. Raises InputError if neither file
+    contains the service."""
     user = given.get("servicefile") or environ.get("PGSERVICEFILE") or str(_home(environ, ".pg_service.conf"))
     system = str(Path(environ["PGSYSCONFDIR"], "pg_service.conf")) if environ.get("PGSYSCONFDIR") else ""
     known: list[str] = []
     for place in filter(None, (user, system)):
-        if not is_file(place):  # reading a pipe might block forever
+        if not is_file(place):  # reading a pipe might never end
             continue
         try:
             text = Path(place).read_text(encoding="utf-8", errors="replace")
@@ -36,7 +37,7 @@ def service(name: str, given: Mapping[str, str], environ: Mapping[str, str]) -> 
 
 
 def _services(text: str, place: str) -> dict[str, dict[str, str]]:
-    """Parses INI format with one parameter per line; lines that start with # are comments."""
+    """Parses the INI format with one parameter per line. Lines that start with # are comments."""
     services: dict[str, dict[str, str]] = {}
     current: dict[str, str] | None = None
     for number, line in enumerate(text.splitlines(), 1):
@@ -54,7 +55,7 @@ def _services(text: str, place: str) -> dict[str, dict[str, str]]:
 
 
 def client_certificate(given: Mapping[str, str], environ: Mapping[str, str]) -> tuple[str | None, str | None]:
-    """Client certificate and key: the specified files, or those in ~/.postgresql if they exist.
+    """Returns the client certificate and key: the specified files, or those in ~/.postgresql if they exist.
 
     Raises InputError if a file is missing, or if other users can read the key (libpq, 32.19.2).
     """
@@ -78,14 +79,14 @@ def _home(environ: Mapping[str, str], name: str) -> Path:
 
 
 def stored_password(path: Path, host: str, port: int, database: str, user: str) -> str | None:
-    """Password of the first matching line; None if there is none. Raises InputError if other users can read the
-    file."""
+    """Returns the password of the first matching line; None if no line matches. Raises InputError if other users can
+    read the file."""
     try:
         mode = path.stat().st_mode
-        if not stat.S_ISREG(mode):  # reading a pipe might block forever; libpq also ignores anything but regular files
+        if not stat.S_ISREG(mode):  # reading a pipe might never end; libpq also ignores files that are not regular
             return None
         lines = path.read_text(errors="replace").splitlines()
-    except (OSError, ValueError):  # ValueError: a null character in the path
+    except (OSError, ValueError):  # ValueError: the path contains a null character
         return None
     keys = [host, str(port), database, user]
     for line in lines:

@@ -1,1 +1,1 @@
-"""OpenLDAP's directory server."""
+"""OpenLDAP's directory server, slapd."""

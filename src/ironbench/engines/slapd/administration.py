@@ -1,4 +1,4 @@
-"""Entries that ironbench created in a directory: everything below an entry with its mark."""
+"""Removes and counts entries that ironbench created in a directory: everything below an entry with ironbench's mark."""
 
 from __future__ import annotations
 
@@ -9,10 +9,11 @@ from ironbench.model.session import DirectorySession, Session
 _ESCAPES = (("%", "%25"), ("?", "%3F"), ("[", "%5B"))
 """Characters with a special meaning in an operation → their escapes."""
 _PIECE = 500
-"""Number of entries per search, because servers usually limit it for ordinary users (slapd.conf(5), sizelimit)."""
+"""Number of entries per search, because servers usually limit the number of results for ordinary users (slapd.conf(5),
+sizelimit)."""
 NO_SUCH_OBJECT = 32
 _HAS_OTHERS_BELOW = 66
-"""Result code notAllowedOnNonLeaf (RFC 4511)."""
+"""Result code of a delete request for an entry that has entries below it: notAllowedOnNonLeaf (RFC 4511)."""
 
 
 class SlapdAdministration(Administration):
@@ -24,18 +25,19 @@ class SlapdAdministration(Administration):
         return MarkedObjects(entries={dn: _count(session, dn) for dn in _marked(session)})
 
     def remove_made(self, session: Session) -> MarkedObjects:
-        """Deletes from the leaves upwards. A directory has no transactions, so the marked entry is deleted last, and an
-        interrupted removal can be repeated."""
+        """Deletes marked entries from the leaves upwards. A directory has no transactions, so the marked entry is
+        deleted last, and an interrupted removal can be repeated."""
         return MarkedObjects(entries={top: self.remove_entries(session, top) for top in _marked(session)})
 
     def remove_entries(self, session: Session, top: str) -> int:
-        """Also deletes entries elsewhere that were loaded with this one."""
+        """Deletes an entry, everything below it, and entries elsewhere that were loaded with it."""
         roots = session.query(f"search {_escaped(top)}?description?one?(ou={ROOTS}*)")
         loaded = [dn for _, values in roots for dn in (values or "").splitlines()]
         return sum(self._remove_tree(session, dn) for dn in [*loaded, top])
 
     def _remove_tree(self, session: Session, top: str) -> int:
-        """Deletes a limited number of entries at a time, because servers limit the size of search results."""
+        """Deletes everything at and below an entry, a limited number of entries at a time, because servers limit the
+        size of search results."""
         removed = 0
         while _exists(session, top):
             found = [str(dn) for dn, *_ in session.query(f"search {_escaped(top)}?1.1?sub??sizelimit={_PIECE}")]
@@ -56,12 +58,12 @@ def _exists(session: Session, dn: str) -> bool:
 
 
 def _marked(session: Session) -> list[str]:
-    """DNs of marked entries, directly below the base."""
+    """Returns the DNs of marked entries directly below the base."""
     return [str(dn) for dn, *_ in session.query(f"search ,?1.1?one?(description={ENTRY_MARK}*)")]
 
 
 def _count(session: DirectorySession, top: str) -> int:
-    """Number of entries at and below `top`; 0 if the server does not let us count them."""
+    """Returns the number of entries at and below `top`; 0 if the server does not allow counting them."""
     try:
         return session.count(f"search {_escaped(top)}?1.1?sub")
     except FailureError:
@@ -69,7 +71,7 @@ def _count(session: DirectorySession, top: str) -> int:
 
 
 def _deleted(session: Session, dn: str) -> bool:
-    """Deletes an entry. Returns False if others are below it, which may not have been found yet."""
+    """Deletes an entry. Returns False if there are entries below it, which a search may not have found yet."""
     try:
         session.query(f"delete {_escaped(dn)}")
     except FailureError as error:
@@ -80,7 +82,7 @@ def _deleted(session: Session, dn: str) -> bool:
 
 
 def _depth(dn: str) -> int:
-    """Number of commas that are not escaped by a backslash (RFC 4514)."""
+    """Returns the number of commas that are not escaped by a backslash (RFC 4514)."""
     return dn.replace("\\\\", "").replace("\\,", "").count(",")
 
 

@@ -1,4 +1,4 @@
-"""DSNs of directories: ldap://DN:password@host:port/base?tls=… (or ldaps://, ldapi://)."""
+"""Parses DSNs of directories: ldap://DN:password@host:port/base?tls=… (or ldaps://, ldapi://)."""
 
 from __future__ import annotations
 
@@ -35,19 +35,20 @@ class DirectoryAddress:
 
     user: str
     base: str
-    """DN below which ironbench's entries are created."""
+    """DN below which ironbench creates its entries."""
     host: str = "localhost"
     port: int = 389
     socket: str | None = None
-    """Path of its Unix socket, used instead of host and port."""
+    """Path of the server's Unix socket, used instead of host and port."""
     ldaps: bool = False
     tls: str = ""
-    """"": no TLS, and a password is sent only within this machine. `disable`: no TLS, and it is sent in clear text."""
+    """Mode of TLS. "": no TLS, and a password is sent only within this machine. `disable`: no TLS, and a password is
+    sent in clear text to any machine."""
     tls_ca: str | None = None
     mechanism: str = "simple"
 
     def connection(self, secrets: Secrets) -> dict[str, Any]:
-        """The `connection` section of a drive plan."""
+        """Returns the `connection` section of a drive plan."""
         return {
             "socket": self.socket,
             "host": self.host,
@@ -63,7 +64,7 @@ class DirectoryAddress:
         }
 
     def text(self) -> str:
-        """The complete DSN as a URI; it parses to the same address in every environment."""
+        """Returns the complete DSN as a URI. It parses to the same address in every environment."""
         scheme = "ldapi" if self.socket else "ldaps" if self.ldaps else "ldap"
         host = f"[{self.host}]" if ":" in self.host else quote(self.host, safe="")
         place = quote(self.socket, safe="") if self.socket else f"{host}:{self.port}"
@@ -73,7 +74,7 @@ class DirectoryAddress:
 
 
 def parse(text: str, environ: Mapping[str, str] = os.environ) -> tuple[DirectoryAddress, Secrets]:
-    """Parses a DSN. If it has no password, LDAP_PASSWORD is used. Raises InputError."""
+    """Parses a DSN. If the DSN has no password, LDAP_PASSWORD is used. Raises InputError."""
     scheme, _, rest = text.partition("://")
     if scheme not in SCHEMES:
         raise wrong("does not start with ldap://, ldaps:// or ldapi://", _EXAMPLE)

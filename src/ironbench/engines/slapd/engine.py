@@ -1,4 +1,4 @@
-"""The engine slapd: validates systems and starts servers."""
+"""The engine `slapd`: validates systems and starts servers."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ class SlapdEngine(Engine):
                 "With writemap, changes are made directly in the memory map, without copying pages.",
             ),
         ),
-        # LMDB has a single writer.
+        # LMDB allows only one writer at a time.
         writers=1,
     )
 
@@ -113,7 +113,7 @@ class SlapdEngine(Engine):
         }
 
     def start(self, system: System, secrets: Secrets, clients: int) -> SlapdSession:
-        """Starts the server of a validated system, or connects to an existing one."""
+        """Starts the server of a validated system, or connects to an existing server."""
         server.raise_file_limit()
         if system.dsn is not None:
             return SlapdSession(dsn.parse(system.dsn, {})[0], secrets)
@@ -169,7 +169,7 @@ class _OwnSlapd(OwnServer[SlapdSession]):
     def running(self, lock: int) -> server.RunningServer:
         effective = settings.effective(self.system)
         homes.prepare(self.home, self.installation, effective)
-        # The path of the private socket differs each time and is part of the command line, so a shell inserts it.
+        # The path of the private socket is part of the command line and differs at each start, so a shell inserts it.
         listen = " ".join(effective[name] for name in settings.LISTEN if name in effective)
         home, program = self.home, self.installation.server
         words = ("sh", "-c", f'cd "$1" && exec "$2" -d none -f "$3" -h "$(cat "$4") {listen}"', "sh")
@@ -202,7 +202,7 @@ class _OwnSlapd(OwnServer[SlapdSession]):
 
 
 def _answers(path: str) -> bool:
-    """Whether a server accepts connections on the socket. The log message "starting" comes too early."""
+    """Returns whether a server accepts connections on the socket. The log message "starting" is written too early."""
     with socket.socket(socket.AF_UNIX) as probe:
         return probe.connect_ex(path) == 0
 

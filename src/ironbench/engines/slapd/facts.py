@@ -23,8 +23,8 @@ OPERATIONS = "search cn=Operations,cn=Monitor?monitorOpCompleted?one"
 
 
 def read(query: Query) -> dict[str, Any]:
-    """Returns version, settings and durability. JSON-compatible, without secrets. Values that the server does not show
-    are missing."""
+    """Returns version, settings and durability. The result is JSON-compatible and contains no secrets. Values that the
+    server does not show are missing."""
     settings = {name: value for name, value in _shown(query).items() if name not in _INCIDENTAL}
     version = _version(query)
     nosync = settings.get("olcDbNoSync", "") == "TRUE" or "nosync" in settings.get("olcDbEnvFlags", "")
@@ -67,8 +67,8 @@ def _shown(query: Query) -> dict[str, str]:
 
 
 def counters(query: Query) -> dict[str, int]:
-    """Operations that the server has completed, by name; empty if it does not show them. Raises FailureError if it does
-    not answer."""
+    """Returns the operations that the server has completed, by name; empty if the server does not show them. Raises
+    FailureError if the server does not answer."""
     try:
         rows = query(OPERATIONS)
     except FailureError as error:

@@ -1,4 +1,4 @@
-"""The files of a directory server: created once, filled offline, copied while the server is stopped."""
+"""The files of a directory server, which are created once, filled offline, and copied while the server is stopped."""
 
 from __future__ import annotations
 
@@ -22,14 +22,15 @@ from ironbench.model.system import Layout
 FILES = "files"
 """Name of the data directory in a snapshot's folder."""
 _LEFT_OUT = (NOTE, f"{NOTE}.new", "lock.mdb")
-"""lock.mdb lists the processes that have the database open; the first one recreates it (lmdb.h)."""
+"""Files that are not copied. lock.mdb lists the processes that have the database open; the first such process recreates
+it (lmdb.h)."""
 SUFFIX = f"dn: {BASE}\nobjectClass: dcObject\nobjectClass: organization\no: example\n\n".encode()
 
 
 @dataclass(frozen=True, slots=True)
 class SlapdHome:
     place: Path
-    """Directory of ironbench: it contains the database in `files` and the server's log `server.log`."""
+    """Directory of ironbench that contains the database in `files` and the server's log `server.log`."""
 
     @property
     def files(self) -> Path:
@@ -56,7 +57,7 @@ def validate(home: SlapdHome, installation: OpenldapInstallation) -> None:
 
 
 def prepare(home: SlapdHome, installation: OpenldapInstallation, settings: Mapping[str, str]) -> None:
-    """Creates missing files: a database that contains only its suffix. Raises FailureError."""
+    """Creates missing files: a database with no entry except its suffix. Raises FailureError."""
     refuse_running(home.files, home.place)
     if not home.files.is_dir():
         fill(home, installation, settings, ())
@@ -65,9 +66,9 @@ def prepare(home: SlapdHome, installation: OpenldapInstallation, settings: Mappi
 def fill(
     home: SlapdHome, installation: OpenldapInstallation, settings: Mapping[str, str], pieces: Iterable[bytes]
 ) -> None:
-    """Loads the suffix and LDIF data into a new database, which then replaces the old one.
+    """Loads the suffix and LDIF data into a new database, which then replaces the old database.
 
-    Raises FailureError and keeps the old database.
+    If loading fails, raises FailureError and keeps the old database.
     """
     aside = home.place / "files.new"
     shutil.rmtree(aside, ignore_errors=True)
@@ -95,18 +96,19 @@ def fill(
 
 
 _LINE = re.compile(r" \(line=\d+\)")
-"""A line of what slapadd was given, which is not the user's file."""
+"""Pattern of a line number in messages. It counts the lines of slapadd's input, which differ from those of the user's
+file."""
 _REFUSED = re.compile(rf'dn="(.*?)"{_LINE.pattern}')
-"""How slapadd names an entry that it refuses (`get_dn` in servers/slapd/slapadd.c)."""
+"""Pattern of a message by which slapadd names an entry that it refuses (`get_dn` in servers/slapd/slapadd.c)."""
 
 
 def environment() -> dict[str, str]:
-    """Environment for the server's programs, without variables that select another server."""
+    """Returns the environment for the server's programs, without variables that select another server."""
     return programs.environment_without("LDAP", "SLAPD")
 
 
 def write_private(path: Path, text: str) -> None:
-    """Writes a file that only its owner can read, because it contains the password of this start."""
+    """Writes a file that only its owner can read, because the file contains the password for this start."""
     path.unlink(missing_ok=True)
     with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
         file.write(text)

@@ -17,12 +17,12 @@ from ironbench.paths import expanded
 TITLE = "OpenLDAP"
 OLDEST = (2, 4)
 _SCHEMAS = ("/etc/ldap/schema", "/etc/openldap/schema")
-"""Directory on Debian; directory of other distributions and of OpenLDAP itself, below their prefix."""
+"""Directories of the schemas: on Debian, and below the prefix of other distributions and of OpenLDAP itself."""
 _MODULES = ("lib/ldap", "lib/openldap", "lib64/openldap", "libexec/openldap")
 _VERSION = r"OpenLDAP: slapd ((\d+)\.(\d+)\S*)"
-"""Matches the output of `slapd -VV`, which is a constant in the program (Versionstr, include/ldap_pvt.h)."""
+"""Pattern of the output of `slapd -VV`, which is a constant in the program (Versionstr, include/ldap_pvt.h)."""
 _STAMP = re.compile(r"^[0-9a-f]+\.[0-9a-f]+ 0x[0-9a-f]+ ")
-"""Time and thread in front of a log message."""
+"""Pattern of the time and thread in front of a log message."""
 _USUAL = ("slapd starting", "slapd stopped", "slapd shutdown", "daemon: shutdown", "@(#)", "\t")
 
 
@@ -32,14 +32,14 @@ class OpenldapInstallation:
 
     server: Path
     loader: Path
-    """`slapadd`: the same program under another name."""
+    """Path of `slapadd`, which is the same program under another name."""
     schemas: Path
     modules: Path | None
-    """None if the required modules are built in."""
+    """Directory of the modules; None if the required modules are built in."""
     version: str
-    """e.g. `2.5.13+dfsg-5`."""
+    """Full version, such as `2.5.13+dfsg-5`."""
     major: str
-    """e.g. `2.5`."""
+    """Major version, such as `2.5`."""
 
 
 def find(directory: str | None = None) -> OpenldapInstallation:
@@ -88,7 +88,7 @@ def _version(server: Path) -> str:
 
 
 def complaint(text: str) -> str:
-    """Why a server died: its last log messages, without routine ones."""
+    """Returns why a server died: its last log messages, without routine messages."""
     lines = [_STAMP.sub("", line) for line in text.splitlines()]
     telling = [line for line in lines if line.strip() and not any(word in line for word in _USUAL)]
     return last_words("\n".join(telling)) if telling else ""

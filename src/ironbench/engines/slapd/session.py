@@ -1,4 +1,4 @@
-"""Session with a directory server, started by ironbench or existing."""
+"""Session with a directory server that ironbench started or that exists."""
 
 from __future__ import annotations
 
@@ -19,14 +19,15 @@ if TYPE_CHECKING:
     from ironbench._core import LdapConnection
 
 OPERATION_S = 30.0
-"""Time limit of an operation on an existing directory, which accesses a single entry or lists a few."""
+"""Time limit in seconds of an operation on an existing directory that accesses a single entry or lists a few."""
 ENTRY_S = 0.001
-"""Added to the time limit for each entry that a count may have to read. OpenLDAP reads tens of thousands per second."""
+"""Seconds added to the time limit for each entry that a count may have to read. OpenLDAP reads tens of thousands of
+entries per second."""
 
 
 @dataclass(frozen=True, slots=True)
 class DirectoryLine:
-    """A separate connection (`model.session.WorkConnection`)."""
+    """A separate connection to a directory, as described in `model.session.WorkConnection`."""
 
     connection: LdapConnection
 
@@ -43,7 +44,7 @@ class DirectoryLine:
         return self.connection.copy_in(sql, data)
 
     def cancel(self) -> None:
-        """Closes the connection, which cancels its operation."""
+        """Closes the connection, which cancels the operation in progress."""
         self.connection.close()
 
     def close(self) -> None:
@@ -63,7 +64,7 @@ class SlapdSession(ServerSession[DirectoryAddress, DirectoryLine]):
         own: OwnedServer | None = None,
         fill: Callable[[Iterable[bytes]], None] | None = None,
     ) -> None:
-        """`fill`: reloads the data of a stopped server that ironbench started."""
+        """Connects to the server. `fill`: reloads the data of a stopped server that ironbench started."""
         self._fill = fill
         super().__init__(address, secrets, own)
 
@@ -110,7 +111,7 @@ class SlapdSession(ServerSession[DirectoryAddress, DirectoryLine]):
         return self._address.user
 
     def fill(self, pieces: Iterable[bytes], changes: Iterable[bytes] = ()) -> None:
-        """See `model.session.DirectorySession`."""
+        """Loads an LDIF file, as in `model.session.DirectorySession`."""
         if self._own is not None and self._fill is not None:
             self._fill_offline(self._own, self._fill, pieces)
             pieces = ()
@@ -121,7 +122,7 @@ class SlapdSession(ServerSession[DirectoryAddress, DirectoryLine]):
                 if not error.number:  # the connection was lost
                     raise
                 refused = EntryRefusedError(error.subject, error.cause, error.hint)
-                # The subject of an error of the core's `copy_in` is the kind of change and the entry's DN.
+                # The subject of an error from the core's `copy_in` is the kind of change and the entry's DN.
                 refused.change, _, refused.dn = error.subject.partition(" ")
                 raise refused from error
 
@@ -137,7 +138,7 @@ class SlapdSession(ServerSession[DirectoryAddress, DirectoryLine]):
             self._connection = self.connect()
 
     def count(self, search: str, among: int = 0) -> int:
-        """See `model.session.DirectorySession`."""
+        """Counts entries, as in `model.session.DirectorySession`."""
         limit_s = self._limit_s() if self.is_own else OPERATION_S + among * ENTRY_S
         line = self.connect()
         try:

@@ -13,11 +13,12 @@ from ironbench.model.system import System
 BASE = "dc=example,dc=com"
 """Suffix of a directory that ironbench starts."""
 ROOT = f"cn=ironbench,{BASE}"
-"""ironbench's own user, with a different password at each start."""
+"""DN of ironbench's own user. The user has a different password at each start."""
 SOCKET = "ldapi"
 _GIB = 1 << 30
 DEFAULTS = {"maxsize": str(64 * _GIB), "threads": "16", "sizelimit": "unlimited"}
-"""`maxsize` reserves address space, not disk space; slapd's default is 10 MiB (slapd-mdb(5))."""
+"""Directives with ironbench's default values. `maxsize` reserves address space, not disk space; slapd's default is 10
+MiB (slapd-mdb(5))."""
 SERVER = (
     *("threads", "tool-threads", "listener-threads", "sizelimit", "timelimit", "idletimeout", "writetimeout"),
     *("conn_max_pending", "conn_max_pending_auth", "concurrency", "sockbuf_max_incoming", "sockbuf_max_incoming_auth"),
@@ -29,12 +30,12 @@ DATABASE = (
     *("maxsize", "checkpoint", "dbnosync", "envflags", "idlexp", "maxreaders", "rtxnsize", "searchstack", "multival"),
     *("lastmod", "readonly"),
 )
-"""Directives for its database (slapd-mdb(5))."""
+"""Directives of slapd-mdb(5) for the server's database."""
 SHAPING = ("idlexp", "multival")
-"""Directives that affect what a load writes, in addition to indexes."""
+"""Directives that affect what loading writes, in addition to indexes."""
 INDEXES = {"objectClass": "eq", "uid": "eq", "cn": "eq,sub", "sn": "eq,sub", "mail": "eq,sub", "employeeNumber": "eq"}
 INDEX = "index:"
-"""Prefix of an attribute to index, e.g. `index:description=eq`; the value `none` omits an index."""
+"""Prefix of the name of an attribute to index, such as `index:description=eq`. The value `none` omits an index."""
 OURS = {
     "directory": "the layout sets the data directory",
     "suffix": "ironbench chooses the base DN",
@@ -44,9 +45,10 @@ OURS = {
     "access": "everyone can read, and only ironbench's own user can write",
 }
 LISTEN = ("listen", "listen_tls")
-"""Additional listen addresses, such as ldap://127.0.0.1:3890; ironbench itself uses a private socket."""
+"""Name of the setting with additional listen addresses, such as ldap://127.0.0.1:3890. ironbench itself uses a private
+socket."""
 _PEOPLE = f"ou=directory,{BASE}"
-"""Base of the entries to which user names of SASL binds are mapped."""
+"""Base DN of the entries to which user names of SASL binds are mapped."""
 _ADDRESS = re.compile(r"ldaps?://[\w.\[\]:-]+")
 _KINDS = re.compile(r"(pres|eq|sub|approx|none)(,(pres|eq|sub|approx))*")
 
@@ -71,7 +73,7 @@ def validate(system: System) -> None:
 
 
 def shaping(settings: Mapping[str, str]) -> dict[str, str]:
-    """Settings on which the files depend."""
+    """Returns the settings on which the files depend."""
     return {name: value for name, value in settings.items() if name in SHAPING or name.startswith(INDEX)}
 
 
@@ -82,7 +84,7 @@ def effective(system: System) -> dict[str, str]:
 
 
 def as_file(settings: Mapping[str, str], installation: OpenldapInstallation, files: Path, password: str) -> str:
-    """Contents of slapd.conf(5): global directives, then the databases."""
+    """Returns the contents of slapd.conf(5): global directives, then the databases."""
     schemas = [
         f"include {_quoted(installation.schemas / f'{name}.schema')}" for name in ("core", "cosine", "inetorgperson")
     ]
@@ -105,7 +107,7 @@ def as_file(settings: Mapping[str, str], installation: OpenldapInstallation, fil
         f'rootdn "{ROOT}"',
         f"rootpw {password}",
         f"directory {_quoted(files)}",
-        # As on typical servers: a bound user may not change anything, and sees no passwords.
+        # As on typical servers, a bound user may not change anything, and sees no passwords.
         "access to attrs=userPassword by anonymous auth by * none",
         "access to * by * read",
         *(f"{name} {settings[name]}" for name in DATABASE if name in settings),
@@ -117,6 +119,6 @@ def as_file(settings: Mapping[str, str], installation: OpenldapInstallation, fil
 
 
 def _quoted(path: Path) -> str:
-    """Quotes an argument of slapd.conf(5); quotes and backslashes are escaped by a backslash."""
+    """Quotes an argument of slapd.conf(5). Quotes and backslashes in it are escaped by a backslash."""
     escaped = str(path).replace("\\", "\\\\").replace('"', '\\"')
     return f'"{escaped}"'

@@ -1,1 +1,1 @@
-"""SQLite: a library in a child process for each trial; the database file is in a directory of ironbench."""
+"""SQLite: a library in a child process for each trial. The database file is in a directory of ironbench."""

@@ -18,7 +18,8 @@ _LOGS = ("-wal", "-journal")
 _NO_WORDS = re.compile(
     r"""'(?:[^']|'')*'|"(?:[^"]|"")*"|`(?:[^`]|``)*`|\[[^\]]*\]|--[^\n]*|/\*.*?(?:\*/|\Z)""", re.DOTALL
 )
-"""Literals, quoted names and comments: https://www.sqlite.org/lang_keywords.html, lang_comment.html"""
+"""Pattern of text without keywords: literals, quoted names and comments (https://www.sqlite.org/lang_keywords.html,
+lang_comment.html)."""
 _OTHER_FILE = re.compile(r"(?:\A|;)\s*(attach\b|vacuum\b[^;]*\binto\b)", re.IGNORECASE)
 
 
@@ -41,13 +42,14 @@ class SqliteDataImport(DataImport):
         return RestoreResult()
 
     def set_up(self, session: Session, file: Path, show: Show, dump: Path | None = None) -> Mapping[str, int]:
-        """Runs the SQL file. Statements that access other files are refused, because those are not part of the data's
-        content key."""
+        """Runs the SQL file. Statements that access other files are refused, because other files are not part of the
+        data's content key."""
         text = setup_text(file)
         if (word := _other_file(text)) is not None:
             cause = f"the file accesses data outside the database: {word} opens another file"
             raise FailureError(str(file), cause, "load all data into one SQLite file, and use that as the dump")
-        session.query("pragma synchronous = off")  # setting of this connection: the whole file is synced afterwards
+        # setting of this connection only: the whole file is synced afterwards
+        session.query("pragma synchronous = off")
         try:
             session.query(text)
         except FailureError as error:
@@ -60,7 +62,7 @@ class SqliteDataImport(DataImport):
 
 
 def _other_file(text: str) -> str | None:
-    """The kind of statement that accesses another file; None if there is none."""
+    """Returns the kind of statement that accesses another file; None if no statement does."""
     if re.search(r"attach|vacuum", text, re.IGNORECASE) is None:
         return None
     found = _OTHER_FILE.search(_NO_WORDS.sub(lambda matched: " " if matched[0][0] in "-/" else "''", text))

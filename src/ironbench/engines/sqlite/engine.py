@@ -21,7 +21,8 @@ from ironbench.model.secrets import Secrets
 from ironbench.model.system import Layout, System
 
 _MOST_PARALLEL = 9
-"""SQLITE_MAX_WORKER_THREADS is 8 by default (https://www.sqlite.org/limits.html); plus the calling thread."""
+"""Maximum number of threads for one statement: SQLITE_MAX_WORKER_THREADS is 8 by default
+(https://www.sqlite.org/limits.html), plus the calling thread."""
 _STEP = re.compile(r"^\d+ \d+ \d+ (.+)$", re.MULTILINE)
 
 
@@ -37,7 +38,7 @@ class SqliteDialect(Dialect):
         )
 
     def database_size(self) -> str:
-        """Size of the whole database file."""
+        """Returns a query for the size of the whole database file."""
         return "select page_count * page_size from pragma_page_count(), pragma_page_size()"
 
     def checkpoint(self) -> str:
@@ -53,14 +54,16 @@ class SqliteDialect(Dialect):
         return f"json_set({document}, '$.' || {name}, {value})"
 
     def digest(self, text: str) -> str:
-        """Calls a function that the core adds to each connection (crates/…/wire/sqlite/session.rs)."""
+        """Returns an expression with a function that the core adds to each connection
+        (crates/…/wire/sqlite/session.rs)."""
         return f"ironbench_digest({text})"
 
     def epoch(self, moment: str) -> str:
         return f"strftime('%s', {moment})"
 
     def explain(self, *, measured: bool) -> str:
-        """SQLite's library has no plans with times, only its shell has."""
+        """Returns the prefix for a plan without times, because only SQLite's shell has plans with times, not its
+        library."""
         return "EXPLAIN QUERY PLAN "
 
     def steps(self, plan: str) -> Iterator[str]:
@@ -83,7 +86,8 @@ class SqliteEngine(LibraryEngine):
         "data": "every connection has its own cache, which is empty at the start of each trial",
         "client": "the client and SQLite share threads, so their CPU time cannot be separated",
     }
-    """`temp` is missing: temporary files can be in memory (`temp_store`)."""
+    """Parts that cannot be made zero-latency. `temp` is not among them, because temporary files can be in memory
+    (`temp_store`)."""
     traits = Traits(
         files_per_client=3,  # the database, its WAL or rollback journal, and a temporary file
         # https://www.sqlite.org/pragma.html#pragma_synchronous and #pragma_journal_mode
@@ -130,7 +134,7 @@ class SqliteEngine(LibraryEngine):
     data_import = SqliteDataImport()
 
     def validated(self, system: System, clients: int) -> tuple[System, Secrets]:
-        """Returns the system with its directory, and with pragmas in lower case. Raises InputError."""
+        """Returns the system with an absolute directory, and with pragmas in lower case. Raises InputError."""
         self.refuse(system, clients)
         if system.memory_bytes is not None and "cache_size" in system.settings:
             raise set_twice(written("system.memory"), "cache_size")
@@ -154,14 +158,14 @@ class SqliteEngine(LibraryEngine):
             connection.close()
 
     def cache_bytes(self, settings: Mapping[str, str], clients: int) -> int | None:
-        """Every client has a cache. Negative sizes are in KiB, positive ones in pages
-        (sqlite.org/pragma.html#pragma_cache_size)."""
+        """Returns the size of all clients' caches together; each client has one. Negative sizes are in KiB, positive
+        sizes in pages (sqlite.org/pragma.html#pragma_cache_size)."""
         size = int(settings.get("cache_size", "0"))
         page_bytes = int(settings.get("page_size", "4096"))
         return clients * (size * page_bytes if size > 0 else -size * 1024) or None
 
     def start(self, system: System, secrets: Secrets, clients: int) -> SqliteSession:
-        """Opens the database file, and creates it if it is missing. Raises FailureError if it cannot be used."""
+        """Opens the database file. Creates it if it is missing. Raises FailureError if it cannot be used."""
         raise_file_limit()
         folder = data_dirs.claim(str(self.folder(system)), "data")
         lock = data_dirs.lock(folder)
@@ -172,7 +176,7 @@ class SqliteEngine(LibraryEngine):
         entry = None
         try:
             if system.memory_total_bytes is not None:
-                # Pages cached before trials run in the control group would not count in it.
+                # Pages that were cached before trials run in the control group would not be charged to the group.
                 copies.sync(folder)
                 copies.evict(folder)
                 entry = self.enter_register(folder, system.memory_total_bytes)
@@ -204,7 +208,8 @@ class SqliteEngine(LibraryEngine):
 
 
 def _parallel(most: int, settings: dict[str, str]) -> dict[str, str]:
-    """Setting for threads that help a statement to sort (https://www.sqlite.org/pragma.html#pragma_threads)."""
+    """Returns the setting for threads that help a statement to sort
+    (https://www.sqlite.org/pragma.html#pragma_threads)."""
     if "threads" in settings:
         raise set_twice(written("system.parallelism", most), "threads")
     if not 1 <= most <= _MOST_PARALLEL:

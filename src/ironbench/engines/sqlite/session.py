@@ -1,4 +1,4 @@
-"""Session with SQLite: a connection to its file, and the pragmas for every connection.
+"""Session with SQLite: a connection to the database file, and the pragmas for every connection.
 
 SQLite silently ignores invalid pragmas, so they are checked here. https://www.sqlite.org/pragma.html
 """
@@ -55,25 +55,26 @@ _NUMBERS = {
 }
 PRAGMAS = sorted([*_WORDS, *_NUMBERS])
 DEFAULTS = {"journal_mode": "wal", "synchronous": "full"}
-"""Readers run concurrently with one writer, and every commit is on the device before it returns."""
+"""Default pragmas: readers run concurrently with one writer, and every commit is on the device before it returns."""
 _OF_THE_FILE = ("page_size", "auto_vacuum")
-"""These have an effect only before the first table is created, so they come first."""
+"""Pragmas that have an effect only before the first table is created and therefore come first."""
 _SHAPING = (*_OF_THE_FILE, "analysis_limit")
-"""analysis_limit determines how much ANALYZE reads, and its statistics are stored in the file."""
+"""Pragmas that affect what loading writes. analysis_limit determines how much ANALYZE reads, and the statistics of
+ANALYZE are stored in the file."""
 
 
 def validated_pragmas(settings: dict[str, str]) -> dict[str, str]:
-    """Returns the settings in lower case. Raises InputError with the nearest name or the possible values."""
+    """Returns the settings in lower case. Raises InputError that contains the nearest name or the possible values."""
     return {name: _pragma(name, value.strip().lower()) for name, value in settings.items()}
 
 
 def shaping(settings: dict[str, str]) -> dict[str, str]:
-    """The settings that affect what a load writes."""
+    """Returns the settings that affect what loading writes."""
     return {name: settings[name] for name in _SHAPING if name in settings}
 
 
 def statements(settings: dict[str, str]) -> list[str]:
-    """Statements that every connection executes when opened, in a valid order."""
+    """Returns the statements that every connection executes when it is opened, in a valid order."""
     pragmas = DEFAULTS | settings
     ordered = [name for name in _OF_THE_FILE if name in pragmas] + [n for n in pragmas if n not in _OF_THE_FILE]
     return [f"PRAGMA {name}={pragmas[name]}" for name in ordered]
@@ -96,7 +97,7 @@ def _pragma(name: str, value: str) -> str:
 
 
 class SqliteSession(SessionDefaults):
-    """A connection to the file, which is closed while a trial runs, so that its locks do not interfere.
+    """A connection to the file. It is closed while a trial runs, so that its locks do not interfere.
 
     SQLite has no counters across connections. The child process is both engine and client, so their CPU time cannot be
     separated.
@@ -107,7 +108,7 @@ class SqliteSession(SessionDefaults):
     def __init__(
         self, folder: Path, settings: dict[str, str], lock: int, entry: register.RegisterEntry | None = None
     ) -> None:
-        """`entry`: entry of the register with the control group in which trials run."""
+        """Opens the connection. `entry`: entry of the register with the control group in which trials run."""
         self._entry = entry
         self._folder = folder
         self._path = str(folder / FILE)
@@ -115,8 +116,8 @@ class SqliteSession(SessionDefaults):
         self._lock: int | None = lock
         self._using = threading.Lock()
         self._connection: SqliteConnection | SqliteLine | None = None
-        """With a memory limit, the connection is in a process of the control group, so that its page cache counts
-        there."""
+        """The connection to the file. With a memory limit, the connection is in a process of the control group, so that
+        its page cache is charged to the group."""
         self._stopped = False
         self.query("SELECT 1")
 
@@ -159,15 +160,16 @@ class SqliteSession(SessionDefaults):
         return not self._stopped and Path(self._path).exists()
 
     def restart(self) -> None:
-        """Closes the connection. Nothing else is needed, because each trial has its own process."""
+        """Closes the connection. Nothing else is needed, because each trial has a separate process."""
         with self._using:
             self._drop()
 
     def lose_power(self, cut: Callable[[], None], restore: Callable[[], None]) -> None:
-        """See `PowerCutSession`. The engine runs only in this process and in that of a trial, which is over."""
+        """Simulates a power cut, as in `PowerCutSession`. The engine runs only in this process and in the trial's
+        process, which has ended."""
         with self._using:
             cut()
-            with contextlib.suppress(IronbenchError):  # closing may write, which fails now
+            with contextlib.suppress(IronbenchError):  # closing may write, and writes fail now
                 self._drop()
             if self._lock is not None:
                 os.close(self._lock)

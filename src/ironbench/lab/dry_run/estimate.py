@@ -1,4 +1,4 @@
-"""Estimates trials, time and space of a plan, and its minimum detectable effect."""
+"""Estimates the trials, time and space that a plan needs, and its minimum detectable effect."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def resolution_fields(resolution: Resolution) -> dict[str, Any]:
 
 
 def cost(planned: Planned) -> Iterator[str]:
-    """Yields trials, time and space."""
+    """Yields the number of trials, the time and the space."""
     lab, costs = planned.lab, planned.costs
     around = sum((*costs.around_s, *costs.rated_around_s)) / len((*costs.around_s, *costs.rated_around_s))
     before, observed = blocks.trials_before(lab), len(blocks.observed_trials(lab))
@@ -83,7 +83,7 @@ def cost(planned: Planned) -> Iterator[str]:
 
 
 def _quiet(lab: Lab) -> str:
-    """Describes the maximum wait before a trial, which is at most the trial's length (`drive.before.at_last`)."""
+    """Describes the maximum wait before a trial, which is not longer than the trial (`drive.before.at_last`)."""
     most_s = lab.method.quiet_s
     loads = [setup.cell.load for setup in lab.possible]
     lasting = [min(most_s, (load.duration_s or most_s) + load.warmup_s) for load in loads]
@@ -103,12 +103,12 @@ def _loads(setup: Setup) -> bool:
 
 
 def _brings(setup: Setup) -> bool:
-    """Whether the user's own data are imported into a database that ironbench creates."""
+    """Returns whether the user's own data are imported into a database that ironbench creates."""
     return setup.choice.data is not None and setup.choice.data.imported
 
 
 def own_data(setups: Sequence[Setup]) -> Iterator[str]:
-    """Yields, for the user's own data, the target servers, sizes and times."""
+    """Yields the target servers, sizes and times of importing the user's own data."""
     found: dict[str, tuple[OwnData, list[System]]] = {}
     for setup in setups:
         if setup.choice.data and _brings(setup):
@@ -142,7 +142,7 @@ def _each(lab: Lab, own_s: Sequence[float | None], around_s: float) -> str:
 
 
 def resolved(planned: Planned) -> str:
-    """Words such as `minimum detectable effect in 15 min: 7%; 3% needs 2 h 10 min (…)`."""
+    """Returns a phrase such as `minimum detectable effect in 15 min: 7%; 3% needs 2 h 10 min (…)`."""
     lab, resolution = planned.lab, planned.resolution
     time_s = needed_s(planned)
     needs = "would take more than 500 blocks" if time_s is None else f"needs {units.span(time_s)}"
@@ -152,13 +152,14 @@ def resolved(planned: Planned) -> str:
 
 
 def needed_s(resolution: Planned) -> float | None:
-    """Time of a lab with enough blocks for the smaller difference; None beyond 500 blocks."""
+    """Returns the time of a lab with enough blocks for the smaller difference; None if it needs more than 500
+    blocks."""
     count = resolution.resolution.needed
     return None if count is None else resolution.costs.lab_s(resolution.resolution.trial_s, count)
 
 
 def resolves(resolution: Resolution, what: str, none: str, needs: str) -> str:
-    """Describes the minimum detectable effect. `none`: text used instead if there are too few blocks."""
+    """Describes the minimum detectable effect. `none`: the text for a lab with too few blocks."""
     smaller = f"{in_percent(resolution.target)} {needs}"
     spread = f"the assumed SD between blocks is {in_percent(resolution.varies)} in trials of {resolution.trial_s:g} s"
     basis = f"(90% power; {spread}, {resolution.spread.source})"
@@ -168,7 +169,7 @@ def resolves(resolution: Resolution, what: str, none: str, needs: str) -> str:
 
 
 def _asked(lab: Lab) -> Iterator[str]:
-    """Yields how often a person is prompted, and the effect on the order of trials."""
+    """Yields how often a person must act, and the effect on the order of trials."""
     if not (count := commands.asks(lab)):
         return
     yield (
@@ -183,7 +184,8 @@ def _asked(lab: Lab) -> Iterator[str]:
 
 
 def time_of(plan: Plan) -> str:
-    """Describes how long the trials take. The time of a number of transactions or queries is unknown."""
+    """Describes how long the trials take. The time of trials that end after a number of transactions or queries is
+    unknown."""
     span = units.span(plan.estimate_s)
     if all(trial.cell.load.duration_s for trial in plan.trials):
         warmed = any(trial.cell.load.warmup_s for trial in plan.trials)

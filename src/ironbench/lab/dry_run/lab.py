@@ -1,4 +1,4 @@
-"""`ironbench lab plan`: planned trials, their time, and the effects they can detect."""
+"""`ironbench lab plan`: shows the planned trials, their time, and the effects that they can detect."""
 
 from __future__ import annotations
 
@@ -116,7 +116,7 @@ def _meaning(claim: Any) -> str:
 
 
 def _rated(planned: Planned) -> Iterator[str]:
-    """Yields the meaning and the cost of comparing response times at the same load."""
+    """Yields what comparing response times at the same load means, and what it costs."""
     lab, costs = planned.lab, planned.costs
     shares = list(dict.fromkeys(setup.cell.load.rate_share or 0.0 for setup in lab.rated))
     trials = costs.rated_blocks * len(lab.rated) + (costs.peak_trials - costs.declared_peaks)
@@ -131,7 +131,7 @@ def _rated(planned: Planned) -> Iterator[str]:
 
 
 def _listed(shares: Sequence[float]) -> str:
-    """Words such as `50%, 70% and 90%`."""
+    """Joins percentages to a phrase such as `50%, 70% and 90%`."""
     return listed([f"{share * 100:g}%" for share in shares])
 
 
@@ -237,7 +237,7 @@ def _method(lab: Lab) -> Iterator[str]:
 
 
 def _why_slices(planned: Planned) -> Iterator[str]:
-    """Yields the reason for slices, if their variation has not been measured here yet."""
+    """Yields the reason for using slices, if their variation has not been measured on this machine yet."""
     if planned.lab.method.slice_s is not None and planned.resolution.spread.source == ASSUMED.source:
         yield (
             "the variation between blocks is an assumption that applies to trials, because the variation of "
@@ -252,7 +252,7 @@ def _why_slices(planned: Planned) -> Iterator[str]:
 
 
 def _look(lab: Lab, block: int) -> str:
-    """Names the interim analysis after this block, if any."""
+    """Names the interim analysis that follows this block, if there is one."""
     seen = 0
     for stage in lab.method.stages:
         seen += stage.blocks

@@ -1,4 +1,4 @@
-"""Notes shown before a lab or a run starts: commands, changes to machines, claims that will stay undecided."""
+"""Notes that are shown before a lab or a run starts: commands, changes to machines, claims that will stay undecided."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from ironbench.words import counted, listed
 
 
 def notes(planned: Planned) -> list[str]:
-    """Lists what to know before running the lab."""
+    """Lists what a user should know before running the lab."""
     lab = planned.lab
     cautions = map(text_layout.clean, [*declare.script_warnings(lab), *declare.in_use(lab.setups)])
     return [
@@ -34,7 +34,7 @@ def notes(planned: Planned) -> list[str]:
 
 
 def _room(planned: Planned) -> Iterator[str]:
-    """Yields warnings about missing space and page cache."""
+    """Yields warnings about too little disk space and page cache."""
     lab = planned.lab
     able = lab.possible
     places = [
@@ -58,7 +58,7 @@ def _cached(setups: Sequence[Setup], data_bytes: Mapping[str, int]) -> Iterator[
     """Yields a warning if data devices are compared although all data fit in the page cache and no reads reach a
     device."""
     if any("bare machine" in workloads.get(setup.choice.workload).needs for setup in setups):
-        return  # its tests choose by themselves whether they use the page cache
+        return  # these tests determine by themselves whether they use the page cache
     places = {(setup.system.layout.data, "data" in setup.system.ideal) for setup in setups}
     if len(places) < 2 or any(setup.system.dsn is not None or setup.cell.load.cache == "cold" for setup in setups):
         return
@@ -73,7 +73,7 @@ def _cached(setups: Sequence[Setup], data_bytes: Mapping[str, int]) -> Iterator[
 
 
 def commands_of(every: Sequence[Commands], folder: str) -> Iterator[str]:
-    """Yields the user's commands that a run or lab will execute."""
+    """Yields lines about the user's commands that a run or lab will execute."""
     if not every:
         return
     each = ("prepare", "cleanup")
@@ -85,7 +85,7 @@ def commands_of(every: Sequence[Commands], folder: str) -> Iterator[str]:
 
 
 def controlled(setup: Setup) -> Iterator[str]:
-    """Yields the changes that will be made on the server's machine."""
+    """Yields lines about the changes that ironbench will make on the server's machine."""
     for what in server_control.planned(setup.system, setup.cell.load):
         yield f"at {setup.system.server}: {what}"
 
@@ -99,7 +99,7 @@ def _crowded_out(planned: Planned) -> Iterator[str]:
 
 
 def _undecidable(planned: Planned) -> Iterator[str]:
-    """Yields claims about fixed-rate configurations that have too few blocks, or none."""
+    """Yields claims about fixed-rate configurations that will have no blocks, or too few."""
     own = {setup.cell.name for setup in planned.lab.setups}
     blocks = planned.costs.rated_blocks
     for claim in planned.lab.claims:
@@ -126,7 +126,7 @@ def latency_text(latency_s: float) -> str:
 
 
 def _notes(lab: Lab) -> Iterator[str]:
-    """Yields added latency, and conditions known in advance under which records will be flagged."""
+    """Yields the added latency, and conditions that are known in advance to flag records."""
     able = lab.possible
     for latency_s in dict.fromkeys(one.system.latency_s for one in able if one.system.latency_s):
         delayed = [one for one in able if one.system.latency_s == latency_s]

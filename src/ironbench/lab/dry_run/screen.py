@@ -1,4 +1,5 @@
-"""`ironbench tune --plan`: runs of a screen, time of screen and confirmation, and the effects it can detect."""
+"""`ironbench tune --plan`: shows the runs of a screen, the time of screen and confirmation, and the effects that the
+screen can detect."""
 
 from __future__ import annotations
 
@@ -98,7 +99,7 @@ def _cost(planned: Planned) -> Iterator[str]:
 
 
 def resolved(resolution: Planned) -> str:
-    """Describes the effects that the screen can detect, and the noise assumed for it."""
+    """Describes the effects that the screen can detect, and the noise assumed for this."""
     one = resolution.resolution
     assert one.detectable is not None
     smaller = "" if one.needed is None else f"; {in_percent(one.target)} needs {counted(one.needed, 'block')}"

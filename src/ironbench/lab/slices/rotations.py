@@ -1,7 +1,7 @@
 """The turns of a block: a pilot chooses the slice length, then rotations are measured and disturbed ones dropped.
 
-A rotation is dropped as a whole, for all systems, and only because of what the machine did, never because of a system's
-result. So dropping does not bias the results.
+A rotation is dropped as a whole, for all systems, and only because of other activity on the machine, never because of a
+system's result. Dropping therefore does not bias the results.
 """
 
 from __future__ import annotations
@@ -22,11 +22,12 @@ from ironbench.trial.observe.disturbance import DisturbanceShares
 from ironbench.words import counted
 
 MOST_START_UP = 0.01
-"""Maximum share of a slice that may be lost to start-up, beyond the start-up that is not measured anyway."""
+"""Maximum fraction of a slice that may be lost to start-up, in addition to the start-up that is never measured."""
 MOST_DROPPED = 0.25
-"""Maximum share of rotations that are repeated. Further disturbed rotations are kept, and the records are flagged."""
+"""Maximum fraction of rotations that are repeated. Further disturbed rotations are kept, and the records are
+flagged."""
 SLOW_START = "slow-start"
-"""Code of a warning."""
+"""Code of the warning that slices are too short for their start-up."""
 _BY_CHANCE = 0.01
 """Probability that the pilot reports a loss although no system has one."""
 
@@ -41,25 +42,27 @@ class Rotations:
     """Whether each rotation uses the order of the lab file."""
     dropped: int = 0
     kept_disturbed: list[DisturbanceShares] = field(default_factory=list)
-    """Disturbed turns that were kept."""
+    """Disturbed turns that were kept because too many rotations were already dropped."""
     start_up_s: float | None = None
-    """Lower bound of the work lost per turn after the start-up, in seconds, from the pilot; for the worst system."""
+    """Lower bound of the work that the worst system loses per turn after the start-up, in seconds; measured by the
+    pilot."""
 
     def warm_up(self) -> None:
-        """Drives each system's warm-up. DriveEndedError, OneSystemError, KeyboardInterrupt."""
+        """Drives each system's warm-up. Raises DriveEndedError, OneSystemError and KeyboardInterrupt."""
         for side in self._order():
             side.turn(side.warmup_s or START_UP_S, 0.0)
 
     def pilot(self, longest_s: float) -> float:
         """Returns the shortest slice length with a small enough loss at its start, at most `longest_s`.
 
-        Returns `longest_s` if too few transactions were observed. DriveEndedError, OneSystemError, KeyboardInterrupt.
+        Returns `longest_s` if too few transactions were observed. Raises DriveEndedError, OneSystemError and
+        KeyboardInterrupt.
         """
         found: dict[str, StartTransactions] = {}
         for _ in range(PILOT_TURNS):
             for side in self._order():
                 found[side.cell] = found.get(side.cell, StartTransactions(0, 0, 0.0, 0.0)) + side.started()
-        # The worst system counts, so a chance finding is as many times as likely as there are systems.
+        # The worst system counts, so the chance of a false result grows with the number of systems.
         level = _BY_CHANCE / len(found)
         self.start_up_s = EARLY_S * max(one.surely_lost(level) for one in found.values())
         if any(one.late < FEW for one in found.values()):
@@ -67,8 +70,10 @@ class Rotations:
         return chosen(self.start_up_s, longest_s)
 
     def measure(self, count: int, slice_s: float, show: Callable[[int], None]) -> None:
-        """Measures `count` rotations that are kept. DriveEndedError, OneSystemError, KeyboardInterrupt."""
-        # Processes that ironbench started are its descendants; an existing server is visible here or not.
+        """Measures rotations until `count` of them are kept. Raises DriveEndedError, OneSystemError and
+        KeyboardInterrupt."""
+        # Servers that ironbench started are its descendants. An existing server may or may not be visible on this
+        # machine.
         own = {os.getpid(), *(pid for side in self.sides for pid in side.processes())}
         in_sight = all(side.processes() for side in self.sides)
         most_dropped = int(count * MOST_DROPPED)
@@ -86,7 +91,7 @@ class Rotations:
             show(kept)
 
     def warnings(self) -> tuple[Note, ...]:
-        """Warnings for the records of all systems, if more rotations were disturbed than could be dropped."""
+        """Returns warnings for the records of all systems, if more rotations were disturbed than could be dropped."""
         if not self.kept_disturbed:
             return ()
         worst = max(self.kept_disturbed, key=lambda one: one.share)
@@ -101,7 +106,7 @@ class Rotations:
         )
 
     def in_words(self) -> str:
-        """Describes the pilot's result and the dropped rotations; empty without either."""
+        """Describes the pilot's result and the dropped rotations. Returns an empty text if there are neither."""
         found = []
         if self.start_up_s is not None:
             lost = f"at least {units.span(self.start_up_s)}" if self.start_up_s > 0 else "no measurable time"
@@ -117,8 +122,9 @@ class Rotations:
         before = disturbance.read(own)
         side.turn(START_UP_S, slice_s)
         taken = disturbance.taken(before, disturbance.read(own))
-        # An invisible server would count as another program. So would kernel threads that write back a system's data,
-        # if they are not counted separately: then slices of the system that writes most would be dropped.
+        # A server that is not visible would count as another program. Kernel threads that write back a system's data
+        # would also count as others if they are not counted separately, and slices of the system that writes most would
+        # be dropped.
         if not in_sight or not taken.counted:
             taken = DisturbanceShares(0.0, taken.steal)
         side.judge(taken.share)
@@ -126,18 +132,19 @@ class Rotations:
 
 
 def is_disturbed(taken: DisturbanceShares) -> bool:
-    """Whether others used too much CPU time, by the same rule as for trials (`record.judge`, "cpu-taken")."""
+    """Returns whether other programs used too much CPU time, by the same rule as for trials (`record.judge`,
+    "cpu-taken")."""
     return taken.share > BUSY
 
 
 def chosen(start_up_s: float, longest_s: float = LENGTHS_S[-1]) -> float:
-    """Returns the shortest length with a small enough share of start-up, or else the longest."""
+    """Returns the shortest length in which start-up takes a small enough fraction, or else the longest length."""
     return next((one for one in LENGTHS_S if start_up_s < MOST_START_UP * one and one <= longest_s), longest_s)
 
 
 def slow_start(start_up_s: float, slice_s: float) -> tuple[Note, ...]:
-    """Notes slices that are too short for their start-up, as blocks would have too few longer ones or none are
-    allowed."""
+    """Returns a note for slices that are too short for their start-up. Longer slices would be too few for a block, or
+    are not allowed."""
     if start_up_s < MOST_START_UP * slice_s:
         return ()
     needed_s = LEAST_TURNS * chosen(start_up_s)

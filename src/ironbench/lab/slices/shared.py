@@ -1,4 +1,4 @@
-"""Checks of a block's systems that use the same tables, each of which sees the work of all systems."""
+"""Runs the checks of a block's systems that use the same tables. Each check sees the work of all systems."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _SUMMED = (
     *("observer_commits", "observer_commits_uncertain", "observer_connections"),
     *("clients", "waiting_clients", "elapsed_s", "warmup_s"),
 )
-"""Summary fields that checks compare with the data (`workloads.commit_check` and the checks of each workload)."""
+"""Fields of a summary that checks compare with the data (`workloads.commit_check` and the checks of each workload)."""
 _OF_SCRIPTS = ("completed", "transactions", "failed")
 _STATEMENTS = 100
 """Maximum number of statements in the session of each further system, before its start and for its checks."""
@@ -29,7 +29,7 @@ class SharedChecks:
         self._changed = threading.Condition()
 
     def whole(self, summary: Summary) -> Summary | None:
-        """Waits until every system has ended, and returns their combined summary; None if one failed."""
+        """Waits until every system has ended. Returns the combined summary of all systems; None if one failed."""
         with self._changed:
             self._summaries.append(summary)
             self._changed.notify_all()
@@ -44,7 +44,7 @@ class SharedChecks:
 
 
 def combined(summaries: Sequence[Summary]) -> Summary:
-    """Combines the systems' summaries into one, with the fields that checks need."""
+    """Combines the systems' summaries into a single summary with the fields that checks need."""
     first, *others = summaries
     found = dict(first)
     for name in _SUMMED:

@@ -1,4 +1,4 @@
-"""A system of a block that runs beside others: driven in turns and frozen in between."""
+"""A system of a block that runs beside others. It is driven in turns, and paused between them."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class DriveEndedError(Exception):
 
 
 class TurnDriver:
-    """Driver that runs a trial in turns, in a separate thread, which waits while other systems have their
+    """A driver that runs a trial in turns, in a separate thread. The thread waits while other systems have their
     turns."""
 
     def __init__(self) -> None:
@@ -57,13 +57,14 @@ class TurnDriver:
         self.progress: Progress | None = None
         self.rehearsal: Progress | None = None
         self.stopping = False
-        """Whether the drive must end, perhaps before it starts."""
+        """Whether the drive must end. May be set before the drive starts."""
         self.requests = False
         """Whether checkpoints are requested during trials. If so, they are requested in turns, by the system's own
         time."""
 
     def drive(self, plan: bytes, load: Load, progress: Progress, started: str) -> Driven:
-        # Clock-based samples would include other systems' turns. Checkpoints are requested by `SliceSide` instead.
+        # Samples that are taken by the clock would include other systems' turns. Checkpoints are requested by
+        # `SliceSide` instead.
         whole = msgspec.json.decode(plan, type=dict[str, Any])
         self.requests = any(one["name"] == REQUEST for one in whole.pop("observers"))
         whole["observers"] = []
@@ -73,7 +74,7 @@ class TurnDriver:
         return self._driven(msgspec.json.encode(whole), progress, started)
 
     def rehearse(self, plan: bytes, load: Load, progress: Progress, started: str) -> Driven:
-        """Drives the rehearsal before the first turn, in one piece."""
+        """Drives the rehearsal before the first turn, without interruption."""
         self.rehearsal = progress
         return self._driven(plan, progress, started)
 
@@ -99,32 +100,32 @@ class SliceSide:
     loaded: Loaded
     prepared: TrialNotes
     place: str
-    """Location of its data."""
+    """Where the system's data are."""
     began_s: float = 0.0
-    """Start of the block, by `time.monotonic`."""
+    """Start of the block, as `time.monotonic`."""
     storage: SystemDevices = field(default_factory=lambda: SystemDevices(NO_DEVICES))
     shared: SharedChecks | None = None
-    """Shared checks with systems on the same data."""
+    """Checks that are shared with other systems on the same data."""
     freezer: ServerPause | None = None
     driven: Driven | None = None
     slices: list[Slice] = field(default_factory=list)
     frozen_used: ResourceUsage = field(default_factory=ResourceUsage)
-    """Resources used by its processes while it was frozen."""
+    """Resources that the system's processes used while the system was paused."""
     debt_s: float = 0.0
-    """Seconds after the last turn for a running checkpoint, another one, and writing back their data."""
+    """Seconds after the last turn for a running checkpoint, for another one, and for writing back their data."""
     unreached: set[str] = field(default_factory=set)
-    """Directories whose file systems could not be synced, because they belong to another user."""
+    """Directories whose file systems could not be synced because they belong to another user."""
     checkpoints: int = 0
     settled: bool = False
     """Whether the system was driven to the end and its checks passed."""
     record: Record | None = None
-    """Record of the system, once written, so that a Ctrl-C does not write a second one."""
+    """The system's record once it is written, so that a Ctrl-C does not cause a second one."""
     _at_turns: TurnDriver = field(default_factory=TurnDriver)
     _thread: threading.Thread | None = None
     _checkpoint: threading.Thread | None = None
     _frozen_at: ResourceUsage | None = None
     _requested_before: int = 0
-    """Number of checkpoints when its last turn started."""
+    """Number of checkpoints when the system's last turn started."""
     _turn_at_s: float = 0.0
 
     @property
@@ -141,11 +142,12 @@ class SliceSide:
         return self.setup.cell.load.warmup_s
 
     def processes(self) -> Sequence[int]:
-        """Process ids of its server; empty if they are not visible."""
+        """Returns the process ids of the system's server; empty if they are not visible."""
         return self.session.processes()
 
     def connect(self) -> None:
-        """Connects its clients and freezes it. DriveEndedError: connecting failed. KeyboardInterrupt."""
+        """Connects the system's clients and pauses the system. Raises DriveEndedError if connecting failed, and
+        KeyboardInterrupt."""
         self.storage.wake()
         self._thread = threading.Thread(target=self._drive, name=f"drive {self.cell}", daemon=True)
         self._thread.start()
@@ -167,10 +169,10 @@ class SliceSide:
         try:
             self.driven = drive(self.plan, self.session, trial, tuple, Printer(StringIO(), StringIO()), around)
         except KeyboardInterrupt:
-            return  # the waiting thread stopped the rehearsal
+            return  # the waiting thread has stopped the rehearsal
         finally:
             if self.shared is not None:
-                self.shared.give_up()  # no effect once all have ended
+                self.shared.give_up()  # has no effect once all clients have ended
 
     @property
     def _progress(self) -> Progress:
@@ -178,14 +180,14 @@ class SliceSide:
         return self._at_turns.progress
 
     def turn(self, start_up_s: float, slice_s: float) -> None:
-        """Runs a turn and freezes the system afterwards. DriveEndedError, OneSystemError, KeyboardInterrupt."""
+        """Runs a turn and pauses the system after it. Raises DriveEndedError, OneSystemError and KeyboardInterrupt."""
         with attribute_errors_to(self.cell):
             self.wake()
             self._begin(start_up_s, slice_s)
             self._end(slice_s)
 
     def _begin(self, start_up_s: float, slice_s: float) -> None:
-        """Starts the clients of the thawed system."""
+        """Starts the clients after the system was resumed."""
         self._turn_at_s = time.monotonic() - self.began_s
         self._requested_before = self.checkpoints
         if slice_s > 0:
@@ -193,8 +195,8 @@ class SliceSide:
         self._progress.begin_turn(start_up_s, slice_s, ())
 
     def _end(self, slice_s: float) -> None:
-        """Waits for its clients, writes back its dirty data and freezes it. DriveEndedError, FailureError,
-        KeyboardInterrupt."""
+        """Waits for the system's clients, writes back its dirty data and pauses it. Raises DriveEndedError,
+        FailureError and KeyboardInterrupt."""
         turned = self._rested()
         paid_s = self._write_back()
         self.rest()
@@ -208,11 +210,11 @@ class SliceSide:
         return turned
 
     def judge(self, taken: float) -> None:
-        """Adds the share of CPU time used by others to the last slice."""
+        """Stores the fraction of CPU time that others used during the last slice."""
         self.slices[-1] = replace(self.slices[-1], taken=taken)
 
     def forget(self) -> None:
-        """Drops the last slice; a checkpoint requested in it will be requested again."""
+        """Drops the last slice. A checkpoint that was requested in it will be requested again."""
         self._progress.forget()
         self.checkpoints = self._requested_before
         self.slices[-1] = replace(self.slices[-1], dropped=True)
@@ -224,8 +226,9 @@ class SliceSide:
     def started(self) -> StartTransactions:
         """Measures transactions right after start-up and at full speed, in two turns that are not recorded.
 
-        The clients pause between the two turns, and the system is not frozen. The second turn also needs a start-up, as
-        otherwise its first transactions would be lost. DriveEndedError, OneSystemError, KeyboardInterrupt.
+        The clients pause between the two turns, and the system is not frozen. The second turn also needs a start-up,
+        because its first transactions would be lost without one. Raises DriveEndedError, OneSystemError and
+        KeyboardInterrupt.
         """
         with attribute_errors_to(self.cell):
             self.wake()
@@ -236,14 +239,15 @@ class SliceSide:
         return StartTransactions(early, late, early_s, late_s)
 
     def _tried(self, start_up_s: float, slice_s: float) -> tuple[int, float]:
-        """Runs a turn that is not recorded. Returns its transactions and the seconds that each client spent on them."""
+        """Runs a turn that is not recorded. Returns the turn's transactions and the seconds that each client spent on
+        them."""
         self._progress.begin_turn(start_up_s, slice_s, ())
         transactions, _, busy_s, *_ = self._rested()
         self._progress.forget()
         return transactions, busy_s / self.clients if busy_s > 0 else slice_s
 
     def _over(self) -> BaseException:
-        """Returns the reason for a turn without a result.
+        """Returns why a turn has no result.
 
         The core treats a Ctrl-C as the end of waiting. The drive then continues, so waiting for it would never end.
         """
@@ -254,7 +258,7 @@ class SliceSide:
 
     @property
     def turns_s(self) -> float:
-        """Total seconds of its turns since the first slice, including dropped ones."""
+        """Total seconds of the system's turns since the first slice, including dropped turns."""
         return sum(one.start_up_s + one.length_s + one.drain_s + one.paid_s for one in self.slices)
 
     @property
@@ -284,8 +288,8 @@ class SliceSide:
         return workloads.get(self.plan.choice.workload).writes(self.plan.choice.options)
 
     def _write_back(self) -> float:
-        """Writes dirty data back now; the kernel would do it later, in another system's turn. Returns the seconds
-        taken."""
+        """Writes dirty data back now, because the kernel would do it later, in another system's turn. Returns the
+        seconds that this took."""
         if not self._writes:
             return 0.0
         began = time.perf_counter()
@@ -295,8 +299,8 @@ class SliceSide:
         return time.perf_counter() - began
 
     def _request_checkpoint(self) -> None:
-        """Requests a checkpoint as often as in a trial, by the system's own time. The checkpoint runs in this turn
-        and the following ones."""
+        """Requests a checkpoint as often as in a trial, by the system's own time. The checkpoint runs in this turn and
+        the following turns."""
         every_s = self.checkpoint_s
         if every_s is None:
             return
@@ -309,7 +313,7 @@ class SliceSide:
 
     @property
     def checkpoint_s(self) -> float | None:
-        """Interval of requested checkpoints in its own time; None if none are requested."""
+        """Interval of requested checkpoints in seconds of the system's own time; None if none are requested."""
         return checkpoints.settled(self.setup).cell.load.checkpoint_s if self._at_turns.requests else None
 
     def _checkpointed(self) -> None:
@@ -320,10 +324,11 @@ class SliceSide:
             finally:
                 line.close()
         except IronbenchError:
-            return  # if the server died, its clients notice
+            return  # if the server died, the system's clients notice
 
     def finish_writes(self) -> None:
-        """Finishes and times remaining writes after its last turn, while the others are frozen. FailureError."""
+        """Finishes and times the writes that remain after the last turn, while the other systems are paused. Raises
+        FailureError."""
         self.wake()
         self.storage.end()
         began, owed = time.perf_counter(), False
@@ -339,12 +344,13 @@ class SliceSide:
         self.rest()
 
     def finish(self) -> None:
-        """Disconnects its clients and starts its checks, after all systems have finished their writes. FailureError."""
+        """Disconnects the system's clients and starts its checks, after all systems have finished their writes. Raises
+        FailureError."""
         self.wake()
         self._progress.finish()
 
     def settle(self) -> None:
-        """Waits for its checks. DriveEndedError: a check failed, or there is no result."""
+        """Waits for the system's checks. Raises DriveEndedError if a check failed or there is no result."""
         self._join()
         self.settled = self._whole()
         if not self.settled:
@@ -358,7 +364,7 @@ class SliceSide:
         return not ended and all(check.passed for check in driven.checks)
 
     def stop(self) -> None:
-        """Ends its drive immediately and keeps what was measured. May be called twice."""
+        """Ends the drive immediately and keeps what was measured. A second call has no effect."""
         if self.freezer is not None:
             self.freezer.thaw()
         self._at_turns.stop()
@@ -372,7 +378,7 @@ class SliceSide:
         self._thread.join()
 
     def figures(self) -> dict[str, float]:
-        """Returns the metrics of its slices."""
+        """Returns the metrics of the system's slices."""
         kept = self.kept
         found = of_slices.figures([one.rate(self.clients) for one in kept]) | {
             "slices_dropped": float(len(self.slices) - len(kept)),

@@ -1,4 +1,4 @@
-"""Decides which labs use slices, and where the data of systems that run at the same time are stored."""
+"""Decides which labs use slices, and where to store the data of systems that run at the same time."""
 
 from __future__ import annotations
 
@@ -23,42 +23,46 @@ from ironbench.words import counted
 from ironbench.workloads import Workload
 
 USUAL_S = 1.0
-"""Slice length in seconds before a pilot has chosen one."""
+"""Slice length in seconds that is used until a pilot has chosen one."""
 LENGTHS_S = (0.5, 1.0, 2.0, 5.0)
-"""Slice lengths that a pilot chooses from."""
+"""Slice lengths in seconds from which a pilot chooses."""
 LEAST_TURNS = 5
 """Minimum number of turns of each system in a block. With fewer, the systems would share little of the machine's noise.
 
 The shortest trials that a budget chooses (`plan.budget.LENGTHS_S`) have this many turns of the usual length.
 """
 EARLY_S, LATE_S = 0.5, 0.8
-"""Measured parts of the pilot's two turns: right after the first start-up, and later in the second turn."""
+"""Measured parts of the pilot's two turns, in seconds: right after the first start-up, and later in the second turn."""
 AT_WORK_S = 0.3
-"""Start of the second turn that is skipped; by its end, clients are at different points of their transactions."""
+"""Seconds at the start of the second turn that are skipped. After them, the clients are at different points of their
+transactions."""
 START_UP_S = 0.1
-"""Unmeasured start of each turn: processes were thawed, and CPU caches contain other systems' data."""
+"""Seconds at the start of each turn that are not measured, because processes were just resumed and CPU caches contain
+other systems' data."""
 PILOT_TURNS = 3
-"""Number of pilot measurements of each system, in the first block."""
+"""Number of the pilot's measurements of each system, in the first block."""
 CHANGE_S = 0.02
-"""Approximate seconds for freezing one system and thawing the next."""
+"""Approximate seconds for pausing one system and resuming the next."""
 _PILOTED_S = START_UP_S + EARLY_S + AT_WORK_S + LATE_S + CHANGE_S
-"""Seconds of the pilot for one system, each time."""
+"""Seconds that each of the pilot's measurements of a system takes."""
 OWN_BYTES = 256 << 20
-"""Memory of each server in addition to cache and data: processes, connections, sorts."""
+"""Memory that each server uses in addition to cache and data, for processes, connections and sorts."""
 
 
 def rotations(load: Load, slice_s: float) -> int:
-    """Number of turns of each system in a block, so that its slices add up to the length of a trial."""
+    """Returns the number of turns of each system in a block, so that the system's slices add up to the length of a
+    trial."""
     return max(1, round((load.duration_s or 0.0) / slice_s))
 
 
 def fits(duration_s: float, slice_s: float) -> bool:
-    """Whether a block of that length has enough turns."""
+    """Returns whether a block of that length has enough turns."""
     return duration_s * (1 + 1e-9) >= LEAST_TURNS * slice_s
 
 
 def longest(duration_s: float) -> float:
-    """Returns the longest slice length for a pilot in a block of this length; the shortest if none fits."""
+    """Returns the longest slice length for a pilot in a block of this length; the shortest slice length if no length
+    fits."""
     return next((length for length in reversed(LENGTHS_S) if fits(duration_s, length)), LENGTHS_S[0])
 
 
@@ -71,7 +75,7 @@ def fitted(lab: Lab) -> Lab:
 
 
 def costing(lab: Lab, costs: LabTimes) -> LabTimes:
-    """Adds the cost of turns to the costs of configurations."""
+    """Adds the time between turns to the times of configurations."""
     slice_s = lab.method.slice_s
     if slice_s is None:
         return costs
@@ -95,8 +99,8 @@ def placed(lab: Lab) -> Sequence[Setup]:
 
 
 def with_own_directories(lab: Lab, setup: Setup) -> Setup:
-    """Returns the setup with directories that no earlier configuration uses: for data, emulated devices and memory
-    files."""
+    """Returns the setup with directories that no earlier configuration uses, for data, emulated devices and files in
+    memory."""
     own = lab.possible
     place = next((number for number, one in enumerate(own) if one.cell.name == setup.cell.name), 0)
     taken = {directory for one in own[:place] for directory in directories(one)}
@@ -123,13 +127,13 @@ def with_own_directories(lab: Lab, setup: Setup) -> Setup:
 
 
 def directories(setup: Setup) -> set[str]:
-    """Directories of its data and on its emulated devices."""
+    """Returns the directories of the system's data, and those on its emulated devices."""
     layout = setup.system.layout
     return {*layout.emulated, *filter(None, (layout.data,))}
 
 
 def why_trials(lab: Lab, contents: Mapping[str, Content]) -> str:
-    """Reason why the systems of this lab cannot be interleaved; empty if they can."""
+    """Returns why the systems of this lab cannot be interleaved; empty if they can."""
     setups = lab.possible
     for setup in setups:
         for why in _against(setup):
@@ -185,7 +189,7 @@ def _drives_otherwise(workload: Workload, engine: str, options: Mapping[str, str
 
 
 _IN_TURNS = ("drive loop", "thread CPU clock", "counters of the device's process", "timed", "counted")
-"""Prefixes of metric sources that records of slices contain besides the workload's own metrics.
+"""Prefixes of metric sources that records of slices contain in addition to the workload's metrics.
 
 Observers are not among them, because they sample by the clock.
 """
@@ -234,7 +238,7 @@ def _against_lab(lab: Lab, setups: Sequence[Setup], contents: Mapping[str, Conte
 
 
 def _against_servers(setups: Sequence[Setup]) -> Iterator[str]:
-    """Yields reasons why systems on existing servers, which are never frozen, cannot be interleaved."""
+    """Yields reasons why systems on existing servers, which are never paused, cannot be interleaved."""
     theirs = [setup for setup in setups if setup.system.dsn is not None]
     if not theirs:
         return
@@ -267,23 +271,24 @@ def _against_servers(setups: Sequence[Setup]) -> Iterator[str]:
 
 
 def server_of(setup: Setup) -> str:
-    """Address of an existing server; empty for a server that ironbench starts."""
+    """Returns the address of an existing server; empty for a server that ironbench starts."""
     system = setup.system
     return engines.get(system.engine).server_of(system.dsn) if system.dsn is not None else ""
 
 
 def _database_of(setup: Setup) -> str:
-    """Database of an existing server."""
+    """Returns the database of an existing server."""
     return engines.get(setup.system.engine).database_of(str(setup.system.dsn))
 
 
 def frozen(lab: Lab) -> bool:
-    """Whether systems are frozen between turns. Systems on one existing server are not."""
+    """Returns whether systems are paused between turns. Systems on the same existing server are not."""
     return all(setup.system.dsn is None for setup in lab.possible)
 
 
 def _short_of(setups: Sequence[Setup], contents: Mapping[str, Content]) -> Iterator[str]:
-    """Yields shortages of memory or space. `setups`: with the directories used when running at the same time."""
+    """Yields shortages of memory or space. `setups`: with the directories that are used when the systems run at the
+    same time."""
     if any(setup.system.dsn is not None for setup in setups):
         return  # an existing server already uses its memory and space
     there = memory_there()
@@ -327,8 +332,8 @@ def memory_there() -> int:
 
 
 def _memory_bytes(setup: Setup) -> int:
-    """Memory that a system needs: its limit, or its cache, processes and idealised parts. The page cache gets the
-    rest."""
+    """Returns the memory that a system needs: its limit, or else its cache, processes and zero-latency parts. The page
+    cache gets the rest."""
     if setup.system.memory_total_bytes is not None:
         return setup.system.memory_total_bytes
     ideal_bytes = sum(engines.get(setup.system.engine).ideal_bytes(setup.system).values())
@@ -336,7 +341,7 @@ def _memory_bytes(setup: Setup) -> int:
 
 
 def evicting(lab: Lab, contents: Mapping[str, Content]) -> str:
-    """Warns that the data of all systems together exceed the page cache; otherwise empty."""
+    """Warns if the data of all systems together exceed the page cache. Returns an empty text otherwise."""
     own = lab.possible
     if lab.method.slice_s is None or any(setup.system.dsn is not None for setup in own):
         return ""

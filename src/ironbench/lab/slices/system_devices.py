@@ -1,8 +1,8 @@
 """Emulated devices of an interleaved system, whose model time stops with the system.
 
 A device without model timing answers at once. When it follows the model again, the model's time continues where it
-stopped (`Pace::set`, crates/ironbench-device/src/live/pace.rs). So the device of a frozen system does not accumulate
-burst credit, and no turn starts with a burst from idle time.
+stopped (`Pace::set`, crates/ironbench-device/src/live/pace.rs). The device of a paused system therefore accumulates no
+burst credit, and no turn starts with a burst that was earned by idle time.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class SystemDevices:
 
     devices: Devices
     frozen_io_bytes: int = 0
-    """Bytes read and written on the devices while the system was frozen."""
+    """Bytes that were read and written on the devices while the system was paused."""
     _sources: tuple[Source, ...] = ()
     _first: Mapping[str, bytes] = field(default_factory=dict)
     _at_rest: int | None = None
@@ -37,12 +37,12 @@ class SystemDevices:
         return [one.pid for one in self.devices.mounted]
 
     def rest(self) -> None:
-        """Stops model time after the system was frozen. FailureError: a device has died."""
+        """Stops model time after the system was paused. Raises FailureError if a device has died."""
         self.devices.set_model_timing(on=False)
         self._at_rest = self._moved()
 
     def wake(self) -> None:
-        """Resumes model time before the system is thawed. FailureError."""
+        """Resumes model time before the system is resumed. Raises FailureError."""
         if self._at_rest is not None:
             self.frozen_io_bytes += self._moved() - self._at_rest
             self._at_rest = None
@@ -70,6 +70,6 @@ class SystemDevices:
         return {one.name: (Tree().read(one.target) or "").encode() for one in self._sources}
 
     def _moved(self) -> int:
-        """Bytes read and written since the devices were mounted."""
+        """Returns the bytes read and written since the devices were mounted."""
         each = (json.loads(one.counters())["partitions"].values() for one in self.devices.mounted)
         return sum(int(one[kind]["bytes"]) for partitions in each for one in partitions for kind in ("read", "write"))

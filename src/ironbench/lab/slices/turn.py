@@ -1,4 +1,4 @@
-"""The measurement of one turn, and attribution of errors to systems."""
+"""The measurement of one turn, and the attribution of errors to systems."""
 
 from __future__ import annotations
 
@@ -14,31 +14,32 @@ class Slice:
     """Measurement of one turn."""
 
     at_s: float
-    """Start of the turn, in seconds since the first turn of the block."""
+    """Start of the turn in seconds since the first turn of the block."""
     length_s: float
     transactions: int
-    """Transactions that started in the slice and succeeded, whenever they ended."""
+    """Number of transactions that started in the slice and succeeded, whenever they ended."""
     failed: int
     busy_s: float
-    """Seconds that all clients spent on these and on failed transactions, including think time after them."""
+    """Seconds that all clients together spent on these transactions and on failed ones, including think time after
+    them."""
     start_up_s: float
     """Seconds from the start of the turn to the start of the slice."""
     drain_s: float
     """Seconds from the end of the slice until the last client finished its transaction."""
     paid_s: float
-    """Seconds after that for writing back dirty data from the page cache."""
+    """Seconds after the drain for writing back dirty data from the page cache."""
     taken: float = 0.0
-    """Share of all cores' time used by others in the meantime."""
+    """Fraction of all cores' CPU time that others used during the turn."""
     dropped: bool = False
-    """Whether the slice was dropped with its rotation because of a disturbance, and is in no metric."""
+    """Whether the slice was dropped with its rotation because of a disturbance. Dropped slices enter no metric."""
 
     def rate(self, clients: int) -> float:
-        """Transactions per second, for this number of clients."""
+        """Returns the transactions per second for this number of clients."""
         return self.transactions * clients / self.busy_s if self.busy_s > 0 else 0.0
 
 
 class OneSystemError(Exception):
-    """A failure that concerns only one system of the block, `cell`."""
+    """A failure that concerns only one system of the block, whose configuration is `cell`."""
 
     def __init__(self, cell: str, error: IronbenchError) -> None:
         super().__init__(cell, error)
@@ -47,7 +48,7 @@ class OneSystemError(Exception):
 
 @contextmanager
 def attribute_errors_to(cell: str) -> Iterator[None]:
-    """Attributes errors inside the context to one system. OneSystemError, UnwrittenError."""
+    """Attributes errors inside the context to one system. Raises OneSystemError and UnwrittenError."""
     try:
         yield
     except UnwrittenError:

@@ -1,9 +1,9 @@
 """Measures a lab with slices: the systems of a block run at the same time and are driven in turns.
 
-Noise on a shared machine is slow: it changes more from minute to minute than from second to second. Systems that take
-turns of a second share this noise, so it cancels in their ratio (randomised multiple interleaved trials: Abedi and
-Brecht, "Conducting repeatable experiments in highly variable cloud computing environments", ICPE 2017). Variation
-between server starts is sampled by blocks, each of which restarts every system. Therefore findings are computed from
+Noise on a shared machine is slow: it changes more from minute to minute than from second to second. Systems that
+alternate every second share this noise, so it cancels in their ratio (randomised multiple interleaved trials: Abedi and
+Brecht, "Conducting repeatable experiments in highly variable cloud computing environments", ICPE 2017). Blocks sample
+the variation between server starts, because each block restarts every system. Findings are therefore computed from
 blocks.
 """
 
@@ -53,7 +53,7 @@ SLICES = "slices.json"
 
 
 MUCH_WRITTEN = 0.05
-"""Seconds of writing between turns, as a share of the slices, from which a warning is added."""
+"""Maximum time spent on writing between turns, as a fraction of the slices. Above it, records get a warning."""
 
 
 @dataclass(slots=True)
@@ -66,7 +66,7 @@ class InterleavedBench:
     each: FreshEngineBench
     directory: LabDirectory
     since: str = ""
-    """Time when the systems of the current block started to take turns."""
+    """Time at which interleaving of the current block's systems started."""
 
     def over(self, record: Record) -> bool:
         return self.each.over(record)
@@ -80,14 +80,15 @@ class InterleavedBench:
     def _block(self, due: NextTrial) -> Sequence[Record]:
         lab, block = self.each.lab, due.trial.block
         trials = [one for one in lab.trials if one.block == block and not lab.setup(one.cell.name).of]
-        # Repeat the whole block, whatever is left of an earlier attempt. Trials of the baseline's peak also count from
-        # block 0.
+        # The whole block is repeated, whatever is left of an earlier attempt. Trials of the baseline's peak also belong
+        # to block 0.
         before = progress.attempts(self.directory.records(), block, {one.cell.name for one in trials})
         trials = [replace(one, attempt=1 + before) for one in trials]
         sides: list[SliceSide] = []
         if self.each.live is not None:
             self.each.live.begin(due.trial, _title(due, len(trials)))
-        # Stored in all records of the block, including systems that did not fail, so that none is mistaken for killed.
+        # The time is stored in all records of the block, including those of systems that did not fail, so that no
+        # record looks as if its lab was killed.
         self.since = datetime.now(UTC).isoformat(timespec="milliseconds")
         notes = self.each.known
         with ExitStack() as stack:
@@ -109,7 +110,7 @@ class InterleavedBench:
                 kept = [
                     self._kept_of(trial, side, len(sides)) for trial, side in self._paired(trials, sides) if side.driven
                 ]
-                # After the last turn no record is marked as aborted, so the loop would not end.
+                # After the last turn, no record is marked as aborted, so the loop would not end by itself.
                 if not any(one.status is Status.CUT_SHORT for one in kept):
                     raise
                 return kept
@@ -169,7 +170,7 @@ class InterleavedBench:
         return next(filter(None, known), None) or rotations.pilot(longest_s)
 
     def _slow_start(self, rotations: Rotations, slice_s: float) -> Sequence[Note]:
-        """Returns the pilot's warning, from this block or the first one."""
+        """Returns the pilot's warning, from this block or from the first block."""
         if rotations.start_up_s is None:
             before = (warning for one in self._piloted() for warning in one.warnings)
             return list(islice((one for one in before if one.code == SLOW_START), 1))
@@ -179,7 +180,8 @@ class InterleavedBench:
         return found
 
     def _piloted(self) -> Iterator[Record]:
-        """Yields comparable records of earlier blocks with the pilot's slice length, which also contain its warning.
+        """Yields comparable records of earlier blocks with the pilot's slice length. They also contain the pilot's
+        warning.
 
         Aborted records contain only the length.
         """
@@ -187,8 +189,8 @@ class InterleavedBench:
         return (one for one in whole if one.turns_since)
 
     def _side(self, stack: ExitStack, trial: Trial, notes: TrialNotes, before: Sequence[SliceSide]) -> SliceSide:
-        """Restores a system's data and starts its engine. An existing server may already be in use by one of
-        `before`."""
+        """Restores a system's data and starts its engine. If the server exists already, one of `before` may be using
+        it."""
         each, lab = self.each, self.each.lab
         setup = lab.setup(trial.cell.name)
         apart = slice_plan.with_own_directories(lab, setup)
@@ -219,10 +221,11 @@ class InterleavedBench:
         return [(trial, by_cell[trial.cell.name]) for trial in trials if trial.cell.name in by_cell]
 
     def _kept_of(self, trial: Trial, side: SliceSide, systems: int) -> Record:
-        """Returns the stored record of a system that was driven, completely or aborted. `systems`: systems in the
-        block."""
+        """Returns the stored record of a system that was driven, either completely or until it was aborted. `systems`:
+        systems in the block."""
         id = record_id(side.plan.series, trial)
-        if side.record is None and self.each.store.path(id).is_dir():  # a Ctrl-C came just after the record was written
+        # Ctrl-C was pressed just after the record was written
+        if side.record is None and self.each.store.path(id).is_dir():
             side.record = next(iter(self.each.store.records([id])), None)
         if side.record is not None:
             return side.record
@@ -235,7 +238,8 @@ class InterleavedBench:
         driven = replace(driven, storage_died=side.storage.devices.death())
         measured = make.TrialOutcome(driven, prepared, side.loaded, side.storage.observed(side.turns_s))
         side.record = record = make.keep(self.each.store, side.plan, trial, measured, side.session)
-        if record.status.comparable and not side.setup.system.layout.devices:  # an emulated device ends with its block
+        # an emulated device is removed after its block
+        if record.status.comparable and not side.setup.system.layout.devices:
             self.each.data.kept(slice_plan.with_own_directories(self.each.lab, side.setup), trial.block)
         if not record.status.comparable:
             self.each.printer.say(f"  {trial.cell.name}: {record.status.word}: {wording.cause(record)}")
@@ -250,15 +254,16 @@ class InterleavedBench:
         blamed: str = "",
         over: SliceSide | None = None,
     ) -> Sequence[Record]:
-        """Stores failed records for a block in which one system failed. The block is repeated as a whole.
+        """Stores failed records for a block in which one system failed, because the block is repeated as a whole.
 
-        `blamed`: the configuration that failed, if known. `over`: its system, if its drive ended and has a record.
+        `blamed`: the configuration that failed, if known. `over`: the system of that configuration, if its drive ended
+        and has a record.
         """
         stop_all(sides)
         records = []
         for trial in trials:
             if kept := next((one.record for one in sides if one.cell == trial.cell.name), None):
-                records.append(kept)  # written before another system failed
+                records.append(kept)  # the record was written before another system failed
                 continue
             if over is not None and over.driven is not None and trial.cell.name == blamed:
                 records.append(self._kept_of(trial, over, len(sides)))
@@ -302,7 +307,8 @@ def _in_words(side: SliceSide, rotations: Rotations) -> str:
 
 
 def written_between(side: SliceSide) -> tuple[Note, ...]:
-    """Notes dirty data left to write between turns, which a system's throughput does not include."""
+    """Returns a note about dirty data that were written between turns. A system's throughput does not include this
+    time."""
     share = (sum(one.paid_s for one in side.kept) + side.debt_s) / side.measured_s
     if share <= MUCH_WRITTEN:
         return ()
@@ -310,14 +316,16 @@ def written_between(side: SliceSide) -> tuple[Note, ...]:
 
 
 def not_written_back(side: SliceSide) -> tuple[Note, ...]:
-    """Notes that an existing server's files are inaccessible to ironbench, so that they could not be written back."""
+    """Returns a note that ironbench has no access to an existing server's files, so that their dirty data could not be
+    written back."""
     if not side.unreached:
         return ()
     return (note("not-written-back", directories=tuple(sorted(side.unreached))),)
 
 
 def fewer_checkpoints(side: SliceSide) -> tuple[Note, ...]:
-    """Notes that fewer checkpoints started than required: at most one per turn, and none while another is running."""
+    """Returns a note that fewer checkpoints started than required: at most one per turn, and none while another is
+    running."""
     every_s = side.checkpoint_s
     planned = 0 if every_s is None else math.ceil(side.measured_s / every_s * (1 - 1e-9))
     if side.checkpoints >= planned:
@@ -326,7 +334,7 @@ def fewer_checkpoints(side: SliceSide) -> tuple[Note, ...]:
 
 
 def stop_all(sides: Sequence[SliceSide]) -> None:
-    """Stops all systems, even if stopping one fails. FailureError: one could not be thawed."""
+    """Stops all systems, even if stopping one fails. Raises FailureError if one could not be resumed."""
     with ExitStack() as stack:
         for side in sides:
             stack.callback(side.stop)
@@ -344,7 +352,8 @@ def _share(sides: Sequence[SliceSide]) -> None:
 
 
 def _clients(lab: Lab) -> int:
-    """Number of connections that a system's engine must accept. On one existing server these are for all systems."""
+    """Returns the number of connections that a system's engine must accept. On one existing server, this includes all
+    systems."""
     if slice_plan.frozen(lab):
         return most_clients(lab)
     return sum(

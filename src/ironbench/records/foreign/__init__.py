@@ -1,4 +1,4 @@
-"""Foreign records: results of other programs in `foreign/ID.json` of a results directory. Imported, read, selected."""
+"""Imports, reads and selects foreign records: results of other programs in `foreign/ID.json` of a results directory."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ PROGRAMS: dict[str, Callable[[Output], list[Result]]] = {
     "sysbench": sysbench.read,
     "pgbench": pgbench.read,
 }
-"""Program → the function that reads its output."""
+"""Name of a program → function that reads the program's output."""
 _MOST_BYTES = 32 << 20
 """Maximum size of a foreign record, far beyond the largest that is written."""
 _DECODER = msgspec.json.Decoder(ForeignRecord)
@@ -31,7 +31,8 @@ _DECODER = msgspec.json.Decoder(ForeignRecord)
 def read(program: str, path: Path, label: str) -> list[ForeignRecord]:
     """Returns every result in the output of a program.
 
-    Raises InputError if the program is unknown, or the file is not its output or contains no complete result.
+    Raises InputError if the program is unknown, or if the file is not the program's output or contains no complete
+    result.
     """
     if program not in PROGRAMS:
         raise InputError(f"--from {program}", "unknown program", nearest(program, list(PROGRAMS)))
@@ -71,8 +72,8 @@ def read(program: str, path: Path, label: str) -> list[ForeignRecord]:
 
 
 def take_in(program: str, path: Path, label: str, directory: Path) -> tuple[list[ForeignRecord], int]:
-    """Imports every result in the output of a program; returns the records, and how many of them existed already and
-    were left as they are. Raises InputError as `read` does, and UnwrittenError."""
+    """Imports every result in the output of a program. Returns the records, and how many of them existed already and
+    were left unchanged. Raises InputError as `read` does, and UnwrittenError."""
     records = read(program, path, label)
     known = {record.id: record for record in every(directory)}
     for record in records:
@@ -82,8 +83,8 @@ def take_in(program: str, path: Path, label: str, directory: Path) -> tuple[list
 
 
 def every(directory: Path, unread: list[str] | None = None) -> list[ForeignRecord]:
-    """Returns the foreign records of a results directory, in the order of their import. `unread`: gets the names of
-    files that are no readable foreign records."""
+    """Returns the foreign records of a results directory, in the order of their import. `unread`: receives the names of
+    files that are not readable foreign records."""
     found = []
     for path in sorted((directory / FOLDER).glob("*.json")):
         try:
@@ -100,12 +101,12 @@ def every(directory: Path, unread: list[str] | None = None) -> list[ForeignRecor
 
 
 def named(word: str, directory: Path) -> list[ForeignRecord]:
-    """Returns the foreign record of that id, or those with that label; empty if there are none."""
+    """Returns the foreign record with that id, or those with that label; empty if there are none."""
     records = every(directory)
     return [one for one in records if one.id == word] or [one for one in records if one.label == word]
 
 
 def with_labels(records: Sequence[ForeignRecord]) -> list[ForeignRecord]:
-    """Returns the records with distinct names for a page."""
+    """Returns the records with names that are distinct on a page."""
     names = [record.name for record in records]
     return [replace(one, label=one.id) if names.count(one.name) > 1 else one for one in records]

@@ -25,7 +25,8 @@ _TIMES = {
 
 
 def read(output: Output) -> list[Result]:
-    """Returns every result. A version without the line `tpmC` has its figures in the lines `[Summary]`."""
+    """Returns every result. For a version that prints no line `tpmC`, the values are taken from the lines
+    `[Summary]`."""
     results: list[Result] = []
     totals = _Totals()
     for line in output.lines():
@@ -47,7 +48,7 @@ def read(output: Output) -> list[Result]:
 
 
 class _Totals:
-    """The lines `[Summary]` of a result."""
+    """Totals from the lines `[Summary]` of a result."""
 
     def __init__(self) -> None:
         self.parts: dict[str, dict[str, float]] = {}
@@ -72,7 +73,7 @@ class _Totals:
 
 
 def _end(results: list[Result], totals: _Totals) -> _Totals:
-    """Adds the result of these lines, unless there is no New-Order among them; returns new totals."""
+    """Adds the result of these lines, unless they contain no New-Order. Returns new totals."""
     if "NEW_ORDER" not in totals.parts:
         return _Totals()
     result = Result(clients=totals.workers, elapsed_s=totals.takes_s or None, complete=True)

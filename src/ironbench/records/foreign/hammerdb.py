@@ -1,6 +1,7 @@
 """Reads HammerDB's console output, and the JSON of `jobs JOBID`, `jobs JOBID result` and `jobs JOBID timing`.
 
-The formats are those of HammerDB 2.23 to 5.0 (https://www.hammerdb.com/document.html). Only TPROC-C has such results.
+The formats are those of HammerDB 2.23 to 5.0 (https://www.hammerdb.com/document.html). Only results of TPROC-C are
+read.
 """
 
 from __future__ import annotations
@@ -41,11 +42,11 @@ _FIGURES = {
     "p99": ("response_time_p99_s", 1e-3),
     "max": ("response_time_max_s", 1e-3),
 }
-"""Name in the time profile → metric, and the factor of its value."""
+"""Name in HammerDB's time profile → metric, and the factor that converts the value to base units."""
 
 
 def read(output: Output) -> list[Result]:
-    """Returns every result. Raises InputError."""
+    """Returns every result in the output. Raises InputError."""
     if output.head.lstrip(b"\xef\xbb\xbf \t\r\n")[:1] in (b"[", b"{"):
         try:
             document = msgspec.json.decode(output.text(_MOST_JSON_BYTES))
@@ -86,7 +87,7 @@ def _results(lines: Iterable[str]) -> list[Result]:
             procedure, figures = found[1] if summary else "", {}
         elif procedure and (values := _FIGURE.findall(line)):
             figures |= {name.lower(): value for name, value in values}
-            if "p50" in figures:  # the second line of a procedure
+            if "p50" in figures:  # the second line about a procedure
                 _part(now, procedure, figures)
                 procedure = ""
         elif found := _RESULT.search(line) or _FORMER.search(line):
@@ -127,7 +128,7 @@ def _texts(document: Any) -> Iterator[str]:
 
 
 def _timed(document: Any) -> Iterator[tuple[str, dict[str, str]]]:
-    """Yields the procedures of `jobs JOBID timing` with their figures."""
+    """Yields the procedures in the output of `jobs JOBID timing` with their values."""
     waiting = [document]
     while waiting:
         one = waiting.pop()

@@ -26,17 +26,17 @@ _LONGEST_LINE = 1 << 16
 _LONGEST_TEXT = 200
 _LARGEST = 1e15
 NUMBER = r"(\d{1,18}(?:\.\d{1,9})?(?:e[+-]?\d{1,2})?)"
-"""A number as all these programs print it: never negative."""
+"""Pattern of a number in the output of these programs; numbers are never negative."""
 _NUMBER = re.compile(NUMBER)
 
 
 class Output:
-    """A file with the output of a program. Raises InputError for any other file."""
+    """A file with the output of a program. Raises InputError if the file cannot be such output."""
 
     def __init__(self, path: Path, program: str) -> None:
         self.path, self._program = path, program
         try:
-            # Opened without blocking, so that a named pipe does not wait for a writer (fifo(7)).
+            # The file is opened without blocking, so that a named pipe does not wait for a writer (fifo(7)).
             raw = io.FileIO(path, opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK | os.O_CLOEXEC))
             with io.BufferedReader(raw) as file:
                 about = os.fstat(file.fileno())
@@ -55,12 +55,14 @@ class Output:
         return InputError(str(self.path), cause, hint)
 
     def foreign(self) -> InputError:
-        """The error for a file that another program wrote."""
+        """Returns the error for a file that another program wrote."""
         return self.refused(f"is not the output of {self._program}", "name the program that wrote it with --from")
 
     def lines(self, complete: bool = False) -> Iterator[str]:
-        """Yields the lines without their ends. `complete`: without a last line that has no end. Raises InputError for a
-        line that no program writes."""
+        """Yields the lines without line ends. Raises InputError for a line that no program writes.
+
+        `complete`: whether to leave out a last line that has no line end.
+        """
         taken = 0
         with self.path.open("rb") as file:
             while line := file.readline(_LONGEST_LINE):
@@ -72,7 +74,7 @@ class Output:
                 yield line.decode("utf-8", errors="replace").rstrip("\r\n")
 
     def text(self, most_bytes: int) -> str:
-        """Returns the whole text. Raises InputError if it is longer."""
+        """Returns the whole text. Raises InputError if it is longer than the limit."""
         with self.path.open("rb") as file:
             data = file.read(most_bytes + 1)
         if len(data) > most_bytes:
@@ -86,7 +88,7 @@ class Output:
 
 @dataclass(slots=True)
 class Result:
-    """A result while the output is read."""
+    """A result that is being read from the output."""
 
     version: str = ""
     started_at: str = ""
@@ -96,7 +98,7 @@ class Result:
     metrics: dict[str, float] = field(default_factory=dict)
     parts: list[ForeignPart] = field(default_factory=list)
     rows: list[dict[str, float]] = field(default_factory=list)
-    """Rows of the time line: column → value, `t_s`: the end of the interval."""
+    """Rows of the time line: column → value. `t_s` is the end of the interval."""
     failed_users: int = 0
     complete: bool = False
     """Whether the program's summary was read."""
@@ -106,8 +108,8 @@ class Result:
             self.parts.append(ForeignPart(safe(name) or "?", metrics))
 
     def columns(self) -> dict[str, tuple[float | None, ...]]:
-        """Returns the time line by columns, with the start of each interval; empty if it is longer than a record may
-        be, or if intervals have no time."""
+        """Returns the columns of the time line, with the start of each interval. Returns nothing if the time line is
+        longer than a record may be, or if intervals have no time."""
         ends = [row.get("t_s") for row in self.rows]
         if not ends or len(ends) > MOST_SECONDS or None in ends:
             return {}
@@ -116,12 +118,12 @@ class Result:
 
 
 def safe(text: str) -> str:
-    """Returns a text of the output for a record: on one line, short, and without passwords."""
+    """Prepares a text of the output for a record: one line, short, and without passwords."""
     return cut(clean(redacted_sql(hidden(text[: 4 * _LONGEST_TEXT]))).strip(), _LONGEST_TEXT)
 
 
 def number(text: str) -> float | None:
-    """Returns a number; None for a text that is none, and for impossible values."""
+    """Returns a number; None for a text that is not a number, and for impossible values."""
     if not _NUMBER.fullmatch(text):
         return None
     value = float(text)
@@ -135,7 +137,7 @@ def count(text: str) -> int | None:
 
 
 def put(target: dict[str, float], name: str, text: str, factor: float = 1.0) -> None:
-    """Stores a number, unless the text is none."""
+    """Stores a number, unless the text is not a number."""
     value = number(text)
     if value is not None:
         target[name] = value * factor

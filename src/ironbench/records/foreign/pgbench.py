@@ -99,13 +99,13 @@ def _progress(now: Result, found: re.Match[str]) -> None:
 
 
 def _end(results: list[Result], now: Result) -> None:
-    """Adds a report if it is complete."""
+    """Adds a report to the results if it is complete."""
     if not now.complete:
         return
     done, failed, per_second = now.metrics["transactions"], now.metrics.get("failed"), now.metrics["throughput"]
     if failed is not None and done + failed:
         now.metrics["failed_fraction"] = failed / (done + failed)
-    if now.elapsed_s is None and per_second:  # a number of transactions instead of a duration
+    if now.elapsed_s is None and per_second:  # the run had a number of transactions instead of a duration
         now.elapsed_s = done / per_second or None
     if now.rows and now.rows[0].get("t_s", 0.0) > 1e9:  # `--progress-timestamp`
         begin = now.rows[0]["t_s"]

@@ -25,11 +25,12 @@ LOGGED = re.compile(
     r"(\d{1,7}) \d{1,15} (?:(\d{1,12})|failed|skipped|serialization|deadlock) (\d{1,5}) (\d{9,11}) (\d{1,6})"
     r"(?: \d{1,15}){0,2}"
 )
-"""client_id transaction_no time script_no time_epoch time_us [schedule_lag] [retries]; times in µs."""
+"""Columns of a transaction log: client_id transaction_no time script_no time_epoch time_us [schedule_lag] [retries];
+times in µs."""
 AGGREGATED = re.compile(r"\d{9,11}(?: \d{1,20}){5,16}")
-"""interval_start, number of transactions, then of the latency in µs: sum, sum of squares, minimum, maximum; then, as
-version and options have it: the same four of the schedule lag, skipped, retried, retries, serialization failures,
-deadlocks."""
+"""Columns of an aggregated log: interval_start; number of transactions; sum, sum of squares, minimum and maximum of the
+latency in µs. Depending on version and options, these columns follow: the same four values of the schedule lag,
+skipped, retried, retries, serialization failures, deadlocks."""
 _FAILURES = slice(13, 15)
 """Columns with serialization failures and deadlocks."""
 _SHARES = {"p50": 0.5, "p90": 0.9, "p95": 0.95, "p99": 0.99, "p999": 0.999}
@@ -37,8 +38,8 @@ _LONGEST_S = 10 * 365 * 86_400
 
 
 def _lines(output: Output, pattern: re.Pattern[str]) -> Iterator[re.Match[str]]:
-    """Yields the lines of a log. A last line without its end is left out, because it may have been cut off. Raises
-    InputError for any other line."""
+    """Yields the lines of a log. Leaves out a last line without a line end, because it may have been cut off. Raises
+    InputError for any other invalid line."""
     for number, line in enumerate(output.lines(complete=True), 1):
         found = pattern.fullmatch(line)
         if found is None:
@@ -47,14 +48,14 @@ def _lines(output: Output, pattern: re.Pattern[str]) -> Iterator[re.Match[str]]:
 
 
 def logged(output: Output) -> list[Result]:
-    """Returns the result of a log of transactions; files of several threads may be joined in any order. Raises
+    """Returns the result of a transaction log. Logs of several threads may be joined in any order. Raises
     InputError."""
     import numpy as np
 
     ends, latencies, scripts = array("d"), array("d"), array("H")
     clients: set[str] = set()
     for found in _lines(output, LOGGED):
-        if " skipped " in found[0]:  # too late to start; its client did nothing
+        if " skipped " in found[0]:  # the transaction was skipped because it was too late, so its client did nothing
             continue
         client, latency, script, second, micro = found.groups()
         clients.add(client)
@@ -99,7 +100,7 @@ _OVER_TIME = ("response_time_mean_s", "response_time_p50_s", "response_time_p99_
 
 
 def _times(values: np.ndarray[Any, np.dtype[np.float64]]) -> dict[str, float]:
-    """Returns mean, percentiles and maximum of response times; percentiles of too few transactions are left out."""
+    """Returns mean, percentiles and maximum of response times. Leaves out percentiles of too few transactions."""
     import numpy as np
 
     if not values.size:
@@ -115,12 +116,12 @@ def _times(values: np.ndarray[Any, np.dtype[np.float64]]) -> dict[str, float]:
 
 
 def aggregated(output: Output) -> list[Result]:
-    """Returns the result of a log of intervals. Raises InputError."""
+    """Returns the result of an aggregated log. Raises InputError."""
     rows: dict[int, list[int]] = {}
     for found in _lines(output, AGGREGATED):
         begin, *values = map(int, found[0].split())
         known = rows.setdefault(begin, values)
-        if known is not values:  # of another thread
+        if known is not values:  # the interval is in the log of another thread
             raise output.refused(f"contains the interval {begin} twice", "import the log of one thread (pgbench -j 1)")
         if len(rows) > MOST_SECONDS:
             raise output.refused("has too many intervals", "use a longer --aggregate-interval")

@@ -83,7 +83,7 @@ def _latency(now: Result, found: re.Match[str]) -> None:
 
 
 def _end(results: list[Result], now: Result, buckets: list[tuple[float, int]]) -> None:
-    """Adds a report if it is complete, with the percentiles of its histogram."""
+    """Adds a report to the results if it is complete, with percentiles from its histogram."""
     if not now.complete:
         return
     total = sum(size for _, size in buckets)

@@ -1,8 +1,8 @@
 """Root blockers of backends that wait for locks (PostgreSQL 18 documentation, 9.27, pg_blocking_pids).
 
-The backend that holds a lock may itself wait for another lock. The root of such a chain is the first backend that does
-not; all others wait for what it does. `pg_blocking_pids` briefly locks the whole lock table, so only a few waiting
-backends are followed, once a second, and less often if there are many backends.
+The backend that holds a lock may itself wait for another lock. The root of such a chain is the first backend that waits
+for no lock; all other backends in the chain wait for its work. `pg_blocking_pids` briefly locks the whole lock table,
+so only a few waiting backends are followed, once a second, and less often if there are many backends.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _BACKEND_COST_S = 10e-6
 FOLLOWED = 4
 """Number of waiting backends followed per sample, chosen at random."""
 LONGEST = 16
-"""Maximum length of a chain; a longer one is a deadlock that the server has not yet detected."""
+"""Maximum length of a chain of lock waits. A longer chain is a deadlock that the server has not yet detected."""
 ENDED = "ended"
 DEADLOCK = "deadlock"
 _IN_RECORD = 5
@@ -93,7 +93,7 @@ class PgBlocking:
 
 
 def _parse(text: str) -> Values:
-    """Number of chains, their total length, and how often each table and each state of a root occurred.
+    """Returns the number of chains, their total length, and how often each table and each state of a root occurred.
 
     A wait for the end of another transaction names no row. If the backend is changing only one table, that table is
     used.
@@ -105,8 +105,8 @@ def _parse(text: str) -> Values:
 
     for line in text.splitlines():
         table, step, event = line.split("\t")
-        # The chain is followed a moment after the states were read. A root that is between two transactions, or waits
-        # for a lock that is free, has moved on since.
+        # The chain is followed shortly after the states were read. A root that is between two transactions, or waits
+        # for a lock that is free, has continued in the meantime.
         if event == IDLE or event.startswith("Lock."):
             event = DEADLOCK if int(step) >= LONGEST else ENDED
         add("chains", 1.0)

@@ -17,7 +17,7 @@ from ironbench.model.observation import Observation
 from ironbench.model.session import Session
 
 LATE_S = 1.0
-"""Maximum delay of statistics: PGSTAT_MIN_INTERVAL."""
+"""Maximum delay of statistics in seconds: PGSTAT_MIN_INTERVAL."""
 
 
 def as_published(observation: Observation, at_once: Collection[str] = ()) -> Observation:
@@ -27,19 +27,19 @@ def as_published(observation: Observation, at_once: Collection[str] = ()) -> Obs
 
 
 def has_relation(session: Session, name: str) -> bool:
-    """Whether a view or table exists and the role may read it."""
+    """Returns whether a view or table exists and the role may read it."""
     return _is_true(session, f"select coalesce(has_table_privilege(to_regclass('{name}'), 'select'), false)")
 
 
 def has_function(session: Session, signature: str) -> bool:
-    """Whether a function exists and the role may call it."""
+    """Returns whether a function exists and the role may call it."""
     return _is_true(
         session, f"select coalesce(has_function_privilege(to_regprocedure('{signature}')::oid, 'execute'), false)"
     )
 
 
 def has_replicas(session: Session) -> bool:
-    """Whether replicas are connected and the role can see their progress."""
+    """Returns whether replicas are connected and the role can see their progress."""
     seen = "pg_has_role('pg_read_all_stats', 'usage') and not pg_is_in_recovery()"
     return _is_true(session, f"select {seen} and exists (select from pg_stat_replication where replay_lsn is not null)")
 

@@ -30,7 +30,7 @@ from ironbench.model.session import Session
 
 _SOURCE = "pg_checkpoint.view"
 WITHIN = 0.05
-"""Maximum relative error of the mean interval; less accurate values are omitted."""
+"""Maximum relative error of the mean interval. Less accurate values are omitted."""
 
 
 class PgCheckpoint:
@@ -38,7 +38,7 @@ class PgCheckpoint:
     doc = "PostgreSQL's checkpoints: number, interval, bytes written, and time for writing and syncing"
 
     def sources(self, session: Session, machine: Tree) -> tuple[Source, ...]:
-        views = ("pg_stat_checkpointer", "pg_stat_bgwriter")  # since version 17, and before
+        views = ("pg_stat_checkpointer", "pg_stat_bgwriter")  # column names since version 17, and before
         view = next((name for name in views if has_relation(session, name)), None)
         if view is None:
             return ()
@@ -47,7 +47,7 @@ class PgCheckpoint:
 
     def parse(self, samples: Samples, window_s: float) -> Observation:
         answered = _answered_at(samples, window_s)
-        # The metric is missing if none were to be requested.
+        # The metric is missing if no checkpoints were to be requested.
         requested = {"checkpoints_requested": float(len(answered))} if REQUEST in samples else {}
         readings = points(samples.get(_SOURCE), _parse)
         if (grown := growth(readings, window_s)) is None:
@@ -58,8 +58,8 @@ class PgCheckpoint:
             "checkpoint_write_share": grown.rate("write_s"),
             "checkpoint_sync_share": grown.rate("sync_s"),
         }
-        # If all checkpoints were requested by ironbench, their times are known exactly; otherwise they lie between two
-        # samples.
+        # If ironbench requested all checkpoints, their times are known exactly. If not, a checkpoint's time lies
+        # between two samples.
         ours = len(answered) > 1 and metrics["checkpoints"] <= len(answered)
         interval_s = _apart(answered) if ours else _seen_apart(readings, window_s)
         metrics |= present({"checkpoint_interval_s": interval_s})
@@ -72,7 +72,7 @@ class PgCheckpoint:
 
 
 def _answered_at(samples: Samples, window_s: float) -> list[float]:
-    """Times at which the server completed the requested checkpoints."""
+    """Returns the times at which the server completed the requested checkpoints."""
     return [answer.t_s for answer in samples.get(REQUEST) or () if 0.0 <= answer.t_s <= window_s]
 
 
@@ -81,7 +81,8 @@ def _apart(times: Sequence[float]) -> float:
 
 
 def _seen_apart(readings: Sequence[SamplePoint], window_s: float) -> float | None:
-    """Mean interval from the first sample that shows each checkpoint; None if the error could exceed `WITHIN`."""
+    """Returns the mean interval between the first samples that show each checkpoint; None if the error could exceed
+    `WITHIN`."""
     seen: list[tuple[float, float]] = []
     for before, after in pairwise(readings):
         if 0.0 <= after.t_s <= window_s:

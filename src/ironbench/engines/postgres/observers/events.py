@@ -1,7 +1,7 @@
-"""Wait classes of PostgreSQL's wait events.
+"""Maps PostgreSQL's wait events to wait classes.
 
-Events: PostgreSQL 18 documentation, tables 27.5 to 27.12, and the view pg_wait_events. Case differs between versions
-(`WALSync`, `WalSync`), so it is ignored.
+Events: PostgreSQL 18 documentation, tables 27.5 to 27.12, and the view pg_wait_events. Upper and lower case differ
+between versions (`WALSync`, `WalSync`) and are ignored.
 """
 
 from __future__ import annotations
@@ -37,17 +37,17 @@ HOLDER = {
     "deadlock": "is part of a deadlock",
     "ended": "had just ended",
 }
-"""Wait event or fate of the backend at the root of a chain of locks → what that backend does. Case is ignored."""
+"""Wait event or state of the backend at the root of a chain of lock waits → what that backend does. Case is ignored."""
 
 
 def part_of_event(event: str) -> str:
-    """Wait class of an event as named by the observer: `IO.WalSync`, `CPU`, `idle`."""
+    """Returns the wait class of an event as named by the observer: `IO.WalSync`, `CPU`, `idle`."""
     kind, _, name = event.lower().partition(".")
     if event == IDLE:
         return CLIENT
     if event == WORKING:
         return CPU
-    # Group commit: a backend that finds a flush in progress waits for the WAL lock instead of the device.
+    # Group commit: a backend that finds a flush in progress waits for the WAL lock, not for the device.
     if name in _LOG_LOCKS:
         return LOG_FLUSH
     if kind == "io":

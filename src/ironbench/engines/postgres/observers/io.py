@@ -31,7 +31,7 @@ from ironbench.model.session import Session
 _SOURCE = "pg_io.view"
 _KINDS = ("read", "write", "extend", "fsync")
 _OBJECTS = {"relation": "relation", "temp relation": "temp", "wal": "wal"}
-"""Object in PostgreSQL → our label."""
+"""PostgreSQL's name of an object → label of the metrics."""
 
 
 class PgIo:
@@ -41,7 +41,7 @@ class PgIo:
     def sources(self, session: Session, machine: Tree) -> tuple[Source, ...]:
         if not has_relation(session, "pg_stat_io"):
             return ()
-        # Most of the 80 combinations never occur; a combination that appears later started from 0.
+        # Most of the 80 combinations never occur. The counters of a combination that appears later started from 0.
         sql = (
             "select to_jsonb(s) || jsonb_build_object('page', current_setting('block_size')::int) from pg_stat_io s "
             "where coalesce(reads, 0) + coalesce(writes, 0) + coalesce(extends, 0) + coalesce(fsyncs, 0) > 0"
@@ -70,7 +70,7 @@ class PgIo:
 
 
 def _measures(label: str) -> dict[str, Callable[[CounterGrowth], float | None]]:
-    """Metric → function that computes it from the counters of a label."""
+    """Returns metric → function that computes it from the counters of a label."""
     measures: dict[str, Callable[[CounterGrowth], float | None]] = {}
     for kind in _KINDS:
         counter = f"{label}|{kind}"
@@ -87,7 +87,7 @@ def _latency_of(counter: str) -> Callable[[CounterGrowth], float | None]:
 
 
 def _parse(text: str) -> Values:
-    """Counters by object, and by process type and object, e.g. `object=wal|write_bytes`."""
+    """Returns counters by object, and by process type and object, such as `object=wal|write_bytes`."""
     values: Values = {}
     for row in rows(text):
         word = _OBJECTS.get(str(row["object"]), str(row["object"]))
@@ -95,7 +95,7 @@ def _parse(text: str) -> Values:
         for label in (f"object={word}", f"backend={row['backend_type']},object={word}"):
             for kind in _KINDS:
                 count = number(row, f"{kind}s")
-                # Byte counters exist since 18; before, every operation had the size `op_bytes`.
+                # Byte counters exist since version 18. In earlier versions, every operation had the size `op_bytes`.
                 size = number(row, f"{kind}_bytes") if f"{kind}_bytes" in row else count * page
                 for key, value in (
                     (kind, count),

@@ -1,8 +1,8 @@
 """Lag of PostgreSQL's slowest replica (pg_stat_replication).
 
 The time is `replay_lag`: from flushing a change locally until the replica reports that it has replayed it. For a
-replica that no longer responds, the last value remains (PostgreSQL 18 documentation, 27.2.4), but its lag in bytes
-still grows.
+replica that no longer responds, the server keeps showing the last time (PostgreSQL 18 documentation, 27.2.4), but the
+lag in bytes still grows.
 """
 
 from __future__ import annotations

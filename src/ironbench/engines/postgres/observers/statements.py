@@ -28,7 +28,7 @@ COLUMNS = (
     "page",
 )
 _RESET = 1
-"""Column of the time of the last reset in the row `INFO`."""
+"""Name of the column with the time of the last reset in the row `INFO`."""
 _STATE = f"""
     select exists (select from pg_settings where name = '{EXTENSION}.max'),
            (select quote_ident(n.nspname) from pg_extension e join pg_namespace n on n.oid = e.extnamespace
@@ -40,14 +40,14 @@ _STATE = f"""
 
 @dataclass(frozen=True, slots=True)
 class StatementsAccess:
-    """Whether the statistics of statements are readable, and if not, why."""
+    """Whether the statistics of statements are readable, and why not."""
 
     loaded: bool
-    """Whether the server has loaded the library: pg_settings shows no settings of libraries that are not loaded."""
+    """Whether the server has loaded the library. pg_settings shows no settings of libraries that are not loaded."""
     schema: str | None
-    """Schema of the extension in this database, quoted; None if it has not been created."""
+    """Schema of the extension in this database, quoted; None if the extension has not been created."""
     there: bool
-    """Whether the extension is available."""
+    """Whether the extension is available on the server."""
     version: int
     io_timed: bool
 
@@ -105,12 +105,12 @@ class PgStatements:
 @dataclass(frozen=True, slots=True)
 class PgStatementCounters:
     by_id: Mapping[str, Mapping[str, float]]
-    """Query id → growth over the window; "": all statements that the role cannot see."""
+    """Query id → growth of its counters over the window; "": all statements that the role cannot see."""
     notes: tuple[Note, ...] = ()
 
 
 def counted(samples: Mapping[str, Sequence[Sample]], window_s: float) -> PgStatementCounters | None:
-    """Growth of the counters; None if they were not read at both ends of the window."""
+    """Returns the growth of the counters; None if they were not read at both ends of the window."""
     ends = WindowEnds.of(samples.get(SOURCE, ()), window_s)
     if ends is None:
         return None
@@ -130,7 +130,8 @@ def counted(samples: Mapping[str, Sequence[Sample]], window_s: float) -> PgState
 
 
 def _notes(first: Sequence[float], last: Sequence[float], fell: bool) -> Iterator[Note]:
-    """Why the figures are incomplete. Of several reasons, the one that makes the others pointless."""
+    """Returns why the figures are incomplete. If there are several reasons, returns only the reason that makes the
+    others irrelevant."""
     (evicted, reset, started), (evicted_then, reset_then, started_then) = last, first
     if started != started_then:
         yield note("statements-since-restart")

@@ -25,15 +25,15 @@ _PERIOD_S = 0.05
 _COST_S = 200e-6
 _BACKEND_COST_S = 8e-6
 _MOST_COST = 0.008
-"""CPU seconds of server and observer per sample, plus CPU seconds per backend, and the maximum share of a core for all
-samples."""
+"""Cost limits of a sample: CPU seconds of server and observer per sample, additional CPU seconds per backend, and the
+maximum fraction of a core for all samples."""
 _BACKENDS_PERIOD_S = 5.0
 _SCHEDSTAT_PERIOD_S = 1.0
 _SCHEDSTAT_COST_S = 1e-3
 _PROCESS_COST_S = 25e-6
 _SCHEDSTAT_MOST_COST = 0.002
-"""CPU seconds for reading the files of a typical machine's processes, plus CPU seconds per backend, and the maximum
-share of a core."""
+"""Cost limits of reading scheduler counters: CPU seconds for the files of a typical machine's processes, additional CPU
+seconds per backend, and the maximum fraction of a core."""
 _WHO = (
     "from pg_stat_get_activity(null) "
     "where backend_type = 'client backend' and state is not null and pid not in (pg_backend_pid(), {ours}) "
@@ -41,10 +41,10 @@ _WHO = (
     "and datid = (select oid from pg_database where datname = current_database())"
 )
 _SQL = (
-    # Uses the function below pg_stat_activity, because the view's joins with databases and roles double the cost. The
-    # states of all backends are copied first, the wait events are read later for each row, so if they contradict each
-    # other, the wait event is newer. An idle backend without a wait event is sending its answer or reading the next
-    # message.
+    # The query uses the function behind pg_stat_activity, because the view's joins with databases and roles double the
+    # cost. The states of all backends are copied first and the wait events are read later for each row, so if they
+    # contradict each other, the wait event is newer. An idle backend without a wait event is sending its answer or
+    # reading the next message.
     "select case when wait_event_type is null then 'CPU' "
     "when wait_event = 'ClientRead' and state not like 'idle in%' then 'idle' "
     "else wait_event_type || '.' || wait_event end, count(*) " + _WHO + " group by 1"
@@ -78,7 +78,7 @@ class PgWaits(SampledWaits):
 
 
 def _own_backend(session: Session) -> int:
-    """The backend of the session itself, which is idle during a trial and is not a client."""
+    """Returns the backend of the session itself, which is idle during a trial and is not a client."""
     try:
         return int(session.query("select pg_backend_pid()")[0][0] or 0)
     except (IronbenchError, ValueError, IndexError):

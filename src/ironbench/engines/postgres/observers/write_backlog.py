@@ -1,4 +1,4 @@
-"""PostgreSQL's write backlog at the end of a trial: WAL to replay after a crash, and dirty pages in its buffers.
+"""PostgreSQL's write backlog at the end of a trial: WAL to replay after a crash, and dirty pages in shared buffers.
 
 `wal_since_checkpoint_bytes`: WAL that crash recovery would replay at the end of the trial. Dirty pages are counted if
 the extension pg_buffercache is installed.
@@ -16,7 +16,8 @@ from ironbench.model.session import Session
 _WAL = "pg_debt.wal"
 _BUFFERS = "pg_debt.buffers"
 _PERIOD_S = 5.0
-"""Only the reading at the end of the window is used, which the core takes with any period."""
+"""Sampling period in seconds. Any value is suitable, because only the reading at the end of the window is used, which
+the core always takes."""
 
 
 class PgDebt:

@@ -1,6 +1,6 @@
-"""Finds problems of a PostgreSQL database. Every module here registers its probes with `EXAMINATION`.
+"""Finds problems of a PostgreSQL database. Every module in this package registers its checks with `EXAMINATION`.
 
-The probes only read catalogs and statistics views, which takes milliseconds for any amount of data.
+The checks only read catalogs and statistics views, which takes milliseconds for any amount of data.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ AREAS = (
     "observation",
 )
 MONITORING = NeededPrivilege("pg_monitor", RIGHTS[MONITOR].grant)
-"""Privilege without which the role sees only its own sessions, and no directories."""
+"""Privilege without which a role sees only its own sessions, and no directories."""
 
 _SERVER = f"""
     select current_setting('server_version'), current_setting('server_version_num'), quote_ident(current_database()),
@@ -36,7 +36,7 @@ _EXTENSIONS = """
 """
 STATEMENTS = "pg_stat_statements"
 LOADED = f"exists (select from pg_settings where name = '{STATEMENTS}.max')"
-"""Whether the server has loaded the library: pg_settings shows no settings of libraries that are not loaded."""
+"""Query whether the server has loaded the library. pg_settings shows no settings of libraries that are not loaded."""
 
 
 def _server(session: Session) -> ExaminedServer:
@@ -57,8 +57,9 @@ def _server(session: Session) -> ExaminedServer:
     )
 
 
-# Statements sent together form one transaction, and the settings apply only to it. So they do not remain in a
-# connection that a pooler passes on to another client (PostgreSQL 18 documentation, 54.2.2.1).
+# Statements that are sent together form one transaction, and the settings apply only to this transaction. The settings
+# therefore do not remain in a connection that a pooler passes on to another client (PostgreSQL 18 documentation,
+# 54.2.2.1).
 _WRAPPED = (
     f"set transaction read only; set local statement_timeout = '{examination.TIMEOUT_S}s'; "
     "set local lock_timeout = '1s'; {}"
@@ -68,11 +69,12 @@ probe = EXAMINATION.probe
 
 
 def changed(name: str, value: str, *, restart: bool = False) -> str:
-    """SQL that changes a setting for the whole server."""
+    """Returns SQL that changes a setting for the whole server."""
     command = f"ALTER SYSTEM SET {name} = '{value}'"
     return f"{command}; and restart the server" if restart else f"{command}; SELECT pg_reload_conf()"
 
 
 def since(column: str = "stats_reset") -> str:
-    """SQL: seconds since the statistics were reset; null if they never were."""
+    """Returns an SQL expression for the seconds since the statistics were reset; its value is null if they never
+    were."""
     return f"extract(epoch from now() - {column})"

@@ -12,20 +12,20 @@ from ironbench.units import memory, span, stored
 from ironbench.words import counted, in_percent
 
 _ENOUGH = 5
-"""Minimum number of checkpoints for a judgement."""
+"""Minimum number of checkpoints from which a conclusion is drawn."""
 _MOST_REQUESTED = 0.3
 _CLOSEST_S = 120.0
 _BY_THE_LOG = 0.5
-"""Minimum share of the requested checkpoints that the WAL volume must explain; otherwise max_wal_size did not trigger
-them."""
+"""Minimum fraction of the requested checkpoints that the WAL volume must explain. If it explains less, max_wal_size did
+not trigger them."""
 _BEGINS = (
     "pg_size_bytes(current_setting('max_wal_size')) / (1 + current_setting('checkpoint_completion_target')::float)"
 )
-"""Bytes of WAL that trigger a checkpoint (CalculateCheckpointSegments, as below)."""
+"""SQL expression for the bytes of WAL that trigger a checkpoint (CalculateCheckpointSegments, as below)."""
 _ROOM = 2.5
-"""max_wal_size relative to the WAL between two checkpoints. A checkpoint is triggered at 1 / (1 + completion target) of
-max_wal_size (src/backend/access/transam/xlog.c, CalculateCheckpointSegments); the rest is a reserve for varying
-load."""
+"""Recommended max_wal_size as a multiple of the WAL between two checkpoints. A checkpoint is triggered at 1 / (1 +
+completion target) of max_wal_size (src/backend/access/transam/xlog.c, CalculateCheckpointSegments); the rest is a
+reserve for varying load."""
 _LEAST_TIMEOUT_S = 300.0
 
 

@@ -40,7 +40,7 @@ def unused(rows: Sequence[Row], server: ExaminedServer) -> Readings:
     ]
     seen = f"{some(sizes)}: no scans in {span(over_s)}"
     meaning = "Inserts and most updates maintain them, and they use cache, WAL and vacuum time."
-    # The index of a foreign key is read only when a referenced row is deleted or its key changes.
+    # The index of a foreign key is read only when a referenced row is deleted or the row's key changes.
     free = [name for _, _, _, name, of_key in rows if of_key != "t"]
     if not free:
         remedy = "keep indexes that support a foreign key, unless referenced rows are never deleted"

@@ -16,7 +16,7 @@ from ironbench.words import counted, in_percent
 _DEFAULT_CACHE = 128 << 20
 _LEAST_SHARE, _MOST_SHARE = 0.1, 0.5
 _DATA_ROOM = 1.25
-"""Size of a cache relative to the data, so that there is room for growth."""
+"""Recommended size of a cache as a multiple of the data, so that there is room for growth."""
 _HUGE_FROM = 2 << 30
 _SPILLED_PER_H = 1e9
 _HOUR_S = 3600.0
@@ -25,7 +25,7 @@ _CACHE = r"""
     select pg_size_bytes(current_setting('shared_buffers')), sum(pg_database_size(oid))
       from pg_database where has_database_privilege(oid, 'connect') and datname not like 'ironbench\_%'
 """
-"""Excludes copies that ironbench made, which are temporary."""
+"""Condition that excludes copies that ironbench made, because they are temporary."""
 
 
 def _megabytes(count: float) -> str:
@@ -137,7 +137,7 @@ def huge_pages(rows: Sequence[Row], server: ExaminedServer) -> Readings:
 
 
 def _none_reserved(server: ExaminedServer) -> bool:
-    """Whether this machine, which is the server's, has no huge pages at all."""
+    """Returns whether the machine has no huge pages at all. The server runs on this machine."""
     if server.memory_bytes is None:
         return False
     text = Tree().read("/proc/meminfo") or ""

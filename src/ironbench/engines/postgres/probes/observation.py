@@ -1,4 +1,4 @@
-"""Probes of observability: what can be seen of the server, and what that costs."""
+"""Checks of what can be observed of the server, and what observing costs."""
 
 from __future__ import annotations
 
@@ -43,12 +43,12 @@ def statements(rows: Sequence[Row], server: ExaminedServer) -> Readings:
 
 
 def _preloaded(libraries: str | None) -> str:
-    """How to load the library without removing those that are loaded now. `libraries`: None if the role may not see
-    them."""
+    """Describes how to load the library without unloading those that are loaded now. `libraries`: None if the role may
+    not see them."""
     if libraries is None:
         return "append it to shared_preload_libraries, and restart the server"
     names = [name.strip().strip('"') for name in libraries.split(",") if name.strip()]
-    # Every name is quoted separately: PostgreSQL takes 'a, b' for one library of that name.
+    # Every name is quoted separately, because PostgreSQL takes 'a, b' for the name of one library.
     return changed("shared_preload_libraries", "', '".join([*names, STATEMENTS]), restart=True)
 
 

@@ -12,7 +12,8 @@ from ironbench.units import stored
 from ironbench.words import grouped, in_percent, some
 
 _AGE_SEVERE = 1_500_000_000
-"""Age in transactions that counts as severe; at about 2.1e9 the server refuses new transactions."""
+"""Age of the oldest unfrozen row, in transactions, from which the finding is severe. At about 2.1e9, the server refuses
+new transactions."""
 
 
 _DEAD = """
@@ -36,7 +37,7 @@ def dead(rows: Sequence[Row], server: ExaminedServer) -> Readings:
     )
 
 
-# A row has a header of 23 bytes, padded, a line pointer, and values (PostgreSQL 18 documentation, 66.6). Padding
+# A row has a header of 23 bytes with padding, a line pointer, and values (PostgreSQL 18 documentation, 66.6). Padding
 # between values is unknown, so only tables of more than twice the expected size count as bloated.
 _BLOAT = """
     select relation, bytes, expected
