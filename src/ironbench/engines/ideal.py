@@ -115,7 +115,9 @@ def claim(data: str) -> None:
     info = ours.lstat()
     if not stat.S_ISDIR(info.st_mode) or info.st_uid != os.getuid() or info.st_mode & 0o022:
         raise InputError(
-            f"directory {ours}", "is not a directory that only you can write to", "have its owner remove it"
+            f"directory {ours}",
+            "is not a directory that only you can write to",
+            "ask the owner of the directory to remove it",
         )
     (ours / _NOTE).write_text(f"{data}\n")
 
@@ -128,7 +130,7 @@ def require(part: str, wanted_bytes: int, file_system: Path | None = None) -> No
     if wanted_bytes > available:
         raise InputError(
             written("system.ideal", part),
-            f"needs {units.memory(wanted_bytes)} of memory, and {units.memory(available)} can be used",
+            f"needs {units.memory(wanted_bytes)} of memory, but only {units.memory(available)} can be used",
             "use less data, or a machine with more memory",
         )
 

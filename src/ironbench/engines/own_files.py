@@ -106,6 +106,6 @@ def in_use(files: Path, place: Path) -> InputError | None:
     return InputError(
         f"data directory {place}",
         f"in use by a running server (process {running[0]})",
-        f"stop the server, run `ironbench cleanup` if the ironbench that started it has died, "
-        f"or name another directory with {written('layout.data')}",
+        "stop the server, run `ironbench cleanup` if the ironbench process that started the server has died, or "
+        f"name another directory with {written('layout.data')}",
     )

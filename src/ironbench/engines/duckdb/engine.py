@@ -68,7 +68,7 @@ class DuckdbAdministration(Administration):
         for table in tables:
             # MIN and MAX are not used, because DuckDB would answer them from statistics without reading.
             session.query(f"select bit_xor(hash(columns(*))) from {table}")
-        return f"every column of {counted(len(tables), 'table')} read"
+        return f"every column of {counted(len(tables), 'table')} was read"
 
 
 class DuckdbEngine(LibraryEngine):

@@ -147,7 +147,7 @@ class MariadbAdministration(Administration):
         while (busy := _using(session, made)) and time.monotonic() < deadline:
             time.sleep(0.1)
         for name, number in busy:
-            cause = f"in use by connection {number}, possibly of another ironbench"
+            cause = f"in use by connection {number}, possibly of another ironbench process"
             raise FailureError(f"database {name}", cause, "wait until that connection is closed")
         if made.tables:
             _drop(session, made.tables)

@@ -113,7 +113,9 @@ class MariadbCopies(DatabaseCopies):
             )
             if not rows:
                 cause = "the copy that trials start from was dropped"
-                raise FailureError(f"database {template}", cause, "start again: ironbench will recreate it")
+                raise FailureError(
+                    f"database {template}", cause, "start the run or lab again: ironbench will recreate the copy"
+                )
             words = f" character set {rows[0][0]} collate {rows[0][1]}"
         self._session.query(f"create database `{name}`{words}")
         if template:

@@ -106,7 +106,7 @@ def log_file(files: Path) -> Path:
     raise FailureError(
         f"data directory {files.parent}",
         f"the redo log is missing in {file.parent}",
-        "remove the directory to start again",
+        "remove the directory to start with a new one",
     )
 
 

@@ -93,7 +93,7 @@ class MariadbInsight(Insight):
         if TOGETHER in counts.prepared:
             reason = "this server only reports the total of all prepared statements"
             remedy = f"use {written('load.protocol', 'simple')}, or {written('load.report_per_statement')}"
-            lacking = NotShown(_STATEMENTS, reason, f"{remedy} to time each one at the client")
+            lacking = NotShown(_STATEMENTS, reason, f"{remedy} to time each statement at the client")
             seen = replace(seen, missing=(*seen.missing, lacking))
         theirs = [(text or "(text no longer available)", grown) for text, grown in all_of if not _OURS.search(text)]
         shown: dict[int, None] = {}

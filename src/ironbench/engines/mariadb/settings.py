@@ -188,9 +188,9 @@ def _ask_the_server(name: str, value: str, installation: MariadbInstallation) ->
     for kind in ("ERROR", "Warning"):
         mentioned = re.search(rf"\[{kind}\] (?:mariadbd: |mysqld: )?(.*\b{option}\b.*)", done.stderr + done.stdout)
         if mentioned is not None:
-            raise InputError(subject, f"MariaDB rejects it: {mentioned[1]}", "change the value")
+            raise InputError(subject, f"MariaDB rejects this setting: {mentioned[1]}", "change the value")
     if done.returncode != 0:
-        raise InputError(subject, f"MariaDB rejects it: {done.stderr.strip()[-200:]}", "change the value")
+        raise InputError(subject, f"MariaDB rejects this setting: {done.stderr.strip()[-200:]}", "change the value")
 
 
 def _require_threads(clients: int) -> None:

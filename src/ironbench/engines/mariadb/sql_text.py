@@ -179,7 +179,7 @@ def _the_database(
     name, (line, words) = next(iter(named.items()))
     if len(named) > 1:
         cause = f"contains {len(named)} databases ({', '.join(named)}), but a trial has only one"
-        raise InputError(subject, cause, "dump only the one to measure: mariadb-dump DATABASE")
+        raise InputError(subject, cause, "dump only the database to measure: mariadb-dump DATABASE")
     # Statements before USE affect the database of the trials; statements after it affect another database.
     if (filled - {name} and name in filled) or (own and name not in created and name != dumped):
         _refuse(subject, f"line {line}", words, _HINT)

@@ -94,7 +94,7 @@ class OdbcLine(ChildChannel):
             if self._deadline_s is not None and time.monotonic() >= self._deadline_s:
                 raise self._given_up("no response within the limit")
             if not self._answers() and not self._child.waiting(0.0):
-                raise self._given_up("the database stopped answering, on this connection and on a new one")
+                raise self._given_up("the database stopped answering, both on this connection and on a new connection")
         return super()._receive()
 
     def _patience_s(self) -> float:

@@ -137,7 +137,7 @@ class PostgresAdministration(Administration):
         for name, process in busy:
             raise FailureError(
                 f"database {name}",
-                f"in use by another ironbench (server process {process})",
+                f"in use by another ironbench process (server process {process})",
                 "wait until it has finished",
             )
         # Statements that are sent together form one transaction (PostgreSQL 18 documentation, 54.2.2.1). CASCADE is not

@@ -128,7 +128,7 @@ def place_log(cluster: Cluster, installation: PostgresInstallation, identity: Id
         raise FailureError(
             f"data directory {cluster.place}",
             f"the server was not shut down cleanly, and its WAL is missing in {before}",
-            "remove the directory to start again",
+            "remove the directory to start with a new one",
         )
     _make_log_directory(cluster, identity)
     if moved:

@@ -77,7 +77,10 @@ def read(path: Path) -> PgDump:
     if done.returncode != 0 or "does not support" in done.stderr:
         cause = last_words(done.stderr).replace("pg_restore: error: ", "")
         newer = "unsupported version" in cause
-        hint = f"install pg_restore of the version that made the dump: the newest one here is {tools().version}"
+        hint = (
+            "install pg_restore of the version that made the dump; the newest version on this machine is "
+            f"{tools().version}"
+        )
         raise InputError(subject, f"pg_restore cannot read it: {cause}", hint if newer else "recreate the dump")
     items = [line for line in done.stdout.splitlines() if line and not line.startswith(";")]
     types = Counter(found[1] for line in items if (found := _TYPE.match(line)))

@@ -139,7 +139,7 @@ RIGHTS = {
             "lacks the privilege to request checkpoints",
             f"coalesce((select pg_has_role(oid, 'usage') from pg_roles where rolname = 'pg_checkpoint'), {_SUPERUSER})",
             "GRANT pg_checkpoint TO {role}",
-            "before PostgreSQL 15, only superusers can",
+            "before PostgreSQL 15, only superusers can request checkpoints",
         ),
         Privilege(
             REPLICATION,
@@ -246,7 +246,7 @@ def _connect(session: PostgresSession, connections: int) -> bool:
 _OWN_BACKEND = "select pg_backend_pid()"
 _PARENT = 3
 """Index of the parent process in /proc/<pid>/stat (proc_pid_stat(5))."""
-_ELSEWHERE = "the server runs in a container, so its process IDs are different there"
+_ELSEWHERE = "the server runs in a container, where its process IDs are different"
 
 
 def locate(session: Session, machine: Tree) -> ServerLocation:

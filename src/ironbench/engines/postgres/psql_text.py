@@ -129,7 +129,7 @@ def _of_one_database(
     names = [name for name in per_database if filled[name]]
     if len(names) > 1:
         cause = f"contains {len(names)} databases: {', '.join(name or 'the initial one' for name in names)}"
-        raise InputError(subject, cause, "dump only the one to measure: pg_dump -Fc DATABASE")
+        raise InputError(subject, cause, "dump only the database to measure: pg_dump -Fc DATABASE")
     one = per_database[names[0]] if names else found
     one.written_by, one.version = found.written_by, one.version or found.version
     one.changes_echo = found.changes_echo

@@ -222,7 +222,7 @@ def _ask_the_server(name: str, value: str, installation: PostgresInstallation) -
     if done.returncode == 0:
         return
     words = {kind: _message(done.stderr, kind) for kind in ("FATAL", "ERROR", "DETAIL", "HINT")}
-    cause = words["FATAL"] or words["ERROR"] or f"PostgreSQL rejects it: {done.stderr.strip()}"
+    cause = words["FATAL"] or words["ERROR"] or f"PostgreSQL rejects this setting: {done.stderr.strip()}"
     if "unrecognized configuration parameter" in cause:
         raise InputError(
             subject,

@@ -71,7 +71,10 @@ def buffer_pool(rows: Sequence[Row], server: ExaminedServer) -> Readings:
     seen = f"innodb_buffer_pool_size is {memory(pool)}, the InnoDB tables {stored(data)}"
     if data <= pool:
         return ok(f"{seen}: all data fit")
-    small = "InnoDB reads data from disk that memory could cache: it bypasses the page cache and uses only this pool."
+    small = (
+        "InnoDB reads data from disk that memory could cache, because InnoDB bypasses the page cache and uses "
+        "only this pool."
+    )
     if server.memory_bytes is None:
         if pool > _DEFAULT_POOL:
             return ok(seen)
@@ -82,7 +85,7 @@ def buffer_pool(rows: Sequence[Row], server: ExaminedServer) -> Readings:
         return warning(seen, small, better)
     if share > _MOST_SHARE:
         return warning(
-            seen, "Little memory is left for connections and sorts: the server may swap or be killed.", better
+            seen, "Little memory is left for connections and sorts, so the server may swap or be killed.", better
         )
     return ok(seen)
 
@@ -99,7 +102,8 @@ def spills(rows: Sequence[Row], server: ExaminedServer) -> Readings:
     known = {str(name).upper(): float(value or 0) for name, value in rows}
     disk, every = known.get("CREATED_TMP_DISK_TABLES", 0.0), known.get("CREATED_TMP_TABLES", 0.0)
     seen = (
-        f"{counted(disk, 'table')} on disk of {counted(every, 'temporary table')} in {span(known.get('UPTIME', 0.0))}"
+        f"{counted(disk, 'table')} of {counted(every, 'temporary table')} were written to disk in "
+        f"{span(known.get('UPTIME', 0.0))}"
     )
     if disk < 100 or disk < 0.25 * every:
         return ok(seen)
@@ -129,7 +133,7 @@ def room(rows: Sequence[Row], server: ExaminedServer) -> Readings:
     size = files * known.get("INNODB_LOG_FILE_SIZE", 0.0) if capacity is None else capacity
     rate = known.get("INNODB_OS_LOG_WRITTEN", 0.0) / max(known.get("UPTIME", 0.0), 1.0)
     if not rate:
-        return ok("nothing written so far")
+        return ok("nothing has been written so far")
     lasts_s = size / rate
     seen = f"the redo log size is {memory(size)}, enough for {span(lasts_s)} at the average {stored(rate)}/s"
     if lasts_s >= _HOUR_S / 2:
@@ -168,7 +172,7 @@ def query_cache(rows: Sequence[Row], server: ExaminedServer) -> Readings:
         return ok("off")
     return warning(
         "query_cache_type is on",
-        "Every statement takes one global lock, and a cached result measures only the cache.",
+        "Every statement takes the global lock of the query cache, and a cached result measures only that cache.",
         changed("query_cache_type", "OFF"),
     )
 

@@ -91,6 +91,6 @@ def duplicate(rows: Sequence[Row], server: ExaminedServer) -> Readings:
     last = str(names).rpartition(" = ")[2]
     return warning(
         some([f"{name}: {both} ({columns})" for name, both, columns in rows]),
-        "Every write maintains both indexes; one is enough.",
+        "Every write maintains both indexes, although one of the two is enough.",
         f"ALTER TABLE `{table}` DROP INDEX `{last}`",
     )

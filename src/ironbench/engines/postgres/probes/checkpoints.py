@@ -54,15 +54,16 @@ def checkpoints(rows: Sequence[Row], server: ExaminedServer) -> Readings:
     written = float(log_per_s or 0) * over_s
     if log_per_s is not None and written / float(begins or 1) < requested * _BY_THE_LOG:
         return note(
-            f"{seen}, with {stored(written / total)} of WAL between two of them",
-            "max_wal_size was not reached, so other requests caused them (CREATE DATABASE, backups, CHECKPOINT). After "
-            "each checkpoint, the first change of every page writes the whole page to the WAL.",
+            f"{seen}, with {stored(written / total)} of WAL between two checkpoints",
+            "max_wal_size was not reached, so other requests caused the checkpoints (CREATE DATABASE, backups, "
+            "CHECKPOINT). After each checkpoint, the first change of every page writes the whole page to the WAL.",
             "find the cause: with log_checkpoints = on, the server's log shows when each checkpoint started",
         )
     return warning(
         seen,
-        "WAL reached max_wal_size before checkpoint_timeout, or a CHECKPOINT or backup requested them. After each "
-        "checkpoint, the first change of a page writes the whole page to the WAL, so frequent checkpoints write more.",
+        "Either WAL reached max_wal_size before checkpoint_timeout, or a CHECKPOINT command or a backup "
+        "requested the checkpoints. After each checkpoint, the first change of a page writes the whole page to "
+        "the WAL, so frequent checkpoints increase the amount of WAL.",
         "raise max_wal_size until most checkpoints are timed; crash recovery then takes longer",
     )
 
@@ -84,7 +85,9 @@ def room(rows: Sequence[Row], server: ExaminedServer) -> Readings:
     if over_s < timeout_s:
         return unseen(f"WAL statistics cover only {span(over_s)}, less than checkpoint_timeout")
     between = written / over_s * timeout_s
-    seen = f"{stored(written / over_s)}/s of WAL, {stored(between)} in a checkpoint_timeout of {span(timeout_s)}"
+    seen = (
+        f"{stored(written / over_s)}/s of WAL, which is {stored(between)} per checkpoint_timeout of {span(timeout_s)}"
+    )
     if between * _ROOM <= most:
         return ok(f"{seen}; max_wal_size is {memory(most)}")
     return warning(
@@ -108,7 +111,10 @@ def pace(rows: Sequence[Row], server: ExaminedServer) -> Readings:
     if timeout_s < _LEAST_TIMEOUT_S:
         return note(
             f"checkpoint_timeout is {span(timeout_s)}",
-            "After a checkpoint, the first change of a page writes the whole page to WAL: short intervals write more.",
+            (
+                "After a checkpoint, the first change of a page writes the whole page to the WAL, so short "
+                "checkpoint intervals increase the amount of WAL."
+            ),
             changed("checkpoint_timeout", "15min"),
         )
     if target < 0.8:

@@ -18,8 +18,8 @@ def fsync(rows: Sequence[Row], server: ExaminedServer) -> Readings:
         return ok("on")
     return severe(
         "off",
-        "An operating system crash can destroy the whole cluster. Commits do not wait for the disk: a safe server "
-        "often reaches only a fraction of this throughput.",
+        "An operating system crash can destroy the whole cluster. Commits do not wait for the disk, so a durable "
+        "server often reaches only a fraction of this throughput.",
         changed("fsync", "on"),
     )
 
@@ -31,8 +31,8 @@ def full_page_writes(rows: Sequence[Row], server: ExaminedServer) -> Readings:
         return ok("on")
     return severe(
         "full_page_writes is off",
-        "A crash during a write can leave torn pages, unless the file system writes pages atomically (ZFS). The server "
-        "writes less WAL than a safe one, so writing looks faster.",
+        "A crash during a write can leave torn pages, unless the file system writes pages atomically (ZFS). The "
+        "server writes less WAL than a safe server, so writing looks faster.",
         changed("full_page_writes", "on"),
     )
 
@@ -45,8 +45,8 @@ def commits(rows: Sequence[Row], server: ExaminedServer) -> Readings:
         return ok(f"synchronous_commit is {value}")
     return warning(
         "synchronous_commit is off",
-        "A crash loses the most recent commits (up to three times wal_writer_delay), and commits do not wait for the "
-        "disk: throughput is not comparable with a fully durable server.",
+        "A crash loses the most recent commits (up to three times wal_writer_delay), and commits do not wait for "
+        "the disk, so throughput is not comparable with a fully durable server.",
         changed("synchronous_commit", "on"),
     )
 

@@ -39,13 +39,13 @@ def unused(rows: Sequence[Row], server: ExaminedServer) -> Readings:
         for name, size, _, _, of_key in rows
     ]
     seen = f"{some(sizes)}: no scans in {span(over_s)}"
-    meaning = "Inserts and most updates maintain them, and they use cache, WAL and vacuum time."
+    meaning = "Inserts and most updates maintain these indexes, which also use cache, WAL and vacuum time."
     # The index of a foreign key is read only when a referenced row is deleted or the row's key changes.
     free = [name for _, _, _, name, of_key in rows if of_key != "t"]
     if not free:
         remedy = "keep indexes that support a foreign key, unless referenced rows are never deleted"
-        return note(seen, f"{meaning} Deletes of referenced rows use them.", remedy)
-    remedy = f"if no replica uses it either: DROP INDEX CONCURRENTLY {free[0]}"
+        return note(seen, f"{meaning} Deletes of referenced rows use these indexes.", remedy)
+    remedy = f"if no replica uses the index either: DROP INDEX CONCURRENTLY {free[0]}"
     if over_s < _WEEK_S:
         return note(seen, meaning, f"check again when the statistics cover a week; {remedy}")
     return warning(seen, meaning, remedy)
@@ -70,7 +70,10 @@ def missing(rows: Sequence[Row], server: ExaminedServer) -> Readings:
     ]
     return warning(
         some(tables),
-        "Statements scan the whole table; if they need few of its rows, an index would avoid nearly all of that work.",
+        (
+            "Statements scan the whole table. If the statements need only few rows, an index would avoid nearly all "
+            "of that work."
+        ),
         "find the statements (pg_stat_statements) and their plans (EXPLAIN); measure the effect of an index with a lab",
     )
 
@@ -116,7 +119,7 @@ def duplicate(rows: Sequence[Row], server: ExaminedServer) -> Readings:
     size = sum(float(more or 0) for _, more, _ in rows)
     return warning(
         f"{some([str(names) for names, _, _ in rows])}; {stored(size)} redundant",
-        "Every write maintains both indexes; one is enough.",
+        "Every write maintains both indexes, although one of the two is enough.",
         f"DROP INDEX CONCURRENTLY {rows[0][2]} (if it belongs to a constraint: ALTER TABLE … DROP CONSTRAINT)",
     )
 

@@ -52,7 +52,7 @@ def shared_buffers(rows: Sequence[Row], server: ExaminedServer) -> Readings:
     if share > _MOST_SHARE:
         return warning(
             seen,
-            "Little memory is left for sorts, connections and the page cache: the server may swap or be killed.",
+            "Little memory is left for sorts, connections and the page cache, so the server may swap or be killed.",
             better,
         )
     return ok(seen)
@@ -103,10 +103,13 @@ def spills(rows: Sequence[Row], server: ExaminedServer) -> Readings:
         return ok(f"none with work_mem = {rows[0][3]}")
     when = f"in {span(over_s)}" if over_s else "since the last statistics reset"
     seen = f"{counted(files, 'temporary file')} of {stored(size / files)} on average {when}, work_mem is {rows[0][3]}"
-    meaning = "Sorts and hashes use temp files although they could fit in memory, and compete with other I/O."
+    meaning = (
+        "Sorts and hashes write temporary files although they could fit into memory, and these files compete "
+        "with other I/O."
+    )
     remedy = (
-        "find the statements (pg_stat_statements: temp_blks_written; or log_temp_files = 0), and raise work_mem for "
-        "their role; each sort or hash of each connection may use that much"
+        "find the statements (pg_stat_statements: temp_blks_written; or log_temp_files = 0), and raise work_mem "
+        "for their role; each sort or hash of each connection may use that much memory"
     )
     often = over_s is not None and size * _HOUR_S / max(over_s, _HOUR_S) > _SPILLED_PER_H
     return warning(seen, meaning, remedy) if often else note(seen, meaning, remedy)
@@ -123,11 +126,11 @@ def huge_pages(rows: Sequence[Row], server: ExaminedServer) -> Readings:
     """Whether large shared buffers are mapped with huge pages."""
     cache, setting, status = float(rows[0][0] or 0), str(rows[0][1]), rows[0][2]
     if cache < _HUGE_FROM:
-        return ok(f"shared_buffers is {memory(cache)}: huge pages would gain little")
+        return ok(f"shared_buffers is {memory(cache)}: huge pages would help little")
     if status == "on" or setting == "on":
         return ok("used")
     if status is None and setting == "try" and not _none_reserved(server):
-        return note("huge_pages = try; before version 17, the server does not show whether they are used", "", "")
+        return note("huge_pages = try; before version 17, the server does not show whether huge pages are used", "", "")
     return note(
         "not used",
         f"Each connection builds its own page tables for {memory(cache)}, which costs CPU time and memory per "

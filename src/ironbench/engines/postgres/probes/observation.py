@@ -118,6 +118,6 @@ def pending(rows: Sequence[Row], server: ExaminedServer) -> Readings:
         return ok("none")
     return note(
         ", ".join(str(name) for (name,) in rows),
-        "The running server does not use the configured values yet, so numbers will change at the next restart.",
+        "The running server does not use the configured values yet, so results will change after the next restart.",
         "restart the server before you measure",
     )

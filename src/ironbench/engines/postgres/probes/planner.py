@@ -101,6 +101,6 @@ def statistics(rows: Sequence[Row], server: ExaminedServer) -> Readings:
     more = f" and {len(rows) - _SHOWN} more" if len(rows) > _SHOWN else ""
     return warning(
         ", ".join(tables) + more,
-        "The planner estimates from outdated statistics: plans may be slow, or change during a trial.",
+        "The planner uses outdated statistics, so plans may be slow or change during a trial.",
         f"ANALYZE {rows[0][0]}" if len(rows) == 1 else "ANALYZE",
     )

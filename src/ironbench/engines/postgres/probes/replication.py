@@ -56,11 +56,17 @@ def lag(rows: Sequence[Row], server: ExaminedServer) -> Readings:
     if not late:
         return ok(f"{counted(len(rows), 'replica')}, all less than {span(_LATE_S)} behind")
     name, behind_s, size, state = late[0]
-    waits = " Commits wait for it (synchronous)." if state in ("sync", "quorum") else ""
+    waits = " Commits wait for this replica (synchronous replication)." if state in ("sync", "quorum") else ""
     return warning(
         f"{name} is {stored(float(size or 0))} behind" + (f", {span(float(behind_s))}" if behind_s else ""),
-        f"The replica does not keep up, so results may overstate what the pair can sustain.{waits}",
-        "look at the replica's disk and at max_standby_streaming_delay there; compare with the replica stopped",
+        (
+            "The replica does not keep up, so results may overstate what the primary and the replica can sustain "
+            f"together.{waits}"
+        ),
+        (
+            "check the replica's disk and its max_standby_streaming_delay, and compare with a measurement while the "
+            "replica is stopped"
+        ),
     )
 
 
@@ -73,7 +79,7 @@ def standby(rows: Sequence[Row], server: ExaminedServer) -> Readings:
     replica, behind_s = rows[0]
     if replica != "t":
         return ok("not a replica")
-    when = f"; the last commit replayed is {span(float(behind_s))} old" if behind_s else ""
+    when = f"; the last replayed commit is {span(float(behind_s))} old" if behind_s else ""
     return note(
         f"this server is a replica{when}",
         "A replica accepts no writes, and replays its primary's writes during the measurement.",
@@ -98,6 +104,6 @@ def archive(rows: Sequence[Row], server: ExaminedServer) -> Readings:
         return ok("keeps up")
     return severe(
         f"the last attempt failed, {span(float(ago or 0))} ago; {counted(int(failed or 0), 'failure')} in all",
-        "The server keeps WAL until it is archived: the disk will fill, and then the server stops.",
+        "The server keeps WAL until it is archived, so the disk will fill, and then the server stops.",
         "read the error of archive_command in the server's log",
     )

@@ -68,7 +68,7 @@ def long(rows: Sequence[Row], server: ExaminedServer) -> Readings:
     return warning(
         f"{counted(len(rows), 'transaction')}, the oldest for {span(float(age or 0))} (process {pid}, role {who})",
         "Long transactions prevent vacuum from removing dead tuples, and add load to every trial.",
-        f"wait for it; or SELECT pg_cancel_backend({pid})",
+        f"wait until the transaction ends, or SELECT pg_cancel_backend({pid})",
     )
 
 

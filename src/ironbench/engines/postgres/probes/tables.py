@@ -31,8 +31,8 @@ def dead(rows: Sequence[Row], server: ExaminedServer) -> Readings:
         return ok("few")
     return warning(
         some([f"{name} ({grouped(int(gone or 0))} dead, {grouped(int(live or 0))} live)" for name, gone, live in rows]),
-        "Scans read dead tuples, and autovacuum may start during a trial. If they remain after a vacuum, an old "
-        "transaction, a prepared transaction or a replication slot prevents their removal.",
+        "Scans read dead tuples, and autovacuum may start during a trial. If dead tuples remain after a vacuum, "
+        "an old transaction, a prepared transaction or a replication slot prevents their removal.",
         f"VACUUM (VERBOSE, ANALYZE) {rows[0][0]}; for good: ALTER TABLE … SET (autovacuum_vacuum_scale_factor = 0.02)",
     )
 
@@ -69,8 +69,8 @@ def bloat(rows: Sequence[Row], server: ExaminedServer) -> Readings:
     ]
     return warning(
         some(tables),
-        "Scans read empty space, which also uses cache. This is an estimate from column statistics; for exact "
-        "numbers, use the extension pgstattuple.",
+        "Scans read empty space, which also occupies the cache. This is an estimate from column statistics; for "
+        "exact numbers, use the extension pgstattuple.",
         f"VACUUM FULL {rows[0][0]} (locks the table), or pg_repack; first find out why vacuum did not keep up",
     )
 
@@ -125,12 +125,12 @@ def wraparound(rows: Sequence[Row], server: ExaminedServer) -> Readings:
         return severe(
             seen,
             f"At 2,147 million the server rejects new transactions ({in_percent(max(age, many) / 2**31)} used).",
-            "end old transactions and slots, then VACUUM (FREEZE) the oldest tables, today",
+            "act today: end old transactions, drop old replication slots, then VACUUM (FREEZE) the oldest tables",
         )
     if age > 1.5 * most or many > 1.5 * most_many:
         return warning(
             f"{seen}; autovacuum freezes from {grouped(most)}",
-            "Autovacuum does not keep up. To freeze tables, it scans them completely, possibly during trials.",
+            "Autovacuum does not keep up. To freeze tables, autovacuum scans the whole tables, possibly during trials.",
             "VACUUM (FREEZE) the oldest tables at a quiet time, and look for old transactions and slots",
         )
     return ok(seen)
