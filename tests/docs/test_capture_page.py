@@ -17,7 +17,10 @@ DIRECTORY = "/var/lib/postgresql/18/main/log"
 
 
 def test_the_page_captures_shows_and_plans_replays(tmp_path: Path) -> None:
-    lines = [line for page in PAGES for line in re.findall(r"^ironbench (.*)$", page.read_text(), re.MULTILINE)]
+    blocks = [
+        block for page in PAGES for block in re.findall(r"^```.*?^```", page.read_text(), re.DOTALL | re.MULTILINE)
+    ]
+    lines = [line for block in blocks for line in re.findall(r"^ironbench (.*)$", block, re.MULTILINE)]
     # These need a server: tests/live/test_capture_replay.py and tests/live/test_capture_digests.py
     lines.remove("capture --mark postgresql:///shop")
     lines.remove("capture --from postgresql:///shop --duration 10m -o invented.capture")

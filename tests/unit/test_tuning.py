@@ -195,7 +195,7 @@ def test_an_effect_that_only_the_screen_saw_is_not_claimed(file: Path) -> None:
 
     after = lab_study(directory.lab(), records, EMPTY, look=len(directory.declared()))
     assert claimed(after) == {}
-    assert "the comparison with the baseline does not confirm this" in said(after)
+    assert "The comparison with the baseline does not confirm this change" in said(after)
     assert "do not support any change to the baseline" in said(after)
 
 
