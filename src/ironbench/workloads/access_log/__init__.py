@@ -132,7 +132,9 @@ class AccessLog(Workload):
             return {"kind": "replay", "operations": (), "clients": ()}
         if options["digest"] and reading.digest(options["log"]) != options["digest"]:
             raise InputError(
-                options["log"], "was changed since these trials were planned", "restore the file, or start again"
+                options["log"],
+                "was changed since these trials were planned",
+                "restore the file, or start a new run or lab",
             )
         made = _replay(options)
         password = _escaped(entry_password())
@@ -166,7 +168,7 @@ class AccessLog(Workload):
         }
         for option, given in refused.items():
             if given:
-                cause = "has no effect: the log sets the start of each operation"
+                cause = "has no effect, because the log determines the start time of each operation"
                 raise InputError(
                     option, cause, f"remove it; {written('workload.with', 'speed=2')} replays twice as fast"
                 )

@@ -126,11 +126,11 @@ class Capture(Workload):
 
         facts, chosen = file.facts(options["file"]), tape.chosen(options)
         if len(chosen.databases) > 1:
-            cause = f"contains work of several databases: {listed(chosen.databases)}"
+            cause = f"contains statements of several databases: {listed(chosen.databases)}"
             hint = f"choose one: {written('workload.with', f'only=database:{chosen.databases[0]}')}"
             raise InputError(options["file"], cause, hint)
         if options["mode"] == "think" and not facts.has_durations:
-            cause = "needs the durations of statements, which the logs did not contain"
+            cause = "needs the durations of statements, but the logs did not contain durations"
             raise InputError(written("workload.with", "mode=think"), cause, "use mode=schedule or mode=fast")
         self._refuse_unused(load, options)
         if load.clients < chosen.clients:
@@ -149,7 +149,9 @@ class Capture(Workload):
         for option, given in refused.items():
             if given:
                 hint = f"remove it, or use {written('workload.with', 'mode=rate')}" if "rate" in option else "remove it"
-                raise InputError(option, "has no effect: the capture determines what is replayed when", hint)
+                raise InputError(
+                    option, "has no effect, because the capture determines which statements are replayed and when", hint
+                )
         if load.curve is not None:
             raise InputError(
                 written(f"load.{load.curve.of}"), "cannot be a curve in the replay of a capture", "use a fixed number"
@@ -182,7 +184,9 @@ class Capture(Workload):
     def core_work(self, engine: str, options: Mapping[str, str]) -> Mapping[str, Any]:
         if options["digest"] and _digest(options["file"]) != options["digest"]:
             raise InputError(
-                options["file"], "was changed since these trials were planned", "restore the file, or start again"
+                options["file"],
+                "was changed since these trials were planned",
+                "restore the file, or start a new run or lab",
             )
         from ironbench.workloads.capture import tape
 

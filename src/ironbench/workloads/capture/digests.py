@@ -61,7 +61,9 @@ def capture(
         raise InputError("--from", "no statement ran that can be replayed", "watch the server longer: --duration 5m")
     if calls > _MOST_CALLS:
         raise InputError(
-            "--duration", f"the server ran more than {counted(_MOST_CALLS, 'statement')}", "watch it for less time"
+            "--duration",
+            f"the server ran more than {counted(_MOST_CALLS, 'statement')}",
+            "watch the server for a shorter time",
         )
     return making.made(output, lambda opened: _fill(opened, found, engine.traits.digests, mask))
 

@@ -103,7 +103,7 @@ def _chosen(path: str, stamp: tuple[int, int], which: selection.Selection) -> Ch
     facts = file.facts(path)
     if not facts.replayable:
         cause = f"was made from a {facts.format}, whose statements can be shown, but not replayed"
-        raise InputError(path, cause, f"see what it contains: ironbench show {path}")
+        raise InputError(path, cause, f"`ironbench show {path}` shows the contents of the capture")
     with file.database() as opened:
         _choose(opened, path, which)
         ((statements, transactions, began, ended, writes, failed, rows),) = file.asked(
@@ -123,7 +123,7 @@ def _chosen(path: str, stamp: tuple[int, int], which: selection.Selection) -> Ch
             if not whole
             else "contains no matching statement that can be replayed"
         )
-        raise InputError(path, what, f"see what it contains: ironbench show {path}")
+        raise InputError(path, what, f"`ironbench show {path}` shows the contents of the capture")
     return Chosen(
         statements=statements,
         left_out=whole - statements,

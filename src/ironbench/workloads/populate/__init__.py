@@ -103,8 +103,8 @@ class Populate(Workload):
             raise InputError(
                 written("load.clients", load.clients),
                 f"only {commits} commits are needed for all rows, so some clients would be idle",
-                f"use more rows ({written('workload.with', 'gb=…')}), "
-                f"or fewer per commit ({written('workload.with', 'commit=…')})",
+                f"use more rows ({written('workload.with', 'gb=…')}), or fewer rows per commit "
+                f"({written('workload.with', 'commit=…')})",
             )
 
     def dataset(self, engine: str, options: Mapping[str, str]) -> Dataset | None:

@@ -48,7 +48,9 @@ class Script(Workload):
         for source, now, then in zip(sources, _digests(sources), choice.digests, strict=False):
             if now != then:
                 raise InputError(
-                    source.name, "was changed since these trials were planned", "restore the file, or start again"
+                    source.name,
+                    "was changed since these trials were planned",
+                    "restore the file, or start a new run or lab",
                 )
         return sources
 

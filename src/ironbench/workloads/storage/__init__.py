@@ -106,7 +106,7 @@ class Storage(Workload):
             raise InputError(
                 written("workload.with", "direct=off"),
                 cause,
-                "remove it, or choose other tests: without direct I/O both are the same",
+                "remove it, or choose other tests, because both kinds of reads are the same without direct I/O",
             )
         size = _SIZE.read(written("workload.with", f"size={valid['size']}"), valid["size"])
         if size % MIB:

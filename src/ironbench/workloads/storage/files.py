@@ -46,7 +46,7 @@ def require(folder: str, size: int, direct: bool) -> None:
     try:
         fd = _nameless(folder)
     except OSError as error:
-        cause = f"cannot create a file there ({error.strerror})"
+        cause = f"cannot create a file in this directory ({error.strerror})"
         raise InputError(f"directory {folder}", cause, "choose another directory, or change the permissions") from None
     try:
         if direct:

@@ -161,7 +161,7 @@ def _create_procedures(session: Session) -> None:
             raise InputError(
                 written("workload.with", "procedures=true"),
                 f"the stored procedures cannot be created: {error.cause}",
-                "let the role create procedures in this database, or remove it",
+                "grant the role the privilege to create procedures in this database, or remove it",
             ) from error
 
 
