@@ -233,4 +233,4 @@ def _table(blocks: dict[int, list[str]], done: dict[tuple[str, int], Record]) ->
         rows.append((count(block + 1), *cells))
     widest = max(len(row) for row in rows)
     head = ("block", *(f"{place}." for place in range(1, widest)))
-    return Table(head, tuple((*row, *(EMPTY for _ in range(widest - len(row)))) for row in rows))
+    return Table(head, tuple((*row, *(EMPTY for _ in range(widest - len(row)))) for row in rows), words=True)
