@@ -31,5 +31,5 @@ def test_the_page_captures_shows_and_plans_replays(tmp_path: Path) -> None:
         done = launch.run([*words, *(("--plan",) if words[0] == "run" else ())], cwd=tmp_path)
         assert done.returncode == 0, f"{line}:\n{done.stderr}"
         if words[0] == "show":
-            assert "What cannot be replayed" in done.stdout
+            assert "Statements that cannot be replayed" in done.stdout
     assert (tmp_path / "shop.capture").exists()

@@ -43,7 +43,7 @@ def page(path: str) -> Page:
     masked = ", literals masked" if facts.masked else ""
     return Page(
         title=f"Capture {path}",
-        lead=f"{span(facts.length_s)} from {began}, from {source}{masked}",
+        lead=f"{span(facts.length_s)} from {began}, {source}{masked}",
         answer=Answer(AnswerPoint(_first(found)), tuple(map(AnswerPoint, _points(found, path)))),
         sections=(
             Section("left-out", "Statements that cannot be replayed", _LEFT_OUT, tables=with_rows(_left_out(found))),

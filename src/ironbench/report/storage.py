@@ -170,7 +170,7 @@ def _range(one: Tested, scale: _Scale) -> TableCell | Missing:
 
 
 def _syncs(parts: charts.Parts) -> tuple[tuple[str, Table], ...]:
-    """Returns flushed writes per secondecond, a row per test."""
+    """Returns flushed writes per second, a row per test."""
     rows = []
     for name, lines in parts:
         for one in (line for line in lines if line.kind == "sync"):
@@ -328,7 +328,7 @@ def _figure(one: Tested, scale: _Scale) -> TableCell:
 
 
 def _scale(one: Tested) -> _Scale:
-    """Returns the scale of a test; a WAL test counts flushed writes per secondecond."""
+    """Returns the scale of a test; a WAL test counts flushed writes per second."""
     return (one.block_bytes, "count/s") if one.kind == "sync" else _BANDWIDTH
 
 

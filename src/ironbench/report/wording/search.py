@@ -143,13 +143,13 @@ def search_repeat() -> str:
 
 @wording("search-near-limit")
 def search_near_limit() -> str:
-    """a a repeat to decide whether the limit is met"""
+    """a repeat to decide whether the limit is met"""
     return "a repeat to decide whether the limit is met"
 
 
 @wording("search-best-undecided")
 def search_best_undecided() -> str:
-    """a a repeat to decide whether this value is the best"""
+    """a repeat to decide whether this value is the best"""
     return "a repeat to decide whether this value is the best"
 
 
