@@ -61,8 +61,8 @@ def no_verdict(line: str, why: Note) -> str:
 
 
 def unchanged(line: str, judged: int, too_few_trials: int, detectable: float | None) -> str:
-    """`postgres 18: no change point in 40 points (2 more points with too few trials). A change of at least 4.1% would be
-    detected after three more points.`"""
+    """`postgres 18: no change point in 40 points (2 more points with too few trials). A change of at least 4.1% would
+    be detected after three more points.`"""
     points = counted(judged, "point") + (
         f" ({too_few_trials} more points with too few trials)" if too_few_trials else ""
     )
