@@ -118,6 +118,20 @@ def test_an_upgrade_pins_the_programs_and_the_checksums_of_both_versions(user: U
     assert lab["system"]["set"] == {"data_checksums": "on"}
 
 
+@pytest.mark.skipif(not (PROGRAMS / "pg_config").exists(), reason=f"no pg_config in {PROGRAMS}")
+def test_an_upgrade_from_a_distributions_build_to_the_built_in_one_warns_in_the_file_and_before_the_lab(
+    user: User,
+) -> None:
+    told = user("lab", "new", "upgrade", "--other", str(PROGRAMS))
+    assert told.code == 0
+    assert re.search(
+        r"^warning: .*15\.\d+ is built with TLS, ICU, JIT, lz4 and zstd, 18\.\d+ is not", told.stderr, re.M
+    )
+    assert "# Warning: the versions are not the only difference" in (user.home / "upgrade.toml").read_text()
+    plan = user("lab", "plan", "upgrade.toml", "--trust")
+    assert plan.code == 0 and "is built with TLS, ICU, JIT, lz4 and zstd" in " ".join(plan.stdout.split())
+
+
 def test_a_dump_that_is_not_there_is_refused(user: User) -> None:
     told = user("lab", "new", "storage", "--dump", "none.sql")
     assert told.code == 2 and "none.sql" in told.stderr and not list(user.home.glob("*.toml"))

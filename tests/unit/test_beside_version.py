@@ -9,6 +9,7 @@ from factories import Shelf
 from labfactory import lab, trials
 
 from ironbench.report.answer import answer
+from ironbench.report.page import Answer
 from ironbench.study.labstudy import lab_study
 from ironbench.study.versions import beside_version
 
@@ -41,10 +42,29 @@ def test_a_setting_that_one_side_chose_is_no_default_of_the_version() -> None:
     assert {row.name for row in found.defaults} == {"io_method"}
 
 
-@pytest.mark.parametrize("lacking", [{"old": ["io_uring"]}, {"new": ["io_uring"]}], ids=["old record", "new build"])
+@pytest.mark.parametrize(
+    "lacking",
+    [{"old": ["io_uring"], "new": []}, {"old": [], "new": ["io_uring"]}],
+    ids=["old record", "new build"],
+)
 def test_features_that_one_version_cannot_have_are_not_compared(lacking: dict[str, list[str]]) -> None:
     (found,) = beside_version([("new", "old")], {"old": OLD, "new": NEW}, lacking)
     assert "lacks" not in {row.name for row in found.rows}
+
+
+@pytest.mark.parametrize(
+    "lacking",
+    [{"old": ["TLS"], "new": None}, {"old": None, "new": ["TLS"]}, {"old": ["TLS"]}, {"old": ["TLS"], "new": ["TLS"]}],
+    ids=["new unknown", "old unknown", "new not recorded", "equal"],
+)
+def test_builds_are_said_to_differ_only_if_both_are_known(lacking: dict[str, list[str] | None]) -> None:
+    (found,) = beside_version([("new", "old")], {"old": OLD, "new": NEW}, lacking)
+    assert "lacks" not in {row.name for row in found.rows}
+
+
+def test_a_build_with_every_feature_is_known_to_lack_none() -> None:
+    (found,) = beside_version([("new", "old")], {"old": OLD, "new": NEW}, {"old": [], "new": ["TLS", "ICU"]})
+    assert ("lacks", ("none", "TLS, ICU")) in [(row.name, row.values) for row in found.rows]
 
 
 def test_servers_of_one_version_or_alike_in_all_else_have_nothing_beside_it() -> None:
@@ -61,20 +81,34 @@ def test_another_engine_counts_as_another_version() -> None:
 
 
 class Versions(Shelf):
+    known: bool = True
+    """Whether the facts of the new build say which features it lacks."""
+
     def engine(self, key: str) -> dict[str, object]:
         facts = OLD if key == "e1" else NEW
         flat = {name.removeprefix("engine."): value for name, value in facts.items() if name.startswith("engine.")}
         settings = {name.removeprefix("settings."): v for name, v in flat.items() if name.startswith("settings.")}
-        lacks = LACKING["old" if key == "e1" else "new"]
-        return {"version": flat["version"], "lacks": lacks, "settings": settings}
+        found: dict[str, object] = {"version": flat["version"], "settings": settings}
+        return found | ({"lacks": LACKING["old" if key == "e1" else "new"]} if key == "e1" or self.known else {})
 
 
-def test_the_answer_names_it_before_every_other_point() -> None:
+def versions(known: bool) -> Answer:
     plan = lab({"version": ("16", "18")})
     records = trials(plan, {"version=16": 1000.0, "version=18": 1300.0}, 0.02)
     records = [replace(one, engine="e2") if one.cell.name == "version=18" else one for one in records]
-    found = answer(lab_study(plan, records, Versions(records)))
+    shelf = Versions(records)
+    shelf.known = known
+    return answer(lab_study(plan, records, shelf))
+
+
+def test_the_answer_names_it_before_every_other_point() -> None:
+    found = versions(known=True)
     assert "faster" in found.decision.text
     beside, defaults = found.points[0].text, found.points[1].text
     assert "TLS, lz4 → TLS" in beside and "data_checksums (off → on)" in beside and "io_method" not in beside
     assert "io_method (absent → worker) and effective_io_concurrency (1 → 16)" in defaults
+
+
+def test_the_answer_says_nothing_of_builds_if_one_is_unknown() -> None:
+    text = " ".join(versions(known=False).sentences)
+    assert "features left out" not in text and "data_checksums (off → on)" in text

@@ -15,7 +15,7 @@ from ironbench.model.lab import Claim, Stage
 from ironbench.model.note import note, text_note
 from ironbench.model.observer import OTHER_PROGRAMS
 from ironbench.model.record import EMULATION_LIMIT, Status
-from ironbench.model.system import Choice
+from ironbench.model.system import Choice, Device, Layout, Partition
 from ironbench.records.work import work_name, work_names
 from ironbench.report import document, formats, wording
 from ironbench.report.answer import answer, comparison
@@ -175,21 +175,60 @@ def test_the_answer_and_the_section_about_time_name_one_limit() -> None:
         assert text.removeprefix("With WAL on disk, ")[1:] == in_section[1:]
 
 
-@pytest.mark.parametrize(("latency_s", "told"), [(1e-7, True), (0.002, False)])
-def test_devices_that_serve_hardly_any_reads_are_not_said_to_be_compared_by_reads(latency_s: float, told: bool) -> None:
+def mounted(path: str, source: str, number: str) -> dict[str, object]:
+    return {"path": path, "source": source, "kind": "xfs", "number": number, "options": []}
+
+
+MOUNTS = {"mounts": [mounted("/srv", "/dev/vda1", "254:1"), mounted("/fast", "/dev/nvme0n1", "259:0")], "blocks": []}
+
+
+@pytest.mark.parametrize(
+    ("latency_s", "places", "machine", "told"),
+    [
+        (1e-7, ("/srv/postgres-16", "/fast/postgres-16"), MOUNTS, True),
+        (0.002, ("/srv/postgres-16", "/fast/postgres-16"), MOUNTS, False),
+        (1e-7, ("/srv/postgres-16", "/srv/postgres-18"), MOUNTS, False),
+        (1e-7, ("/srv/postgres-16", "/fast/postgres-16"), {}, False),
+    ],
+    ids=["two devices", "devices that are read", "two directories of one device", "devices that are not known"],
+)
+def test_devices_that_serve_hardly_any_reads_are_not_said_to_be_compared_by_reads(
+    latency_s: float, places: tuple[str, str], machine: dict[str, object], told: bool
+) -> None:
     plan = lab(LOG)
-    setups = [
-        replace(one, system=replace(one.system, layout=replace(one.system.layout, data=f"/d{place}")))
-        for place, one in enumerate(plan.setups)
-    ]
+    moved = {
+        setup.cell.name: replace(setup.system, layout=replace(setup.system.layout, data=place))
+        for setup, place in zip(plan.setups, places, strict=True)
+    }
+    plan = replace(plan, setups=tuple(replace(one, system=moved[one.cell.name]) for one in plan.setups))
     read = {"device_reads_per_s{role=data}": 500.0, "device_read_latency_s{role=data}": latency_s}
     records = [
         replace(one, metrics=one.metrics | read)
         for one in trials(plan, {"log=disk": 1000.0, "log=memory": 1900.0}, observed=True)
     ]
-    for varied in (replace(plan, setups=tuple(setups)), plan):
-        known = [one for one in studied(varied, records).warnings if one.code == "reads-from-memory"]
-        assert bool(known) is (told and varied is not plan)
+    study = lab_study(plan, records, Shelf(records, machines={"m1": machine}))
+    assert ("reads-from-memory" in {one.code for one in study.warnings}) is told
+
+
+@pytest.mark.parametrize(("models", "told"), [(("gp3", "gp3"), False), (("gp3", "io2"), True)])
+def test_emulated_devices_of_one_model_are_not_said_to_be_compared_by_reads(
+    models: tuple[str, str], told: bool
+) -> None:
+    plan = lab(LOG)
+    layouts = [
+        Layout(f"/d{place}", devices=(Device(model, (Partition("data", 1 << 30, f"/d{place}"),)),))
+        for place, model in enumerate(models)
+    ]
+    setups = zip(plan.setups, layouts, strict=True)
+    plan = replace(
+        plan, setups=tuple(replace(one, system=replace(one.system, layout=layout)) for one, layout in setups)
+    )
+    read = {"device_reads_per_s{role=data}": 500.0, "device_read_latency_s{role=data}": 1e-7}
+    records = [
+        replace(one, metrics=one.metrics | read)
+        for one in trials(plan, {"log=disk": 1000.0, "log=memory": 1900.0}, observed=True)
+    ]
+    assert ("reads-from-memory" in {one.code for one in studied(plan, records).warnings}) is told
 
 
 @pytest.mark.parametrize("format", ["text", "md", "html", "json"])

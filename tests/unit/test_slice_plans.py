@@ -173,6 +173,7 @@ def test_a_plan_says_that_no_device_is_read_where_the_data_of_compared_devices_f
     monkeypatch: pytest.MonkeyPatch, data_bytes: int, memory: int | None, cache: str, told: bool
 ) -> None:
     monkeypatch.setattr(slice_plan, "memory_there", lambda: 4 * GIB)
+    monkeypatch.setattr(space, "file_system", lambda path: ("/disk", "/ssd").index(str(Path(path).parent)))
     lab = labfactory.lab({"data": ["disk", "ssd"]}, blocks=6)
     setups = [
         replace(
@@ -180,9 +181,12 @@ def test_a_plan_says_that_no_device_is_read_where_the_data_of_compared_devices_f
             system=replace(one.system, layout=Layout(data=place), memory_total_bytes=memory),
             cell=replace(one.cell, load=replace(one.cell.load, cache=cache)),
         )
-        for one, place in zip(lab.setups, ("/disk", "/ssd"), strict=True)
+        for one, place in zip(lab.setups, ("/disk/d", "/ssd/d"), strict=True)
     ]
     found = list(notes._cached(setups, {one.cell.name: data_bytes for one in setups}))
     assert bool(found) == told
-    alike = [replace(one, system=replace(one.system, layout=Layout(data="/disk"))) for one in setups]
+    alike = [
+        replace(one, system=replace(one.system, layout=Layout(data=place)))
+        for one, place in zip(setups, ("/disk/postgres-16", "/disk/postgres-18"), strict=True)
+    ]
     assert not list(notes._cached(alike, {one.cell.name: data_bytes for one in alike}))

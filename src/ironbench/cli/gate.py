@@ -106,7 +106,7 @@ def require_comparisons(name: str, lab: Lab) -> None:
 def shown(gate: Gate, targets: Sequence[Path], json: bool) -> int:
     """Writes every requested document and returns the exit code."""
     from ironbench.cli.output import write
-    from ironbench.report import gate_page, wording
+    from ironbench.report import gate_page
 
     printer = Printer()
     for path in targets:
@@ -117,8 +117,7 @@ def shown(gate: Gate, targets: Sequence[Path], json: bool) -> int:
         refused = [one for one in gate.claims if gate.refuses(one)]
         stopped = any(gate.stops(one) for one in gate.comparisons)
         why = "" if stopped else f": {refused[0].verdict.value}: {refused[0].claim.text!r}"
-        ended = "FAIL" if refused and not stopped else wording.terms.gate(gate.verdict.value)
-        printer.say(f"exit code {CLOSED}: gate {ended}{why}")
+        printer.say(f"exit code {CLOSED}: gate {gate.outcome}{why}")
     return CLOSED if gate.closed else 0
 
 

@@ -288,6 +288,8 @@ def new(kind: str, output: str | None, **typed: Any) -> int:
     text = begun.text(kind, here, str(path))
     begun.write(path, text)
     Printer().say(f"written: {path}")
+    for caution in begun.warnings(kind, here):
+        Printer().say(f"warning: {caution}")
     for number, line in begun.placeholders(text):
         Printer().say(f"  fill in line {number}: {line}")
     Printer().say(f"next: ironbench lab plan {path}")
@@ -342,14 +344,14 @@ def _policy(gate: bool, undecided: str) -> Policy | None:
 
 
 def _gated(directory: LabDirectory, records: Sequence[Record], code: int, json: bool, policy: Policy) -> int:
-    """Returns the exit code of the gate. If the lab did not finish or an expectation was refuted, returns the verdict's
-    exit code, and with `json` prints the verdict's document."""
+    """Returns the exit code of the gate. If the lab did not finish, returns the verdict's exit code, and with `json` prints
+    the verdict's document."""
     from ironbench.cli import verdict
     from ironbench.cli.gate import require_comparisons, shown
     from ironbench.cli.gate import whole as gate
     from ironbench.study.findings import declared
 
-    over = code in (0, verdict.SUSPECT)
+    over = code in (0, verdict.SUSPECT, verdict.REFUTED)
     if not over or not declared(directory.lab()):
         if json:
             verdict.show(directory, records, json, Printer.silent())

@@ -203,6 +203,11 @@ class Engine(ABC):
         source, so that they differ in little besides the version."""
         return ()
 
+    def build_features(self, system: System) -> Mapping[str, bool] | None:
+        """Optional features that the version can have → whether the system's program was built with them. Starts
+        nothing. None if the features are unknown, empty if the engine has none that matter."""
+        return {}
+
     def in_use(self, system: System) -> InputError | None:
         """Returns the error for a server that is already running in the system's directories; None if no server is
         running there."""

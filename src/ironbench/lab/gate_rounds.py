@@ -46,7 +46,7 @@ def adds_blocks(
     if not policy.more_s or progress.interrupted(records) or not declared(directory.lab()):
         return False
     judged = judge()
-    if judged.verdict is not gate.GateVerdict.CANNOT_TELL or judged.study.missing:
+    if judged.outcome is not gate.GateOutcome.INCONCLUSIVE or judged.study.missing:
         return False
     if not any(gate.has_better(one.effect.finding.metric) for one in judged.comparisons):
         return False

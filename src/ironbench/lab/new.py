@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from textwrap import wrap
 from typing import Any
 
 from ironbench import engines, units
@@ -18,6 +19,7 @@ from ironbench.errors import FailureError, InputError, nearest
 from ironbench.fields.new import NewLab
 from ironbench.fields.row import Field, table
 from ironbench.host.fingerprint import fingerprint
+from ironbench.lab import builds
 from ironbench.model.secrets import Secrets
 from ironbench.model.system import Layout, System
 from ironbench.paths import expanded
@@ -396,21 +398,41 @@ def _upgrade(here: LabContext) -> Iterator[str]:
         yield "[vary.version]"
         yield f"{_quoted(here.version)} = {{ dsn = {_quoted(here.dsn)} }}"
         yield f"new = {{ dsn = {_quoted(here.other or FILL_IN)} }}    # the newer version: same settings, same machine"
-    elif here.other:
-        yield "[vary.version]"
-        usual = (here.version, f"{_quoted(here.version)} = {{}}")
-        other = (here.other_version, f"{_quoted(here.other_version)} = {{ bin = {_quoted(here.other)} }}")
-        yield from (line for _, line in sorted((usual, other), key=lambda one: _number(one[0])))
-    elif len(known := here.engine.installations()) > 1:
-        yield "# Use programs from the same packager, because builds may also differ in features (TLS, ICU, JIT, lz4)."
-        yield "# `bin` may also be a directory, for example /usr/lib/…/bin"
-        yield "[vary.version]"
-        yield from (f"{_quoted(version)} = {{ bin = {_quoted(place)} }}" for version, place in (known[0], known[-1]))
     else:
+        versions = _versions(here)
+        yield from (f"# {line}" for caution in warnings("upgrade", here) for line in wrap(f"Warning: {caution}", 110))
+        if not here.other:
+            yield "# Use programs from the same packager, because builds may also differ in features (TLS, ICU, JIT, lz4)."
+            yield "# `bin` may also be a directory, for example /usr/lib/…/bin"
         yield "[vary.version]"
-        yield f"{_quoted(here.version)} = {{}}"
-        yield f'other = {{ bin = "{FILL_IN}" }}    # program directory of the other version, e.g. /usr/lib/…/bin'
+        for version, place in versions.items():
+            yield f"{_quoted(version)} = {{ bin = {_quoted(place)} }}" if place else f"{_quoted(version)} = {{}}"
+        if len(versions) == 1:
+            yield f'other = {{ bin = "{FILL_IN}" }}    # program directory of the other version, e.g. /usr/lib/…/bin'
     yield ""
+
+
+def _versions(here: LabContext) -> dict[str, str]:
+    """Returns the versions that a lab without existing servers compares, the older one first, with the `bin` setting of
+    each; "" for the programs that ironbench uses without this setting."""
+    if here.other:
+        both = {here.version: "", here.other_version: here.other}
+        return {version: both[version] for version in sorted(both, key=_number)}
+    known = here.engine.installations()
+    return dict((known[0], known[-1])) if len(known) > 1 else {here.version: ""}
+
+
+def warnings(kind: str, here: LabContext) -> list[str]:
+    """Returns what makes a comparison of the lab file's values less clear than its question."""
+    if kind != "upgrade" or here.dsn:
+        return []
+    systems = {
+        version: System(here.engine.name, "new", {"bin": place} if place else {})
+        for version, place in _versions(here).items()
+    }
+    if len(systems) < 2:
+        return []
+    return list(filter(None, (builds.differing(systems), builds.unknown(systems))))
 
 
 def _number(version: str) -> list[int]:

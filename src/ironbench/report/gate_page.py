@@ -18,8 +18,8 @@ from ironbench.report.finding_tables import interval_cell, ratio_cell
 from ironbench.report.page import Answer, AnswerPoint, Page, Section, with_rows
 from ironbench.report.wording import gate_answer
 from ironbench.report.wording.ratios import metric_words
-from ironbench.study.claims import ClaimVerdict, JudgedClaim
-from ironbench.study.gate import Gate, GatedComparison, GateVerdict
+from ironbench.study.claims import JudgedClaim
+from ironbench.study.gate import Gate, GatedComparison, GateOutcome, of_claim
 from ironbench.study.slower import Cause, NewStatement, OtherPlanSteps, RepeatedStatement, SlowerStatement, causes
 from ironbench.words import clean, clean_document
 
@@ -37,9 +37,9 @@ def junit(gate: Gate) -> bytes:
     """Writes a test case for each comparison: a failure if it stops the change, skipped if it is inconclusive and
     passes."""
     stopped = [one for one in gate.comparisons if gate.stops(one)]
-    open_yet = [one for one in gate.comparisons if one.verdict is GateVerdict.CANNOT_TELL and not gate.stops(one)]
+    open_yet = [one for one in gate.comparisons if one.outcome is GateOutcome.INCONCLUSIVE and not gate.stops(one)]
     refused = [one for one in gate.claims if gate.refuses(one)]
-    undecided = [one for one in gate.claims if one.verdict is ClaimVerdict.UNDECIDED and one not in refused]
+    undecided = [one for one in gate.claims if of_claim(one) is GateOutcome.INCONCLUSIVE and one not in refused]
     counts = {
         "tests": str(len(gate.comparisons) + len(gate.claims)),
         "failures": str(len(stopped) + len(refused)),
@@ -51,14 +51,12 @@ def junit(gate: Gate) -> bytes:
         name = f"{one.effect.contrast.name}, {metric_words(one.effect.finding.metric)}"
         case = ElementTree.SubElement(suite, "testcase", {"classname": "ironbench.gate", "name": clean(name)})
         if one in stopped:
-            attributes = {"type": wording.terms.gate(one.verdict.value), "message": clean(_reason(one))}
+            attributes = {"type": one.outcome.value, "message": clean(_reason(one))}
             ElementTree.SubElement(case, "failure", attributes).text = clean(
                 ". ".join([gate_answer.size(one.effect.finding), *_why(gate, one)])
             )
         elif one in open_yet:
-            ElementTree.SubElement(
-                case, "skipped", {"message": clean(f"{wording.terms.gate(one.verdict.value)}: {_reason(one)}")}
-            )
+            ElementTree.SubElement(case, "skipped", {"message": clean(f"{one.outcome}: {_reason(one)}")})
         reasons = _why(gate, one) if one in open_yet else []
         ElementTree.SubElement(case, "system-out").text = clean(
             "\n".join([f"{gate_answer.size(one.effect.finding)}. {_reason(one)}", *reasons])
@@ -68,10 +66,11 @@ def junit(gate: Gate) -> bytes:
             suite, "testcase", {"classname": "ironbench.claim", "name": clean(claim.claim.text)}
         )
         if claim in refused:
-            attributes = {"type": claim.verdict.value, "message": clean(_because(claim))}
+            attributes = {"type": of_claim(claim).value, "message": clean(_because(claim))}
             ElementTree.SubElement(case, "failure", attributes).text = clean(_claim(claim))
         elif claim in undecided:
-            ElementTree.SubElement(case, "skipped", {"message": clean(f"{claim.verdict.value}: {_because(claim)}")})
+            message = f"{of_claim(claim)}: {_because(claim)}"
+            ElementTree.SubElement(case, "skipped", {"message": clean(message)})
         ElementTree.SubElement(case, "system-out").text = clean(_because(claim))
     ElementTree.indent(suite)
     data: bytes = ElementTree.tostring(suite, encoding="utf-8", xml_declaration=True)
@@ -111,6 +110,7 @@ def _document(gate: Gate) -> dict[str, Any]:
     """The same for programs: base units, catalogue names, no rounding."""
     return {
         "question": gate.question,
+        "result": gate.outcome.value,
         "outcome": gate.verdict.value,
         "closed": gate.closed,
         "margin": gate.margin,
@@ -141,15 +141,22 @@ def written(gate: Gate, format: str) -> bytes:
 
 def sentence(gate: Gate) -> str:
     """States the decision."""
-    refused = [one for one in gate.claims if gate.refuses(one)]
-    if refused and not any(gate.stops(one) for one in gate.comparisons):
-        return gate_answer.claims_not_met(sum(one.verdict is ClaimVerdict.REFUTED for one in refused))
-    if gate.verdict is GateVerdict.SLOWER:
-        slower = sum(one.verdict is GateVerdict.SLOWER for one in gate.comparisons)
-        return gate_answer.slower(gate.margin, slower, len(gate.comparisons))
-    if gate.verdict is GateVerdict.NOT_SLOWER:
+    ends = [one.outcome for one in gate.comparisons]
+    of_claims = [of_claim(one) for one in gate.claims]
+    if gate.outcome is GateOutcome.PASS:
         return gate_answer.not_slower(gate.margin)
-    return gate_answer.inconclusive(gate.margin, gate.closed)
+    if gate.outcome is GateOutcome.FAIL:
+        slower, refuted = ends.count(GateOutcome.FAIL), of_claims.count(GateOutcome.FAIL)
+        return gate_answer.failed(gate.margin, slower, len(ends), refuted)
+    wide = [one for one in gate.comparisons if one.why.code == "perhaps-slower"]
+    return gate_answer.inconclusive(
+        gate.margin,
+        wide[0] if wide and len(ends) == 1 else None,
+        ends.count(GateOutcome.INCONCLUSIVE),
+        of_claims.count(GateOutcome.INCONCLUSIVE),
+        gate.undecided,
+        gate.closed and gate.undecided == "pass",
+    )
 
 
 def _table(gate: Gate) -> Table:
@@ -159,7 +166,7 @@ def _table(gate: Gate) -> Table:
         known = (ratio_cell(finding), interval_cell(finding), count(finding.blocks))
         figures = (metric_words(finding.metric), *known)
         name = wording.terms.comparison(one.effect.contrast)
-        rows.append((name, *figures, wording.terms.gate(one.verdict.value)))
+        rows.append((name, *figures, one.outcome.value))
     return Table(_HEAD, tuple(rows), numbers=True)
 
 
@@ -181,7 +188,7 @@ def _reason(one: GatedComparison) -> str:
 
 def _changes(gate: Gate, one: GatedComparison) -> list[str]:
     """Lists the observed changes of a comparison that was not shown to be as fast as before."""
-    return [] if one.verdict is GateVerdict.NOT_SLOWER else _why(gate, one)
+    return [] if one.outcome is GateOutcome.PASS else _why(gate, one)
 
 
 def _why(gate: Gate, one: GatedComparison) -> list[str]:
@@ -191,7 +198,7 @@ def _why(gate: Gate, one: GatedComparison) -> list[str]:
 def _known(gate: Gate, one: GatedComparison) -> list[Cause]:
     """Returns the likely causes of a slowdown. Statement times rest on few trials, one per configuration in a lab by
     slices, so without a slowdown their differences are noise. New statements and changed plans are facts."""
-    slower = one.verdict is GateVerdict.SLOWER
+    slower = one.outcome is GateOutcome.FAIL
     found = causes(gate.study, one.effect.finding)
     return [cause for cause in found if slower or not isinstance(cause, SlowerStatement)]
 

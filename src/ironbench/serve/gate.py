@@ -36,7 +36,7 @@ def summary(study: Study) -> dict[str, Any] | None:
     found = judged(study)
     if found is None:
         return None
-    return {"closed": found.closed, "word": "FAIL" if found.closed else "PASS", "sentence": sentence(found)}
+    return {"closed": found.closed, "word": found.outcome.value, "sentence": sentence(found)}
 
 
 def shown(results: Results, lab: str, margin: str, undecided: str) -> HTMLResponse:

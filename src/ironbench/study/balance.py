@@ -5,18 +5,16 @@ A small test system represents a large one only if these ratios are similar; abs
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import isclose
-from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from ironbench import units
 from ironbench.model.note import Note, note
 from ironbench.model.record import Record, machine_of
 from ironbench.records.described import cache_bytes, described
+from ironbench.study.device_io import stored_on
 from ironbench.study.subjects import (
     counted_in,
     leading,
@@ -160,7 +158,7 @@ def _devices(record: Record, machine: Mapping[str, Any]) -> tuple[_Device, ...]:
                 devices[number] = replace(one, roles=(*one.roles, role), counted=counted)
                 break
         else:
-            devices.append(_Device((role,), (role,), next(iter(_place(record, role, machine)), "")))
+            devices.append(_Device((role,), (role,), next(iter(stored_on(record, role, machine)), "")))
     names = [one.called for one in devices]
     # A file system that is missing from the fingerprint appears to be on its parent's disk. Without a reliable name,
     # drop it.
@@ -177,7 +175,7 @@ class _Shared:
 
 def _shared(record: Record, role: str, other: str, machine: Mapping[str, Any]) -> _Shared:
     """Compares the locations of two roles' directories. If a location is unknown, compares their I/O counters."""
-    a, b = (_place(record, one, machine) for one in (role, other))
+    a, b = (stored_on(record, one, machine) for one in (role, other))
     uses = [record.metrics.get(f"capacity_used_share{{role={one}}}") for one in (role, other)]
     known = bool(a and b)
     if a == b and None not in uses:
@@ -188,40 +186,6 @@ def _shared(record: Record, role: str, other: str, machine: Mapping[str, Any]) -
         alike = _alike(_counters(record, role), _counters(record, other))
         return _Shared(alike, alike)
     return _Shared(a[0] == b[0], a == b)
-
-
-def _place(record: Record, role: str, machine: Mapping[str, Any]) -> tuple[str, ...]:
-    """Returns the device and partition that store a role's files; empty if unknown."""
-    layout = record.system.layout
-    directory = getattr(layout, role) or layout.data
-    if not directory:
-        return ()
-    path = Path(directory)
-    for number, device in enumerate(layout.devices, 1):
-        for partition in device.partitions:
-            if path.is_relative_to(partition.directory):
-                alike = sum(one.model == device.model for one in layout.devices)
-                which = f", number {number}" if alike > 1 else ""
-                return f"emulated {device.model}{which}", partition.directory
-    mounts = [mount for mount in machine.get("mounts", ()) if path.is_relative_to(mount["path"])]
-    if not mounts:
-        return ()
-    mount = max(mounts, key=lambda mount: len(mount["path"]))
-    # btrfs gives each subvolume a separate anonymous device number, so use the source instead.
-    return _disk(mount, machine), mount["source"] if mount["number"].startswith("0:") else mount["number"]
-
-
-def _disk(mount: Mapping[str, Any], machine: Mapping[str, Any]) -> str:
-    """Returns the disk's name in /sys/block with model or size, or the file system's source if no disk is recorded."""
-    for block in machine.get("blocks", ()):
-        name = block["name"]
-        # After a digit, partition numbers are prefixed with p; otherwise md12 would match disk md1 (bdevname,
-        # block/partitions).
-        of_disk = re.fullmatch(rf"/dev/{re.escape(name)}({'p' if name[-1:].isdigit() else ''}\d+)?", mount["source"])
-        if block["number"] == mount["number"] or of_disk:
-            size = units.memory(block["size_bytes"]) if block.get("size_bytes") else ""
-            return ", ".join(filter(None, (block["name"], block.get("model") or size)))
-    return str(mount["source"])
 
 
 def _counters(record: Record, role: str) -> dict[str, float]:

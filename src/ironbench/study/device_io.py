@@ -1,12 +1,17 @@
-"""I/O of devices: latency and size distributions by role, mean latencies, and CPU time per read."""
+"""Devices: which one stores a role's files, latency and size distributions by role, mean latencies, and CPU time per
+read."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from statistics import fmean
+from typing import Any
 
+from ironbench import units
 from ironbench.catalogue import base_name, part_of
 from ironbench.model.record import Record
 from ironbench.model.sample import sampled
@@ -14,6 +19,41 @@ from ironbench.model.system import Layout
 from ironbench.records.work import work
 from ironbench.study.archive import Archive
 from ironbench.study.summarise import Summary, summarise
+
+
+def stored_on(record: Record, role: str, machine: Mapping[str, Any]) -> tuple[str, ...]:
+    """Returns the device and partition that store a role's files; empty if unknown."""
+    layout = record.system.layout
+    directory = getattr(layout, role) or layout.data
+    if not directory:
+        return ()
+    path = Path(directory)
+    for number, device in enumerate(layout.devices, 1):
+        for partition in device.partitions:
+            if path.is_relative_to(partition.directory):
+                alike = sum(one.model == device.model for one in layout.devices)
+                which = f", number {number}" if alike > 1 else ""
+                return f"emulated {device.model}{which}", partition.directory
+    mounts = [mount for mount in machine.get("mounts", ()) if path.is_relative_to(mount["path"])]
+    if not mounts:
+        return ()
+    mount = max(mounts, key=lambda mount: len(mount["path"]))
+    # btrfs gives each subvolume a separate anonymous device number, so use the source instead.
+    return _disk(mount, machine), mount["source"] if mount["number"].startswith("0:") else mount["number"]
+
+
+def _disk(mount: Mapping[str, Any], machine: Mapping[str, Any]) -> str:
+    """Returns the disk's name in /sys/block with model or size, or the file system's source if no disk is recorded."""
+    for block in machine.get("blocks", ()):
+        name = block["name"]
+        # After a digit, partition numbers are prefixed with p; otherwise md12 would match disk md1 (bdevname,
+        # block/partitions).
+        of_disk = re.fullmatch(rf"/dev/{re.escape(name)}({'p' if name[-1:].isdigit() else ''}\d+)?", mount["source"])
+        if block["number"] == mount["number"] or of_disk:
+            size = units.memory(block["size_bytes"]) if block.get("size_bytes") else ""
+            return ", ".join(filter(None, (block["name"], block.get("model") or size)))
+    return str(mount["source"])
+
 
 _PER_OCTAVE = {"latency_s": 4, "size_bytes": 1}
 """Buckets drawn per doubling. Devices count latencies in eighths of an octave and sizes in whole octaves."""

@@ -56,6 +56,32 @@ class GateVerdict(StrEnum):
     CANNOT_TELL = "cannot tell"
 
 
+class GateOutcome(StrEnum):
+    """The result of a gate, or of one of its comparisons or claims, as every document writes it."""
+
+    PASS = "PASS"
+    FAIL = "FAIL"
+    INCONCLUSIVE = "INCONCLUSIVE"
+
+
+_WORST_FIRST = (GateOutcome.FAIL, GateOutcome.INCONCLUSIVE, GateOutcome.PASS)
+_OF_VERDICT = {
+    GateVerdict.NOT_SLOWER: GateOutcome.PASS,
+    GateVerdict.SLOWER: GateOutcome.FAIL,
+    GateVerdict.CANNOT_TELL: GateOutcome.INCONCLUSIVE,
+}
+_OF_CLAIM = {
+    ClaimVerdict.CONFIRMED: GateOutcome.PASS,
+    ClaimVerdict.REFUTED: GateOutcome.FAIL,
+    ClaimVerdict.UNDECIDED: GateOutcome.INCONCLUSIVE,
+}
+
+
+def of_claim(one: JudgedClaim) -> GateOutcome:
+    """Returns the outcome of a claim in a gate."""
+    return _OF_CLAIM[one.verdict]
+
+
 @dataclass(frozen=True, slots=True)
 class GateLevels:
     """Nominal alpha levels of the two tests for one comparison at one stage of one round."""
@@ -93,6 +119,10 @@ class GatedComparison:
     why: Note
     slowdown: Slowdown
 
+    @property
+    def outcome(self) -> GateOutcome:
+        return _OF_VERDICT[self.verdict]
+
 
 @dataclass(frozen=True, slots=True)
 class Gate:
@@ -118,14 +148,29 @@ class Gate:
         return next((one for one in worst_first if one in ends), GateVerdict.NOT_SLOWER)
 
     @property
+    def outcome(self) -> GateOutcome:
+        """The worst outcome of the comparisons and claims. Whether an inconclusive gate stops the change depends on the
+        policy (`closed`)."""
+        ends = {*(one.outcome for one in self.comparisons), *map(of_claim, self.claims)}
+        return next((one for one in _WORST_FIRST if one in ends), GateOutcome.PASS)
+
+    @property
     def closed(self) -> bool:
         """Whether the change is stopped."""
         return any(self.stops(one) for one in self.comparisons) or any(self.refuses(one) for one in self.claims)
 
     @property
     def claims(self) -> tuple[JudgedClaim, ...]:
-        """Claims about single configurations; claims about pairs are among the comparisons."""
-        return tuple(one for one in self.study.claims if one.claim.kind == VALUE)
+        """Claims about single configurations, and every claim that this or an earlier round refuted.
+
+        Other claims about pairs are not judged here, because the pairs are among the comparisons.
+        """
+        refuted = {one.claim.text: one for one in self.study.refuted}
+        return tuple(
+            refuted.get(one.claim.text, one)
+            for one in self.study.claims
+            if one.claim.kind == VALUE or one.claim.text in refuted
+        )
 
     def refuses(self, one: JudgedClaim) -> bool:
         """Whether this claim is sufficient to fail the gate."""

@@ -33,7 +33,7 @@ from ironbench.study.ceiling import Baseline, baseline_of, ceilings
 from ironbench.study.claims import JudgedClaim, judged
 from ironbench.study.comparability import disturbances, left_out, trial_warnings
 from ironbench.study.curve import MOST_POOLED, metrics_of
-from ironbench.study.device_io import read_costs, role_latencies
+from ironbench.study.device_io import read_costs, role_latencies, stored_on
 from ironbench.study.differences import chosen, completed, differences, facts, shared
 from ironbench.study.explain import Explanation, explain, observed_of
 from ironbench.study.factors import Contrast, contrasts, interactions, levels
@@ -137,7 +137,7 @@ def lab_study(
         beside_version=beside_version(
             [(one.finding.cell, one.finding.baseline) for one in own],
             by_cell,
-            {cell.name: archive.engine(cell.usable[0].engine).get("lacks") or () for cell in cells if cell.usable},
+            {cell.name: archive.engine(cell.usable[0].engine).get("lacks") for cell in cells if cell.usable},
         ),
         explanations=(explained := _explanations(own, cells, observed, archive)),
         waterfalls=tuple(one.waterfall for one in explained if one.waterfall),
@@ -168,7 +168,7 @@ def lab_study(
             *_of_duet(settled),
             *_of_findings(own),
             *_of_times(cells),
-            *_of_reads(cells, baselines),
+            *_of_reads(cells, baselines, archive),
             *_of_percentiles(settled),
         ),
         derived=" ".join(dict.fromkeys((derived or {}).get(setup.choice.workload, "") for setup in measured)).strip(),
@@ -392,13 +392,21 @@ def _of_times(cells: Sequence[CellResults]) -> tuple[Note, ...]:
     )
 
 
-def _of_reads(cells: Sequence[CellResults], baselines: Mapping[str, Baseline]) -> tuple[Note, ...]:
+def _of_reads(cells: Sequence[CellResults], baselines: Mapping[str, Baseline], archive: Archive) -> tuple[Note, ...]:
     """Notes that data devices were compared although hardly any configuration read from them."""
-    places = {(layout.data, layout.device_of("data")) for cell in cells for layout in [cell.setup.system.layout]}
+    devices = {_data_device(cell.usable[0], archive) for cell in cells if cell.usable} - {""}
     known = [baselines[cell.name] for cell in cells if cell.usable]
-    if len(places) < 2 or not known or not all(one.cached for one in known):
+    if len(devices) < 2 or not all(one.cached for one in known):
         return ()
     return (note("reads-from-memory", share=max(one.read_share or 0.0 for one in known)),)
+
+
+def _data_device(record: Record, archive: Archive) -> str:
+    """Names the device that stores the data; "" if unknown. Directories do not count: each version of an engine has its
+    own data directory, usually on the same device."""
+    if (emulated := record.system.layout.device_of("data")) is not None:
+        return f"emulated {emulated.model}"
+    return next(iter(stored_on(record, "data", archive.machine(machine_of(record)))), "")
 
 
 def _by_note(every: Iterable[tuple[_Subject, Note]]) -> dict[Note, list[_Subject]]:

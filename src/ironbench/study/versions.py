@@ -7,10 +7,12 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from ironbench.records.described import settings_of
-from ironbench.study.differences import CHANGED, NOT_SET, SETTINGS, Difference, differences, fact_text
+from ironbench.study.differences import CHANGED, SETTINGS, Difference, differences, fact_text
 
 LACKS = "lacks"
 """Fact that lists features missing from a build, such as TLS."""
+NONE = "none"
+"""Value of `LACKS` for a build that has every feature."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,12 +31,12 @@ class BesideVersion:
 def beside_version(
     comparisons: Sequence[tuple[str, str]],
     facts: Mapping[str, Mapping[str, str]],
-    lacks: Mapping[str, Collection[str]],
+    lacks: Mapping[str, Collection[str] | None],
 ) -> tuple[BesideVersion, ...]:
     """Lists differences for each comparison of versions or engines that has any and whose sides were measured.
 
     `comparisons`: configuration and baseline. By configuration name, `facts` (as `differences.facts` returns them) and
-    `lacks` (the features missing from its build).
+    `lacks` (the features missing from its build; None if its facts do not say).
     """
     found = []
     for cell, baseline in comparisons:
@@ -44,20 +46,24 @@ def beside_version(
         rows = differences([before, after])
         if not any((row.room, row.name) in (("engine", "version"), ("system", "engine")) for row in rows):
             continue
-        builds = _builds([before, after], [lacks.get(baseline, ()), lacks.get(cell, ())])
+        builds = _builds([before, after], [lacks.get(baseline), lacks.get(cell)])
         settings, defaults = _settings(before, after)
         if builds or settings or defaults:
             found.append(BesideVersion(cell, baseline, (*builds, *settings), defaults))
     return tuple(found)
 
 
-def _builds(sides: Sequence[Mapping[str, str]], lacks: Sequence[Collection[str]]) -> tuple[Difference, ...]:
-    """Returns features missing from only one build, excluding features that one of the versions cannot have."""
+def _builds(sides: Sequence[Mapping[str, str]], lacks: Sequence[Collection[str] | None]) -> tuple[Difference, ...]:
+    """Returns features missing from only one build, excluding features that one of the versions cannot have. Empty if
+    the features of a build are unknown: engines that do not report them, and old records."""
+    before, after = lacks
+    if before is None or after is None:
+        return ()
     impossible = {feature for side in sides for feature in _impossible(side)}
-    known = [tuple(feature for feature in one if feature not in impossible) for one in lacks]
+    known = [tuple(feature for feature in one if feature not in impossible) for one in (before, after)]
     if set(known[0]) == set(known[1]):
         return ()
-    return (Difference("engine", LACKS, tuple(", ".join(one) or NOT_SET for one in known)),)
+    return (Difference("engine", LACKS, tuple(", ".join(one) or NONE for one in known)),)
 
 
 def _impossible(side: Mapping[str, str]) -> list[str]:

@@ -159,6 +159,10 @@ class PostgresEngine(Engine):
     def installations(self) -> tuple[tuple[str, str], ...]:
         return installation.present()
 
+    def build_features(self, system: System) -> Mapping[str, bool] | None:
+        """Features of the programs that ironbench starts; a running server reports them in its facts."""
+        return None if system.dsn else installation.build_features(installation.find(system.settings.get("bin")))
+
     def in_use(self, system: System) -> InputError | None:
         cluster = clusters.of(system.layout, installation.find(system.settings.get("bin")))
         return own_files.in_use(cluster.files, cluster.place)

@@ -104,6 +104,31 @@ def extensions(installation: PostgresInstallation) -> frozenset[str] | None:
     return frozenset(path.stem for path in folder.glob("*.control")) or None
 
 
+_FLAGS = {
+    "TLS": (OLDEST, ("--with-ssl", "--with-openssl")),
+    "ICU": (OLDEST, ("--with-icu",)),
+    "JIT": (OLDEST, ("--with-llvm",)),
+    "lz4": (OLDEST, ("--with-lz4",)),
+    "zstd": (15, ("--with-zstd",)),
+    "io_uring": (18, ("--with-liburing",)),
+}
+"""Optional feature → first version that can have it, and the configure flags that request it (PostgreSQL 18
+documentation, 17.3.3)."""
+_ICU_BY_DEFAULT = 16
+"""First version that is built with ICU unless configured with --without-icu."""
+
+
+def build_features(installation: PostgresInstallation) -> dict[str, bool] | None:
+    """Optional feature → whether the programs were configured with it; None if the configure flags are unknown."""
+    given = {flag.partition("=")[0] for flag in re.findall(r"--[\w-]+(?:=[^' ]*)?", installation.configure)}
+    if not given:
+        return None
+    if installation.major >= _ICU_BY_DEFAULT and "--without-icu" not in given:
+        given.add("--with-icu")
+    known = {name: flags for name, (since, flags) in _FLAGS.items() if installation.major >= since}
+    return {name: not given.isdisjoint(flags) for name, flags in known.items()}
+
+
 def complaint(text: str) -> str:
     """Returns why a PostgreSQL program died: its first serious message with the two lines after it, or else its last
     lines."""

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 
 from ironbench import engines, units, workloads
 from ironbench.host import space
-from ironbench.lab import declare, server_control, size
+from ironbench.lab import builds, declare, server_control, size
 from ironbench.lab.size import Planned
 from ironbench.lab.slices import slice_plan
 from ironbench.model.commands import Commands, asked
 from ironbench.model.lab import Lab
-from ironbench.model.system import Setup
+from ironbench.model.system import Layout, Setup
 from ironbench.report import text_layout
 from ironbench.report.charts.base import Table
 from ironbench.stats.multiplicity import LEAST_BLOCKS
@@ -59,7 +59,7 @@ def _cached(setups: Sequence[Setup], data_bytes: Mapping[str, int]) -> Iterator[
     device."""
     if any("bare machine" in workloads.get(setup.choice.workload).needs for setup in setups):
         return  # these tests determine by themselves whether they use the page cache
-    places = {(setup.system.layout.data, "data" in setup.system.ideal) for setup in setups}
+    places = {(_data_device(setup.system.layout), "data" in setup.system.ideal) for setup in setups}
     if len(places) < 2 or any(setup.system.dsn is not None or setup.cell.load.cache == "cold" for setup in setups):
         return
     largest = max(data_bytes[setup.cell.name] for setup in setups)
@@ -70,6 +70,14 @@ def _cached(setups: Sequence[Setup], data_bytes: Mapping[str, int]) -> Iterator[
             "the page cache, and only WAL and checkpoint writes reach the devices; set limits.memory_total so "
             "that the ratio of memory to data is the same as in production"
         )
+
+
+def _data_device(layout: Layout) -> Hashable:
+    """Identifies the device of the data: the model of an emulated one, otherwise the file system of the directory. Two
+    directories of one file system, such as those of two versions of an engine, are on the same device."""
+    if (emulated := layout.device_of("data")) is not None:
+        return emulated.model
+    return space.file_system(layout.data) if layout.data else None
 
 
 def commands_of(every: Sequence[Commands], folder: str) -> Iterator[str]:
@@ -128,6 +136,8 @@ def latency_text(latency_s: float) -> str:
 def _notes(lab: Lab) -> Iterator[str]:
     """Yields the added latency, and conditions that are known in advance to flag records."""
     able = lab.possible
+    if text := builds.differing({setup.cell.name: setup.system for setup in able}):
+        yield text_layout.clean(text)
     for latency_s in dict.fromkeys(one.system.latency_s for one in able if one.system.latency_s):
         delayed = [one for one in able if one.system.latency_s == latency_s]
         yield text_layout.clean(f"{_which(delayed, lab)}: {latency_text(latency_s)}")

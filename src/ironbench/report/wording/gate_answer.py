@@ -6,8 +6,10 @@ The package does not load this module: trials need only the words for notes.
 from __future__ import annotations
 
 from ironbench.model.finding import Finding, Noise
-from ironbench.report.numbers import quantity
+from ironbench.report.numbers import confidence, quantity
 from ironbench.report.wording.ratios import change, confidence_interval
+from ironbench.report.wording.verdicts import slowdowns
+from ironbench.study.gate import GatedComparison
 from ironbench.study.slower import Cause, NewStatement, RepeatedStatement, SlowerStatement
 from ironbench.words import counted, in_percent, listed
 
@@ -20,16 +22,12 @@ def scope(comparisons: int, margin: float) -> str:
     return f"{counted(comparisons, 'comparison')}; allowed slowdown: {in_percent(margin)}."
 
 
-def claims_not_met(refuted: int) -> str:
-    """`FAIL: 2 expectations refuted.`"""
-    what = f"{counted(refuted, 'expectation')} refuted" if refuted else "an expectation is inconclusive"
-    return f"FAIL: {what}."
-
-
-def slower(margin: float, slower: int, comparisons: int) -> str:
-    """`FAIL: slower by more than the margin of 2% in 1 of 3 comparisons.`"""
+def failed(margin: float, slower: int, comparisons: int, refuted: int) -> str:
+    """`FAIL: slower by more than the margin of 2% in 1 of 3 comparisons; 2 expectations refuted.`"""
     number = f" in {slower} of {comparisons} comparisons" if comparisons > 1 else ""
-    return f"FAIL: slower by more than the margin of {in_percent(margin)}{number}."
+    parts = [f"slower by more than the margin of {in_percent(margin)}{number}"] if slower else []
+    parts += [f"{counted(refuted, 'expectation')} refuted"] if refuted else []
+    return f"FAIL: {'; '.join(parts)}."
 
 
 def not_slower(margin: float) -> str:
@@ -37,14 +35,31 @@ def not_slower(margin: float) -> str:
     return f"PASS: no comparison is slower by more than the margin of {in_percent(margin)}."
 
 
-def inconclusive(margin: float, fails: bool) -> str:
-    """`INCONCLUSIVE: a slowdown by more than the margin of 2% is neither shown nor ruled out; --undecided fail: the
-    gate fails.`"""
-    policy = f"with --undecided {'fail' if fails else 'pass'}, the gate {'fails' if fails else 'passes'}"
-    return (
-        f"INCONCLUSIVE: a slowdown by more than the margin of {in_percent(margin)} is neither shown nor ruled out; "
-        f"{policy}."
-    )
+def between(one: GatedComparison) -> str:
+    """Writes both ends of a slowdown's confidence interval: `between 9% faster and 24% slower (95% CI, 6 paired
+    repeats)`."""
+    finding, known = one.effect.finding, one.why.values
+    ends = slowdowns(known["least"], known["most"], known["higher_is_better"])
+    return f"{ends} ({confidence(finding.confidence)} CI, {counted(finding.blocks, 'paired repeat')})"
+
+
+def inconclusive(
+    margin: float, only: GatedComparison | None, comparisons: int, undecided: int, policy: str, lost: bool
+) -> str:
+    """`INCONCLUSIVE: between 9% faster and 24% slower (95% CI, 6 paired repeats), so a slowdown by more than the margin
+    of 5% is neither shown nor ruled out; with --undecided fail, the gate fails.`
+
+    `only`: the gate's comparison, if it has one and its confidence interval is too wide. `comparisons` and `undecided`:
+    numbers of inconclusive comparisons and claims. `lost`: whether a comparison lost more blocks on one side, which
+    fails under either policy.
+    """
+    neither = f"a slowdown by more than the margin of {in_percent(margin)} is neither shown nor ruled out"
+    parts = [f"{between(only)}, so {neither}" if only else neither] if comparisons else []
+    parts += [f"{counted(undecided, 'expectation')} inconclusive"] if undecided else []
+    end = f"with --undecided {policy}, the gate {'fails' if policy == 'fail' else 'passes'}"
+    if lost:
+        end = "one side lost more blocks than the other, so the gate fails"
+    return f"INCONCLUSIVE: {'; '.join(parts)}; {end}."
 
 
 def size(finding: Finding) -> str:

@@ -186,8 +186,7 @@ def _by_facts(differing: Iterable[tuple[BesideVersion, Sequence[Difference]]]) -
 
 def _beside(row: Difference) -> str:
     if row.name == LACKS:
-        values = " → ".join("none known" if value == NOT_SET else value for value in row.values)
-        return f"features left out of the build ({values})"
+        return f"features left out of the build ({' → '.join(row.values)})"
     return f"{row.name} ({' → '.join('absent' if value == NOT_SET else value for value in row.values)})"
 
 

@@ -16,8 +16,6 @@ from ironbench.words import counted, upper_first
 if TYPE_CHECKING:
     from ironbench.study.factors import Contrast
 
-_GATE = {"not slower": "PASS", "slower": "FAIL", "cannot tell": "INCONCLUSIVE"}
-
 
 def status(value: str) -> str:
     """Names a status: `valid`, `flagged`, `invalid`, `aborted` or `failed`."""
@@ -25,11 +23,6 @@ def status(value: str) -> str:
         return Status(value).word
     except ValueError:  # a newer version wrote it
         return value
-
-
-def gate(value: str) -> str:
-    """Names the outcome of a gate: `PASS`, `FAIL` or `INCONCLUSIVE`."""
-    return _GATE.get(value, value)
 
 
 def configuration(one: Configuration | str) -> str:

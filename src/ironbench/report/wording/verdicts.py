@@ -119,6 +119,10 @@ def _size(slowdown: float, higher_is_better: bool) -> str:
     return percent(slowdown)
 
 
+_MULTIPLE = 2.0
+"""Ratio from which a gain is written as a multiple."""
+
+
 def _allowed(margin: float, higher_is_better: bool) -> str:
     more_time = f" ({percent(margin)} more time)" if higher_is_better else ""
     return f"{_size(margin, higher_is_better)} {'are' if margin > 1 and not more_time else 'is'} allowed{more_time}"
@@ -146,18 +150,23 @@ def perhaps_slower(
     least: float, most: float, margin: float, higher_is_better: bool = False, advice: Note | None = None
 ) -> str:
     """between 2% faster and 9% slower; 5% is allowed. To decide: run another round of 9 blocks, which detect or …"""
-    return f"{_range(least, most, higher_is_better)}; {_allowed(margin, higher_is_better)}{_to_decide(advice)}"
+    return f"{slowdowns(least, most, higher_is_better)}; {_allowed(margin, higher_is_better)}{_to_decide(advice)}"
 
 
-def _range(least: float, most: float, higher_is_better: bool) -> str:
-    """`3% to 9% slower`; `between 2% faster and 9% slower`"""
+def slowdowns(least: float, most: float, higher_is_better: bool) -> str:
+    """Writes both ends of a slowdown's confidence interval: `3% to 9% slower`, `between 2% faster and 9% slower`."""
     slower = f"{_size(most, higher_is_better)} slower"
     if least > 0:
         return f"{_size(least, higher_is_better)} to {slower}"
     if least <= -1:  # no lower bound is known
         return f"possibly up to {slower}"
-    faster = abs(least / (1 + least) if higher_is_better else least)
-    return f"between {percent(faster)} faster and {slower}" if faster else f"between 0% and {slower}"
+    return f"between {_faster(-least, higher_is_better)} and {slower}"
+
+
+def _faster(saved: float, higher_is_better: bool) -> str:
+    """Writes the share of the old time that is saved as the change of the metric: `9% faster`, `2.8x as fast`."""
+    ratio = 1 / (1 - saved) if higher_is_better else 1 + saved
+    return f"{percent(ratio - 1)} faster" if ratio < _MULTIPLE else f"{units.number(ratio)}x as fast"
 
 
 @wording("slower-at-one-end")

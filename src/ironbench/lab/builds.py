@@ -1,0 +1,45 @@
+"""Warns before a lab starts if the builds of the versions that it compares differ in optional features."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from ironbench import engines
+from ironbench.model.system import System
+from ironbench.words import listed
+
+
+def differing(systems: Mapping[str, System]) -> str:
+    """Says which builds have features that the first one lacks, or the reverse; "" if the known builds are alike.
+
+    `systems`: by name, the baseline first. For example `15.18 is built with TLS and ICU, 18.4 is not`.
+    """
+    if not systems:
+        return ""
+    (baseline, first), *others = systems.items()
+    before = engines.get(first.engine).build_features(first) or {}
+    parts: dict[tuple[bool, tuple[str, ...]], str] = {}  # one configuration stands for all with its build
+    for name, other in others:
+        after = (engines.get(other.engine).build_features(other) or {}) if other.engine == first.engine else {}
+        differ = [feature for feature, built in before.items() if after.get(feature, built) != built]
+        for built, has, lacks in ((True, baseline, name), (False, name, baseline)):
+            if features := tuple(feature for feature in differ if before[feature] is built):
+                words = f"{has} is built with {listed(features)}, {lacks} is not"
+                parts.setdefault((built, features), words)
+    if not parts:
+        return ""
+    return (
+        f"the versions are not the only difference: {'; '.join(parts.values())}. To compare only the versions, use "
+        "programs of one source, for example packages of one repository"
+    )
+
+
+def unknown(systems: Mapping[str, System]) -> str:
+    """Names the builds whose features cannot be read although their engine has some; "" if there is none."""
+    names = [name for name, one in systems.items() if engines.get(one.engine).build_features(one) is None]
+    if not names:
+        return ""
+    return (
+        f"pg_config does not show the build options of {listed(names)}, so the builds may differ in more than the "
+        "version; the report names the features in which they differ"
+    )
