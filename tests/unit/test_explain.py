@@ -25,6 +25,7 @@ from ironbench.records.selection import both
 from ironbench.report import cell, formats
 from ironbench.report.breakdown import breakdown_table, section
 from ironbench.report.compare_page import compare_named
+from ironbench.report.compare_page import page as compare_page
 from ironbench.report.explain_page import answer
 from ironbench.report.explain_page import page as page_of
 from ironbench.report.facts import values
@@ -159,15 +160,89 @@ def test_compare_ends_with_the_same_walk(directory: str, capsys: pytest.CaptureF
 def test_of_runs_one_after_the_other_it_says_that_there_is_no_verdict(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    for one in measured():
-        label = one.cell.levels["log"]
-        moved = replace(one, system=replace(one.system, label=label), series=label, purpose="sweep")
-        Store(tmp_path).keep(replace(moved, id=f"{label}-{one.block}"), Evidence())
-    assert verb("disk", "memory", results=str(tmp_path)) == 0
+    assert verb("disk", "memory", results=as_runs(measured(), tmp_path)) == 0
     shown = capsys.readouterr().out
     assert "Throughput is 8" in shown
     assert "No verdict" in shown
     assert "WAL" in shown
+
+
+LISTED = "The trials show no difference, so the following points only list what differed between them."
+
+
+def kept(records: list[Record], folder: Path, declared: bool = True) -> str:
+    """A lab's directory with these records. `declared`: the lab compares its two configurations."""
+    plan = lab({"log": ("disk", "memory")}, blocks=8)
+    plan = plan if declared else replace(plan, comparisons=())
+    found = LabDirectory(folder / f"lab-{declared}")
+    found.begin(FrozenPlan(plan, "m1", {}, {}))
+    found.declare(plan.method.stages[0], plan.trials)
+    for one in records:
+        found.store.keep(one, Evidence())
+    return str(found.path)
+
+
+def alike(means: tuple[float, float], spread: float = 0.1, blocks: int = 8) -> list[Record]:
+    dice, plan = random.Random(1), lab({"log": ("disk", "memory")}, blocks=blocks)
+    records = trials(plan, dict(zip(CELLS, means, strict=True)), spread, observed=True)
+    return [detailed(one, dice) for one in records]
+
+
+def as_runs(records: list[Record], folder: Path) -> str:
+    for one in records:
+        label = one.cell.levels["log"]
+        moved = replace(one, system=replace(one.system, label=label), series=label, purpose="sweep")
+        Store(folder).keep(replace(moved, id=f"{label}-{one.block}"), Evidence())
+    return str(folder)
+
+
+def answered(a: str, b: str, results: str) -> tuple[str, list[str]]:
+    found = page_of(compare_named(*both(a, b, results))).answer
+    return found.decision.sentence, [point.sentence for point in found.points]
+
+
+def test_an_inconclusive_lab_begins_with_its_verdict_and_says_that_the_rest_is_a_list(tmp_path: Path) -> None:
+    first, points = answered(*CELLS, kept(alike((1000.0, 1010.0)), tmp_path))
+    assert first.startswith("INCONCLUSIVE: ") and "95% CI −" in first
+    assert points[0] == LISTED
+
+
+@pytest.mark.parametrize(("mean", "shown"), [(1010.0, False), (1900.0, True)])
+def test_a_pair_that_the_lab_does_not_declare_begins_with_whether_a_difference_is_shown(
+    mean: float, shown: bool, tmp_path: Path
+) -> None:
+    first, points = answered(*CELLS, kept(alike((1000.0, mean)), tmp_path, declared=False))
+    assert first.startswith("Throughput is " if shown else "No difference shown: the 95% confidence interval includes")
+    assert (LISTED in points) is not shown
+
+
+@pytest.mark.parametrize(("mean", "shown"), [(1010.0, False), (1900.0, True)])
+def test_runs_begin_with_whether_a_difference_is_shown_as_in_compare(mean: float, shown: bool, tmp_path: Path) -> None:
+    results = as_runs(alike((1000.0, mean)), tmp_path)
+    first, points = answered("disk", "memory", results)
+    assert first.startswith("Throughput is " if shown else "No difference shown: the ranges of the repeats overlap. In")
+    assert (LISTED in points) is not shown
+    compared = compare_page(compare_named(*both("disk", "memory", results)).found).answer.decision.text
+    assert compared.startswith("No difference shown: ") is not shown
+
+
+def test_one_trial_of_each_shows_no_difference(tmp_path: Path) -> None:
+    first, points = answered("disk", "memory", as_runs(alike((1000.0, 1900.0), blocks=1), tmp_path))
+    assert first.startswith("No difference shown: one trial each, so the variation is unknown. In these trials, ")
+    assert points[0] == LISTED
+
+
+def test_an_open_loop_begins_with_its_response_times(tmp_path: Path) -> None:
+    records = [
+        replace(one, cell=replace(one.cell, load=replace(one.cell.load, rate=900.0)))
+        for one in alike((900.0, 900.0), 0.001)
+    ]
+    slower = [
+        replace(one, metrics={**one.metrics, "response_time_p99_s": 0.01 * (2 if "memory" in one.cell.name else 1)})
+        for one in records
+    ]
+    first, _ = answered("disk", "memory", as_runs(slower, tmp_path))
+    assert first.startswith("99th-percentile response time is 2x as high")
 
 
 @pytest.mark.parametrize("format", formats.names())

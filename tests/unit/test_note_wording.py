@@ -43,7 +43,10 @@ from ironbench.study.ceiling import Ceiling, Verdict
 from ironbench.study.comparability import causes, merged_notes, trial_warnings
 from ironbench.study.compare import MeanRatio
 from ironbench.study.differences import Difference
+from ironbench.study.factors import Contrast
+from ironbench.study.gate import GatedComparison, GateVerdict, Slowdown
 from ironbench.study.slower import NewStatement, OtherPlanSteps, RepeatedStatement, SlowerStatement
+from ironbench.study.study import Effect
 from ironbench.study.summarise import Summary
 
 NUMBERS = (
@@ -87,6 +90,15 @@ CEILINGS = (
     ),
     Ceiling(("client",), 0.98, 0.9, 1.07, Verdict.OPEN, None, UNDECIDED, (), {}, 12.0, 0.003, added_bytes=1 << 30),
 )  # fmt: skip
+GATED = tuple(
+    GatedComparison(
+        Effect(UNDECIDED, Contrast(WAL, OWN)),
+        GateVerdict.CANNOT_TELL,
+        note("perhaps-slower", least=least, most=0.3, margin=0.05, higher_is_better=higher, advice=None),
+        Slowdown(least, 0.1, 0.3, 0.25),
+    )
+    for least, higher in ((-0.08, True), (-0.08, False), (0.02, True))
+)
 SUMMARIES = (Summary(1, 940.0, 940.0, 940.0, 940.0, 0.0), Summary(3, 0.012, 0.012, 0.011, 0.013, 0.001))
 GAINS = (None, Gain(1.2, 1.2), Gain(1.2, 1.5), Gain(2.5, 4.0), Gain(3.0, math.inf))
 OF_A_STUDY: dict[str, tuple[Any, ...]] = {
@@ -135,6 +147,8 @@ OF_A_STUDY: dict[str, tuple[Any, ...]] = {
     "Mapping[str, Sequence[str]]": ({"only one trial": ("one",)}, {"only one trial": ("one",), "x": ("a", "b")}),
     "Finding": (FINDING, UNDECIDED, replace(FINDING, ratios=())),
     "Noise | None": (None, Noise("m", "tpcb-like", "throughput", 6, 0.01, 0.02, "2026-11-21T01:00:00")),
+    "GatedComparison": GATED,
+    "GatedComparison | None": (None, *GATED),
     "Cause": (
         SlowerStatement("select 1", 0.003, 0.009, "server", "select 2"),
         RepeatedStatement("select 1", 1.0, 12.0, 0.001, "server"),

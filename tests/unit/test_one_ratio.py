@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
-from factories import DISK, MEMORY, record, unfolded
+from factories import DISK, MEMORY, Shelf, record, unfolded
 
+from ironbench.catalogue import prices
 from ironbench.model.lab import Configuration
 from ironbench.model.record import Record
 from ironbench.model.system import Load, System
 from ironbench.report import compare_page
 from ironbench.report import lead as lead_page
+from ironbench.report import leaderboard as leaderboard_page
+from ironbench.report.document import notes
 from ironbench.report.headline import headline
+from ironbench.study import leaderboard
 from ironbench.study.archive import EMPTY
 from ironbench.study.comparability import unlike
 from ironbench.study.compare import compare
@@ -61,7 +66,8 @@ def test_compare_and_report_say_first_that_no_difference_is_shown() -> None:
     assert text.index(start) < text.index("slower than A")
     (study,) = studies([*SKEWED, *LOWER])
     name, said = headline(study)[0]
-    assert name == "" and said.startswith(f"{start}new was ") and "slower than old (95% CI " in said
+    assert name == "" and said.startswith(f"{start}new was ") and "slower than old: " in said
+    assert "(geometric means; 95% CI " in said
 
 
 def test_a_difference_beyond_the_ranges_is_stated_with_its_interval() -> None:
@@ -70,7 +76,37 @@ def test_a_difference_beyond_the_ranges_is_stated_with_its_interval() -> None:
     assert "No difference shown" not in unfolded(compare_page.page(found))
     (study,) = studies([*clear, *HIGHER])
     name, said = headline(study)[0]
-    assert name == "new" and said.startswith("is 2.0") and "x as fast as old (95% CI " in said
+    assert name == "new" and said.startswith("is 2.0") and "x as fast as old: 20,500/s vs. 10,200/s (geometric" in said
+
+
+@pytest.mark.parametrize("sides", [(SKEWED, LOWER), (SKEWED, HIGHER)], ids=["no difference", "faster"])
+def test_the_values_beside_a_ratio_in_a_report_give_it(sides: tuple[list[Record], list[Record]]) -> None:
+    (study,) = studies([*sides[0], *sides[1]])
+    said = next(text for _, text in headline(study) if "old: " in text)
+    new, old = (float(value.replace(",", "")) for value in re.findall(r"old: ([\d,]+)/s vs\. ([\d,]+)/s", said)[0])
+    standing = study.parts[1].standing
+    assert standing and standing.means
+    assert new / old == pytest.approx(standing.means.ratio, rel=0.01)  # three digits are shown
+    medians = standing.b.centre / standing.a.centre
+    assert new / old != pytest.approx(medians, rel=0.02)
+    assert any("median of the trials" in text and "geometric means" in text for text in notes(study))
+
+
+def test_a_single_trial_of_each_is_no_mean() -> None:
+    (study,) = studies([*runs(OLD, ((1000,),)), *runs(NEW, ((850,),))])
+    said = headline(study)[0][1]
+    assert said.endswith("new was 15% slower than old: 850/s vs. 1,000/s.")
+    assert not any("geometric" in text for text in notes(study))
+
+
+def test_the_quotient_of_two_scores_of_a_leaderboard_is_the_ratio_that_compare_shows() -> None:
+    compared = compare(Subject("old", tuple(SKEWED)), Subject("new", tuple(LOWER))).peaks
+    (ranking,) = leaderboard.own([*SKEWED, *LOWER], Shelf(), "score", prices.shipped(), "")
+    row = compared.row("throughput") if compared else None
+    assert row and row.means
+    scores = {place.system: place.score for place in ranking.places}
+    assert scores["new"] / scores["old"] == pytest.approx(row.means.ratio)
+    assert "geometric mean of its runs" in unfolded(leaderboard_page.page([ranking]))
 
 
 def test_ranges_that_do_not_overlap_by_chance_show_no_difference() -> None:

@@ -256,7 +256,9 @@ def commands(study: Study) -> list[Command]:
 def notes(study: Study) -> list[str]:
     """Returns notes on how to read the figures."""
     if study.lab is None:
-        return [*wording.sentences(study.footnotes), *_power_note(study)]
+        averaged = any(one.standing and one.standing.ratio and one.standing.a.n > 1 for one in study.parts)
+        means = [report_notes.medians_and_means()] if averaged else []
+        return [*means, *wording.sentences(study.footnotes), *_power_note(study)]
     setups = [cell.setup for cell in study.cells]
     checkpoint_words = checkpoints.interval_note(setups, study.lab.method.crash)
     chosen = f"Checkpoints: {checkpoint_words}." if checkpoint_words else ""

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
+from ironbench.model.finding import LEAST_BLOCKS_SHOWN, Conclusion
+from ironbench.model.note import Note, note
 from ironbench.records.labs import LabDirectory
 from ironbench.report import wording
 from ironbench.report.answer import comparison
@@ -20,7 +22,7 @@ from ironbench.report.sections import sections as every_section
 from ironbench.report.wording import compare_answer
 from ironbench.report.wording.ratios import change, metric_words
 from ironbench.study.differences import is_address, telling
-from ironbench.study.explain import Explanation
+from ironbench.study.explain import Explanation, Measure
 from ironbench.study.labstudy import of_two
 from ironbench.study.study import Study, studies
 from ironbench.words import counted, cut, upper_first
@@ -41,7 +43,7 @@ _IO = (
 def page(compared: NamedComparison, everything: bool = False) -> Page:
     """Makes the page. `everything`: name all facts that differ."""
     found, one, study = compared.found, compared.explained(), _study(compared)
-    verdict = [comparison(effect) for effect in compared.pairs if effect.finding.decides]
+    deciding = [effect for effect in compared.pairs if effect.finding.decides]
     doubt = compare_answer.undeclared() if compared.pairs else compare_answer.not_interleaved()
     shown = {part.id: part for part in every_section(study)}
     if "time" in shown:  # the waterfall is already at the top
@@ -49,7 +51,7 @@ def page(compared: NamedComparison, everything: bool = False) -> Page:
     return Page(
         title=f"From {wording.terms.configuration(one.before)} to {wording.terms.configuration(one.after)}",
         lead=study.work,
-        answer=answer(one, verdict, doubt),
+        answer=answer(one, list(map(comparison, deciding)), doubt, _why_not_shown(compared, one)),
         sections=(
             section(one),
             Section("measures", "Throughput and response times", tables=with_rows(_both(one))),
@@ -89,17 +91,48 @@ def _differences(one: Explanation, everything: bool) -> tuple[tuple[str, Table],
     )
 
 
-def answer(one: Explanation, verdict: Sequence[AnswerPoint], doubt: str) -> Answer:
-    """Puts the verdict or the ratio first, then a point for each level that explains part of it."""
+def answer(one: Explanation, verdict: Sequence[AnswerPoint], doubt: str, not_shown: Note | None = None) -> Answer:
+    """Puts the verdict or the ratio first, then a point for each level that explains part of it.
+
+    `not_shown`: why the trials show no difference. Then the answer says so first, and that the levels only list what
+    differed.
+    """
     points = list(_points(one))
+    if not_shown:
+        points.insert(0, AnswerPoint(compare_answer.only_listed()))
     if verdict:
         return Answer(verdict[0], (*verdict[1:], *points))
     if not one.throughput:
         return Answer(AnswerPoint(compare_answer.nothing_in_common()), tuple(points), doubts=(doubt,))
-    first = one.throughput[0]
+    first = _result(one)
     before, after = (wording.terms.configuration(side) for side in (one.before, one.after))
-    text = compare_answer.explained_ratio(first.metric, before, after, first.ratio, within(first))
+    text = compare_answer.explained_ratio(first.metric, before, after, first.ratio, within(first), not_shown)
     return Answer(AnswerPoint(text), tuple(points), doubts=(doubt,))
+
+
+def _result(one: Explanation) -> Measure:
+    """Returns the measure that the trials were about. For an open loop it is the 99th percentile, because the load sets
+    the throughput."""
+    percentiles = [measure for measure in one.response if measure.metric == "response_time_p99_s"]
+    return percentiles[0] if one.open_loop and percentiles else one.throughput[0]
+
+
+def _why_not_shown(compared: NamedComparison, one: Explanation) -> Note | None:
+    """Returns why the trials show no difference, judged as in `compare`; None if they show one."""
+    deciding = [effect.finding for effect in compared.pairs if effect.finding.decides]
+    if deciding:
+        first = deciding[0]
+        is_open = first.conclusion is Conclusion.CANNOT_TELL
+        return (first.barred or note("no-difference-within-interval")) if is_open else None
+    if not one.throughput:
+        return None
+    result, peaks = _result(one), compared.found.peaks
+    row = None if compared.pairs or peaks is None else peaks.row(result.metric)
+    if row is not None:
+        return None if row.shown else row.difference
+    if not result.known:
+        return note("no-difference-too-few-blocks", least=LEAST_BLOCKS_SHOWN)
+    return None if result.clear else note("no-difference-within-interval")
 
 
 def _points(one: Explanation) -> Iterator[AnswerPoint]:

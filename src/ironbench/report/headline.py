@@ -211,7 +211,6 @@ def _ratio_sentence(part: SubjectResults) -> tuple[str, str]:
     standing = part.standing
     if standing is None or standing.ratio is None or standing.means is None:
         return part.name, ""
-    known = standing.means.ratio, standing.means.low, standing.means.high
     if standing.shown:
-        return part.name, run_answer.ratio_to_first(*known, part.reference)
-    return "", run_answer.no_difference(standing.difference, part.name, *known, part.reference)
+        return part.name, run_answer.ratio_to_first(standing.means, part.reference)
+    return "", run_answer.no_difference(standing.difference, part.name, standing.means, part.reference)

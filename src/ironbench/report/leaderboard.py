@@ -29,6 +29,10 @@ NOT_COMPARABLE = (
     "Results of ironbench are ranked separately, because they come from derived workloads, are not audited, and "
     "are not comparable with published TPC results."
 )
+_MEANS = (
+    "The score of a system with several trials is the geometric mean of its runs, as in `ironbench compare` and "
+    "`ironbench cost`. `ironbench report` shows the median of the trials."
+)
 _TIED = "A rank such as 1 to 3 means a tie: the 95% CIs of the tied systems overlap."
 
 
@@ -70,6 +74,7 @@ def _notes(ranking: Ranking) -> tuple[str, ...]:
         *([f"Source: {ranking.source}."] if _published(ranking) else []),
         *([ranking.derived] if ranking.derived else []),
         *(f"Left out: {text}." for text in wording.texts(ranking.left_out)),
+        *([_MEANS] if any(place.trials > 1 for place in places) else []),
         *([_TIED] if any(place.rank != place.worst_rank for place in places) else []),
         *([cost_answer.one_run()] if any(place.runs == 1 for place in places) else []),
         *([cost_answer.estimates()] if any(place.estimate for place in places) else []),

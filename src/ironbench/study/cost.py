@@ -6,7 +6,6 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
-from statistics import geometric_mean
 from typing import Any
 
 from ironbench import catalogue
@@ -289,9 +288,9 @@ def _performance(
     known = repeats(best.trials, metric)
     if not known.values:
         return _Performance(None)
-    alike = min(known.of_trials) == max(known.of_trials)  # avoids the rounding error of logarithms
-    score = known.range(known.of_trials[0] if alike else geometric_mean(known.values))
-    return _Performance(score, known.runs, basis=at_its_peak(best), trials=tuple(best.trials), repeats=known)
+    return _Performance(
+        known.range(known.centre), known.runs, basis=at_its_peak(best), trials=tuple(best.trials), repeats=known
+    )
 
 
 def _of_other_hardware(name: str, target: Target | None) -> _Performance:

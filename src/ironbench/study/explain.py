@@ -101,6 +101,8 @@ class Explanation:
     last."""
     plans: tuple[OtherPlan, ...]
     differences: tuple[Difference, ...]
+    open_loop: bool = False
+    """Whether the load of both sides has a target rate, so that throughput is not a result."""
     observed: bool = False
     """Whether one observed trial per side provided the time of a transaction, I/O, plans and untimed commands."""
 
@@ -145,6 +147,7 @@ def explain(
         io=_io(seen, pair),
         plans=other_plans(uses(watched_groups, archive)),
         differences=differences([facts(side[0], archive) for side in sides]),
+        open_loop=all(side[0].cell.load.rate is not None for side in sides),
         observed=observed is not None,
     )
 

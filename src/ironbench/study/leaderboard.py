@@ -60,6 +60,8 @@ class RankedResult:
     """95% confidence interval of the score (`repeats`); None for a published score, which is used as published."""
     runs: int = 0
     """Number of own runs behind the score."""
+    trials: int = 0
+    """Number of own trials behind the score."""
     clients: int | None = None
     basis: Note | None = None
     """Trials behind an own result."""
@@ -233,7 +235,8 @@ def _own(subject: Subject, peak: Peak, metric: str, archive: Archive, sheet: She
     counts = (sockets,) if sockets else (1, min(cpu.get("sockets") or cores or 1, cores or 1))
     bills = [_licences(subject.name, model, count, cores, sheet, licence) for count in counts] if cores else []
     paid = bills[0] if len({one.total for one in bills if one}) == 1 else None
-    value, known = score.centre, repeats(peak.trials, metric)
+    known = repeats(peak.trials, metric)
+    value = known.centre if known.values else score.centre
     return RankedResult(
         rank=0,
         system=subject.name,
@@ -249,6 +252,7 @@ def _own(subject: Subject, peak: Peak, metric: str, archive: Archive, sheet: She
         cautions=paid.cautions if paid else (note("sockets-unknown", licence=licence),) if any(bills) else (),
         bounds=known.range(value),
         runs=known.runs,
+        trials=len(known.of_trials),
         clients=peak.clients,
         basis=basis(peak),
         failed=max(failed, default=None),

@@ -135,6 +135,13 @@ class Repeats:
     runs: int
     """Number of runs."""
 
+    @property
+    def centre(self) -> float:
+        """The geometric mean, as in ratios: the quotient of two systems' centres is the ratio that `compare` shows."""
+        # Equal values need no logarithms, which round.
+        alike = min(self.of_trials) == max(self.of_trials)
+        return self.of_trials[0] if alike else geometric_mean(self.values)
+
     def range(self, centre: float) -> CostRange:
         """Returns `centre` with its 95% confidence interval: over runs, or over trials if there is only one run.
 

@@ -99,3 +99,47 @@ def test_a_reading_while_clients_leave_does_not_lose_what_their_processes_used()
         samples = {"processes.root.7": [Sample(0.0, b"")], "processes.all": [*of_all, *last]}
         grown = processes.engine_growth(samples, 10.0)
         assert grown is not None and grown.rate("engine") == pytest.approx(1.0, rel=0.01), last
+
+
+def engine_cores(*pairs: tuple[float, bytes], window_s: float = 4.0) -> float | None:
+    samples = {"processes.root.7": [Sample(0.0, b"")], "processes.all": [Sample(t_s, raw) for t_s, raw in pairs]}
+    grown = processes.engine_growth(samples, window_s)
+    observed = processes.OBSERVER.parse(samples, window_s).metrics.get("engine_cpu_cores")
+    assert observed == (None if grown is None else grown.rate("engine"))
+    return observed
+
+
+LOADED = 4000
+"""Ticks that the server's first process and its ended children had used before, for example for a load."""
+
+
+def test_a_torn_reading_at_the_end_of_the_window_is_left_out_though_a_whole_one_follows() -> None:
+    """The backends were gone when their files were to be read, but the server's file had been read before."""
+    before = [(-1.0, _tree(0, LOADED, 0)), (0.0, _tree(0, LOADED, 100)), (2.0, _tree(0, LOADED, 300))]
+    torn, whole = (4.01, _tree(0, LOADED, None)), (4.4, _tree(0, LOADED + 500, None))
+    assert engine_cores(*before, torn, whole) == pytest.approx(1.0, rel=0.1)
+    assert engine_cores(*before, torn) == pytest.approx(1.0, rel=0.1)
+
+
+def test_a_process_that_was_read_before_it_ended_and_with_its_parent_counts_once() -> None:
+    twice = (-1.0, _tree(0, LOADED + 900, 900))
+    after = [(0.0, _tree(0, LOADED + 900, 0)), (2.0, _tree(0, LOADED + 900, 200)), (4.0, _tree(0, LOADED + 900, 400))]
+    assert engine_cores(twice, *after) == pytest.approx(1.0, rel=0.1)
+
+
+def test_samples_of_a_small_part_of_the_window_say_nothing_about_it() -> None:
+    assert engine_cores((-1.0, _tree(0, LOADED, 0)), (0.004, _tree(0, LOADED, 0))) is None
+    assert engine_cores((0.0, _tree(0, LOADED, 0)), (1.9, _tree(0, LOADED, 190))) is None
+    assert engine_cores((0.0, _tree(0, LOADED, 0)), (2.1, _tree(0, LOADED, 210))) == pytest.approx(1.0)
+
+
+@given(st.lists(st.integers(0, 9), max_size=12))
+def test_the_samples_that_are_kept_never_decrease_and_no_longer_series_exists(values: list[int]) -> None:
+    found = [
+        one.values["engine"] for one in processes._whole([SamplePoint(t, {"engine": v}) for t, v in enumerate(values)])
+    ]
+    assert found == sorted(found)
+    longest = [0] * (len(values) + 1)
+    for place, value in enumerate(values):
+        longest[place] = 1 + max((longest[other] for other in range(place) if values[other] <= value), default=0)
+    assert len(found) == max(longest)

@@ -82,10 +82,20 @@ def differs(what: str, a: str, b: str, ratio: float) -> str:
     return f"{what} is {change(ratio, '')} with {b} {than(ratio)} with {a}"
 
 
-def explained_ratio(metric: str, a: str, b: str, ratio: float, interval: str) -> str:
-    """`Throughput is 26% higher with WAL in memory than with WAL on disk (95% CI 18% to 35%).`"""
+def explained_ratio(metric: str, a: str, b: str, ratio: float, interval: str, not_shown: Note | None = None) -> str:
+    """`Throughput is 26% higher with WAL in memory than with WAL on disk (95% CI 18% to 35%).`
+
+    `not_shown`: why the trials show no difference; the sentence then starts with this reason.
+    """
     words = differs(metric_words(metric), a, b, ratio)
+    if not_shown is not None:
+        return f"No difference shown: {text(not_shown)}. In these trials, {words}{interval}."
     return f"{upper_first(words)}{interval}."
+
+
+def only_listed() -> str:
+    """`The trials show no difference, so the following points only list what differed between them.`"""
+    return "The trials show no difference, so the following points only list what differed between them."
 
 
 def _values(metric: str, means: MeanRatio) -> str:

@@ -153,6 +153,12 @@ def no_difference_within_interval() -> str:
     return "the 95% confidence interval includes 0%"
 
 
+@wording("no-difference-too-few-blocks")
+def no_difference_too_few_blocks(least: int) -> str:
+    """fewer than 3 blocks have both configurations"""
+    return f"fewer than {least} blocks have both configurations"
+
+
 @wording("difference-shown")
 def difference_shown() -> str:
     """the ranges of the repeats do not overlap"""

@@ -32,6 +32,13 @@ def ratios() -> str:
     )
 
 
+def medians_and_means() -> str:
+    """`A throughput is the median of the trials; a ratio is the quotient of geometric means, …`"""
+    return (
+        "A throughput is the median of the trials; a ratio is the quotient of geometric means, which the answer states."
+    )
+
+
 def equivalence(margin: float) -> str:
     """`Equivalent: two one-sided tests at 5% each rule out a ratio below 0.952 and one above 1.05, so the 90%
     confidence interval is between the two. …`"""

@@ -6,7 +6,6 @@ load this module: trials need only the words for notes.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 
 from ironbench.model.note import Note
@@ -14,6 +13,7 @@ from ironbench.report.numbers import number, quantity, span, unit_of
 from ironbench.report.wording.curve import tally
 from ironbench.report.wording.ratios import change, interval, metric_words, than
 from ironbench.report.wording.registry import text
+from ironbench.study.compare import MeanRatio
 from ironbench.study.subjects import failed_percent
 from ironbench.study.summarise import Summary
 from ironbench.units import all_digits, rate
@@ -150,15 +150,32 @@ def score(metric: str, value: Summary) -> str:
     return f"{number(value.centre)} {metric_words(metric)}{spread}"
 
 
-def ratio_to_first(ratio: float, low: float, high: float, first: str) -> str:
-    """`is 26% faster than old (95% CI 18% to 35%; the ranges of the repeats do not overlap).`"""
-    known = interval(low, high, ratio)
-    return f"is {change(ratio)} {than(ratio)} {first} ({known}; the ranges of the repeats do not overlap)."
+def ratio_to_first(means: MeanRatio, first: str) -> str:
+    """`is 26% faster than old: 1,260/s vs. 1,000/s (geometric means; 95% CI 18% to 35%; the ranges of the repeats do
+    not overlap).`"""
+    known = "; ".join((*_means(means), "the ranges of the repeats do not overlap"))
+    return f"is {change(means.ratio)} {than(means.ratio)} {first}: {_values(means)} ({known})."
 
 
-def no_difference(why: Note, name: str, ratio: float, low: float, high: float, first: str) -> str:
-    """`No difference shown: the ranges of the repeats overlap. In these trials, new was 15% slower than old (95% CI
-    −42% to +26%).`"""
-    measured = "as fast as" if ratio == 1 else f"{change(ratio)} {than(ratio)}"
-    known = f" ({interval(low, high, ratio)})" if low > 0 and math.isfinite(high) else ""
-    return f"No difference shown: {text(why)}. In these trials, {name} was {measured} {first}{known}."
+def no_difference(why: Note, name: str, means: MeanRatio, first: str) -> str:
+    """`No difference shown: the ranges of the repeats overlap. In these trials, new was 15% slower than old: 850/s vs.
+    1,000/s (geometric means; 95% CI −42% to +26%).`"""
+    measured = "as fast as" if means.ratio == 1 else f"{change(means.ratio)} {than(means.ratio)}"
+    known = f" ({known})" if (known := "; ".join(_means(means))) else ""
+    words = f"{name} was {measured} {first}: {_values(means)}{known}"
+    return f"No difference shown: {text(why)}. In these trials, {words}."
+
+
+def _values(means: MeanRatio) -> str:
+    """Writes the values whose quotient is the ratio."""
+    of_first, own = means.centres
+    return f"{quantity(own, '1/s')} vs. {quantity(of_first, '1/s')}"
+
+
+def _means(means: MeanRatio) -> list[str]:
+    """Says what the values are, unless each is that of one trial, and gives the confidence interval if there is one.
+    Other values of these systems on the page are medians."""
+    return [
+        *(["geometric means"] if max(means.trials) > 1 else []),
+        *([interval(means.low, means.high, means.ratio)] if means.known else []),
+    ]

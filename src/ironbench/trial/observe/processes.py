@@ -11,6 +11,7 @@ it is a kernel thread.
 from __future__ import annotations
 
 import os
+from bisect import bisect_right
 from collections.abc import Mapping, Set
 from dataclasses import dataclass
 from functools import partial
@@ -56,7 +57,7 @@ class Processes:
 
     def parse(self, samples: Samples, window_s: float) -> Observation:
         readings = _whole(points(samples.get(_ALL), partial(_engine_cpu, first=roots(samples))))
-        if (grown := growth(readings, window_s)) is None or "engine" not in grown.by:
+        if (grown := _long_enough(readings, window_s)) is None or "engine" not in grown.by:
             return Observation()
         each = steps(readings)
         return Observation(
@@ -76,16 +77,44 @@ def engine_growth(
     """Returns CPU seconds over the window: `engine` without the server processes that answered observers, and
     `observers` for those."""
     parser = partial(_engine_cpu, first=roots(samples), observers=observer_pids)
-    return growth(_whole(points(samples.get(_ALL), parser)), window_s)
+    return _long_enough(_whole(points(samples.get(_ALL), parser)), window_s)
 
 
 def _whole(readings: list[SamplePoint]) -> list[SamplePoint]:
-    """Returns the samples without the last ones if the sum decreases there. Such a sample was taken while processes
-    were ending, as all backends do after the window: it includes neither their own time nor the time added to their
-    parent."""
-    while len(readings) > 1 and readings[-1].values["engine"] < readings[-2].values["engine"]:
-        readings = readings[:-1]
-    return readings
+    """Returns the samples without those that were taken while processes were ending, as all backends do after the
+    window.
+
+    The files of one sample are read one after the other. If a process ends between its own file and its parent's, the
+    sample has its time twice or not at all. The true sum never decreases, so the longest series of samples that does
+    not decrease is kept; of several, the one that is complete first.
+    """
+    ends: list[float] = []  # the lowest value at which a series of this length ends, and which sample that is
+    last: list[int] = []
+    before: list[int] = []
+    longest = -1
+    for place, reading in enumerate(readings):
+        value = reading.values["engine"]
+        length = bisect_right(ends, value)
+        before.append(last[length - 1] if length else -1)
+        if length == len(ends):
+            longest = place
+        ends[length : length + 1] = [value]
+        last[length : length + 1] = [place]
+    kept: list[SamplePoint] = []
+    while longest >= 0:
+        kept.append(readings[longest])
+        longest = before[longest]
+    return kept[::-1]
+
+
+_LEAST_OF_WINDOW = 0.5
+
+
+def _long_enough(readings: list[SamplePoint], window_s: float) -> CounterGrowth | None:
+    """Returns the increase over the window; None if the samples cover less than half of it. The kernel counts ticks of
+    10 ms, so an increase over a few milliseconds would be 0 for a busy engine."""
+    grown = growth(readings, window_s)
+    return grown if grown is not None and grown.span_s >= _LEAST_OF_WINDOW * window_s else None
 
 
 def programs_growth(samples: Samples, window_s: float, own: Set[int]) -> CounterGrowth | None:
