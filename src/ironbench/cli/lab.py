@@ -344,8 +344,8 @@ def _policy(gate: bool, undecided: str) -> Policy | None:
 
 
 def _gated(directory: LabDirectory, records: Sequence[Record], code: int, json: bool, policy: Policy) -> int:
-    """Returns the exit code of the gate. If the lab did not finish, returns the verdict's exit code, and with `json` prints
-    the verdict's document."""
+    """Returns the exit code of the gate. If the lab did not finish, returns the exit code of the verdict, and with
+    `json` prints the document of the verdict."""
     from ironbench.cli import verdict
     from ironbench.cli.gate import require_comparisons, shown
     from ironbench.cli.gate import whole as gate
