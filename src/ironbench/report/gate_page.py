@@ -155,7 +155,7 @@ def sentence(gate: Gate) -> str:
         ends.count(GateOutcome.INCONCLUSIVE),
         of_claims.count(GateOutcome.INCONCLUSIVE),
         gate.undecided,
-        gate.closed and gate.undecided == "pass",
+        any(one.outcome is GateOutcome.INCONCLUSIVE and one.effect.finding.unequal_losses for one in gate.comparisons),
     )
 
 
