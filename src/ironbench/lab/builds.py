@@ -40,6 +40,6 @@ def unknown(systems: Mapping[str, System]) -> str:
     if not names:
         return ""
     return (
-        f"the build options of {listed(names)} are unknown, so the builds may differ in more than the version; the report "
-        "lists the features in which they differ"
+        f"the build options of {listed(names)} are unknown, so the builds may differ in more than the version; the "
+        "report lists the features in which they differ"
     )
