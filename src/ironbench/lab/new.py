@@ -402,7 +402,7 @@ def _upgrade(here: LabContext) -> Iterator[str]:
         versions = _versions(here)
         yield from (f"# {line}" for caution in warnings("upgrade", here) for line in wrap(f"Warning: {caution}", 110))
         if not here.other:
-            yield "# Use programs from the same packager, because builds may also differ in features (TLS, ICU, JIT, lz4)."
+            yield "# Use programs from one packager, because builds may also differ in features (TLS, ICU, JIT, lz4)."
             yield "# `bin` may also be a directory, for example /usr/lib/…/bin"
         yield "[vary.version]"
         for version, place in versions.items():
