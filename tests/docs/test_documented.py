@@ -81,7 +81,7 @@ def test_contributing_lists_the_packages_in_the_order_of_imports() -> None:
     from tests.order.test_imports import PACKAGES, SHARED
 
     text = (ROOT / "CONTRIBUTING.md").read_text()
-    table = text[text.index("| package |") : text.index("From `ironbench run`")]
+    table = text[text.index("| package |") : text.index("`ironbench run` and `ironbench lab run` create")]
     listed = [
         name for cell in re.findall(r"^\| (`.*?) \|", table, re.MULTILINE) for name in re.findall(r"`(\w+)`", cell)
     ]

@@ -43,7 +43,7 @@ def capture(
         typer.Option(
             "--from",
             metavar="DSN",
-            help="Create the capture from the statement statistics of a running server (pg_stat_statements) instead of "
+            help="Create the capture from the statement statistics of a running server instead of "
             "logs. ironbench then generates the parameter values.",
         ),
     ] = "",

@@ -31,7 +31,7 @@ ABILITIES: Mapping[str, str] = {
     "queries": "can run long queries in several streams, with a separate connection for each stream",
     "bare machine": "has no database; the workload uses the machine directly",
     "in client": "is a library that runs in the client's threads",
-    "copy": "can load rows from a stream, like PostgreSQL's COPY",
+    "copy": "can load rows from a stream (COPY)",
     "population": "can insert rows into one table from many connections: row by row, in batches or by COPY",
     "triggers": "can run a trigger of the workload when a row changes",
     "compressed tables": "supports page compression of tables",

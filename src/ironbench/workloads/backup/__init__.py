@@ -39,7 +39,7 @@ class Backup(Maintenance):
         Option(
             "checkpoint",
             "fast",
-            "mode of the checkpoint before the backup, as in pg_basebackup; fast: write at full speed",
+            "mode of the checkpoint before the backup; fast: write at full speed",
             choices=("fast", "spread"),
         ),
         Option("rate", "0", "maximum rate in MB/s (10^6 bytes); 0: unlimited", lowest=0, highest=1000),
