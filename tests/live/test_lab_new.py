@@ -22,7 +22,7 @@ pytestmark = pytest.mark.live
 
 PROGRAMS = Path("/usr/lib/postgresql/15/bin")
 ROOT = Path(__file__).parents[2]
-AT_ONCE = ("setting", "storage", "driver")
+AT_ONCE = ("setting", "storage", "driver", "headroom")
 KINDS = [*AT_ONCE, "upgrade", "index", "query", "machines"]
 
 
@@ -60,7 +60,8 @@ def filled(user: User, text: str, dsn: str) -> str:
 @pytest.mark.parametrize("server", ["ours", "theirs"])
 def test_every_kind_can_be_planned(user: User, request: pytest.FixtureRequest, kind: str, server: str) -> None:
     dsn = request.getfixturevalue("theirs")
-    told = user("lab", "new", kind, *(("--dsn", dsn) if server == "theirs" else ()))
+    today = ("--today", "100") if kind == "headroom" else ()
+    told = user("lab", "new", kind, *today, *(("--dsn", dsn) if server == "theirs" else ()))
     if (kind, server) == ("machines", "ours"):
         assert told.code == 2 and "--dsn is missing" in told.stderr
         return

@@ -39,6 +39,7 @@ VERBS = {
     "lead": "Show how much faster B is than A. Compares all workloads that A and B have in common, at each number of "
     "clients and at peak throughput.",
     "leaderboard": "Rank published results, or your own results.",
+    "headroom": "Show how far a load can grow within a limit. Finds the highest rate of each system, with its 95% CI.",
     "cost": "Find the cheapest system that meets a target. Shows each system's cost and performance per cost.",
     "serve": "Show labs and results in a browser. Follow a running lab, queue labs, search and compare records.",
     "doctor": "Check a machine or database for measurement problems. Shows the meaning and the fix of each problem; "

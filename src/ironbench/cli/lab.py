@@ -266,7 +266,7 @@ def noise(
 _OF_NEW = {
     "kind": Annotated[
         str,
-        typer.Argument(help="Kind of question: setting, index, query, upgrade, storage, machines or driver."),
+        typer.Argument(help="Kind of question: setting, index, query, upgrade, storage, machines, headroom or driver."),
     ],
     "output": Annotated[str | None, typer.Option("-o", metavar="FILE", help="New lab file.  [default: KIND.toml]")],
 }

@@ -8,6 +8,7 @@ from msgspec import field
 
 from ironbench.fields.row import row, same_as
 from ironbench.fields.sections import DataSection, FieldSection, SystemSection
+from ironbench.ranges import Range
 
 
 class NewLab(FieldSection):
@@ -46,3 +47,15 @@ class NewLab(FieldSection):
             names="devices",
         ),
     ] = field(default_factory=list)
+    today: Annotated[
+        float,
+        row(
+            "For `headroom`: today's peak load in transactions per second.",
+            Range(0.001, 1e9, example="800", note="transactions per second"),
+            metavar="RATE",
+        ),
+    ] = 0.0
+    capture: Annotated[
+        str,
+        row("For `headroom`: a capture of production work to replay, from `ironbench capture`.", metavar="FILE"),
+    ] = ""

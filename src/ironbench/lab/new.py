@@ -10,7 +10,7 @@ from pathlib import Path
 from textwrap import wrap
 from typing import Any
 
-from ironbench import engines, units
+from ironbench import engines, ranges, units
 from ironbench.devices import capability, expression, models
 from ironbench.devices.mounting import TOO_FAST
 from ironbench.engines.administration import CHECKPOINT
@@ -61,6 +61,10 @@ class LabContext:
     """Version of the programs in the directory `other`."""
     devices: tuple[str, ...] = ()
     """Device models to emulate; if empty, those of `_DEVICES`."""
+    today: float = 0.0
+    """Today's peak load in transactions per second; 0 if it was not given."""
+    capture: str = ""
+    """Capture of production work to replay, as named in the lab file; empty if none was given."""
 
     @property
     def clients(self) -> int:
@@ -90,7 +94,7 @@ def lab_context(kind: str, asked: NewLab, folder: Path | None) -> LabContext:
         raise InputError("--dump", f"{named.name} cannot restore dumps", "use another engine, or remove --dump")
     files = {
         name: _named(folder, f"--{name}", file)
-        for name in ("dump", "index", "before", "after")
+        for name in ("dump", "index", "before", "after", "capture")
         if (file := getattr(asked, name))
     }
     system, secrets = named.validated(System(named.name, "new", dsn=dsn or None), 1)
@@ -113,6 +117,7 @@ def lab_context(kind: str, asked: NewLab, folder: Path | None) -> LabContext:
         other=_without_password(named, asked.other) if dsn else asked.other,
         other_version=_other_version(named, asked.other, str(version)) if asked.other and not dsn else "",
         devices=tuple(asked.device),
+        today=_rate("today", asked.today),
         **files,
     )
 
@@ -169,6 +174,12 @@ def _without_password(engine: Engine, dsn: str) -> str:
     return engine.data_import.template_of(system.dsn or dsn)[1]
 
 
+def _rate(name: str, written: str | float) -> float:
+    """Reads a field with a rate, which options and forms give as text; 0 if it was not given. InputError."""
+    known = table(NewLab)[name]
+    return known.row.range.read(known.options[0], written) if written and known.row.range else 0.0
+
+
 def _named(folder: Path | None, option: str, text: str) -> str:
     """Returns a file's name in the lab file: relative to the lab file's directory if the file is below it, and
     otherwise absolute.
@@ -209,7 +220,7 @@ def text(kind: str, here: LabContext, file: str) -> str:
     """Returns the text of a lab file. Raises InputError if this engine has nothing to vary for the question."""
     body = "\n".join(KINDS[kind].lines(here))
     marked = FILL_IN in body
-    return "\n".join([*_head(kind, here, file, marked), body, *_measure()])
+    return "\n".join([*_head(kind, here, file, marked), body, *_measure(KINDS[kind].metric)])
 
 
 def placeholders(text: str) -> list[tuple[int, str]]:
@@ -232,9 +243,10 @@ def _head(kind: str, here: LabContext, file: str, marked: bool) -> Iterator[str]
     yield ""
 
 
-def _measure() -> list[str]:
+def _measure(metric: str = "") -> list[str]:
     return [
         "[measure]",
+        *([f"metric = {_quoted(metric)}"] if metric else []),
         "repeats = 6          # blocks: each measures every value once; a verdict needs six",
         'rates = "none"       # "auto": also measure response times at the same load',
         "",
@@ -253,7 +265,7 @@ def _system(here: LabContext, dsn: bool = True) -> list[str]:
     ]
 
 
-def _load(here: LabContext, timed: bool = False) -> list[str]:
+def _load(here: LabContext, timed: bool = False, open_loop: bool = False) -> list[str]:
     cores = "of ironbench's machine" if here.dsn else "of this machine"
     checkpoint = ['checkpoint = "10s"    # a trial then contains complete checkpoint cycles']
     if here.lacks:
@@ -263,9 +275,12 @@ def _load(here: LabContext, timed: bool = False) -> list[str]:
     writers, how_many = here.engine.traits.writers, f"two per core {cores}, at least four"
     if writers is not None:
         how_many = f"this engine has at most {'one writer' if writers == 1 else counted(writers, 'writer')} at a time"
+    clients = f"{writers or here.clients}          # {how_many}"
+    if open_loop and writers is None:
+        clients = f"{max(32, here.clients)}         # connections: use the size of your connection pool"
     return [
         "[load]",
-        f"clients = {writers or here.clients}          # {how_many}",
+        f"clients = {clients}",
         'duration = "30s"',
         *(["report_per_statement = true    # reports the time of each SQL command"] if timed else []),
         *checkpoint,
@@ -453,6 +468,37 @@ def _machines(here: LabContext) -> Iterator[str]:
     yield ""
 
 
+_MULTIPLES = (0.5, 0.75, 1.0, 1.25, 1.5, 1.75, 2.0, 2.5, 3.0)
+"""Rates in `lab new headroom`, as multiples of today's."""
+
+
+def _headroom(here: LabContext) -> Iterator[str]:
+    today = ranges.in_words(here.today)
+    yield f'question = "How far can today\'s load of {today} transactions per second grow?"'
+    yield 'design = "full"     # every system at every rate'
+    yield ""
+    if here.capture:
+        yield from (line for line in _own_workload(here) if not line.startswith("name = "))
+        yield 'name = "capture"'
+        yield f'with = {{ file = {_quoted(here.capture)}, mode = "rate" }}'
+        yield ""
+    else:
+        yield from _workload(here)
+    yield from _system(here)
+    yield from _load(here, open_loop=True)
+    yield "# Today's load and multiples of it. More rates near the highest one make the answer more precise."
+    yield "[vary]"
+    yield f"rate = [{', '.join(f'{here.today * times:.4g}' for times in _MULTIPLES)}]"
+    yield ""
+    yield "# A second system, which every block measures at the same rates, for example with more memory:"
+    yield "# [vary.system]"
+    yield '# "as it is" = {}'
+    yield '# candidate = { system.memory = "8GB" }'
+    yield ""
+    yield f'# When the lab has ended: ironbench headroom DIRECTORY --limit "p99 < 20ms" --today {here.today:g}'
+    yield ""
+
+
 _DEVICES = {"gp3": "aws-gp3", "io2": "aws-io2(iops=32000,rate=1G)", "NVMe": "ssd-nvme-enterprise"}
 """Candidates in `lab new storage` → device models: two cloud volumes and a local drive."""
 
@@ -542,6 +588,8 @@ class LabTemplate:
     """Names of the fields of `NewLab` that have an effect on this lab."""
     required: tuple[str, ...] = ()
     """Names of the fields that the user must set."""
+    metric: str = ""
+    """The metric that the lab's verdict is about; empty: the workload's main metric."""
 
 
 _ANY = ("dsn", "engine", "dump", "script")
@@ -582,6 +630,14 @@ KINDS: Mapping[str, LabTemplate] = {
         "Which of two machines is faster?",
         ("dsn", "other", "dump", "script"),
         ("dsn",),
+    ),
+    "headroom": LabTemplate(
+        "rates around today's load, on one or more systems; `ironbench headroom` reads the result",
+        _headroom,
+        "How far can the load grow?",
+        ("today", "capture", *_ANY),
+        ("today",),
+        "response_time_p99_s",
     ),
     "driver": LabTemplate(
         "a change made by a person or a command: storage or network driver, firmware, kernel, CPU governor",

@@ -29,6 +29,16 @@ def read(texts: Sequence[str]) -> tuple[Claim, ...]:
     return tuple(collected(partial(_requirement, text, f"--require {quoted(text)}") for text in texts))
 
 
+def bound(text: str, option: str) -> Claim:
+    """Reads an upper bound of a metric, such as `p99 < 10ms`. Raises InputError."""
+    where = f"{option} {quoted(text)}"
+    claim = _requirement(text, where)
+    if claim.high is None or catalogue.better(claim.metric) != "lower" or not claim.high > 0:
+        hint = 'use a metric for which lower is better, e.g. "p99 < 20ms"'
+        raise InputError(where, "is not an upper bound of a response time", hint)
+    return claim
+
+
 def _requirement(text: str, where: str) -> Claim:
     match = _FORM.fullmatch(text.strip())
     if match is None:

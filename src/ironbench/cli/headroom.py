@@ -1,0 +1,55 @@
+"""`ironbench headroom`: the highest rate within a response time limit, and how far today's load can grow."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from ironbench.cli import foreign
+from ironbench.cli.mistakes import number
+from ironbench.cli.options import FORMAT, JSON, OUTPUT, RESULTS
+from ironbench.cli.verdict import SUSPECT
+from ironbench.fields.lab import range_of
+from ironbench.printer import Printer
+
+
+def headroom(
+    selection: Annotated[
+        list[str] | None,
+        typer.Argument(help="Lab directories, configurations, records, series or labels.  [default: all]"),
+    ] = None,
+    limit: Annotated[
+        str, typer.Option(metavar="LIMIT", help='Upper bound of a response time, e.g. "p99 < 20ms".')
+    ] = "p99 < 20ms",
+    today: Annotated[
+        float | None,
+        typer.Option(
+            parser=number("--today", range_of("load.rate")),
+            metavar="RATE",
+            help="Today's peak load in transactions per second; the answer says by how much it can grow.",
+        ),
+    ] = None,
+    results: RESULTS = "ironbench-results",
+    json: JSON = False,
+    output: OUTPUT = "",
+    format: FORMAT = "",
+) -> int:
+    from ironbench.cli.output import destination, written
+    from ironbench.plan import requirements
+    from ironbench.records.selection import gathered
+    from ironbench.report.headroom import page, reasons
+    from ironbench.study.archive import Archives
+    from ironbench.study.headroom import headroom as measured
+
+    chosen, place = destination(output, format, json)
+    claim = requirements.bound(limit, "--limit")
+    if not selection:
+        foreign.say_left_out(results)
+    records, stores = gathered(selection or (), results)
+    found = measured(records, claim, today, Archives(stores))
+    written(page(found), chosen, place)
+    if found.decided:
+        return 0
+    Printer().say(f"exit code {SUSPECT}: {' '.join(reasons(found))}")
+    return SUSPECT

@@ -1,0 +1,313 @@
+"""Headroom: the highest rate at which a system keeps a response time limit, with a confidence interval over blocks.
+
+Each block of a lab measures every system at the same rates in an open loop. Within a block, the measured response time
+at each rate is compared with the limit, and the rate at which it would be equal to the limit is interpolated. Blocks
+are independent repeats, so the interval of that rate is Student's t interval over blocks, of logarithms because rates
+are compared as ratios. Two systems of one lab are compared within each block.
+"""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import msgspec
+
+from ironbench.errors import InputError
+from ironbench.model.lab import Claim
+from ironbench.model.purpose import AUXILIARY
+from ironbench.model.record import Record, Status
+from ironbench.model.sample import sampled
+from ironbench.records.described import described
+from ironbench.records.work import work
+from ironbench.stats.intervals import half_width, half_width_apart
+from ironbench.study.archive import EMPTY, Archive
+from ironbench.study.curve import metrics_of
+from ironbench.study.subjects import machines_among, marked
+from ironbench.study.summarise import Summary
+
+LEAST_BLOCKS = 3
+"""Minimum number of blocks for a confidence interval. With two, Student's t has one degree of freedom."""
+LEAST_RATES = 2
+"""Minimum number of rates, because the limit must be between two of them."""
+_UNSUSTAINED = math.log(2)
+"""Logarithm of the least multiple of the limit that counts for a rate that was not sustained. Such a queue grows with
+the length of the trial, so any measured value is too low."""
+_SAME_RATE = 0.01
+"""Relative difference up to which a measured rate counts as today's."""
+
+
+@dataclass(frozen=True, slots=True)
+class RateInterval:
+    """A rate, or a ratio of two rates, with its 95% confidence interval."""
+
+    value: float
+    """Geometric mean over blocks."""
+    low: float | None
+    high: float | None
+    """Ends of the interval; None with fewer than `LEAST_BLOCKS` blocks."""
+    blocks: int
+
+    @property
+    def known(self) -> bool:
+        """Whether there is a confidence interval."""
+        return self.low is not None and self.high is not None
+
+    @property
+    def clear(self) -> bool:
+        """Whether the interval of a ratio excludes 1."""
+        return self.low is not None and self.high is not None and not self.low <= 1 <= self.high
+
+    def over(self, rate: float) -> RateInterval:
+        """Returns the ratio to a rate that is known exactly."""
+        low, high = (None if end is None else end / rate for end in (self.low, self.high))
+        return RateInterval(self.value / rate, low, high, self.blocks)
+
+
+@dataclass(frozen=True, slots=True)
+class MeasuredRate:
+    """The trials of a system at one rate."""
+
+    rate: float
+    """Transactions started per second."""
+    summary: Summary | None
+    """The limited metric; a percentile is over the transactions of all trials. None if no trial has enough of them."""
+    trials: int
+    sustained: int
+    """Number of trials that sustained the rate."""
+
+
+@dataclass(frozen=True, slots=True)
+class SystemHeadroom:
+    """The highest rate of one system within the limit."""
+
+    name: str
+    highest: RateInterval | None
+    """None if no block has its limit between two measured rates."""
+    rates: tuple[MeasuredRate, ...]
+    """In ascending order."""
+    above: int
+    """Number of blocks in which even the highest measured rate was within the limit."""
+    below: int
+    """Number of blocks in which even the lowest measured rate exceeded the limit."""
+    flagged: int
+    """Number of trials that sustained their rate and are flagged."""
+
+    @property
+    def complete(self) -> bool:
+        """Whether every block has its limit between two measured rates, and there are enough blocks for an interval."""
+        return self.highest is not None and self.highest.known and not self.above and not self.below
+
+    def at(self, rate: float) -> MeasuredRate | None:
+        """Returns the trials at this rate, if it was measured."""
+        return next((one for one in self.rates if abs(one.rate / rate - 1) <= _SAME_RATE), None)
+
+
+@dataclass(frozen=True, slots=True)
+class Headroom:
+    """The headroom of several systems under one work and one limit."""
+
+    limit: Claim
+    """The limited metric and its highest permitted value, `limit.high`."""
+    today: float | None
+    """Today's rate in transactions per second; None if it was not given."""
+    systems: tuple[SystemHeadroom, ...]
+    """The baseline first."""
+    ratios: tuple[RateInterval | None, ...]
+    """For each further system, its highest rate divided by the baseline's; None unless both are complete."""
+    paired: bool
+    """Whether the ratios are means of ratios within blocks."""
+    units: str
+    """What is counted: `transactions`."""
+    derived: tuple[str, ...]
+    """Statements that must accompany results of this work."""
+
+    @property
+    def decided(self) -> bool:
+        """Whether every system has a highest rate with a confidence interval."""
+        return all(system.complete for system in self.systems)
+
+
+def headroom(records: Sequence[Record], limit: Claim, today: float | None, archive: Archive = EMPTY) -> Headroom:
+    """Finds the highest rate of each system within the limit.
+
+    `limit`: a requirement with an upper bound of a metric for which lower is better. InputError: trials of
+    several kinds of work, or no system that was measured at several rates.
+    """
+    usable = [one for one in records if one.purpose not in AUXILIARY and _constant_rate(one)]
+    usable = [one for one in usable if one.status.comparable and limit.metric in one.metrics]
+    groups = [group for group in _systems(usable) if len({one.cell.load.rate for one in group}) >= LEAST_RATES]
+    if not groups:
+        raise InputError(
+            "headroom",
+            f"no system was measured at {LEAST_RATES} or more rates with the metric {limit.metric}",
+            "vary `load.rate` in a lab, or run with several values of --rate: see docs/how/headroom.md",
+        )
+    if len({work(one) for group in groups for one in group}) > 1:
+        cause = "the trials did different work, so that their rates mean different things"
+        raise InputError("headroom", cause, "name the trials of one workload")
+    found = [_system(name, group, limit, archive) for name, group in zip(_names(groups), groups, strict=True)]
+    crossings, systems = [one[0] for one in found], tuple(one[1] for one in found)
+    paired = len({one.series for group in groups for one in group}) == 1
+    first = groups[0][0]
+    return Headroom(
+        limit=limit,
+        today=today,
+        systems=systems,
+        ratios=tuple(
+            _ratio(crossings[0], other, paired) if systems[0].complete and system.complete else None
+            for other, system in zip(crossings[1:], systems[1:], strict=True)
+        ),
+        paired=paired,
+        units=described(first).units[1],
+        derived=tuple(filter(None, dict.fromkeys(described(group[0]).derived for group in groups))),
+    )
+
+
+def crossing(points: Iterable[tuple[float, float, bool]], limit: float) -> float:
+    """Returns the rate at which a response time equals the limit, in one block.
+
+    `points`: rate, response time, and whether the rate was sustained. 0: even the lowest rate exceeds the limit;
+    infinite: no rate does. The logarithms of the response times are first made non-decreasing with the rate by pooling
+    adjacent violators (Ayer, Brunk, Ewing, Reid and Silverman, "An empirical distribution function for sampling with
+    incomplete information", Annals of Mathematical Statistics 26, 1955).
+    """
+    ordered = sorted(points)
+    over = _non_decreasing([_over(value, limit, sustained) for _, value, sustained in ordered])
+    at = next((place for place, value in enumerate(over) if value > 0), None)
+    if at is None:
+        return math.inf
+    if at == 0:
+        return 0.0
+    (low, *_), (high, _, sustained) = ordered[at - 1 : at + 1]
+    return _between(low, over[at - 1], high, over[at], sustained)
+
+
+def _over(value: float, limit: float, sustained: bool) -> float:
+    """Returns the logarithm of the multiple of the limit."""
+    over = math.log(max(value, 1e-9) / limit)
+    return over if sustained else max(over, _UNSUSTAINED)
+
+
+def _between(low: float, under: float, high: float, over: float, sustained: bool) -> float:
+    """Interpolates between two rates, of which the first is within the limit and the second exceeds it.
+
+    In a queue the reciprocal of a response time percentile falls linearly with the rate, down to 0 at the capacity
+    (exactly so for M/M/1: Kleinrock, Queueing Systems I, 1975, section 3.2). A rate that was not sustained is beyond
+    the capacity, where this line ends: then both scales are logarithmic, which gives a lower rate.
+    """
+    if sustained:
+        first, second = math.exp(-under), math.exp(-over)
+        return low + (high - low) * (first - 1) / (first - second)
+    return low * (high / low) ** (-under / (over - under))
+
+
+def _non_decreasing(values: Sequence[float]) -> list[float]:
+    """Returns the closest non-decreasing values by least squares."""
+    pools: list[tuple[float, int]] = []
+    for value in values:
+        mean, size = value, 1
+        while pools and pools[-1][0] > mean:
+            before, count = pools.pop()
+            mean, size = (mean * size + before * count) / (size + count), size + count
+        pools.append((mean, size))
+    return [mean for mean, size in pools for _ in range(size)]
+
+
+def _constant_rate(record: Record) -> bool:
+    load = record.cell.load
+    return load.rate is not None and load.curve is None
+
+
+def _systems(records: Sequence[Record]) -> list[list[Record]]:
+    """Groups trials by system and load, without the rate, in order of their first trial's configuration."""
+    machines, groups = machines_among(records), dict[str, list[Record]]()
+    for record in records:
+        load = replace(record.cell.load.shape, rate=None, rate_share=None)
+        key = (record.system, load, record.cell.load.clients, machines(record))
+        groups.setdefault(msgspec.json.encode(key, order="sorted").decode(), []).append(record)
+    return list(groups.values())
+
+
+def _names(groups: Sequence[Sequence[Record]]) -> list[str]:
+    """Names each system by its label or engine; in a lab, by the factor values in which the systems differ."""
+    levels = [_common(group) for group in groups]
+    differing = [name for name in levels[0] if len({one.get(name) for one in levels}) > 1]
+    names = []
+    for group, own in zip(groups, levels, strict=True):
+        values = ", ".join(own[name] for name in differing if name in own)
+        name = marked(values or group[0].system.label or group[0].system.engine, group)
+        names.append(f"{name} #{names.count(name) + 1}" if name in names else name)
+    return names
+
+
+def _common(group: Sequence[Record]) -> Mapping[str, str]:
+    """Returns the factor values that all trials of a system share."""
+    first = group[0].cell.levels
+    return {name: value for name, value in first.items() if all(one.cell.levels.get(name) == value for one in group)}
+
+
+def _system(
+    name: str, records: Sequence[Record], limit: Claim, archive: Archive
+) -> tuple[dict[int, float], SystemHeadroom]:
+    """Returns the crossing of each block, and the system's headroom."""
+    assert limit.high is not None
+    by_block: dict[int, dict[float, Record]] = {}
+    for record in sorted(records, key=lambda one: one.attempt):
+        if not sampled(record, limit.metric) and record.kept_rate:
+            continue  # a percentile of too few transactions
+        by_block.setdefault(record.block, {})[record.cell.load.rate or 0.0] = record
+    found: dict[int, float] = {}
+    for block, at_rates in sorted(by_block.items()):
+        if len(at_rates) >= LEAST_RATES:
+            points = [(rate, one.metrics[limit.metric], one.kept_rate is not False) for rate, one in at_rates.items()]
+            found[block] = crossing(points, limit.high)
+    inside = {block: rate for block, rate in found.items() if 0 < rate < math.inf}
+    system = SystemHeadroom(
+        name=name,
+        highest=_interval([math.log(rate) for rate in inside.values()]),
+        rates=_rates(records, limit, archive),
+        above=sum(rate == math.inf for rate in found.values()),
+        below=sum(rate == 0 for rate in found.values()),
+        flagged=sum(one.status is Status.SUSPECT and one.kept_rate is True for one in records),
+    )
+    return inside, system
+
+
+def _rates(records: Sequence[Record], limit: Claim, archive: Archive) -> tuple[MeasuredRate, ...]:
+    rates: dict[float, list[Record]] = {}
+    for record in records:
+        rates.setdefault(record.cell.load.rate or 0.0, []).append(record)
+    return tuple(
+        MeasuredRate(
+            rate,
+            metrics_of(trials, [limit.metric], archive).get(limit.metric),
+            len(trials),
+            sum(one.kept_rate is not False for one in trials),
+        )
+        for rate, trials in sorted(rates.items())
+    )
+
+
+def _interval(logs: Sequence[float]) -> RateInterval | None:
+    """Returns geometric mean and 95% t interval (Student, Biometrika 6, 1908); None without values."""
+    if not logs:
+        return None
+    mean = statistics.fmean(logs)
+    if len(logs) < LEAST_BLOCKS:
+        return RateInterval(math.exp(mean), None, None, len(logs))
+    half = half_width(logs)
+    return RateInterval(math.exp(mean), math.exp(mean - half), math.exp(mean + half), len(logs))
+
+
+def _ratio(baseline: Mapping[int, float], other: Mapping[int, float], paired: bool) -> RateInterval | None:
+    """Returns `other` divided by `baseline`: within blocks if they are of one lab, otherwise with Welch's interval."""
+    if paired:
+        common = sorted(baseline.keys() & other.keys())
+        return _interval([math.log(other[block] / baseline[block]) for block in common])
+    sides = [[math.log(rate) for rate in one.values()] for one in (baseline, other)]
+    mean = statistics.fmean(sides[1]) - statistics.fmean(sides[0])
+    half, blocks = half_width_apart(*sides), min(map(len, sides))
+    return RateInterval(math.exp(mean), math.exp(mean - half), math.exp(mean + half), blocks)
