@@ -148,8 +148,8 @@ def metrics() -> str:
     head = [
         "# Metrics",
         "",
-        "If a metric has separate values, for example for each script or directory, braces after the name of the",
-        "metric name the script or directory: `name{script=…}`, `name{role=…}`.",
+        "Some metrics have separate values for each script or for each directory. The name of the script or the role",
+        "of the directory is then written in braces after the name of the metric: `name{script=…}`, `name{role=…}`.",
         "",
     ]
     return "\n".join([*head, "| metric | unit | better | meaning | source |", "|---|---|---|---|---|", *rows, ""])

@@ -60,8 +60,8 @@ def show(
     models: MODELS = None,
     json: JSON = False,
 ) -> int:
-    """Show a device model and the sources of its figures. Also shows the results that a storage benchmark would have
-    on the device."""
+    """Show a device model and the sources of its figures. The command also shows the results that a storage benchmark
+    would have on the device."""
     files, name = models or (), model.strip().lower()
     known = known_models.models(files)
     core = known_models.for_core(known)
@@ -159,10 +159,10 @@ def replay(
 ) -> int:
     """Predict the latencies of recorded I/Os on another device, and whether the device can sustain the load.
 
-    The replay computes latencies without waiting for them. It uses the recorded arrival times of the I/Os, so it does
-    not predict throughput. To measure throughput, run the program on the emulated device. ironbench first replays the
-    trace on a model of the recorded device. If the replayed mean latency differs from the recorded mean latency by more
-    than 25%, ironbench makes no prediction.
+    The replay computes latencies and does not wait for I/Os. The replay uses the recorded arrival times of the I/Os, so
+    the command does not predict throughput. To measure throughput, run the program on the emulated device. ironbench
+    first replays the trace on a model of the recorded device. If the replayed mean latency differs from the recorded
+    mean latency by more than 25%, ironbench makes no prediction.
     """
     from ironbench.devices import replay as replays
     from ironbench.devices import trace as traces

@@ -29,8 +29,9 @@ def gate(
     base: Annotated[
         str,
         typer.Argument(
-            help="The baseline: a configuration or factor value of the lab in --results, or DIR/NAME. If BASE is a lab "
-            "directory and NEW is missing, the gate uses all comparisons that the lab declares."
+            help="The baseline: a configuration or factor value of the lab in --results. To select from "
+            "another directory of results, write DIR/NAME. If BASE is a lab directory and NEW is "
+            "missing, the gate uses all comparisons that the lab declares."
         ),
     ],
     new: Annotated[str, typer.Argument(help="The configuration with the change; same syntax as BASE.")] = "",
@@ -54,8 +55,8 @@ def gate(
             "-o",
             "--output",
             metavar="FILE",
-            help="Also write the result to this file; may be repeated. The suffix selects the format: .xml (JUnit), "
-            ".md, .svg, .json or .txt.",
+            help="File to which the result is also written; may be repeated. The suffix selects the "
+            "format: .xml (JUnit), .md, .svg, .json or .txt.",
         ),
     ] = None,
     results: RESULTS = "ironbench-results",

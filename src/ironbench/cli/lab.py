@@ -169,7 +169,8 @@ def resume(
         typer.Option(
             parser=whole("--more", BLOCKS),
             metavar="N",
-            help="Measure N more blocks (at least 6) as a separate round.",
+            help="Add N blocks (at least 6) to a finished lab. The additional blocks are analysed "
+            "separately from the earlier blocks.",
         ),
     ] = None,
     trust: Annotated[

@@ -18,8 +18,8 @@ def lead(
     a: Annotated[
         str,
         typer.Argument(
-            help="The reference: a record, series, label, configuration or factor value of the lab in --results, "
-            "or DIR/NAME."
+            help="The reference: a record, series, label, configuration or factor value of the lab in "
+            "--results. To select from another directory of results, write DIR/NAME."
         ),
     ],
     b: Annotated[str, typer.Argument(help="The system to compare with A.")],

@@ -24,7 +24,7 @@ BASELINE = Annotated[
     str,
     typer.Argument(
         help="The baseline: a record, series, label, configuration or factor value of the lab in "
-        "--results, or DIR/NAME."
+        "--results. To select from another directory of results, write DIR/NAME."
     ),
 ]
 RESULTS = Annotated[str, typer.Option(metavar="DIR", help="Directory of the records.", envvar="IRONBENCH_RESULTS")]

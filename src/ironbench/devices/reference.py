@@ -76,8 +76,8 @@ def _model(model: DeviceModel) -> str:
     if held:
         lines += [
             "",
-            "The following published figures were not used to build the model. `python -m bench presets` compares them "
-            "with the model:",
+            "`python -m bench presets` compares the model with the following published figures, which were not used to "
+            "build the model:",
             "",
         ]
         lines += [_figure(one) for one in held]

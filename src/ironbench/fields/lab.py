@@ -37,8 +37,9 @@ class MeasureSection(FieldSection):
     crash: Annotated[
         Literal["", "lose", "subset", "torn"],
         row(
-            "Simulate a power cut of the emulated devices after each trial. Writes that were not flushed are lost: all "
-            "of them (`lose`), some of them (`subset`), or parts of a write (`torn`). Then the checks run.",
+            "Simulate a power cut of the emulated devices after each trial. The power cut loses all "
+            "writes that were not flushed (`lose`), some of these writes (`subset`), or parts of a "
+            "write (`torn`). The checks run after the power cut.",
             metavar="HOW",
         ),
     ] = ""
@@ -130,7 +131,7 @@ class MeasureSection(FieldSection):
 
 
 class ExpectSection(FieldSection):
-    """The results that the author of the lab file expects. The lab confirms or refutes them."""
+    """The results that the author of the lab file expects. The lab confirms or refutes these expectations."""
 
     claims: Annotated[
         list[str],
@@ -153,7 +154,7 @@ class PairSection(FieldSection):
         ),
     ] = ""
     cleanup: Annotated[
-        str, Meta(description="Command that undoes `prepare`. It always runs, however the lab ends.")
+        str, Meta(description="Command that undoes `prepare`. The command always runs, however the lab ends.")
     ] = ""
 
 

@@ -391,7 +391,9 @@ class CommandsSection(FieldSection):
     ] = ""
     cleanup: Annotated[
         str,
-        row("Command that undoes `prepare`. It always runs, however the run or trial ends.", metavar="COMMAND"),
+        row(
+            "Command that undoes `prepare`. The command always runs, however the run or trial ends.", metavar="COMMAND"
+        ),
     ] = ""
     command_limit: Annotated[
         Time,

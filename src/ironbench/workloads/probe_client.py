@@ -28,7 +28,8 @@ KINDS = ("select", "connect")
 PROBE = Option(
     "probe",
     "10",
-    "number of connections that the probe client opens per second; it also reads this number of rows per second",
+    "number of connections that the probe client opens per second, which is also the number "
+    "of rows that the probe client reads per second",
     lowest=1,
     highest=100,
 )
