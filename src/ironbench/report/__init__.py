@@ -1,1 +1,1 @@
-"""Turns studies into pages, and pages into text, HTML, Markdown, JSON, CSV and pictures."""
+"""Converts studies to pages, and pages to text, HTML, Markdown, JSON, CSV and pictures."""

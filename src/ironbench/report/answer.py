@@ -18,13 +18,14 @@ from ironbench.study.study import Effect, Study
 from ironbench.study.subjects import failed_share
 
 _NAMED = 6
-"""Most comparisons listed one by one; the table of findings has all."""
+"""Maximum number of comparisons that are listed one by one. The table of findings lists all."""
 _CURVES = 3
 _RANK = {Conclusion.FASTER: 0, Conclusion.SLOWER: 0, Conclusion.EQUIVALENT: 1, Conclusion.CANNOT_TELL: 2}
 
 
 def answer(study: Study) -> Answer:
-    """States a lab's verdicts, or how the systems of runs compare with the first, and no more than the data support."""
+    """States a lab's verdicts, or how the systems of runs compare with the first system. Claims no more than the data
+    support."""
     if study.lab is None:
         points = [AnswerPoint(text, name) for name, text in headline(study)]
         return Answer(points[0], tuple(points[1:]))
@@ -41,7 +42,8 @@ def answer(study: Study) -> Answer:
 
 
 def comparisons(study: Study) -> list[AnswerPoint]:
-    """Lists comparisons of the factor in the question first, and decided ones first; counts those beyond the limit."""
+    """Lists comparisons of the factor in the question first, and among these decided ones first. Comparisons beyond the
+    limit are only counted."""
     if not any(effect.finding.blocks for effect in study.effects):
         return [AnswerPoint(lab_answer.no_comparison(study))]
     measured = {(one.finding.cell, one.finding.baseline): one for one in study.ceilings}
@@ -70,9 +72,12 @@ def comparisons(study: Study) -> list[AnswerPoint]:
 
 
 def _rank(study: Study, effect: Effect) -> tuple[int, int, float]:
-    """Sort key: a change of only the factor in the question, then one of this and other factors, then the rest. Among
-    these, decided before equivalent before inconclusive, and decided ones by their confidence interval's distance from
-    1. Across factors the size does not count: a large effect of something else would look like the answer."""
+    """Returns a sort key: a change of only the factor in the question comes first, then a change of this and other
+    factors, then all others. Among these, decided comparisons come before equivalent and inconclusive ones, and decided
+    ones are ordered by the distance of their confidence interval from 1.
+
+    Across factors, the size does not count: a large effect of a different factor would look like the answer.
+    """
     lab, finding, distance = study.lab, effect.finding, 0.0
     assert lab is not None
     asked = lab.method.answer or (lab.factors[0].name if lab.factors else "")
@@ -102,7 +107,8 @@ def with_advice(effect: Effect) -> AnswerPoint:
 
 
 def _advice_for(open_ones: Sequence[Effect]) -> str:
-    """Returns the advice for the comparison that needs most blocks; with less it would stay undecided."""
+    """Returns the advice for the comparison that needs the most blocks, because with fewer blocks it would stay
+    undecided."""
     known = [(one.advice, one.detectable) for effect in open_ones if (one := effect.finding).advice]
     if not known:
         return ""
@@ -112,19 +118,19 @@ def _advice_for(open_ones: Sequence[Effect]) -> str:
 
 
 def courses(study: Study) -> Iterator[AnswerPoint]:
-    """Says how far throughput grew with clients, for curves with enough points."""
+    """States how far throughput grew with clients, for curves with enough points."""
     known = [curve for curve in study.growths if curve.course and curve.fit]
     yield from (AnswerPoint(lab_answer.course(curve)) for curve in known[:_CURVES])
 
 
 def growth(study: Study) -> Iterator[str]:
-    """For curves with too few blocks for `courses`, says where throughput stops growing, within the measured range."""
+    """States where throughput stops growing within the measured range, for curves with too few blocks for `courses`."""
     known = (curve for curve in study.growths[:_CURVES] if curve.fit and not curve.course)
     yield from map(lab_answer.growth, known)
 
 
 def limit(study: Study) -> str:
-    """Names the baseline's bottleneck; empty if its backends were not observed."""
+    """Names the baseline's bottleneck. Returns an empty text if the baseline's backends were not observed."""
     spent = next((cell.time for cell in study.cells if cell.name == study.baseline and cell.time), None)
     if spent is None:
         return ""
@@ -133,6 +139,6 @@ def limit(study: Study) -> str:
 
 
 def failures(study: Study) -> str:
-    """Names configurations with failed transactions and their share."""
+    """Names configurations with failed transactions, and the fraction that failed."""
     lost = [(cell.configuration, share) for cell in study.cells if (share := failed_share(cell.usable))]
     return lab_answer.failures(study.counts[1], lost) if lost else ""

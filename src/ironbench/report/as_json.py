@@ -1,4 +1,4 @@
-"""JSON documents for programs: base units, catalogue names, no rounding."""
+"""JSON documents for programs: values in base units, names of the catalogue, no rounding."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def run_document(
     answer: SearchResult | None = None,
     requirements: Sequence[dict[str, Any]] = (),
 ) -> str:
-    """Returns what `run --json` prints. `answer`: the result of a search; `requirements`: the outcomes of
+    """Returns the document that `run --json` prints. `answer`: the result of a search; `requirements`: the outcomes of
     `--require`."""
     fields = run_fields(records, store)
     if requirements:
@@ -87,8 +87,8 @@ def plain_value(value: Any) -> Any:
 
 
 def _plain_fields(value: Any) -> Iterator[tuple[str, Any]]:
-    """Yields the fields of a dataclass; a field with a single note yields its text, and the note under a
-    second name."""
+    """Yields the fields of a dataclass for JSON. A field with a single note yields the note's text, and the note under
+    a second name."""
     for name, field in value.__dataclass_fields__.items():
         known = getattr(value, name)
         if field.type in ("Note", "Note | None"):

@@ -1,4 +1,4 @@
-"""What HTML pages load: the style sheet, the scripts, and the libraries that draw charts."""
+"""The files that HTML pages load: the style sheet, scripts, and the libraries that draw charts."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from ironbench.host import data_dirs
 from ironbench.report import theme
 
 STEPS = (16, 20, 24, 28, 32, 36, 40, 44, 48, 52, 56, 60, 64)
-"""Container widths in rem below which a table shows its rows as stacks; a table uses the smallest one that fits it."""
+"""Container widths in rem. Below one of these widths, a table shows each row as a stack of cells; a table uses the
+smallest width that fits it."""
 _STACKED = (
     "thead{position:absolute;clip-path:inset(50%);width:1px;height:1px;overflow:hidden}",
     "tbody{display:block}",
@@ -22,7 +23,7 @@ _STACKED = (
     "td:empty{display:none}",
     "td[data-head]::before{flex:none;max-width:50%;content:attr(data-head);color:var(--muted);text-align:left;overflow-wrap:anywhere}",
 )
-"""CSS rules for a table whose rows are shown as stacks."""
+"""CSS rules for a table whose rows are shown as stacks of cells."""
 _END_OF_LIBRARIES = "\n/* end of bundle */\n"
 
 
@@ -44,13 +45,13 @@ def style() -> str:
 
 
 def part(name: str) -> str:
-    """Reads a style sheet or script of every page."""
+    """Reads a style sheet or script that every page has."""
     return files("ironbench.report").joinpath(name).read_text(encoding="utf-8")
 
 
 def libraries() -> str:
-    """Vega, Vega-Lite and vega-embed of the installed vl-convert as one script. The script is cached, because
-    bundling takes seconds; without a writable cache, every report makes it again."""
+    """Returns Vega, Vega-Lite and vega-embed of the installed vl-convert as one script. The script is cached, because
+    bundling takes seconds. Without a writable cache, every report bundles it again."""
     kept = data_dirs.cache() / f"vega-{importlib.metadata.version('vl-convert-python')}.js"
     try:
         text = kept.read_text(encoding="utf-8")
@@ -60,8 +61,8 @@ def libraries() -> str:
         pass
     import vl_convert
 
-    # The type stub demands a snippet; without one the bundle sets window.vegaEmbed itself (vl-convert-python, README).
-    # A closing tag inside a string of the libraries would end the page's script element.
+    # The type stub requires a snippet. Without a snippet, the bundle itself sets window.vegaEmbed (vl-convert-python,
+    # README). A closing tag inside a string of the libraries would end the page's script element.
     bundled: str = vl_convert.javascript_bundle()  # type: ignore[call-arg]
     text = bundled.replace("</script", "<\\/script") + _END_OF_LIBRARIES
     try:

@@ -1,4 +1,4 @@
-"""The breakdown of the difference of two systems, level by level: a section of every comparison."""
+"""The breakdown of the difference between two systems, level by level. Every comparison has this section."""
 
 from __future__ import annotations
 
@@ -22,12 +22,13 @@ from ironbench.words import counted, cut
 
 ID, TITLE = "explain", "Breakdown of the difference"
 FEW = 3
-"""Most scripts, commands, plans and I/O metrics in the breakdown; sections below have all."""
+"""Maximum number of scripts, commands, plans and I/O metrics in the breakdown. The sections below it contain all of
+them."""
 _FACTS = 6
 WIDTH = 60
-"""Characters of a statement."""
+"""Maximum number of characters of a statement."""
 _LEAST = 0.02
-"""A part of the time whose change is a smaller share of the whole is left out of the breakdown."""
+"""Minimum change of a part of the time, as a fraction of the whole, for the part to be in the breakdown."""
 LEAD = (
     "Each level of the breakdown is part of the level above it. The confidence intervals are at 95% and carry no "
     "verdict: with many intervals, some exclude zero difference by chance."
@@ -40,7 +41,8 @@ _HEAD = ("level", "", "before", "after", "change", "95% CI")
 
 
 def section(one: Explanation, id: str = ID, title: str = TITLE, *, chart: bool = True) -> Section:
-    """Returns the breakdown, with the waterfall if `chart`. Empty if nothing below the response time was measured."""
+    """Returns the breakdown, with the waterfall if `chart` is true. Empty if nothing below the response time was
+    measured."""
     if not one.goes_down:
         return Section(id, title)
     charts = (waterfall.chart(one.waterfall, f"{id}-waterfall"),) if chart and one.waterfall else ()
@@ -134,7 +136,7 @@ def scripts(one: Explanation) -> Table:
 
 
 def _changed(measure: Measure) -> Row:
-    """Returns a measure with its ratio as a change in percent."""
+    """Returns a measured value with its ratio as a change in percent."""
     name, before, after, *_ = _measured(measure)
     change = TableCell(measure.ratio - 1, "change")
     return (name, before, after, change, _change_bounds(measure.low, measure.high, measure.known))
@@ -146,7 +148,7 @@ def _change_bounds(low: float, high: float, known: bool = True) -> TableCell | M
 
 
 _PER_TRANSACTION = {"1/s": "1", "bytes/s": "bytes"}
-"""Unit of a rate → its unit as a quantity per transaction."""
+"""Unit of a rate → unit of the corresponding quantity per transaction."""
 
 
 def _measured(measure: Measure) -> Row:

@@ -1,4 +1,4 @@
-"""The page about a capture, for `ironbench show`."""
+"""The page that `ironbench show` prints about a capture."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from ironbench.workloads.capture.contents import Contents, Pauses, contents
 from ironbench.workloads.capture.keys import KeyUse
 
 _WIDTH = 100
-"""Characters of a statement in a table."""
+"""Maximum number of characters of a statement in a table."""
 _SHORT_S = 2.0
-"""Shorter captures have no meaningful highest rate."""
+"""Minimum length in seconds of a capture that has a meaningful highest rate."""
 _LEFT_OUT = (
     "A replay runs either all statements of a transaction or no statement of it. Exceptions are LISTEN, "
     "statements about the whole server, and fetches from a cursor: a replay skips these statements but runs the "
@@ -31,7 +31,7 @@ _LEFT_OUT = (
 
 
 def page(path: str) -> Page:
-    """Makes the page about a capture. Raises InputError if the file is not a capture."""
+    """Returns the page about a capture. Raises InputError if the file is not a capture."""
     found = contents(path)
     facts = found.facts
     began = datetime.fromtimestamp(facts.began_us / 1e6, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")

@@ -1,4 +1,5 @@
-"""Cells of tables: a value with its unit and uncertainty. Output formats write them; no code parses them again."""
+"""Cells of tables: a value with its unit and uncertainty. Output formats write cells as text; no code parses this
+text."""
 
 from __future__ import annotations
 
@@ -23,21 +24,21 @@ class TableCell:
     """A value in base units, a range of values, or a value with its range."""
 
     value: float | None = None
-    """The value; None if the cell shows only its range."""
+    """The value in base units; None if the cell shows only its range."""
     unit: str = "1"
-    """A unit that `numbers.written` knows."""
+    """Unit of the value, one of those that `numbers.written` knows."""
     low: float | None = None
     high: float | None = None
     confidence: float | None = None
     """Confidence level of the interval from `low` to `high`; None if they are the smallest and largest values seen."""
     signed: bool = False
-    """Whether a positive value has a plus sign."""
+    """Whether a plus sign is shown before a positive value."""
     estimate: bool = False
     """Whether the value is an estimate or is derived from one."""
     bare: bool = False
-    """Whether the unit is shown elsewhere, such as in the column's head."""
+    """Whether the unit is shown elsewhere, for example in the column's head."""
     note: str = ""
-    """Words about the value, shown after it in parentheses."""
+    """A remark about the value, which is shown after it in parentheses."""
 
     @property
     def alone(self) -> TableCell:
@@ -60,17 +61,17 @@ class Missing:
     """A cell without a value, in a column where other cells have one."""
 
     words: str = "–"
-    """The text shown instead of a value."""
+    """Text that is shown instead of a value."""
 
 
 ABSENT, EMPTY, UNKNOWN = Missing(), Missing(""), Missing(NOT_KNOWN)
 Content = str | TableCell | Missing
-"""The content of one table cell. Text is a name or a word, never a formatted number."""
+"""The content of one table cell. If it is text, it is a name or a word, never a formatted number."""
 Row = tuple[Content, ...]
 
 
 def shown(content: Content) -> str:
-    """Formats a cell for people: `12.3 ms (11.0 to 14.0 ms, 2% failed)`."""
+    """Formats a cell for people, such as `12.3 ms (11.0 to 14.0 ms, 2% failed)`."""
     if isinstance(content, str):
         return content
     if isinstance(content, Missing):
@@ -94,8 +95,8 @@ def _range(content: TableCell, low: float, high: float) -> str:
 
 
 def typed(content: Content) -> Any:
-    """Formats a cell for programs: text unchanged, null or the reason if there is no value, else numbers with their
-    unit."""
+    """Formats a cell for programs: text unchanged, numbers with their unit, and null or the reason if there is no
+    value."""
     if isinstance(content, str):
         return content
     if isinstance(content, Missing):
@@ -119,14 +120,14 @@ def spread(summary: Summary, unit: str) -> TableCell | Missing:
 
 
 def with_range(summary: Summary, unit: str, note: str = "") -> TableCell:
-    """Returns the centre, with the range of the repeats if there are several."""
+    """Returns the centre, and the range of the repeats if there are several repeats."""
     if summary.n == 1:
         return TableCell(summary.centre, unit, note=note)
     return TableCell(summary.centre, unit, summary.low, summary.high, note=note)
 
 
 def ratios(columns: Sequence[Mapping[str, Summary]], metric: str) -> list[TableCell | Missing]:
-    """Returns the ratio of every other system to the first. `columns`: each system's metrics."""
+    """Returns cells with the ratio of every other system to the first system. `columns`: each system's metrics."""
     first = columns[0].get(metric)
     return [
         TableCell(other.centre / first.centre, "times")
@@ -137,11 +138,12 @@ def ratios(columns: Sequence[Mapping[str, Summary]], metric: str) -> list[TableC
 
 
 def count(number: float, note: str = "") -> TableCell:
-    """Makes the cell of a whole number of things."""
+    """Returns the cell of a whole number of things."""
     return TableCell(number, "count", note=note)
 
 
 def failed(trials: Sequence[Record]) -> TableCell | Missing:
-    """Returns the share of failed transactions of all trials together; absent if they were not counted."""
+    """Returns the fraction of failed transactions over all trials together. Returns an empty cell if failures were not
+    counted."""
     share = failed_share(trials)
     return ABSENT if share is None else TableCell(share, "failed") if share else count(0)

@@ -1,4 +1,4 @@
-"""`compare A B`: resolves both names, compares them, and makes the page."""
+"""`compare A B`: resolves both names, compares the two sides, and makes the page."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from ironbench.study.subjects import Subject, by_work, needs_mark
 from ironbench.words import counted
 
 if TYPE_CHECKING:
-    # Comparing two labels needs neither, and starts sooner without them.
+    # Comparing two labels does not need these modules and starts faster without them.
     from ironbench.study.explain import Explanation
     from ironbench.study.study import Effect
 
@@ -53,7 +53,7 @@ class NamedComparison:
     sides: tuple[NamedRecords, NamedRecords]
     store: Archive
     pairs: tuple[Effect, ...]
-    """Findings, if both are configurations of one lab."""
+    """Findings, if both sides are configurations of one lab."""
     found: SystemComparison
 
     @property
@@ -71,14 +71,14 @@ class NamedComparison:
         return explain((before, a), (after, b), self.store, in_blocks=bool(self.pairs), observed=observed)
 
     def _configuration(self, side: NamedRecords, records: Sequence[Record]) -> Configuration:
-        """Returns what the user named, under the name on the command line."""
+        """Returns the side that the user named, under the name given on the command line."""
         lab = LabDirectory(side.store.directory).lab() if self.pairs else None
         values = lab.configuration(side.cells[0]).values if lab else ()
         return Configuration(side.word, values, needs_mark(side.word, records))
 
 
 def compare_named(of_a: NamedRecords, of_b: NamedRecords, different_work: bool = False) -> NamedComparison:
-    """Compares B with A. InputError: a name stands for nothing usable or for several kinds of work, or the sides did
+    """Compares B with A. Raises InputError if a name means nothing usable or several kinds of work, or if the sides did
     different work."""
     a, b, records_a, records_b = of_a.word, of_b.word, of_a.records, of_b.records
     pairs = _findings(of_a, of_b)
@@ -120,8 +120,8 @@ def _require_one_work(name: str, records: Sequence[Record]) -> None:
 
 
 def _findings(a: NamedRecords, b: NamedRecords) -> tuple[Effect, ...]:
-    """Findings of two configurations of one lab, paired by block; () for anything else. InputError: a side stands for
-    several configurations, or both for the same one."""
+    """Returns the findings of two configurations of one lab, paired by block; () for other sides. Raises InputError if
+    a side means several configurations, or if both mean the same one."""
     if not (a.cells and b.cells) or a.store.directory != b.store.directory:
         return ()
     for one in (a, b):
@@ -140,7 +140,8 @@ def _findings(a: NamedRecords, b: NamedRecords) -> tuple[Effect, ...]:
 
 
 def usable(word: str, records: Sequence[Record]) -> list[Record]:
-    """Returns the trials that may be compared. InputError: there is none; it names the causes and what would help."""
+    """Returns the trials that may be compared. If there are none, raises InputError that contains the causes and what
+    would help."""
     found = [record for record in records if record.status.comparable]
     if not found:
         known = ((record.status.word, wording.cause(record)) for record in records)
@@ -162,8 +163,8 @@ def page(
     pairs: Sequence[Effect] = (),
     explained: Section | None = None,
 ) -> Page:
-    """Makes the page. `everything`: show all facts that differ. `pairs`: findings of two configurations of one lab.
-    `explained`: the breakdown of the difference."""
+    """Returns the page. `everything`: whether to show all facts that differ. `pairs`: findings of two configurations of
+    one lab. `explained`: the breakdown of the difference."""
     tables = presentation.comparison_tables(found)
     deciding = [effect for effect in pairs if effect.finding.decides]
     rest = [effect for effect in pairs if not effect.finding.decides]
@@ -176,7 +177,7 @@ def page(
     ]
     if explained and explained.shows_something:
         parts.append(replace(explained, lead="", sentences=(*explained.sentences, explained.lead)))
-    # A ratio of two machines means nothing to a reader who does not know how the machines differ.
+    # A reader cannot interpret a ratio of two machines without knowing how the machines differ.
     elsewhere = any(row.room == "machine" for row in found.differences) and not tables
     return Page(
         title="; ".join(f"{side}: {name}" for side, name in zip("AB", _names(found), strict=True)),
@@ -190,8 +191,8 @@ def page(
 
 
 def _names(found: SystemComparison) -> list[str]:
-    """Returns both names, marked as emulated if their storage was; a name given on the command line may lack
-    the mark."""
+    """Returns both names, marked as emulated if their storage was emulated, because a name given on the command line
+    may lack the mark."""
     names = zip((found.a, found.b), found.emulated, strict=True)
     return [f"{name} (emulated)" if emulated and "emulated" not in name else name for name, emulated in names]
 
@@ -202,9 +203,10 @@ def _sides(found: SystemComparison) -> tuple[str, str]:
 
 
 def _answer(found: SystemComparison, deciding: Sequence[Effect], in_blocks: bool, presented: bool) -> Answer:
-    """Gives verdicts if a lab declared the comparison; else the ratio, and why there is no verdict."""
+    """Returns the verdicts if a lab declared the comparison. Otherwise, returns the ratio, and why there is no
+    verdict."""
     if deciding:
-        # Answers of labs import statistics, which takes longer than all else in a comparison without verdicts.
+        # Answers of labs import statistics modules, which takes longer than the rest of a comparison without verdicts.
         from ironbench.report.answer import with_advice
 
         first, *others = map(with_advice, deciding)
@@ -215,7 +217,8 @@ def _answer(found: SystemComparison, deciding: Sequence[Effect], in_blocks: bool
 
 
 def _ratio(found: SystemComparison) -> str:
-    """States the ratio of the leading metric at both peaks; for open loops, whether they sustained their rate."""
+    """States the ratio of the leading metric at both peaks. For open loops, states whether the systems sustained their
+    rates."""
     if found.leading[0] != "throughput":
         return _leading_ratio(found)
     a, b = found.loads
@@ -228,7 +231,7 @@ def _ratio(found: SystemComparison) -> str:
 
 
 def _leading_ratio(found: SystemComparison) -> str:
-    """States the ratio of the leading metric of work whose result is not a throughput of clients."""
+    """States the ratio of the leading metric, for work whose result is not a throughput of clients."""
     rows = [row for metric in found.leading if (row := found.peaks.row(metric) if found.peaks else None)]
     row = next((row for row in rows if row.ratio is not None), None)
     if row is None or row.ratio is None or row.means is None:
@@ -273,14 +276,14 @@ def _peaks(found: SystemComparison) -> Section:
         where = "Each side at the target rate"
     elif found.clients is None:
         where = "Each side at its peak"
-    # A metric without a better direction favours neither side; the JSON document has all metrics.
+    # A metric without a better direction favours neither side. The JSON document contains all metrics.
     rows = [row for row in found.peaks.rows if "{" not in row.metric and row.better != "neither"]
     rows.sort(key=lambda row: row.metric not in found.leading)
     zero = [row.metric for row in rows if not (row.a.high or row.b.high)]
     closed = all(load.rate is None for load in found.loads)
     twice = [row.metric for row in rows if closed and row.metric.startswith("service_time")]
     shown = [row for row in rows if row.metric not in (*zero, *twice)]
-    if found.leading[0] != "throughput":  # such work leads with a throughput of its kind
+    if found.leading[0] != "throughput":  # the leading metric of such work is a throughput of a different kind
         shown = [replace(row, metric=_WHOLE.get(row.metric, row.metric)) for row in shown]
     notes = [f"{'; '.join(bases)}."]
     notes += [compare_answer.geometric_means()] if any(row.a.n > 1 or row.b.n > 1 for row in shown) else []
@@ -325,7 +328,7 @@ def _by_load(found: SystemComparison) -> Section:
 
 
 def _rows_by_load(found: SystemComparison) -> Iterator[Row]:
-    """Yields the main metrics of each load; the first row of a load names it."""
+    """Yields the main metrics of each load. The first row of a load names the load."""
     for one in found.cells:
         name = wording.text(one.name)
         for metric in _MAIN if found.leading == LEADING else found.leading:

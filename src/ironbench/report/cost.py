@@ -1,4 +1,4 @@
-"""What systems cost, and which of them meet a target, from the records in a directory."""
+"""Shows what systems cost, and which of them meet a target, from the records in a directory."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from ironbench.study.cost import ROUNDING, Costs, RankedSystem, StoredTrials, Sy
 
 
 def page(costs: Costs) -> Page:
-    """Makes the page: the advice, the systems, and their bills."""
+    """Returns the page: the advice, the systems, and their cost breakdowns."""
     points = [AnswerPoint(text) for text in advice(costs) or [_alone(costs)]]
     bills = [
         Section(
@@ -60,7 +60,7 @@ def page(costs: Costs) -> Page:
 
 
 def _alone(costs: Costs) -> str:
-    """Returns the answer if there is nothing to compare."""
+    """Returns the answer for a single system, which there is nothing to compare with."""
     row = costs.rows[0] if costs.rows else None
     if row is None:
         return cost_answer.nothing_to_compare()
@@ -74,7 +74,7 @@ def _cautions(bill: CostBreakdown) -> tuple[str, ...]:
 
 
 def _fields(costs: Costs) -> dict[str, Any]:
-    """The same values for programs. Money is text, so that no cent is lost."""
+    """Returns the values of the page for programs. Money is text, so that no cent is lost."""
     return {
         "schema": 1,
         "question": costs.question,
@@ -94,8 +94,8 @@ def _fields(costs: Costs) -> dict[str, Any]:
 
 
 def advice(costs: Costs) -> list[str]:
-    """Names the cheapest system that meets the target, or the nearest; without a target, compares each system with the
-    first."""
+    """Names the cheapest system that meets the target, or else the nearest system. Without a target, compares each
+    system with the first."""
     if costs.target is not None:
         return _target_advice(costs)
     first = costs.rows[0] if costs.rows else None
@@ -108,7 +108,7 @@ def advice(costs: Costs) -> list[str]:
 
 
 class _Names:
-    """Names systems in a text: with flagged trials where a system is named first."""
+    """Names systems in a text. Where a system is named first, the number of its flagged trials is added."""
 
     def __init__(self) -> None:
         self._named: set[str] = set()
@@ -121,7 +121,8 @@ class _Names:
 
 
 def _per_price(costs: Costs, names: _Names) -> list[str]:
-    """Says which system gives most work per price, then how the others compare with it; empty for a single system."""
+    """Names the system with the most work per price, and compares the others with it. Returns an empty text for a
+    single system."""
     currency = next((row.bill.currency for row in costs.rows if row.bill and row.bill.currency), "")
     ranked = [one.row for one in costs.ranking]
     others = [row for row in costs.rows if row not in ranked and row.priced]
@@ -172,7 +173,7 @@ def _more(ratio: CostRange | None, row: SystemCost, other: SystemCost) -> str:
 
 
 def doubts(costs: Costs) -> tuple[bool, list[str]]:
-    """Returns whether every system misses the target, and why the answer is not a clear yes; empty for a clear yes."""
+    """Returns whether every system misses the target, and why the answer is not a clear yes; empty if it is."""
     attained = [row.target for row in costs.rows if row.target is not None]
     assert costs.target is not None
     deciding = (costs.cheapest, *costs.tied) if costs.cheapest else costs.rows
@@ -191,12 +192,12 @@ def _open_names(costs: Costs) -> tuple[list[str], list[str]]:
 
 
 def marked(row: SystemCost) -> str:
-    """Returns a system's name with its flagged trials: `one core`, `one core (2 of 3 trials flagged)`."""
+    """Returns a system's name with the number of its flagged trials: `one core`, `one core (2 of 3 trials flagged)`."""
     return f"{row.name} ({flags})" if (flags := _flags(row)) else row.name
 
 
 def _flags(row: SystemCost) -> str:
-    """Counts flagged trials: `2 of 3 trials flagged`; empty if there are none."""
+    """Counts flagged trials, as in `2 of 3 trials flagged`. Returns an empty text if there are none."""
     return cost_answer.flags(row.flagged, row.trials)
 
 
@@ -229,7 +230,7 @@ def _against_first(row: SystemCost, first: SystemCost, names: _Names) -> str:
 
 
 def money(bill: CostBreakdown) -> str:
-    """`247 392 USD`; cents only where there are any."""
+    """Formats an amount of money, such as `247 392 USD`. Cents are shown only if there are any."""
     return f"{ESTIMATE if bill.estimate else ''}{amount(bill.total)} {bill.currency}".rstrip()
 
 
@@ -292,12 +293,12 @@ def _money(bill: CostBreakdown) -> TableCell:
 
 
 def _over(bill: CostBreakdown) -> str:
-    """` over 3 years`; empty where everything is paid once."""
+    """Returns the period, such as ` over 3 years`; empty if everything is paid once."""
     return f" over {amount(bill.years)} {'year' if bill.years == 1 else 'years'}" if bill.years else ""
 
 
 def _counted(line: CostItem) -> str:
-    """`12 months`, and how the units were counted."""
+    """Returns the number of payments, such as `12 months`, and how the units were counted."""
     times = f"{amount(line.times)} {line.every}{'' if line.times == 1 else 's'}" if line.every != "once" else ""
     return "; ".join(filter(None, (times, *wording.texts(line.notes))))
 
@@ -349,7 +350,7 @@ def _row(row: SystemCost) -> dict[str, Any]:
 
 
 def _rank_fields(row: SystemCost, costs: Costs) -> dict[str, Any]:
-    """The rank by work per price, and the ratio of work per price to the first system's."""
+    """Returns the rank by work per price, and the work per price divided by the first system's."""
     ratio = row.work_per_price_over(costs.rows[0])
     return {
         "rank_per_1000": next((one.rank for one in costs.ranking if one.row is row), None),
@@ -371,12 +372,12 @@ def _bill_fields(bill: CostBreakdown) -> dict[str, Any]:
 
 
 def _bounds(range: CostRange | None) -> list[float] | None:
-    """Returns both bounds; None if there is no score, or if a single trial leaves it unbounded."""
+    """Returns both bounds of a score; None if there is no score, or if a single trial leaves it without bounds."""
     return [range.low, range.high] if range and range.bounded else None
 
 
 def _score(range: CostRange | None, estimate: bool) -> TableCell | Missing:
-    """Makes the cell of a score: `1500 (1450 to 1560)`, `1500 (one trial)`, or the bounds of an estimate."""
+    """Returns the cell of a score: `1500 (1450 to 1560)`, `1500 (one trial)`, or the bounds of an estimate."""
     if range is None:
         return ABSENT
     if range.low == range.high:
@@ -398,8 +399,8 @@ def _span(range: CostRange, digits: int) -> str:
 def compared(
     selection: Sequence[str], target: str, systems: str, sheets: Sequence[str], currency: str, results: str
 ) -> Costs:
-    """Computes costs from the options of `ironbench cost`. InputError names the option, file, system or price
-    at fault."""
+    """Computes costs from the options of `ironbench cost`. Raises InputError that names the option, file, system or
+    price with the mistake."""
     if not target and not systems:
         raise InputError("cost", "--target or --systems is missing", 'for example --target "p99 < 10ms at 5000 tps"')
     prices.currency(f"--currency {currency}", currency)
@@ -428,7 +429,8 @@ def compared(
 
 
 def _in_order(declared: SystemsFile, labels: Sequence[str]) -> SystemsFile:
-    """Systems whose records were named come first, in that order: the first named is the baseline."""
+    """Returns the systems in order. Systems whose records the user named come first, in the user's order; the first is
+    the baseline."""
     place = {label: number for number, label in enumerate(labels)}
     return replace(declared, offers=tuple(sorted(declared.offers, key=lambda one: place.get(one.records, len(place)))))
 
@@ -441,7 +443,7 @@ def _against(
     store: Store, selection: Sequence[str], declared: SystemsFile | None, target: targets.Target
 ) -> list[Record]:
     """Reads the selected records that may decide whether a system meets the target. Of the other records, reads one or
-    two for each load of each system, so that the notes can name what else was measured."""
+    two for each load of each system, so that notes can mention what else was measured."""
     labels = _labels(declared)
     telling: dict[tuple[str, bool], str] = {}
 

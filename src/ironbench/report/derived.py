@@ -1,4 +1,4 @@
-"""Sentences that must accompany results of workloads derived from TPC benchmarks."""
+"""Sentences that must accompany the results of workloads that are derived from TPC benchmarks."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from ironbench.model.record import Record
 
 
 def sentences(records: Iterable[Record]) -> dict[str, str]:
-    """Returns workload → sentence, for the workloads of the records that require one."""
+    """Returns workload → sentence, for those workloads of the records that require a sentence."""
     from ironbench import workloads
 
     texts = {}
@@ -17,6 +17,6 @@ def sentences(records: Iterable[Record]) -> dict[str, str]:
         try:
             texts[name] = workloads.get(name).derived
         except InputError:
-            # A record remains readable if this version does not have its workload.
+            # A record is readable even if this version does not have the record's workload.
             continue
     return {name: sentence for name, sentence in texts.items() if sentence}

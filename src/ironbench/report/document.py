@@ -48,13 +48,13 @@ from ironbench.units import rate
 from ironbench.words import counted, some
 
 _MOST_CARDS = 4
-"""Most comparisons that get a card each; the chart has all."""
+"""Maximum number of comparisons for which each gets a card. The chart shows all comparisons."""
 _USUAL = 0.95
-"""Confidence level of an interval for a single comparison."""
+"""Confidence level of the interval of a single comparison."""
 
 
 def report(study: Study, archive: Archive = EMPTY_ARCHIVE) -> Page:
-    """Makes the page of a study. archive: the evidence of its trials, for the values of every second."""
+    """Returns the page of a study. archive: the evidence of its trials, for the values of every second."""
     return Page(
         title=title(study),
         lead=study.work,
@@ -97,7 +97,7 @@ def _system_name(parts: Sequence[SubjectResults]) -> str:
 
 
 def kicker(study: Study) -> list[str]:
-    """Returns time and machine as short phrases."""
+    """Returns the time and the machine of the measurement as short phrases."""
     machine = {name.partition(".")[2]: value for name, value in study.shared.items() if name.startswith("machine.")}
     words = [moment(study.started_at)] if study.started_at else []
     words += [counted(study.trials, "trial")]
@@ -116,7 +116,7 @@ def _cores(text: str) -> str:
 
 
 def cards(study: Study) -> list[Card]:
-    """Returns a card for each system of runs, or for each comparison of a lab that has few."""
+    """Returns a card for each system of runs, or for each comparison of a lab with few comparisons."""
     if study.lab:
         return [_of_effect(one) for one in study.effects] if len(study.effects) <= _MOST_CARDS else []
     return [_of_part(part, place) for place, part in enumerate(study.parts)]
@@ -159,7 +159,8 @@ def _reached(peak: Peak, records: Sequence[Record], units: str) -> tuple[TableCe
 
 
 def _of_rate(one: Rate, units: str) -> tuple[Content, str, list[tuple[str, Content]]]:
-    """Leads with the requested rate if the system sustained it, else with the rate that it reached."""
+    """Returns a card whose figure is the requested rate if the system sustained it, and otherwise the rate that it
+    reached."""
     finished = centre(one.finished, "1/s")
     rows: list[tuple[str, Content]] = [
         ("clients", count(one.clients)),
@@ -190,7 +191,7 @@ def _of_effect(effect: Effect) -> Card:
 
 
 def peaks(study: Study) -> Table:
-    """Returns a row per system driven in a closed loop: its peak and the trials behind it."""
+    """Returns a row for each system driven in a closed loop: its peak and the trials behind the peak."""
     if (shown := presentation.of_study(study)) is not None:
         return shown.peaks(study)
     rows: list[Row] = []
@@ -224,7 +225,7 @@ def _to_reference(part: SubjectResults) -> Content:
 
 
 def cautions(study: Study) -> list[str]:
-    """Returns every caveat that a reader must know before using the numbers, the most serious first."""
+    """Returns every caveat that a reader must know before using the numbers, with the most serious first."""
     systems_by_text: dict[str, list[str]] = {}
     for part in study.parts:
         incoherent = (wording.text(part.little.note),) if part.little and not part.little.holds else ()
@@ -298,8 +299,11 @@ def _confidence_note(study: Study) -> str:
 
 
 def contents(studies: Sequence[Study]) -> Section | None:
-    """Makes the table of contents: a row per system of every kind of work, in the report's order. Returns None if the
-    first lines of the report name all of them, or if they are the rates of one system: the answer comes first."""
+    """Returns the table of contents: a row for each system of every kind of work, in the report's order.
+
+    Returns None if the first lines of the report name all of these systems, or if all are rates of one system, because
+    the answer should come first.
+    """
     one_system = len(studies) == 1 and (len(studies[0].parts) <= NAMED or len(studies[0].systems) == 1)
     if any(study.lab for study in studies) or one_system:
         return None
@@ -314,7 +318,7 @@ def contents(studies: Sequence[Study]) -> Section | None:
 
 
 def _leading_figure(part: SubjectResults) -> tuple[Content, Content]:
-    """Returns the leading figure, and where it was measured."""
+    """Returns the leading figure, and at which load it was measured."""
     main = part.curve.main
     if main is None:
         return Missing("no usable trial"), EMPTY

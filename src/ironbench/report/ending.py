@@ -1,4 +1,4 @@
-"""What `run` and `lab run` print when they end."""
+"""Prints the results of `run` and `lab run` when they end."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ _OF_A_RATE = ("response_time_p50_s", "response_time_p99_s")
 
 
 def run_summary(records: Sequence[Record], archive: Archive, printer: Printer) -> None:
-    """Prints the end of `run`: a summary for each kind of work."""
+    """Prints the results of `run`: a summary for each kind of work."""
     for study in studies(records, archive, sentences(records)) if records else ():
         summary(study, printer)
 
 
 def summary(study: Study, printer: Printer) -> None:
-    """Prints the answer, its figures, and the caveats to read before using it."""
+    """Prints the answer, its figures, and the caveats that a reader must know before using it."""
     content = report(study)
     ended = [] if study.lab else [_statuses(study)]
     blocks = [text_layout.clean(content.title), *ended, content.derived, text_layout.answer(content.answer)]
@@ -62,7 +62,7 @@ def search_summary(
     search: Search, records: Sequence[Record], archive: Archive, answer: SearchResult | None = None
 ) -> str:
     """Returns the result of a search for a rate: its answer, a row per rate tried, and the warnings of its trials."""
-    # If a workload has clients that no schedule controls, the rate counts the transactions of the others.
+    # If a workload has clients without a schedule, the rate counts only the transactions of the other clients.
     finished = "scheduled_throughput"
     if not all(finished in record.metrics for record in records if record.status.comparable):
         finished = "throughput"
@@ -72,7 +72,7 @@ def search_summary(
     for rate in rates:
         trials = [record for record in records if record.cell.load.rate == rate and record.purpose != Purpose.PILOT]
         usable = [record for record in trials if record.status.comparable]
-        # As in the report, the trials by which the search chose a rate do not count beside fresh ones.
+        # As in the report, the trials by which the search chose a rate do not count as confirmation trials.
         fresh = [record for record in usable if record.purpose == Purpose.CONFIRMATION]
         notes = [f"{counted(len(fresh), 'confirmation')} of {len(trials)}" if fresh else f"of {len(trials)}"]
         usable = fresh or usable

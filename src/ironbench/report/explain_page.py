@@ -28,7 +28,7 @@ from ironbench.study.study import Study, studies
 from ironbench.words import counted, cut, upper_first
 
 _BELOW = ("queries", "statements", "time", "server-statements", "server-plans", "device-io", "cpu", "waits")
-"""Sections of a report of A and B that continue where the breakdown ends."""
+"""Sections of a report on A and B that continue where the breakdown ends."""
 _SCRIPTS = (
     "The contribution of a script to the mean response time is its share of the transactions times its mean "
     "response time. The mean response time of all transactions is the sum of these contributions. The table "
@@ -41,7 +41,7 @@ _IO = (
 
 
 def page(compared: NamedComparison, everything: bool = False) -> Page:
-    """Makes the page. `everything`: name all facts that differ."""
+    """Returns the page. `everything`: whether to list all facts that differ."""
     found, one, study = compared.found, compared.explained(), _study(compared)
     deciding = [effect for effect in compared.pairs if effect.finding.decides]
     doubt = compare_answer.undeclared() if compared.pairs else compare_answer.not_interleaved()
@@ -67,7 +67,7 @@ def page(compared: NamedComparison, everything: bool = False) -> Page:
 
 
 def _study(compared: NamedComparison) -> Study:
-    """Returns a study of only these two."""
+    """Returns a study of only these two systems."""
     one, other = compared.sides
     if compared.pairs:
         directory = LabDirectory(one.store.directory)
@@ -168,7 +168,7 @@ def _configuration(one: Explanation) -> str:
         return compare_answer.same_configuration()
     named = [row for row in main if not is_address(row)] or list(main)
     names = [fact_name(row.name.removeprefix("settings.")) for row in named]
-    # If the machine and the engine have a fact of one name, the first one counts.
+    # If the machine and the engine have facts with the same name, the first one is used.
     known = {name: values(row) for name, row in reversed([*zip(names, named, strict=True)])}
     first = list(dict.fromkeys(names))[:FEW]
     facts = [(name, shown(known[name][0]), shown(known[name][1])) for name in first]

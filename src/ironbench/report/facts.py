@@ -1,4 +1,4 @@
-"""Recorded facts, formatted for people."""
+"""Formats recorded facts for people."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ _WORDS = {
         "threads of one Python process, which saturate earlier than the clients that ironbench implements itself"
     ),
 }
-"""Recorded values in today's words. What is recorded stays the same, so that old and new records do not differ."""
+"""Recorded value → present wording. Records keep the recorded value, so that old and new records do not differ."""
 _KINDS = ("system", "load", "tag", "machine", "client", "engine", "software")
 
 
 def configuration(shared: Mapping[str, str]) -> list[tuple[str, Table]]:
-    """Returns a table of shared facts for each kind."""
+    """Returns a table of shared facts for each kind of facts."""
     tables = []
     for kind in _KINDS:
         rows = [
@@ -33,20 +33,21 @@ def configuration(shared: Mapping[str, str]) -> list[tuple[str, Table]]:
 
 
 def difference_rows(rows: Sequence[Difference]) -> tuple[Row, ...]:
-    """Returns a row per fact, with its value in every system."""
+    """Returns a row for each fact, with its value in every system."""
     return tuple((f"{row.room}: {fact_name(row.name)}", *values(row)) for row in rows)
 
 
 _ADDRESS = 40
-"""Most characters of an address."""
+"""Maximum number of characters of an address."""
 
 
 def values(row: Difference) -> list[Content]:
-    """Returns the values of a fact as words; addresses are shortened, and shared parts are left out."""
+    """Returns the values of a fact as words. Addresses are shortened, and parts that all addresses share are left
+    out."""
     if not is_address(row):
         return [fact(row.name, value) for value in row.values]
     places = [_place(value) for value in row.values]
-    if len(set(places)) == 1:  # the addresses differ only in connection parameters
+    if len(set(places)) == 1:  # the addresses differ only in parameters of the connection
         places = [value.partition("?")[2] or NO_PARAMETERS for value in row.values]
     return [cut(place, _ADDRESS) for place in places]
 
@@ -61,12 +62,12 @@ def _place(address: str) -> str:
 
 
 def fact_name(name: str) -> str:
-    """Drops the unit suffix, which the value shows."""
+    """Returns the name of a fact without its unit suffix, because the value shows the unit."""
     return name.removesuffix("_bytes").removesuffix("_hz")
 
 
 def fact(name: str, value: str) -> Content:
-    """Formats sizes in powers of 1024, as memory is sold and databases count. Other values are shown as recorded, with
+    """Formats sizes in powers of 1024, as is usual for memory and databases. Other values are shown as recorded, with
     few exceptions (`_WORDS`)."""
     if name.endswith("_bytes") and value.isdigit():
         return TableCell(float(value), "memory")

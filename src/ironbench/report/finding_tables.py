@@ -1,4 +1,4 @@
-"""Findings, and queries against the trend, as words and tables; shared by every format."""
+"""Words and tables about findings and about queries against the trend, shared by all formats."""
 
 from __future__ import annotations
 
@@ -19,30 +19,32 @@ if TYPE_CHECKING:
     from ironbench.study.study import Effect
 
 _FEW = 2
-"""Most comparisons that get a table of all metrics each; with more, only the main metrics are shown."""
+"""Maximum number of comparisons that each have a table of all metrics. If there are more, only the main metrics are
+shown."""
 _MOST_ACROSS = 4
 _ACROSS = (
     "throughput",
     *(f"{time}_time_{part}_s" for time in ("response", "service") for part in ("mean", "p50", "p90", "p95", "p99")),
 )
-"""Main metrics in order of preference."""
+"""Main metrics, in order of preference."""
 
 
 NO_INTERVAL = "no CI"
 
 
 def ratio(value: float) -> str:
-    """Writes a ratio: `1.004x`. Close to 1 it has a third decimal, so that a small difference can be seen."""
+    """Formats a ratio, such as `1.004x`. A ratio close to 1 has a third decimal, so that a small difference can be
+    seen."""
     return quantity(value, "ratio")
 
 
 def ratio_cell(finding: Finding) -> TableCell:
-    """Returns the ratio without its interval."""
+    """Returns the cell of a ratio without its confidence interval."""
     return TableCell(finding.ratio, "ratio")
 
 
 def interval_cell(finding: Finding) -> TableCell | Missing:
-    """Returns the interval of the ratio."""
+    """Returns the cell of a ratio's confidence interval."""
     return (
         TableCell(None, "ratio", finding.low, finding.high, finding.confidence)
         if has_interval(finding)
@@ -51,23 +53,23 @@ def interval_cell(finding: Finding) -> TableCell | Missing:
 
 
 def ratio_bounds(low: float, high: float, known: bool = True) -> TableCell | Missing:
-    """Returns the 95% interval of a ratio that is not corrected for multiple comparisons."""
+    """Returns the cell of a ratio's 95% confidence interval, not corrected for multiple comparisons."""
     return TableCell(None, "ratio", low, high, CONFIDENCE) if known else Missing(NO_INTERVAL)
 
 
 def resolved(finding: Finding) -> TableCell | Missing:
-    """Returns the smallest difference that these blocks would detect."""
+    """Returns the cell of the smallest difference that these blocks would detect."""
     return ABSENT if finding.detectable is None else TableCell(finding.detectable, "detectable")
 
 
 def verdict(finding: Finding) -> str:
-    """Returns the verdict with its caveat: `faster; the ratio drifted from 3.40 to 2.00 over the blocks`."""
+    """Returns the verdict with its caveat, such as `faster; the ratio drifted from 3.40 to 2.00 over the blocks`."""
     doubt = f"; {wording.text(finding.changed)}" if finding.changed else ""
     return f"{finding.conclusion.word}{doubt}"
 
 
 def effect_table(effects: Sequence[Effect]) -> Table:
-    """Returns a row per finding that carries a verdict."""
+    """Returns a row for each finding that has a verdict."""
     head = ("comparison", "ratio", "CI", "verdict", "blocks", "min. detectable effect", "p")
     rows = []
     for effect in effects:
@@ -85,7 +87,8 @@ def effect_table(effects: Sequence[Effect]) -> Table:
 
 
 def metric_tables(effects: Sequence[Effect]) -> list[tuple[str, Table]]:
-    """Returns ratios without verdicts: a row per metric, or, if many comparisons were made, a row per comparison."""
+    """Returns tables of ratios without verdicts, with a row for each metric, or with a row for each comparison if there
+    are many."""
     contrasts = list(dict.fromkeys(effect.contrast for effect in effects))
     if len(contrasts) > _FEW:
         return [("", _across(contrasts, effects))]
@@ -99,7 +102,8 @@ def _metric_rows(contrast: Contrast, effects: Sequence[Effect]) -> tuple[Row, ..
 
 
 def _ratio_cells(one: Finding) -> tuple[TableCell, TableCell | Missing]:
-    """Returns the ratio and its interval; for shares close to zero, the difference in percentage points."""
+    """Returns the cells of the ratio and its confidence interval. For fractions close to zero, returns the difference
+    in percentage points."""
     if one.shares is None:
         return ratio_cell(one), interval_cell(one)
     before, after = one.shares
@@ -124,7 +128,7 @@ def _with_interval(one: Finding) -> TableCell:
 
 
 def claimed_table(effects: Sequence[Effect]) -> Table:
-    """Returns the findings that only a claim asks for, each with its metric."""
+    """Returns the findings that exist only because of a claim, each with its metric."""
     head = ("comparison", "metric", "ratio", "CI", "verdict", "blocks")
     rows = []
     for effect in effects:
@@ -140,7 +144,7 @@ def _blocks(finding: Finding) -> TableCell:
 
 _AGAINST_TREND = "Against the trend"
 _NAMED = 3
-"""Most queries named in a sentence; the table has all."""
+"""Maximum number of queries named in a sentence. The table contains all queries."""
 
 
 def against_trend_tables(queries: Sequence[ContraryQuery]) -> tuple[tuple[str, Table], ...]:
@@ -157,7 +161,7 @@ def against_trend_tables(queries: Sequence[ContraryQuery]) -> tuple[tuple[str, T
 
 
 def against_trend_sentences(queries: Sequence[ContraryQuery]) -> list[str]:
-    """Returns a sentence for each subject that has queries against the trend."""
+    """Returns a sentence for each system that has queries against the trend."""
     texts = []
     for subject in dict.fromkeys(one.subject for one in queries):
         own = [one for one in queries if one.subject == subject]

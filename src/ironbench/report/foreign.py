@@ -44,7 +44,8 @@ _METRICS = {
     "response_time_p999_s": ("", ""),
     "response_time_max_s": ("", ""),
 }
-"""Metrics in the order of tables → name and unit, if they are not those of our metric of this name."""
+"""Metrics in the order of tables → name and unit, if they differ from those of ironbench's metric with the same
+name."""
 _HEADLINE = (
     *("new_orders_per_min", "transactions_per_min", "throughput", "response_time_mean_s", "response_time_p99_s"),
     "response_time_p95_s",
@@ -74,8 +75,8 @@ _NOT_SAID = Missing("not said")
 
 
 def records_named(selection: Sequence[str], results: str) -> list[ForeignRecord]:
-    """Returns the foreign records that a selection names; empty if it names none. Raises InputError if it also names
-    trials."""
+    """Returns the foreign records that a selection names; empty if it names none. Raises InputError if the selection
+    also names trials."""
     found = [(word, foreign.named(word, Path(results))) for word in selection]
     if not any(records for _, records in found):
         return []
@@ -88,7 +89,8 @@ def records_named(selection: Sequence[str], results: str) -> list[ForeignRecord]
 
 
 def resolved(word: str, results: str) -> ForeignRecord | NamedRecords:
-    """Resolves a name that may be a foreign record; trials of that name come first. Raises InputError."""
+    """Resolves a name that may mean a foreign record. If trials have the same name, they are returned. Raises
+    InputError."""
     try:
         return named(word, results)
     except InputError:
@@ -102,7 +104,7 @@ def resolved(word: str, results: str) -> ForeignRecord | NamedRecords:
 
 
 def page(record: ForeignRecord) -> Page:
-    """Makes the page of a foreign record."""
+    """Returns the page of a foreign record."""
     side = _Side.of_foreign(record)
     title = f"{record.name}: {record.facts.get('workload') or 'a run'} with {words.PROGRAMS[record.program]}"
     parts = [name for name in _OF_PARTS if any(name in part.metrics for part in record.parts)]
@@ -126,7 +128,7 @@ def page(record: ForeignRecord) -> Page:
 
 
 def side_by_side(a: ForeignRecord | NamedRecords, b: ForeignRecord | NamedRecords) -> Page:
-    """Makes the page of two sides of which at least one is a foreign record. Raises InputError."""
+    """Returns the page of two sides, at least one of which is a foreign record. Raises InputError."""
     records = foreign.with_labels([one for one in (a, b) if isinstance(one, ForeignRecord)])
     clients = next((one.clients for one in records if one.clients), None)
     rest = iter(records)
@@ -172,7 +174,7 @@ class _Side:
     document: Mapping[str, Any]
     lines: tuple[TimelineSeries, ...]
     step_s: float
-    """Seconds per point of the lines."""
+    """Seconds per point of the time lines."""
 
     @staticmethod
     def of_foreign(record: ForeignRecord) -> _Side:
@@ -192,7 +194,8 @@ class _Side:
 
     @staticmethod
     def of_trials(named: NamedRecords, clients: int | None) -> _Side:
-        """Raises InputError if the name stands for several systems or for no usable trial."""
+        """Returns a side that consists of trials. Raises InputError if the name means several systems or no usable
+        trial."""
         trials = beside(named.records, clients)
         if not trials:
             raise InputError(named.word, "has no usable trials", "name other records")
@@ -282,7 +285,7 @@ def _facts(sides: Sequence[_Side]) -> Table:
 def _charts(
     lines: Mapping[str, Sequence[TimelineSeries]], records: Sequence[ForeignRecord], step_s: float
 ) -> Iterator[Chart]:
-    """Draws the quantities that foreign records have over time. lines: name of a side → its lines."""
+    """Draws the quantities that foreign records contain over time. lines: name of a side → its lines."""
     wanted = {metric for record in records for metric in record.seconds}
     for metric in (metric for metric in _OVER_TIME if metric in wanted):
         known = [(name, one) for name, own in lines.items() for one in own if one.metric == metric]
@@ -290,7 +293,7 @@ def _charts(
 
 
 def _lines(seconds: Iterable[SecondOfTrial]) -> tuple[TimelineSeries, ...]:
-    """Returns a line for each metric."""
+    """Returns a time line for each metric."""
     points: dict[str, list[tuple[float, float]]] = {}
     for one in seconds:
         points.setdefault(one.metric, []).append((one.t_s, one.value))

@@ -29,13 +29,13 @@ _KINDS: dict[type[Cause], str] = {
     NewStatement: "new statement",
     OtherPlanSteps: "other plan",
 }
-"""Names of causes in JSON documents."""
+"""Cause of a gate's decision → its name in JSON documents."""
 _HEAD = ("comparison", "metric", "ratio", "CI", "blocks", "gate")
 
 
 def junit(gate: Gate) -> bytes:
-    """Writes a test case for each comparison: a failure if it stops the change, skipped if it is inconclusive and
-    passes."""
+    """Returns JUnit XML with a test case for each comparison: failed if it stops the change, skipped if it is
+    inconclusive and passes."""
     stopped = [one for one in gate.comparisons if gate.stops(one)]
     open_yet = [one for one in gate.comparisons if one.outcome is GateOutcome.INCONCLUSIVE and not gate.stops(one)]
     refused = [one for one in gate.claims if gate.refuses(one)]
@@ -47,7 +47,7 @@ def junit(gate: Gate) -> bytes:
     }
     suite = ElementTree.Element("testsuite", {"name": clean(gate.question), "errors": "0", **counts})
     for one in gate.comparisons:
-        # CI servers recognise a test case by its name, so the name is made of the lab file's words.
+        # CI servers recognise a test case by its name, so the name consists of words from the lab file.
         name = f"{one.effect.contrast.name}, {metric_words(one.effect.finding.metric)}"
         case = ElementTree.SubElement(suite, "testcase", {"classname": "ironbench.gate", "name": clean(name)})
         if one in stopped:
@@ -107,7 +107,7 @@ def _words(head: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> tuple[tupl
 
 
 def _document(gate: Gate) -> dict[str, Any]:
-    """The same for programs: base units, catalogue names, no rounding."""
+    """Returns the content of the page for programs: base units, names of the catalogue, no rounding."""
     return {
         "question": gate.question,
         "result": gate.outcome.value,
@@ -132,7 +132,7 @@ def _document(gate: Gate) -> dict[str, Any]:
 
 
 FORMATS = {"xml": "xml", "md": "md", "json": "json", "svg": "svg", "txt": "text"}
-"""Formats by file suffix."""
+"""File suffix → format."""
 
 
 def written(gate: Gate, format: str) -> bytes:

@@ -22,11 +22,12 @@ from ironbench.study.subjects import counted_in, failed_share, leading
 from ironbench.study.summarise import Summary, over_passes, overlap
 
 NAMED = 3
-"""Most systems that the headline names; of more it names the first and the one with the highest peak."""
+"""Maximum number of systems that the headline names. If there are more, it names the first system and the one with the
+highest peak."""
 
 
 def headline(study: Study) -> list[tuple[str, str]]:
-    """Returns pairs of a system's name and a sentence about it, as far as the data support one."""
+    """Returns pairs of a system's name and a sentence about the system, as far as the data support a sentence."""
     if (shown := presentation.of_study(study)) is not None:
         return [*_leading_ratios(study), *shown.headline(study)]
     unanswered = _unanswered(study)
@@ -45,7 +46,8 @@ def headline(study: Study) -> list[tuple[str, str]]:
 
 
 def _required(study: Study) -> list[tuple[str, str]]:
-    """Answers the requirements of runs, before anything that could be read as their answer."""
+    """States whether the requirements of runs are met. This precedes anything that could be read as an answer to
+    them."""
     return [
         (one.name, run_answer.required(one.judged.claim.text, one.judged.verdict, one.judged.reasons))
         for one in study.requirements
@@ -53,7 +55,8 @@ def _required(study: Study) -> list[tuple[str, str]]:
 
 
 def _unanswered(study: Study) -> dict[str, str]:
-    """Returns the results of searches for clients that have no answer, by system. Their trials are not a peak."""
+    """Returns the results of searches for the best number of clients that found no answer, by system. The trials of
+    such a search are not a peak."""
     found = {}
     for part in study.closed:
         result = _search_of([part], study)
@@ -63,14 +66,14 @@ def _unanswered(study: Study) -> dict[str, str]:
 
 
 def _search_of(parts: Sequence[SubjectResults], study: Study) -> SearchResult | None:
-    """Returns the result of the last search among the trials of these subjects."""
+    """Returns the result of the last search among the trials of these systems."""
     series = {record.series for part in parts for record in part.subject.records}
     own = [one for one in study.run_searches if one.series in series]
     return max(own, key=lambda one: one.started_at).result if own else None
 
 
 def _rate_sentences(study: Study) -> list[tuple[str, str]]:
-    """Says for each system driven in open loops which rates it sustained."""
+    """States for each system driven in open loops which rates it sustained."""
     opened = [[part for part in parts if part.curve.rate] for parts in study.systems]
     texts = []
     for parts in [parts for parts in opened if parts][:NAMED]:
@@ -95,8 +98,8 @@ def _label(part: SubjectResults) -> str:
 
 
 def _recorded_search(parts: Sequence[SubjectResults]) -> str:
-    """Returns the result of the last search for a rate as its records state it, and whether the confirmation trials
-    sustained the rate; empty without a search. For records of earlier versions, which lack the search's range."""
+    """Returns the result of the last search for a rate as recorded, and whether the confirmation trials sustained the
+    rate. Empty without a search. Used for records of earlier versions, which lack the search's range."""
     fresh = [(record, part.curve.rate) for part in parts for record in part.subject.records if record.search_result]
     if not fresh:
         return ""
@@ -124,7 +127,8 @@ def _p99_s(metrics: Mapping[str, Summary]) -> float | None:
 
 
 def _clearness(part: SubjectResults) -> tuple[bool, float]:
-    """Sort key: systems with a shown difference from the first system come first, the largest ratio at the head."""
+    """Returns a sort key. Systems with a shown difference from the first system come first, with the largest ratio at
+    the top."""
     standing = part.standing
     if standing is None or standing.ratio is None:
         return True, 0.0
@@ -132,8 +136,8 @@ def _clearness(part: SubjectResults) -> tuple[bool, float]:
 
 
 def _leading_ratios(study: Study) -> list[tuple[str, str]]:
-    """For work whose result is not a throughput: compares the leading figure with the first system's, for each system
-    whose range does not overlap with the first system's."""
+    """Compares the leading figure with the first system's, for work whose result is not a throughput. Returns only
+    systems whose range does not overlap with the first system's."""
     first = study.parts[0]
     ranked = []
     for part in study.parts[1:]:
@@ -147,7 +151,7 @@ def _leading_ratios(study: Study) -> list[tuple[str, str]]:
 
 
 def _apart(first: SubjectResults, part: SubjectResults) -> tuple[str, MeanRatio] | None:
-    """Returns the leading metric and its ratio if both ranges are known and do not overlap; else None."""
+    """Returns the leading metric and its ratio if both ranges are known and do not overlap; None otherwise."""
     mains = first.curve.main, part.curve.main
     if mains[0] is None or mains[1] is None:
         return None
@@ -165,7 +169,7 @@ def _apart(first: SubjectResults, part: SubjectResults) -> tuple[str, MeanRatio]
 
 
 def _passes(part: SubjectResults) -> bool:
-    """Whether its trials have several passes."""
+    """Returns whether the system's trials have several passes."""
     return any(passes_of(record) > 1 for record in part.subject.records)
 
 
@@ -174,7 +178,7 @@ def _peak_sentence(part: SubjectResults) -> str:
     if peak is None:
         return ""
     scored, last = of_score(part.subject.records[0], peak), peak.trials[-1]
-    # More clients than a search under limits found may do more, and break a limit.
+    # More clients than those found by a search under limits may have a higher throughput but exceed a limit.
     limits = last.limits if last.purpose == Purpose.CONFIRMATION else ()
     limited = [(limit, peak.metrics[limit.metric].centre) for limit in limits if limit.metric in peak.metrics]
     return run_answer.peak(
@@ -201,13 +205,14 @@ RATES = ("1/s", "1/min")
 
 
 def of_score(record: Record, peak: Peak) -> str:
-    """Returns the rate that the work is scored by, if it is not the throughput of all transactions; else empty."""
+    """Returns the rate by which the work is scored if it is not the throughput of all transactions; otherwise empty."""
     first = leading(record)[0]
     return "" if first in LEADING or first not in peak.metrics or unit_of(first) not in RATES else first
 
 
 def _ratio_sentence(part: SubjectResults) -> tuple[str, str]:
-    """Returns the sentence after the system's name; without a shown difference, a whole sentence that says so first."""
+    """Returns the sentence after the system's name. If no difference is shown, returns a whole sentence that states
+    this first."""
     standing = part.standing
     if standing is None or standing.ratio is None or standing.means is None:
         return part.name, ""

@@ -45,7 +45,8 @@ def page(found: Histories) -> Page:
 
 
 def answer(found: Histories) -> Answer:
-    """Puts the newest change for the worse first, or that there is none; then all other changes and open questions."""
+    """States the newest change for the worse first, or that there is no such change. Other changes and open questions
+    follow."""
     changes = sorted(
         _changes(found), key=lambda one: (one[2].worse is True, _at(one[1], one[2]).started_at), reverse=True
     )
@@ -70,7 +71,8 @@ def sections(found: Histories) -> Iterator[Section]:
         yield Section(
             f"history{place}",
             heading(one),
-            sentences=_sentences(one) if len(found.all) > 1 else (),  # the answer of a single one already has them
+            # With a single section, the answer already contains them.
+            sentences=_sentences(one) if len(found.all) > 1 else (),
             charts=(chart(one, f"history{place}"),),
             tables=tuple(tables),
             depth=Depth.EVERYWHERE,
@@ -78,7 +80,7 @@ def sections(found: Histories) -> Iterator[Section]:
 
 
 def document(found: Histories) -> dict[str, Any]:
-    """The same for programs: base units, catalogue names; trials by their id."""
+    """Returns the content of the page for programs: base units, names of the catalogue, trials by their id."""
     return {
         "by": found.by,
         "histories": [_fields(one) for one in found.all],
@@ -111,7 +113,7 @@ def _sentence(line: HistoryLine, change: HistoryChange, metric: str) -> str:
 
 
 def heading(one: History) -> str:
-    """Names the work and its load."""
+    """Returns the heading of a section, which names the work and its load."""
     return f"{one.work}, {wording.text(one.load)}"
 
 
@@ -200,7 +202,7 @@ def _line(line: HistoryLine) -> dict[str, Any]:
 
 
 _LONGEST = 14
-"""Most characters of a label below the axis."""
+"""Maximum number of characters of a label below the axis."""
 
 
 def chart(one: History, id: str) -> Chart:

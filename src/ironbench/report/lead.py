@@ -1,4 +1,5 @@
-"""`lead A B`: how two machines differ, the peaks of every work side by side, and curves against clients."""
+"""`lead A B`: the differences between two machines, the peaks of every work side by side, and curves against
+clients."""
 
 from __future__ import annotations
 
@@ -32,8 +33,8 @@ _AT_PEAK = dict.fromkeys(LEADING, " at the peak")
 
 
 def page(leads: Leads) -> Page:
-    """Makes the page: how the machines differ, the peaks, then the ratio at each number of clients. The tables have the
-    same figures as the charts, so only HTML and pictures show the charts."""
+    """Returns the page: the differences between the machines, the peaks, and the ratio at each number of clients. The
+    tables contain the same figures as the charts, so charts are shown only in HTML and pictures."""
     drawn = [chart and replace(chart, depth=Depth.PAGE) for chart in (peak_chart(leads), clients_chart(leads))]
     of_peaks, of_clients = ((chart,) if chart else () for chart in drawn)
     main = telling(leads.differences)[0]
@@ -104,7 +105,7 @@ def _peak_fields(leads: Leads, work: WorkLead, peaks: CellComparison) -> dict[st
 
 
 def _ratio_fields(leads: Leads, row: ComparedMetric, means: MeanRatio) -> dict[str, Any]:
-    """Returns a ratio for programs; its ends are None if there is no interval."""
+    """Returns a ratio for programs. Its bounds are None if there is no confidence interval."""
     return {
         "ratio": means.ratio,
         "low": means.low if means.known else None,
@@ -136,7 +137,7 @@ def _of_rows(work: WorkLead) -> str:
 
 
 def sentences(leads: Leads) -> list[str]:
-    """States what the hardware predicts, and each work's peak in words."""
+    """States what the hardware predicts, and the peak of each work in words."""
     lines = [text for text in (_hardware(leads),) if text]
     for work in leads.works:
         if work.peaks is None:
@@ -163,7 +164,7 @@ def _outcome(leads: Leads, row: ComparedMetric, means: MeanRatio) -> str:
 
 
 def _rate_outcomes(leads: Leads, rates: Sequence[Rate]) -> str:
-    """States that both sustained the rate, or the outcome on each side."""
+    """States that both systems sustained the rate, or the outcome on each side."""
     if all(one.is_kept for one in rates):
         return lead_answer.both_sustained()
     of_a, of_b = (one.outcome for one in rates)
@@ -176,7 +177,7 @@ def _title_of(metric: str, work: WorkLead) -> str:
 
 
 def peaks(leads: Leads) -> Table:
-    """Returns the values of both and the ratio with A as 1."""
+    """Returns the values of both systems, and their ratio as a multiple of A."""
     rows: list[Row] = []
     for work in leads.works:
         of_a, of_b = work.clients
@@ -196,7 +197,7 @@ def peaks(leads: Leads) -> Table:
 
 
 def by_clients(leads: Leads, work: WorkLead) -> Table:
-    """Returns the throughput of both at each number of clients (or threads), and its ratio."""
+    """Returns the throughput of both systems at each number of clients (or threads), and the ratio."""
     rows: list[Row] = []
     for clients, compared in work.by_clients:
         trials = [trials_of(side, clients) for side in work.curves]
@@ -208,7 +209,7 @@ def by_clients(leads: Leads, work: WorkLead) -> Table:
 
 
 def _hardware(leads: Leads) -> str:
-    """Names the differences in cores and clock frequency; empty if there are none."""
+    """Describes the differences in cores and clock frequency. Returns an empty text if there are none."""
     cores = leads.cores if leads.cores_differ else None
     return lead_answer.hardware(
         leads.a, leads.b, leads.clock, leads.hertz_kind, cores, comparable=bool(leads.hertz_ratio)
@@ -216,7 +217,7 @@ def _hardware(leads: Leads) -> str:
 
 
 def _both(metric: str, means: MeanRatio, sides: Sequence[Sequence[Record]]) -> tuple[TableCell, ...]:
-    """Returns the values of both; throughput with its failed transactions."""
+    """Returns the values of both systems. Throughput is shown with its failed transactions."""
     return tuple(
         TableCell(value, unit_of(metric), note=failed_note(trials) if metric == "throughput" else "")
         for value, trials in zip(means.centres, sides, strict=True)
@@ -234,7 +235,7 @@ def _interval(one: MeanRatio) -> TableCell | Missing:
 # Charts.
 
 _SHORT = {"response_time_mean_s": "response time"}
-"""Shorter names than the catalogue's."""
+"""Metric → name that is shorter than the catalogue's."""
 
 
 def words_of(metric: str) -> str:
@@ -242,7 +243,7 @@ def words_of(metric: str) -> str:
 
 
 def peak_chart(leads: Leads) -> Chart | None:
-    """Draws the ratio of each peak; None if no work has a peak on both sides."""
+    """Draws the ratio of each peak. Returns None if no work has a peak on both sides."""
     shown = [
         (work, row, row.means)
         for work in leads.works
@@ -296,25 +297,25 @@ def peak_chart(leads: Leads) -> Chart | None:
 
 
 def _described(leads: Leads, row: ComparedMetric, means: MeanRatio) -> str:
-    """Writes a ratio and its outcome: `1.27x (27% higher)`."""
+    """Formats a ratio and its outcome, such as `1.27x (27% higher)`."""
     return lead_answer.ratio(means.ratio, outcome(means, leads.margin, row.better))
 
 
 def _ends(one: MeanRatio) -> dict[str, float]:
-    """Returns the ratio and the ends of its interval; both ends are the ratio if there is no interval."""
+    """Returns the ratio and the bounds of its confidence interval. Without an interval, both bounds are the ratio."""
     low, high = (one.low, one.high) if one.known else (one.ratio, one.ratio)
     return {"ratio": one.ratio, "low": low, "high": high}
 
 
 def _with_interval(one: MeanRatio) -> TableCell:
-    """Returns the ratio, with its interval if the trials vary."""
+    """Returns the ratio. If the trials vary, also returns its confidence interval."""
     if not (one.known and one.low < one.high):
         return TableCell(one.ratio, "times")
     return TableCell(one.ratio, "times", one.low, one.high, CONFIDENCE)
 
 
 def _rules(leads: Leads) -> list[dict[str, Any]]:
-    """Returns rules at 1 and at the ratio of the clock frequencies."""
+    """Returns lines at 1 and at the ratio of the clock frequencies."""
     names = [("one", "@ink", [1, 0])] + ([("clock", "@muted", [5, 4])] if leads.clock else [])
     return [
         {
@@ -343,12 +344,12 @@ def _marks(count: int, x: dict[str, Any], metrics: list[str]) -> list[dict[str, 
 
 
 _GROUP = 0.6
-"""Width of all works at one number of clients, as a share of the distance to the next number."""
+"""Width of all works at one number of clients, as a fraction of the distance to the next number of clients."""
 
 
 def clients_chart(leads: Leads) -> Chart | None:
-    """Draws ratios against clients; None if no work has two numbers of clients on both sides, or with too
-    many works."""
+    """Draws ratios against clients. Returns None if no work has two numbers of clients on both sides, or if there are
+    too many works."""
     works = [work for work in leads.works if len(work.by_clients) > 1]
     if not 0 < len(works) <= theme.SYSTEMS:
         return None

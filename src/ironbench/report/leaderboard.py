@@ -37,7 +37,7 @@ _TIED = "A rank such as 1 to 3 means a tie: the 95% CIs of the tied systems over
 
 
 def page(rankings: Sequence[Ranking]) -> Page:
-    """Makes the page, with a section for each ranking; own results are never ranked among published ones."""
+    """Returns the page, with a section for each ranking. Own results are never ranked among published ones."""
     points = [AnswerPoint(_first(one), f"{one.title}:") for one in rankings]
     own = [not _published(one) for one in rankings]
     return Page(
@@ -59,7 +59,7 @@ def page(rankings: Sequence[Ranking]) -> Page:
 
 
 def _first(ranking: Ranking) -> str:
-    """Names the first system, or the systems that are tied for the first place."""
+    """Names the first system, or the systems that are tied for first place."""
     if ranking.sort == "system":
         return f"{counted(len(ranking.places), 'result')} in alphabetical order."
     first = [place.system for place in ranking.places if place.rank == 1]
@@ -98,7 +98,7 @@ def _published(ranking: Ranking) -> bool:
 
 
 def table(ranking: Ranking) -> Table:
-    """Returns a row for each result; on a narrow terminal, sockets and processor are left out first."""
+    """Returns a row for each result. On a narrow terminal, sockets and processor are left out first."""
     places = ranking.places
     columns: list[tuple[str, int, Sequence[Content]]] = [
         ("rank", 0, [_rank(place) for place in places]),
@@ -123,7 +123,7 @@ def table(ranking: Ranking) -> Table:
 
 
 def ordered_by(sort: str) -> str:
-    """Names the sort order in words."""
+    """Describes the sort order in words."""
     return _ORDERS.get(sort, sort)
 
 
@@ -131,7 +131,7 @@ _ORDERS = {"core": "score per core", "socket": "score per socket", "currency": "
 
 
 def others(place: RankedResult) -> dict[str, str]:
-    """Returns further columns: for a published result those of its list, for an own result how it was measured."""
+    """Returns further columns: for a published result those of its list, and for an own result how it was measured."""
     if place.basis is None:
         return dict(place.other)
     found = {"clients": str(place.clients), "based on": wording.text(place.basis)}
@@ -145,7 +145,7 @@ def others(place: RankedResult) -> dict[str, str]:
 
 
 def _rank(place: RankedResult) -> TableCell:
-    """Writes a rank: `3`, or `1 to 3` for tied places."""
+    """Formats a rank, such as `3`, or `1 to 3` for tied results."""
     return (
         count(place.rank) if place.rank == place.worst_rank else TableCell(None, "count", place.rank, place.worst_rank)
     )
@@ -154,7 +154,8 @@ def _rank(place: RankedResult) -> TableCell:
 def _figures(
     places: Sequence[RankedResult], values: Sequence[float | None], estimates: bool = False
 ) -> tuple[TableCell | Missing, ...]:
-    """Returns figures, with their intervals if they were measured here. `estimates`: mark those of estimated prices."""
+    """Returns the cells of figures. Figures that were measured here have confidence intervals. `estimates`: mark
+    figures that depend on estimated prices."""
     return tuple(
         _figure(value, place.range(value), estimates and place.estimate)
         for place, value in zip(places, values, strict=True)
@@ -172,7 +173,8 @@ def _figure(value: float | None, range: CostRange | None, estimate: bool) -> Tab
 
 
 def rankings(name: str, per: str, sort: str, licence: str, sheets: Sequence[str], results: str) -> list[Ranking]:
-    """Makes the rankings that the options of `ironbench leaderboard` ask for. InputError names the option at fault."""
+    """Returns the rankings that the options of `ironbench leaderboard` request. Raises InputError that names the
+    invalid option."""
     if name and name not in published.names() and workloads.find(name) is None:
         known = [*published.names(), *workloads.names()]
         raise InputError(
@@ -222,7 +224,7 @@ def rankings(name: str, per: str, sort: str, licence: str, sheets: Sequence[str]
 
 
 def _own(names: Sequence[str], results: str, order: str, sheet: Sheet, licence: str) -> list[Ranking]:
-    """Ranks own results. Only the trials behind a peak are read; the index of records tells which."""
+    """Ranks the user's own results. Only the trials behind a peak are read, which the index of records determines."""
     store = Store(Path(results))
     rows = [row for row in store.listed() if row.workload in names]
     records = store.records(analysis.peaks(rows))

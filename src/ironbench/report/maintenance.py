@@ -1,4 +1,5 @@
-"""Results of `populate` and of maintenance: duration, work that is left to do, and the effect on a probe client."""
+"""Results of the workload `populate` and of maintenance workloads: duration, work that is left to do, and the effect on
+a probe client."""
 
 from __future__ import annotations
 
@@ -91,7 +92,7 @@ def card(part: SubjectResults) -> tuple[Content, str, list[tuple[str, Content]]]
 
 
 def table(study: Study) -> Table:
-    """Returns a row per figure, a column per system, and ratios to the first."""
+    """Returns a row for each figure and a column for each system, with ratios to the first system."""
     columns = [part.metrics for part in study.parts]
     rows = [
         (name, *(centre(column.get(metric), unit_of(metric)) for column in columns), *ratios(columns, metric))

@@ -15,15 +15,18 @@ if TYPE_CHECKING:
     from jinja2 import Environment
 
 _LONGEST_WORD = 16
-"""Characters for which a cell's line always has room."""
+"""Number of characters for which a line in a cell always has room."""
 _LETTER, _PADDING = 0.5, 0.95
-"""Mean width of a character, and of the gap between cells, in rem of the tables' type."""
+"""Mean width of a character, and width of the gap between cells, in rem at the font size of tables."""
 
 
 @cache
 def environment(*packages: str) -> Environment:
-    """Returns the templates of these packages; if two have one of the same name, the first wins. Values are escaped and
-    freed of control characters; a misspelt name in a template is an error."""
+    """Returns an environment with the templates of these packages. If two packages have a template with the same name,
+    the first package's is used.
+
+    Values are escaped, and control characters are removed. A misspelt name in a template is an error.
+    """
     from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
 
     made = Environment(
@@ -47,18 +50,18 @@ def environment(*packages: str) -> Environment:
 
 
 def cell_class(text: str) -> str:
-    """Returns the class of a cell: a single word is never broken, long paths are broken anywhere."""
+    """Returns the CSS class of a cell. A single word is never broken, and long paths are broken anywhere."""
     if any(len(word) > _LONGEST_WORD for word in text.split(" ")):
         return ""
     return "words" if " " in text else "word"
 
 
 def table_class(content: Table, numbers: bool) -> str:
-    """Returns the classes of a table: how its columns are aligned, and the container width below which rows are
+    """Returns the CSS classes of a table: how its columns are aligned, and the container width below which its rows are
     stacked."""
     figures = numbers or content.numbers
     columns = zip(content.head, *content.texts, strict=True)
-    # Width in rem that the columns need: the whole cell for figures, the longest unbroken word for words.
+    # Width in rem that the columns need: for figures the whole cell, for words the longest unbroken word.
     needed = sum(_widest(place, column, figures) * _LETTER + _PADDING for place, column in enumerate(columns))
     step = next((step for step in assets.STEPS if step >= needed), assets.STEPS[-1])
     return " ".join(

@@ -1,4 +1,4 @@
-"""Formats numbers for people: three significant digits and a fitting unit."""
+"""Formats numbers for people with three significant digits and a suitable unit."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ironbench.words import THIN, grouped, in_percent, percents
 
 NOT_KNOWN = "not known"
 NO_END = "∞"
-"""The upper end of an infinite interval."""
+"""Text for the upper bound of an infinite interval."""
 
 
 def number(value: float, digits: int = 3) -> str:
@@ -24,8 +24,8 @@ def number(value: float, digits: int = 3) -> str:
 
 
 def amount(value: Decimal | float) -> str:
-    """Formats a sum of money or a count of units, with cents only if there are any: 247392 → 247,392, 0.1107
-    → 0.1107."""
+    """Formats a sum of money or a count of units. Cents are shown only if there are any: 247392 → 247,392, 0.1107 →
+    0.1107."""
     exact = Decimal(str(value))
     if exact == exact.to_integral_value():
         return grouped(float(exact))
@@ -33,7 +33,7 @@ def amount(value: Decimal | float) -> str:
 
 
 _LADDERS = {"s": units.TIME, "memory": units.BINARY, "bytes": units.DECIMAL, "bytes/s": units.DECIMAL}
-"""Units that are written with the prefix that fits the value."""
+"""Units whose prefix is chosen to suit the value."""
 _PERCENT = "%"
 _TIMES = "x"
 _UNITS: dict[str, tuple[str, Callable[[float], str], str]] = {
@@ -62,20 +62,22 @@ _UNITS: dict[str, tuple[str, Callable[[float], str], str]] = {
     "seconds": ("s", lambda value: f"{value:g}", f"{THIN}s"),
     "Hz": ("Hz", lambda value: number(value / 1e9), " GHz"),
 }
-"""Unit → the base unit of its values, the format of a number, and its suffix. Ratios near 1 have a third decimal on
-both sides, so that a small difference can be seen; a `change` is a ratio minus 1, shown as +26% or −13%; a requested
-rate has all its digits. The ISO 4217 code of a currency is also a unit."""
+"""Unit → the base unit of its values, the format of a number, and its suffix.
+
+Ratios near 1 have a third decimal, so that a small difference can be seen. A `change` is a ratio minus 1, shown as +26%
+or −13%. A requested rate is shown with all its digits. The ISO 4217 code of a currency is also a unit.
+"""
 
 
 def base_unit(unit: str) -> str:
-    """Returns the base unit, in which programs get the values."""
+    """Returns the base unit of a unit. Programs get values in the base unit."""
     if unit in _LADDERS:
         return "bytes" if unit == "memory" else unit
     return _UNITS[unit][0] if unit in _UNITS else unit
 
 
 def written(value: float, unit: str) -> tuple[str, str]:
-    """Returns a formatted number and the suffix with its unit: (0.0123, "s") → ("12.3", " ms")."""
+    """Returns a formatted number, and the suffix with its unit: (0.0123, "s") → ("12.3", " ms")."""
     if unit in _LADDERS:
         suffix, factor = scale(unit, [value])
         return number(value / factor), _gap(suffix) + suffix
@@ -86,7 +88,7 @@ def written(value: float, unit: str) -> tuple[str, str]:
 
 
 def quantity(value: float | None, unit: str) -> str:
-    """Formats a value in base units with a fitting unit: (0.0123, "s") → 12.3 ms."""
+    """Formats a value in base units with a suitable unit: (0.0123, "s") → 12.3 ms."""
     if value is None or not math.isfinite(value):
         return NOT_KNOWN
     return "".join(written(value, unit))
@@ -98,7 +100,8 @@ def signed(seconds: float) -> str:
 
 
 def failed_note(trials: Sequence[Record]) -> str:
-    """Returns `2% failed`, to be shown beside a rate; empty if none failed or failures were not counted."""
+    """Returns a note such as `2% failed`, which is shown beside a rate. Empty if none failed or failures were not
+    counted."""
     share = failed_share(trials)
     return f"{failed_percent(share)} failed" if share else ""
 
@@ -109,7 +112,7 @@ def percent_change(ratio: float) -> str:
 
 
 def percent(share: float) -> str:
-    """Formats a share or a difference, or says that it is not known."""
+    """Formats a fraction or a difference in percent. If it is unknown, returns a text that says so."""
     return in_percent(share) if math.isfinite(share) else NOT_KNOWN
 
 
@@ -124,8 +127,7 @@ def moment(started_at: str) -> str:
 
 
 def unit_of(metric: str) -> str:
-    """Returns the unit in which a metric is shown: `share` for shares and fractions, a plain number for unknown
-    metrics."""
+    """Returns the unit in which a metric is shown: `share` for fractions, a plain number for unknown metrics."""
     name = base_name(metric)
     if name.endswith(("_share", "_fraction")):
         return "share"
@@ -134,19 +136,20 @@ def unit_of(metric: str) -> str:
 
 
 def measured(summary: Summary | None, unit: str) -> str:
-    """Formats the centre without the range."""
+    """Formats the centre without its range."""
     return quantity(summary.centre if summary else None, unit)
 
 
 def span(summary: Summary, unit: str) -> str:
-    """Formats the smallest and largest of the repeats in one unit, `3.1 to 3.4 ms`; or says that there is no range."""
+    """Formats the smallest and the largest of the repeats in one unit, such as `3.1 to 3.4 ms`. If there is no range,
+    returns a text that says so."""
     if summary.n == 1:
         return "n=1: no range"
     return between(summary.low, summary.high, unit)
 
 
 def between(low: float, high: float, unit: str, bare: bool = False) -> str:
-    """Formats two values in one unit. `bare`: without the unit."""
+    """Formats two values in one unit. `bare`: whether to omit the unit."""
     if unit in _LADDERS:
         name, factor = scale(unit, [low, high])
         first, last, suffix = number(low / factor), number(high / factor), _gap(name) + name
@@ -163,7 +166,7 @@ def times(ratio: float | None) -> str:
 
 
 def scale(unit: str, values: Sequence[float]) -> tuple[str, float]:
-    """Returns the unit for `values`, chosen by the largest, and the number to divide them by."""
+    """Returns a unit for `values`, chosen by the largest, and the number by which to divide them."""
     most = max((abs(value) for value in values if math.isfinite(value)), default=0.0)
     if unit in _LADDERS:
         name, factor = units.chosen(most, _LADDERS[unit])

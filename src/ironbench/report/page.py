@@ -1,4 +1,5 @@
-"""The content of a report: a page with an answer, caveats and typed sections. Formats write pages."""
+"""The content of a report: a page with an answer, caveats and typed sections. Formats convert pages to text, HTML and
+so on."""
 
 from __future__ import annotations
 
@@ -21,7 +22,7 @@ class AnswerPoint:
 
     text: str
     name: str = ""
-    """The system that the result is about, if the text does not name it; shown first."""
+    """Name of the system that the result is about, shown first. Empty if the text contains the name."""
     doubt: str = ""
 
     @property
@@ -31,20 +32,20 @@ class AnswerPoint:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """The answer at the top of a report, in reading order."""
+    """The answer at the top of a report. Its fields are in reading order."""
 
     decision: AnswerPoint
-    """The surest result, in one sentence."""
+    """The most certain result, in one sentence."""
     points: tuple[AnswerPoint, ...] = ()
     """All other results."""
     limit: str = ""
-    """The baseline's bottleneck; empty if it was not observed."""
+    """Bottleneck of the baseline; empty if it was not observed."""
     doubts: tuple[str, ...] = ()
     """Caveats that apply to all results."""
 
     @property
     def sentences(self) -> list[str]:
-        """The sentences without layout, for pictures."""
+        """All sentences of the answer without layout, for pictures."""
         texts = [self.decision.sentence, *(point.sentence for point in self.points), self.limit, *self.doubts]
         return [text for text in texts if text]
 
@@ -55,30 +56,30 @@ class Bars:
 
     title: str
     rows: tuple[tuple[str, TableCell], ...]
-    """Names and values."""
+    """Pairs of a bar's name and its value."""
 
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """A heading, a lead, and the charts, tables or texts below it."""
+    """A heading, an introduction, and the charts, tables or texts below it."""
 
     id: str
     title: str
     lead: str = ""
-    """How to read the section."""
+    """Explanation of how to read the section."""
     charts: tuple[Chart, ...] = ()
     tables: tuple[tuple[str, Table], ...] = ()
-    """Names and tables; the name is empty for the table that the section's title describes."""
+    """Pairs of a name and a table. The name is empty for the table that the section's title describes."""
     texts: tuple[tuple[str, str], ...] = ()
-    """Names and contents, shown as written in files and on pages, not on the terminal."""
+    """Pairs of a name and a text. The texts are shown unchanged in files and on pages, but not on the terminal."""
     sentences: tuple[str, ...] = ()
-    """Summaries of the charts and tables; the terminal also shows them."""
+    """Summaries of the charts and tables, which the terminal also shows."""
     bars: Bars | None = None
     self_titled: bool = False
-    """Whether the titles of its charts need no section title before them."""
+    """Whether the charts' titles make a title of the section unnecessary."""
     depth: Depth = Depth.EVERYWHERE
     at_end: bool = False
-    """Whether `run` and `lab run` print it when they end."""
+    """Whether `run` and `lab run` print the section when they end."""
 
     @property
     def shows_something(self) -> bool:
@@ -91,12 +92,12 @@ class Section:
         return [text for text in (*self.lead.split("\n\n"), *self.sentences) if text]
 
     def charts_at(self, depth: Depth) -> list[Chart]:
-        """Returns the charts that a format of this depth writes out."""
+        """Returns the charts that a format of this depth shows."""
         return [chart for chart in self.charts if max(self.depth.value, chart.depth.value) <= depth.value]
 
     @property
     def every_table(self) -> Iterator[tuple[str, Table]]:
-        """Yields the tables of its charts and its own tables, each once and with its name, for programs."""
+        """Yields the tables of the charts and the section's own tables, each once and with its name, for programs."""
         drawn = [chart.table for chart in self.charts]
         yield from ((chart.title, chart.table) for chart in self.charts)
         yield from ((name, table) for name, table in self.tables if table not in drawn)
@@ -106,16 +107,16 @@ class Section:
 
 
 def with_rows(table: Table, name: str = "") -> tuple[tuple[str, Table], ...]:
-    """Returns `table` in the form that a section takes; empty if it has no rows."""
+    """Returns `table` in the form in which a section contains tables; empty if the table has no rows."""
     return ((name, table),) if table.rows else ()
 
 
 EVERYWHERE = "all configurations"
-"""The name that `by_value` gives to all."""
+"""Name that `by_value` returns for a value that all have."""
 
 
 def by_value(values: Iterable[tuple[str, Value]]) -> Iterator[tuple[Value, str]]:
-    """Yields each value once, with the names of all that have it."""
+    """Yields each value once, with the names of all who have the value."""
     names: dict[Value, list[str]] = {}
     for name, value in values:
         names.setdefault(value, []).append(name)
@@ -134,7 +135,7 @@ class Card:
     name: str
     mark: str
     colour: str
-    """Mark and colour are names of the theme."""
+    """Colour of the card. Colour and mark are names of the theme."""
     figure: Content
     unit: str
     facts: tuple[tuple[str, Content], ...] = ()
@@ -146,16 +147,16 @@ class Command:
 
     line: str
     name: str = ""
-    """The system that the command measures; empty if it repeats everything."""
+    """Name of the system that the command measures; empty if the command repeats everything."""
     file: str = ""
     """Name of the file that the command reads, without suffix."""
     source: str = ""
-    """The text of that file."""
+    """Text of the file that the command reads."""
 
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """A report of one study or command; the fields are in reading order."""
+    """The page of a study or of a command. Its fields are in reading order."""
 
     title: str
     lead: str
@@ -166,25 +167,25 @@ class Page:
     notes: tuple[str, ...] = ()
     derived: str = ""
     kicker: tuple[str, ...] = ()
-    """Time and machine as short phrases."""
+    """Time and machine of the measurement as short phrases."""
     cards: tuple[Card, ...] = ()
     peaks: Table = _NO_ROWS
-    """The cards as a table, for formats without cards; without rows if a section has the same."""
+    """The cards as a table, for formats without cards. Empty if a section contains the same rows."""
     commands: tuple[Command, ...] = ()
     caption: str = ""
-    """The note that a picture of its charts must have."""
+    """The note that a picture of the page's charts must have."""
     kind: str = ""
-    """`studies`, `labs` or `foreign` for a report of records: the JSON document lists all pages under this name. Else
-    empty."""
+    """For a report of records: `studies`, `labs` or `foreign`, the name under which the JSON document contains the
+    pages. Otherwise empty."""
     seconds: Callable[[], Iterable[tuple[str, SecondOfTrial]]] = tuple
-    """Returns every second of every trial, with the name of the trial's configuration."""
+    """Function that returns every second of every trial, with the name of the trial's configuration."""
     fields: Callable[[], dict[str, Any]] = dict
-    """Returns the values for programs: base units, catalogue names."""
+    """Function that returns the values for programs: base units, names of the catalogue."""
 
     @property
     def shown(self) -> tuple[Section, ...]:
         return tuple(part for part in self.sections if part.shows_something)
 
     def specifications(self, prefix: str) -> dict[str, dict[str, Any]]:
-        """Returns the specifications of its charts for an HTML page, by the id of the element that contains them."""
+        """Returns the specifications of the charts for an HTML page: id of the containing element → specification."""
         return {f"{prefix}-chart-{one.id}": one.embedded for part in self.sections for one in part.charts}

@@ -1,4 +1,4 @@
-"""How workloads whose result is not a throughput are presented, in reports of runs and labs, and in comparisons."""
+"""Presentations of workloads whose result is not a throughput, in reports of runs and labs, and in comparisons."""
 
 from __future__ import annotations
 
@@ -23,27 +23,28 @@ Groups = Sequence[tuple[str, Sequence["Record"]]]
 
 @dataclass(frozen=True, slots=True)
 class Presentation:
-    """Functions that replace the presentation as throughput against clients."""
+    """Functions that replace the usual presentation, which is throughput against clients."""
 
     headline: Callable[[Study], list[tuple[str, str]]]
-    """Returns pairs of a system's name and a sentence about it."""
+    """Function that returns pairs of a system's name and a sentence about the system."""
     card: Callable[[SubjectResults], tuple[Content, str, list[tuple[str, Content]]]]
-    """Returns a system's figure, its unit, and some facts."""
+    """Function that returns a system's figure, its unit, and some facts."""
     peaks: Callable[[Study], Table]
-    """Returns a row per line of the result."""
+    """Function that returns a row for each line of the result."""
     sections: Callable[[Study], Sequence[Section]]
-    """Returns sections that follow claims and findings, before all others (`sections/findings.py`)."""
+    """Function that returns sections that follow claims and findings and precede all others
+    (`sections/findings.py`)."""
     hides: frozenset[str]
     """Ids of the sections that do not apply to the workload."""
     compared: Callable[[SystemComparison], list[tuple[str, Table]]] = lambda _: []
-    """Returns tables that replace the peaks of A and B; empty if there are none."""
+    """Function that returns tables that replace the peaks of A and B; empty if there are none."""
     of_lab: Callable[[Groups], Sequence[Section]] = lambda _: ()
-    """Returns sections that a lab of the workload has besides its findings."""
+    """Function that returns sections that a lab of the workload has in addition to its findings."""
 
 
 @cache
 def _known() -> dict[str, Presentation]:
-    """Maps workloads to presentations. The import is deferred: a comparison by throughput needs none of these
+    """Returns workload → presentation. The import is deferred, because a comparison of throughput needs none of these
     modules."""
     from ironbench.report import maintenance, storage, tpch
 
@@ -66,7 +67,7 @@ def _known() -> dict[str, Presentation]:
 
 
 def of_study(study: Study) -> Presentation | None:
-    """Returns the study's presentation; None for workloads presented as transactions of clients."""
+    """Returns the study's presentation. Returns None for workloads whose result is the throughput of clients."""
     return of_part(study.parts[0]) if study.parts else None
 
 
@@ -75,7 +76,7 @@ def of_part(part: SubjectResults) -> Presentation | None:
 
 
 def of_lab(study: Study) -> Iterator[Section]:
-    """Yields the sections that the workloads of a lab's configurations add to its findings."""
+    """Yields the sections that the workloads of a lab's configurations add to the lab's findings."""
     by_workload: dict[str, list[tuple[str, Sequence[Record]]]] = {}
     for cell in study.cells:
         if cell.usable:

@@ -1,4 +1,5 @@
-"""The `ironbench run` command that repeats the trials of a system, with only the options that are not defaults."""
+"""Derives the `ironbench run` command that repeats the trials of a system. It contains only options that are not
+defaults."""
 
 from __future__ import annotations
 
@@ -24,8 +25,8 @@ from ironbench.units import exact
 
 
 def run_command(records: Sequence[Record]) -> str:
-    """Returns one `ironbench run` for the trials of one subject. The load is written out; other options only if they
-    are not the default."""
+    """Returns an `ironbench run` command for the trials of a system. The load is always included, other options only if
+    they are not the default."""
     choice, load = records[0].choice, records[0].cell.load
     options = _usual_options(choice) | choice.options
     system = _declared(records[0].system, choice.workload, options)
@@ -54,7 +55,7 @@ def run_command(records: Sequence[Record]) -> str:
 
 
 def _system(system: System, load: Load, usual_label: str) -> dict[str, Any]:
-    # In a lab, they may be needed by another configuration only.
+    # In a lab, only another configuration may need them.
     cold = load.cache == "cold"
     return {
         "engine": "" if system.dsn else system.engine,
@@ -81,7 +82,7 @@ def _repeats(records: Sequence[Record]) -> int | None:
 
 
 def _own_data(choice: Choice) -> dict[str, Any]:
-    """Returns the paths of the user's data; repeating the run needs the same files."""
+    """Returns the paths of the user's data. The same files are needed to repeat the run."""
     data = choice.data or OwnData()
     return {"dump": data.dump, "setup": list(data.setup), "template": data.template, "check": data.check}
 
@@ -91,7 +92,8 @@ def _load(records: Sequence[Record], choice: Choice, engine: str) -> dict[str, A
     workload = workloads.find(choice.workload)
     usual_tries = workload.usual_max_tries if workload else 1
     usual_protocol = workload.default_protocol(engine) if workload else Load().protocol
-    to_failures = workload is None or not workload.drives  # older records of work that drives itself also contain one
+    # Older records of work that drives itself also contain a number of clients.
+    to_failures = workload is None or not workload.drives
     clients = ",".join(map(str, sorted({record.cell.load.clients for record in records})))
     timed = load.transactions is None and load.duration_s is not None
     by_curve = load.curve is not None and load.duration_s is not None and load.duration_s <= load.curve.length_s
@@ -120,8 +122,8 @@ def _load(records: Sequence[Record], choice: Choice, engine: str) -> dict[str, A
 
 
 def _curve(load: Load, of: str) -> str:
-    """Returns the curve of the load as declared; for a curve from a file, the file's name, because records have only
-    its points."""
+    """Returns the curve of the load as declared. For a curve from a file, returns the file's name, because records
+    contain only the points."""
     if load.curve is None or load.curve.of != of:
         return ""
     text = load.curve.text
@@ -129,8 +131,8 @@ def _curve(load: Load, of: str) -> str:
 
 
 def _commands(every: Sequence[Commands]) -> dict[str, Any]:
-    """Joins the commands of all trials into one pair of options: a run has one pair, which the shell executes in
-    sequence."""
+    """Joins the commands of all trials into one pair of options, because a run has only one pair. The shell executes
+    joined commands in sequence."""
     limit_s = max((one.limit_s for one in every), default=LIMIT_S)
     return {
         "prepare": " && ".join(one.prepare for one in every if one.prepare),
@@ -144,7 +146,7 @@ def _time(seconds: float | None) -> str:
 
 
 def _exact(value: float) -> str:
-    """Writes a number with all its digits, without an exponent if it is of ordinary size."""
+    """Formats a number with all its digits, and without an exponent if it is of ordinary size."""
     return f"{Decimal(repr(value)):f}".removesuffix(".0")
 
 
@@ -155,7 +157,8 @@ def _usual_options(choice: Choice) -> dict[str, str]:
 
 
 def _declared(system: System, workload_name: str, options: Mapping[str, str]) -> System:
-    """Returns the system as the user declared it, without what its engine, workload and ideal parts added."""
+    """Returns the system as the user declared it, without the changes that engine, workload and zero-latency parts
+    made."""
     engine, workload = engines.find(system.engine), workloads.find(workload_name)
     if engine is None or workload is None or system.dsn is not None:
         return system
@@ -179,14 +182,14 @@ def _declared(system: System, workload_name: str, options: Mapping[str, str]) ->
         usual = with_added({})
         own = {name: value for name, value in system.settings.items() if usual.get(name) != value}
         again = with_added(own)
-    except (IronbenchError, OSError):  # programs or devices of another machine
+    except (IronbenchError, OSError):  # programs or devices of a different machine
         return replace(declared, settings=system.settings)
     follows = all(again.get(name) == value for name, value in system.settings.items())
     return replace(declared, settings=own if follows else system.settings)
 
 
 def _places(layout: Layout) -> dict[str, str]:
-    """Returns directories, and the models of emulated devices, which every run mounts again."""
+    """Returns directories, and the models of emulated devices, because every run mounts such devices again."""
     models = _models(layout)
     return {role: models.get(role) or getattr(layout, role) or "" for role in arrange.ROLES}
 
@@ -196,7 +199,7 @@ def _models(layout: Layout) -> dict[str, str]:
 
 
 def _every_device(layout: Layout, workload_name: str, options: Mapping[str, str], engine: str) -> dict[str, str]:
-    """Returns the options of the first emulated device that are not defaults."""
+    """Returns those options of the first emulated device that are not defaults."""
     if not layout.devices:
         return {}
     device, workload = layout.devices[0], workloads.find(workload_name)

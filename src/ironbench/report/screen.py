@@ -1,4 +1,4 @@
-"""A screen of many factors: its table, and what its answer says."""
+"""Tables and the answer about a screen of many factors."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ EFFECT, NO_EFFECT = "effect detected", "no effect detected"
 
 
 def verdict(one: ScreenedFactor) -> str:
-    """Returns what the screen shows for one factor; this is not a verdict of the lab."""
+    """Returns what the screen shows for one factor. This is not a verdict of the lab."""
     return screening.better_at(EFFECT, one.better, bool(one.losses)) if one.matters else NO_EFFECT
 
 
 def screened_table(screen: Screen) -> Table:
-    """Returns a row per factor."""
+    """Returns a row for each factor."""
     head = ("factor", "values", "ratio", "CI", "result", "min. detectable effect", "p")
     rows = tuple(
         (
@@ -64,7 +64,7 @@ def _detectable(factors: Sequence[ScreenedFactor]) -> float:
 
 
 def _faster(study: Study, screen: Screen) -> list[str]:
-    """Returns configurations with one changed factor that the fresh blocks call faster and that the screen did not find
+    """Returns configurations with one changed factor that are faster in the new blocks and that the screen did not find
     slower."""
     alone = {f"{one.name}={level}" for one in screen.matter for level in (*one.between, one.last)}
     alone -= {f"{one.name}={one.last}" for one in screen.matter if not one.changes}
@@ -77,7 +77,7 @@ def _supported(cells: Sequence[str], study: Study) -> str:
 
 
 def _not_confirmed(study: Study, screen: Screen) -> Iterator[str]:
-    """Yields effects of the screen that fresh blocks did not confirm against the baseline."""
+    """Yields effects of the screen that the new blocks did not confirm against the baseline."""
     by_cell: dict[str, Effect] = {effect.finding.cell: effect for effect in study.effects}
     for one in screen.matter:
         if (effect := by_cell.get(f"{one.name}={one.last}")) is None:

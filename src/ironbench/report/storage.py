@@ -1,4 +1,4 @@
-"""Results of workload storage: the usual table of disk benchmarks, and the figures that matter to a database."""
+"""Results of the `storage` workload: the usual table of disk benchmarks, and the figures that matter to a database."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ _LEAD_SYNC = (
 
 
 def megabytes(bytes_per_s: float) -> str:
-    """Formats 10⁶ bytes with one decimal, as disk benchmarks do."""
+    """Formats bytes in units of 10⁶ bytes with one decimal, as disk benchmarks do."""
     return quantity(bytes_per_s, "MB/s")
 
 
@@ -82,7 +82,8 @@ def headline(study: Study) -> list[tuple[str, str]]:
 
 
 def _judged(first: SubjectResults, part: SubjectResults) -> str:
-    """Says how many tests have ranges that do not overlap with the first system's; empty if ranges are not judged."""
+    """States how many tests have ranges that do not overlap with the first system's. Returns an empty text if ranges
+    are not judged."""
     chance = apart_by_chance(first.subject.records, part.subject.records)
     others = {one.name: one for one in tests_of(part)}
     pairs = [(one, others[one.name]) for one in tests_of(first) if one.name in others]
@@ -93,13 +94,13 @@ def _judged(first: SubjectResults, part: SubjectResults) -> str:
 
 
 def _fill(part: SubjectResults) -> str:
-    """States how full the file system is: nearly full flash is slow, and so are a disk's inner tracks."""
+    """States how full the file system is. Flash is slow when nearly full, and so are a disk's inner tracks."""
     used = part.curve.main.metrics.get("capacity_used_share{role=data}") if part.curve.main else None
     return f", on a file system that is {quantity(used.centre, 'share')} full" if used else ""
 
 
 def card(part: SubjectResults) -> tuple[Content, str, list[tuple[str, Content]]]:
-    """Returns the figure of the first line, and a fact for each of the others."""
+    """Returns the figure of the table's first line, and a fact for each of the other lines."""
     lines = tests_of(part)
     if not lines:
         return EMPTY, "no usable trial", []
@@ -115,7 +116,7 @@ def _short(one: Tested) -> Content:
 
 
 def table(study: Study) -> Table:
-    """Returns a row per line with both directions for one system, and a row per test for several."""
+    """Returns, for one system, a row for each line with both directions; for several systems, a row for each test."""
     if len(study.parts) == 1:
         return _known_table(tests_of(study.parts[0]))
     return _side_by_side([(part.name, tests_of(part)) for part in study.parts])
@@ -136,7 +137,7 @@ def _side_by_side(parts: charts.Parts) -> Table:
 
 
 def bandwidths(lines: Sequence[Tested]) -> list[Tested]:
-    """Returns the tests for which bytes per second are meaningful; all tests if there are no others."""
+    """Returns the tests for which bytes per second are meaningful, or all tests if there are none."""
     return [one for one in lines if one.kind not in ("sync", "cost")] or list(lines)
 
 
@@ -158,7 +159,7 @@ def _known_table(lines: Sequence[Tested]) -> Table:
 
 
 _Scale = tuple[float, str]
-"""Bytes that count as one unit, and the unit in the column's head."""
+"""Number of bytes in the unit, and the unit's name in the column's head."""
 _BANDWIDTH: _Scale = (1.0, "MB/s")
 
 
@@ -187,7 +188,7 @@ def _ratio(a: Tested | None, b: Tested | None) -> TableCell | Missing:
 
 
 def details(lines: Sequence[Tested]) -> Table:
-    """Returns IOPS, latency and CPU time, a row per test."""
+    """Returns IOPS, latency and CPU time, with a row for each test."""
     shown = [detail for detail in _DETAILS if any(detail[1] in one.figures for one in lines)]
     rows = []
     for one in lines:
@@ -213,7 +214,7 @@ def _latencies(parts: charts.Parts, drawn: tuple[Chart, ...] = ()) -> Section:
 
 
 def of_lab(groups: Sequence[tuple[str, Sequence[Record]]]) -> list[Section]:
-    """Returns the sections of a lab; empty if storage was not measured. `groups`: configurations with their comparable
+    """Returns the sections of a lab. Empty if storage was not measured. `groups`: configurations with their comparable
     trials."""
     by_cell = [(name, tested(_summaries(records))) for name, records in groups]
     parts = [(name, lines) for name, lines in by_cell if lines]
@@ -233,7 +234,7 @@ def of_lab(groups: Sequence[tuple[str, Sequence[Record]]]) -> list[Section]:
 
 def _summaries(records: Sequence[Record]) -> dict[str, Summary]:
     names = dict.fromkeys(name for record in records for name in record.metrics if name.startswith("storage_"))
-    # A percentile that only some trials can tell would be of other trials than the percentile beside it.
+    # A percentile that only some trials have would describe different trials than the percentile beside it.
     whole = [name for name in names if all(name in one.metrics for one in records)]
     every = {name: summarise([one.metrics[name] for one in records]) for name in whole}
     return {name: one for name, one in every.items() if one}
@@ -245,8 +246,8 @@ def _named(parts: Sequence[tuple[str, Sequence[Tested]]]) -> tuple[tuple[str, Ta
 
 
 def _costs(parts: Sequence[tuple[str, Sequence[Tested]]]) -> tuple[tuple[str, Table], ...]:
-    """Returns a row per read size: CPU time from the device and from the cache, their difference, and the difference
-    per gigabyte."""
+    """Returns a row for each read size: CPU time from the device and from the cache, their difference, and the
+    difference per gigabyte."""
     rows = []
     for name, lines in parts:
         costs = {one.name: one for one in lines if one.kind == "cost"}
@@ -286,7 +287,7 @@ def _lead_sustained(parts: Sequence[tuple[str, Sequence[Tested]]]) -> str:
 
 
 def compared(comparison: SystemComparison) -> list[tuple[str, Table]]:
-    """Returns every test of both sides, rates and then latencies; empty if storage was not measured."""
+    """Returns every test of both sides: rates, and then latencies. Empty if storage was not measured."""
     rows = comparison.peaks.rows if comparison.peaks else ()
     a, b = ({one.name: one for one in tested({row.metric: getattr(row, side) for row in rows})} for side in "ab")
     if not a:

@@ -1,4 +1,4 @@
-"""Studies of the records, or of the unfinished or finished labs, that a command names."""
+"""Builds the studies of the records, or of the unfinished or finished labs, that a command names."""
 
 from __future__ import annotations
 
@@ -22,7 +22,8 @@ from ironbench.study.study import Study, studies
 
 
 def rendered(selection: Sequence[str], results: str, format: str) -> tuple[bytes, int]:
-    """Returns the report and its number of trials. InputError: there are no records, or labs and records were mixed."""
+    """Returns the report and its number of trials. Raises InputError if there are no records, or if labs and records
+    were mixed."""
     store = Store(Path(results))
     labs = labs_of(selection, store)
     if labs:
@@ -39,8 +40,8 @@ def rendered(selection: Sequence[str], results: str, format: str) -> tuple[bytes
 
 
 def labs_of(selection: Sequence[str], store: Store) -> list[Study]:
-    """Returns the studies of directories of labs; empty if none is named. InputError: a directory contains no lab, or
-    labs and records were mixed."""
+    """Returns the studies of lab directories; empty if none is named. Raises InputError if a directory contains no lab,
+    or if labs and records were mixed."""
     labs = directories(selection, store)
     if labs and len(labs) < len(selection):
         other = next(word for word in selection if word not in labs)
@@ -49,7 +50,7 @@ def labs_of(selection: Sequence[str], store: Store) -> list[Study]:
 
 
 def study_of(directory: LabDirectory) -> Study:
-    """Returns the study of all records that a lab has so far."""
+    """Returns the study of all records that a lab has at this time."""
     return study(directory, directory.records())
 
 
@@ -65,5 +66,5 @@ def study(directory: LabDirectory, records: Sequence[Record]) -> Study:
 
 
 def _around(directory: LabDirectory) -> list[Path]:
-    """Returns the results directory that contains the lab: the machine's variation may be stored there."""
+    """Returns the results directory that contains the lab, because the machine's variation may be stored there."""
     return [directory.path.parents[1]] if directory.path.parent.name == "labs" else []

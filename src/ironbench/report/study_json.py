@@ -1,4 +1,4 @@
-"""JSON documents of studies: every computed value in base units, and the document that `lab run --json` prints."""
+"""JSON documents of studies, with every computed value in base units, and the document that `lab run --json` prints."""
 
 from __future__ import annotations
 
@@ -19,12 +19,13 @@ if TYPE_CHECKING:
 
 
 def lab_document(study: Study, records: Sequence[Record], store: Store) -> str:
-    """Returns what `lab run --json` prints: the fields of `run --json`, and those of the lab under `lab`."""
+    """Returns the document that `lab run --json` prints: the fields of `run --json`, and the lab's fields under
+    `lab`."""
     return encoded({**run_fields(records, store), "lab": document(study)}).decode()
 
 
 def document(study: Study) -> dict[str, Any]:
-    """Returns the fields of one study: for a lab its question first, then the answer, then the numbers."""
+    """Returns the fields of one study: for a lab the question first, then the answer, then the numbers."""
     fields: dict[str, Any] = plain_value(study)
     for one, part in zip(fields["parts"], study.parts, strict=True):
         one["command"] = run_command(part.subject.records)
@@ -52,7 +53,7 @@ def _standing(part: SubjectResults) -> dict[str, Any] | None:
 
 
 def _lab(study: Study, lab: Lab, fields: dict[str, Any]) -> dict[str, Any]:
-    """Returns the findings, and the fields that replace fields of the study."""
+    """Returns the findings of a lab, and the fields that replace fields of the study."""
     return {
         "findings": [_finding(effect) for effect in (*study.effects, *study.others)],
         "claims": _claims(study.claims),

@@ -16,12 +16,13 @@ from ironbench.words import clean_lines as clean_lines
 from ironbench.words import counted
 
 _NARROW = re.compile("[\x00-\u02ff\u2000-\u206f]*")
-"""Characters before the first combining one, and typographic spaces and dashes: each takes one column."""
+"""Number of characters before the first combining one, and typographic spaces and dashes. Each of these takes one
+column."""
 _EIGHTHS = " ▏▎▍▌▋▊▉█"
 
 
 def table(content: Table, indent: str = "  ") -> str:
-    """Formats a table in aligned columns: the first to the left, the others to the right."""
+    """Formats a table in columns: the first is aligned to the left, all others to the right."""
     rows = [tuple(clean(cell) for cell in row) for row in (content.head, *content.texts)]
     widths = [max(map(width_of, column)) for column in zip(*rows, strict=True)]
     lines = [indent + _line(row, widths) for row in rows]
@@ -30,8 +31,8 @@ def table(content: Table, indent: str = "  ") -> str:
 
 
 def answer(content: Answer, width: int = 100) -> str:
-    """Formats an answer: decision, a bullet for each point with its caveat below, the limit, general caveats; folded at
-    `width`."""
+    """Formats an answer, folded at `width`: the decision, a bullet for each point with its caveat below it, the limit,
+    and general caveats."""
     lines = [folded(content.decision.sentence, width)]
     for point in content.points:
         lines.append(folded(" ".join(filter(None, (point.name, point.text))), width, "  - ", "    "))
@@ -41,8 +42,8 @@ def answer(content: Answer, width: int = 100) -> str:
 
 
 def section(part: Section, brief: bool = False, width: int | None = None) -> list[str]:
-    """Formats a section, charts as their tables. `brief`: without charts if there are tables. `width`: of the
-    terminal."""
+    """Formats a section. Charts are shown as their tables. `brief`: whether to leave out charts if there are tables.
+    `width`: columns of the terminal."""
     tables = part.tables_at(Depth.EVERYWHERE)
     blocks = []
     for chart in [] if brief and tables else part.charts_at(Depth.EVERYWHERE):
@@ -70,7 +71,7 @@ def folded(text: str, width: int = 100, first: str = "", rest: str = "") -> str:
 
 
 def bullets(title: str, rows: Sequence[str]) -> str:
-    """Formats a heading and a line for each row; empty without rows."""
+    """Formats a heading and a line for each row. Returns an empty text without rows."""
     return "\n".join([title, *(f"  - {clean(row)}" for row in rows)]) if rows else ""
 
 
@@ -107,12 +108,13 @@ def _line(row: tuple[str, ...], widths: Sequence[int]) -> str:
 
 
 def left(text: str, width: int) -> str:
-    """Pads `text` with spaces to `width` columns."""
+    """Pads `text` at its end with spaces to `width` columns."""
     return text + " " * (width - width_of(text))
 
 
 def width_of(text: str) -> int:
-    """Counts columns on a terminal: East Asian wide characters take two, combining characters none."""
+    """Returns the number of columns of a text on a terminal. East Asian wide characters take two columns, combining
+    characters none."""
     if text.isascii() or _NARROW.fullmatch(text):
         return len(text)
     return sum(
@@ -122,7 +124,7 @@ def width_of(text: str) -> int:
 
 _GAP = "  "
 _PROSE = 24
-"""Smallest width of folded prose; if names leave less, prose gets its own lines."""
+"""Minimum width of folded prose. If the names leave less room, prose starts on a separate line."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,13 +133,14 @@ class Column:
     cells: tuple[Content, ...]
     right: bool = False
     rank: int = 0
-    """How expendable the column is: 0 is always shown, the highest is left out first."""
+    """Rank that determines what a narrow terminal shows: columns with rank 0 are always shown, columns with the highest
+    rank are left out first."""
     prose: bool = False
-    """Whether the column contains sentences, which are folded if too long; allowed for the last column only."""
+    """Whether the column contains sentences, which are folded if too long. Allowed only for the last column."""
 
     @property
     def lines(self) -> tuple[str, ...]:
-        """Head and cells, formatted for people."""
+        """The head and the cells, formatted for people."""
         return (self.head, *map(shown, self.cells))
 
     @property
@@ -146,7 +149,7 @@ class Column:
 
 
 def columns(content: Table) -> list[Column]:
-    """Returns the columns of a table with ranks; those with a number are aligned to the right."""
+    """Returns the columns of a table with their ranks. Columns that contain a number are aligned to the right."""
     found = []
     for place, (head, rank) in enumerate(zip(content.head, content.ranks, strict=True)):
         cells = tuple(row[place] for row in content.rows)
@@ -158,8 +161,8 @@ def columns(content: Table) -> list[Column]:
 
 
 def fitted(columns: Sequence[Column], width: int | None) -> tuple[str, tuple[str, ...]]:
-    """Returns the table in at most `width` columns of the terminal (None: unlimited), and the heads that were
-    left out."""
+    """Returns the table in at most `width` columns of the terminal (None: unlimited), and the heads of columns that
+    were left out."""
     kept = [_cleaned(column) for column in columns]
     out: list[str] = []
     while width is not None and _needed(kept) > width and any(column.rank for column in kept):
@@ -172,7 +175,8 @@ def fitted(columns: Sequence[Column], width: int | None) -> tuple[str, tuple[str
 
 
 def _filled(column: Column) -> list[str]:
-    """Returns head and cells padded to one width. Each width is computed once: there may be ten thousand."""
+    """Returns head and cells padded to the same width. Each width is computed only once, because there may be ten
+    thousand cells."""
     cells = column.lines
     widths = list(map(width_of, cells))
     widest = max(widths)

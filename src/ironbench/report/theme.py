@@ -1,7 +1,8 @@
-"""Colours and type of charts. Specifications name colours by token (`@ink`), so one specification serves both themes.
+"""Colours and fonts of charts. Specifications name colours by token (`@ink`), so that one specification serves both
+themes.
 
 System colours follow Okabe & Ito's palette for colour-blind readers, darkened for contrast on white and lightened on
-black. Systems also differ by mark, so that a chart can be read in grey.
+black. Systems also differ by mark, so that a chart can be read without colours.
 """
 
 from __future__ import annotations
@@ -15,8 +16,8 @@ IMAGE_FONT = "Liberation Sans, DejaVu Sans, Noto Sans, Helvetica, Arial, sans-se
 SYSTEMS = 8
 MARKS = ("circle", "square", "triangle-up", "diamond", "cross", "triangle-down", "stroke", "triangle-right")
 _PATHS = {"stroke": "M-1,-.35H1V.35H-1Z", "tick": "M-.2,-1H.2V1H-.2Z"}
-"""Marks without a filled symbol in Vega: it has no `tick`, and its `stroke` is a line, which is invisible without a
-stroke colour."""
+"""Marks for which Vega has no filled symbol. Vega lacks `tick`, and its `stroke` is a line, which is invisible without
+a stroke colour."""
 LIGHT = {
     "ink": "#1c1f24", "muted": "#5d646e", "grid": "#e6e8eb", "rule": "#c3c8ce", "paper": "#ffffff", "warn": "#b45309",
     "s0": "#0067a5", "s1": "#c8500a", "s2": "#00805e", "s3": "#a8508b", "s4": "#8a6d00", "s5": "#3d8fbf",
@@ -34,7 +35,7 @@ DARK = {
 
 
 def config(font: str = FONT) -> dict[str, Any]:
-    """Returns Vega's configuration: horizontal grid only, no frame, text in the page's own typeface."""
+    """Returns Vega's configuration: only a horizontal grid, no frame, and text in the page's typeface."""
     axis = {
         "labelColor": "@muted", "titleColor": "@muted", "tickColor": "@rule", "domainColor": "@rule",
         "gridColor": "@grid", "labelFontSize": 12, "titleFontSize": 12, "titleFontWeight": "normal",
@@ -71,12 +72,12 @@ def system_marks(names: list[str]) -> dict[str, Any]:
 
 
 def symbols(marks: Iterable[str]) -> list[str]:
-    """Returns names or paths of symbols that Vega draws."""
+    """Returns names or paths of symbols that Vega can draw."""
     return [_PATHS.get(mark, mark) for mark in marks]
 
 
 def coloured(specification: dict[str, Any], tokens: dict[str, str]) -> dict[str, Any]:
-    """Replaces every string that is a whole `@token` by its colour."""
+    """Replaces every string that consists of an `@token` by the token's colour."""
 
     def walk(value: Any) -> Any:
         if isinstance(value, dict):

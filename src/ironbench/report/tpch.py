@@ -1,4 +1,5 @@
-"""Results of the TPC-H-derived workload: figures of merit, times of tests, refresh functions and queries."""
+"""Results of the TPC-H-derived workload: its metrics (power, throughput), and the times of tests, refresh functions and
+queries."""
 
 from __future__ import annotations
 
@@ -44,7 +45,7 @@ _RANGES = " Parentheses contain the range of all trials."
 
 
 def figures(part: SubjectResults) -> dict[str, str]:
-    """Maps names of the figures of merit to their metrics, the leading ones first."""
+    """Returns name of the figure of merit → metric, with the leading ones first."""
     metrics = [f"{name}{suffix}" for suffix in ("", "_unrounded") for name in _WORDS]
     leads = leading(part.subject.records[0])
     ranked = sorted(metrics, key=lambda metric: metric not in leads)
@@ -104,7 +105,7 @@ def card(part: SubjectResults) -> tuple[Content, str, list[tuple[str, Content]]]
 
 
 def table(study: Study) -> Table:
-    """Returns a row per figure, a column per system, and ratios to the first."""
+    """Returns a row for each figure and a column for each system, with ratios to the first system."""
     names = [part.name for part in study.parts]
     head = ("", *names, *(f"{name} / {names[0]}" for name in names[1:]))
     return Table(head, tuple(_rows(study.parts)), numbers=True)
@@ -126,7 +127,7 @@ def _rows(parts: Sequence[SubjectResults]) -> list[Row]:
 
 
 def queries(part: SubjectResults) -> Table:
-    """Returns a single system's queries: their times, and the planning time in them if known."""
+    """Returns a single system's queries: their times, and the planning time contained in them if known."""
     metrics = part.metrics
     names = sorted(part_of(name) for name in metrics if base_name(name) == "query_time_s")
     columns = [("time", "query_time_s")]
@@ -147,7 +148,7 @@ def _planning(study: Study) -> Iterator[str]:
 
 
 def _answers(study: Study) -> Iterator[str]:
-    """Says whether the answers were checked, and if not, why."""
+    """States whether the answers were checked, and if not, why."""
     for part in study.parts:
         trials_by_note = Counter(record.answers for record in part.subject.records)
         for found, trials in trials_by_note.items():
@@ -159,7 +160,7 @@ def _answers(study: Study) -> Iterator[str]:
 
 
 def sections(study: Study) -> list[Section]:
-    """Returns the figures, then the queries: charts for several systems, a table for one."""
+    """Returns the figures, and then the queries: charts for several systems, a table for a single system."""
     alone = (("", queries(study.parts[0])),) if len(study.parts) == 1 else against_trend_tables(study.against)
     merits = (("", table(study)),)
     several = any(summary.n > 1 for part in study.parts for summary in part.metrics.values())

@@ -1,4 +1,4 @@
-"""Trials on the terminal, one or several: status and warnings before the numbers."""
+"""Shows one or several trials on the terminal, with status and warnings before the numbers."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _MAIN = ("throughput", "response_time_mean_s", "response_time_p50_s", "response_
 
 
 def several(records: Sequence[Record], width: int | None) -> str:
-    """Formats a row per trial, caveats, and where to find more. `width`: of the terminal."""
+    """Formats a row for each trial, caveats, and where to find more. `width`: columns of the terminal."""
     first = records[0]
     blocks = [f"{text_layout.clean(first.system.label)}: {text_layout.clean(work_name(first.choice))}"]
     blocks += list(sentences(records).values())
@@ -60,8 +60,8 @@ def several(records: Sequence[Record], width: int | None) -> str:
 
 
 def one(record: Record, machine: Mapping[str, str], engine: Mapping[str, Any], everything: bool = False) -> str:
-    """Formats a trial with the facts of its machine (`machine_facts`) and engine; `everything`: also settings at their
-    default."""
+    """Formats a trial with the facts of its machine (`machine_facts`) and engine. `everything`: whether to show
+    settings at their default."""
     head = [
         record.id,
         f"{record.system.label}: {work_name(record.choice)}, {record.cell.name}",
@@ -77,7 +77,7 @@ def one(record: Record, machine: Mapping[str, str], engine: Mapping[str, Any], e
         **settings,
         **machine,
     }
-    # Options of the other kind of loop had no effect.
+    # Options for the other kind of loop had no effect.
     facts.pop("load.arrivals" if record.cell.load.rate is None else "load.think_time_s", None)
     blocks = [
         "\n".join(map(text_layout.clean, head)),
@@ -96,15 +96,15 @@ def one(record: Record, machine: Mapping[str, str], engine: Mapping[str, Any], e
 
 
 def _place(record: Record) -> str:
-    """Names a trial: `lab trial of block 2`; in a run `confirmation trial 1`, or `trial 1`, because a sweep may have a
-    single configuration."""
+    """Names a trial: `lab trial of block 2`; in a run `confirmation trial 1`, or `trial 1`, because a sweep may have
+    only one configuration."""
     if record.purpose == Purpose.LAB:
         return f"lab trial of block {record.block + 1}"
     return f"{'trial' if record.purpose == Purpose.SWEEP else f'{record.purpose} trial'} {record.block + 1}"
 
 
 def _metrics(record: Record) -> str:
-    """Formats metrics in the catalogue's order, parts after their whole."""
+    """Formats metrics in the catalogue's order. Metrics of a part follow the metric of the whole."""
     order = {name: place for place, name in enumerate(metrics())}
     names = sorted(record.metrics, key=lambda name: (order.get(base_name(name), len(order)), name))
     rows = tuple((name + _arrow(name), _value(record, name)) for name in names)

@@ -15,10 +15,10 @@ _NAMES = {
 
 
 def wait_class(part: str) -> str:
-    """Names a part of the time (`observer.PARTS`): `log flush` is shown as `WAL`."""
+    """Returns the name of a wait class (`observer.PARTS`): `log flush` is shown as `WAL`."""
     return _NAMES.get(part, part)
 
 
 def device_role(words: str) -> str:
-    """Names a role, or a kind of I/O: `log flush` is shown as `WAL flush`."""
+    """Returns the name of a role, or of a kind of I/O: `log flush` is shown as `WAL flush`."""
     return " ".join("WAL" if word == "log" else word for word in words.split(" "))

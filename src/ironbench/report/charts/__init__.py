@@ -1,1 +1,2 @@
-"""Vega-Lite specifications as plain dicts: one specification serves the interactive page, PNG and SVG."""
+"""Charts as Vega-Lite specifications in plain dicts. The same specification is used for the interactive page, PNG and
+SVG."""

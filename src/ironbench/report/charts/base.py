@@ -14,57 +14,56 @@ from ironbench.report.cell import Missing, Row, TableCell, shown
 from ironbench.words import clean_document
 
 _DECADES = 3.45
-"""On an axis of more decades there is no room for ticks between powers of ten."""
+"""Number of decades of an axis above which there is no room for ticks between powers of ten."""
 LOG_CLIENTS = 60
 
 
 class Depth(Enum):
-    """The formats that write a section out: a terminal has less room than a file, and neither can fold a
-    section away."""
+    """The formats that show a section. A terminal has less room than a file, and neither can fold a section."""
 
     EVERYWHERE = 1
     DOCUMENT = 2
-    """In files, but not on the terminal."""
+    """Shown in files, but not on the terminal."""
     PAGE = 3
-    """On pages, where it can be drawn or folded away, and in files for programs."""
+    """Shown on HTML pages, where the section can be drawn or folded, and in files for programs."""
 
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """A table of cells. The first column is aligned to the left, the others to the right."""
+    """A table of cells. The first column is aligned to the left, all others to the right."""
 
     head: tuple[str, ...]
     rows: tuple[Row, ...]
     numbers: bool = False
-    """Whether all columns but the first are figures: one line each, aligned to the right."""
+    """Whether all columns except the first contain figures, which are shown on one line and aligned to the right."""
     words: bool = False
-    """Whether the columns contain words and are aligned to the left."""
+    """Whether the columns contain words, which are aligned to the left."""
     counted: bool = False
-    """Whether only HTML pages and files for programs write the table out; other formats state its number of rows."""
+    """Whether only HTML pages and files for programs show the table. Other formats show only the number of its rows."""
     ranks: tuple[int, ...] = ()
-    """For each column, how expendable it is on a narrow terminal: 0 is always shown, the highest is left out first.
-    Sentences in the last column are folded."""
+    """For each column, a rank that determines what a narrow terminal shows. Columns with rank 0 are always shown, and
+    columns with the highest rank are left out first. Sentences in the last column are folded."""
 
     @property
     def texts(self) -> tuple[tuple[str, ...], ...]:
-        """The rows, formatted for people."""
+        """The rows of the table, formatted for people."""
         return tuple(tuple(map(shown, row)) for row in self.rows)
 
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """An entry of a legend. HTML pages show legends as text that wraps; in pictures Vega draws them."""
+    """An entry of a legend. HTML pages show legends as text that wraps; in pictures, Vega draws them."""
 
     label: str
     colour: str
-    """A colour token of the theme, without `@`."""
+    """Name of a colour of the theme, without `@`."""
     mark: str
-    """The name of a symbol, or `line`, `dash` or `dot` for strokes."""
+    """Name of a symbol, or `line`, `dash` or `dot` for a stroke."""
 
 
 @dataclass(frozen=True, slots=True)
 class Chart:
-    """A chart, with the same content as words and as a table for readers who cannot see it."""
+    """A chart, with its content in words and as a table for readers who cannot see it."""
 
     id: str
     title: str
@@ -72,17 +71,17 @@ class Chart:
     specification: dict[str, Any]
     table: Table
     unit: str = ""
-    """The unit of the vertical axis, shown beside the title because text along the axis would be vertical."""
+    """Unit of the vertical axis. It is shown beside the title, because text along the axis would be vertical."""
     legend: tuple[Key, ...] = ()
     note: str = ""
     wide: bool = False
-    """Whether the chart takes a page's whole width."""
+    """Whether the chart takes the whole width of a page."""
     depth: Depth = Depth.EVERYWHERE
 
     @property
     def embedded(self) -> dict[str, Any]:
-        """The specification for an HTML page, without ARIA labels on its marks: the element around it has the chart's
-        alternative text, and the figures follow."""
+        """The specification for an HTML page. Its marks have no ARIA labels, because the element around the chart has
+        the alternative text, and the figures follow."""
         config = {**self.specification["config"], "aria": False}
         found: dict[str, Any] = clean_document({"description": self.alt, **self.specification, "config": config})
         return found
@@ -91,7 +90,7 @@ class Chart:
 def specification(
     layers: list[dict[str, Any]], datasets: dict[str, list[dict[str, Any]]], height: int = 280
 ) -> dict[str, Any]:
-    """Returns a layered chart as wide as its container. Colours stay tokens until a theme is chosen. Layers without
+    """Returns a layered chart as wide as its container. Colours remain tokens until a theme is chosen. Layers without
     data are left out, because Vega warns of a scale that it cannot compute."""
     layers = [one for one in layers if datasets.get(one.get("data", {}).get("name", ""), True)]
     return {
@@ -106,14 +105,14 @@ def specification(
 
 
 def figures(cell: TableCell, factor: float = 1.0) -> dict[str, Any]:
-    """Returns value, range and text of a cell for a chart whose axis counts in `factor` base units."""
+    """Returns value, range and text of a cell. `factor`: number of base units in a unit of the chart's axis."""
     value = math.nan if cell.value is None else cell.value
     low, high = (value if end is None else end for end in (cell.low, cell.high))
     return {"value": value / factor, "low": low / factor, "high": high / factor, "text": shown(cell)}
 
 
 def data(table: Table, row: str, column: str, factor: float = 1.0) -> list[dict[str, Any]]:
-    """Returns the cells of a table as Vega data. `row` and `column` name the fields that contain a cell's row and
+    """Returns the cells of a table as Vega data. `row` and `column`: names of the fields for a cell's row and
     column."""
     return [
         {row: first.value if isinstance(first, TableCell) else shown(first), column: head, **figures(cell, factor)}
@@ -129,14 +128,14 @@ def each_value(table: Table) -> str:
 
 
 def each_row(table: Table, columns: Collection[str] = ()) -> str:
-    """Describes a chart of rows in words: `log on disk: server 37%, client 12%; …`. `columns`: the heads of the
-    columns to describe; empty: all."""
+    """Describes a chart of rows in words: `log on disk: server 37%, client 12%; …`. `columns`: heads of the columns to
+    describe; empty: all."""
     told = ((row[0], [one for one in _told(table, row) if not columns or one[0] in columns]) for row in table.rows)
     return "; ".join(f"{shown(name)}: {', '.join(f'{head} {text}' for head, text in own)}" for name, own in told)
 
 
 def each_line(table: Table, unit: str) -> str:
-    """Describes a line chart by its first and last values: `log on disk: 530/s with 1 to 2 560/s with 20
+    """Describes each line of a chart by its first and last value: `log on disk: 530/s with 1 to 2 560/s with 20
     clients; …`."""
     lines = []
     for at, name in enumerate(table.head[1:], 1):
@@ -148,14 +147,15 @@ def each_line(table: Table, unit: str) -> str:
 
 
 def _told(table: Table, row: Row) -> list[tuple[str, str]]:
-    """Returns heads and texts of the row's cells that have a value."""
+    """Returns the heads and texts of those cells in the row that have a value."""
     return [
         (head, shown(one)) for head, one in zip(table.head[1:], row[1:], strict=True) if not isinstance(one, Missing)
     ]
 
 
 def colour(names: list[str], drawn: Collection[str] | None = None) -> dict[str, Any]:
-    """Returns the colour encoding by system, the same in every chart. `drawn`: the systems in this chart; None: all."""
+    """Returns the colour of each system, which is the same in every chart. `drawn`: the systems in this chart; None:
+    all."""
     scale = theme.system_colours(names)
     if drawn is not None:
         known = [pair for pair in zip(scale["domain"], scale["range"], strict=True) if pair[0] in drawn]
@@ -168,7 +168,8 @@ def shape(names: list[str]) -> dict[str, Any]:
 
 
 def keys(names: list[str], mark: str = "") -> tuple[Key, ...]:
-    """Returns the legend of systems; empty for a single one. `mark`: one mark for all, instead of a mark per system."""
+    """Returns the legend of the systems; empty for a single system. `mark`: one mark for all systems, instead of a mark
+    per system."""
     if len(names) < 2:
         return ()
     return tuple(
@@ -178,17 +179,19 @@ def keys(names: list[str], mark: str = "") -> tuple[Key, ...]:
 
 
 _LARGEST_LOG = 690.0
-"""e to a higher power overflows a JSON number."""
+"""Largest exponent of e. With a larger one, the power overflows a JSON number."""
 
 
 def ratio_domain(low: float, high: float, room: float = 0.04) -> list[float]:
-    """Returns the ends of a logarithmic axis, with some room, from the logarithms of the smallest and largest ratio."""
+    """Returns the ends of a logarithmic axis, with some room, from the logarithms of the smallest and the largest
+    ratio."""
     room *= high - low
     return [math.exp(max(low - room, -_LARGEST_LOG)), math.exp(min(high + room, _LARGEST_LOG))]
 
 
 def value_scale(values: list[float], factor: float) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Returns scale and axis of a measured value: linear from zero, or logarithmic if small values would look flat."""
+    """Returns scale and axis of a measured value: linear from zero, or logarithmic if small values would be
+    indistinguishable from zero."""
     positive = [value for value in values if value and value > 0]
     if not wide_apart(positive, factor):
         return {"zero": True}, {"tickCount": 5, "format": ",~f"}
@@ -200,7 +203,8 @@ def value_scale(values: list[float], factor: float) -> tuple[dict[str, Any], dic
 
 
 def decimal_ticks(low: float, high: float) -> list[float]:
-    """Returns the powers of ten between `low` and `high`, and 2 and 5 times those if there are few decades."""
+    """Returns the powers of ten between `low` and `high`. If there are few decades, also returns 2 and 5 times these
+    powers."""
     first, last = math.log10(low), math.log10(high)
     steps = (1,) if last - first > _DECADES else (1, 2, 5)
     ticks = [step * 10**power for power in range(math.floor(first), math.ceil(last) + 1) for step in steps]
@@ -208,8 +212,8 @@ def decimal_ticks(low: float, high: float) -> list[float]:
 
 
 def ratio_ticks(domain: list[float], round_ratios: Sequence[float], most: int) -> list[float]:
-    """Returns about `most` of those `round_ratios` that lie inside `domain`, far enough apart to be read; 1 is always
-    included."""
+    """Returns about `most` of those `round_ratios` that are inside `domain`, far enough apart to be read. The ratio 1
+    is always included."""
     inside = [tick for tick in round_ratios if domain[0] <= tick <= domain[1]]
     gap = math.log(domain[1] / domain[0]) / most
     kept = [1.0]
@@ -223,13 +227,14 @@ def ratio_ticks(domain: list[float], round_ratios: Sequence[float], most: int) -
 
 
 def wide_apart(values: list[float], factor: float) -> bool:
-    """Whether small values would look flat on a linear axis."""
+    """Returns whether small values would be indistinguishable from zero on a linear axis."""
     positive = [value for value in values if value > 0]
     return bool(positive) and max(positive) / min(positive) > factor
 
 
 def clients_axis(counts: list[int]) -> dict[str, Any]:
-    """Returns the horizontal axis for these numbers of clients (ascending); logarithmic if they are far apart."""
+    """Returns the horizontal axis for these numbers of clients (ascending). The axis is logarithmic if they are far
+    apart."""
     log = wide_apart([float(count) for count in counts], LOG_CLIENTS)
     axis: dict[str, Any] = {"title": "clients", "format": "d", "labelOverlap": "greedy", "values": counts}
     kind: dict[str, Any] = {"type": "log", "base": 2} if log else {"zero": False}
@@ -247,7 +252,7 @@ def whiskered(
     tooltip: Sequence[dict[str, Any]],
     **mark: Any,
 ) -> list[dict[str, Any]]:
-    """Returns layers with means and whiskers from `low` to `high`. `looks`: colour and shape; `mark`: further
+    """Returns layers with means, and whiskers from `low` to `high`. `looks`: colour and shape; `mark`: further
     properties of a mean's mark."""
     colour, shape = looks
     whisker = {
@@ -273,7 +278,7 @@ def joined(data: str, x: dict[str, Any], y: dict[str, Any], colour: dict[str, An
 
 
 def places(title: str, labels: Sequence[str] | Sequence[Sequence[str]]) -> dict[str, Any]:
-    """Returns an axis of equally spaced positions with a label each; a label that is a list has several lines."""
+    """Returns an axis of equally spaced positions, each with a label. A label that is a list has several lines."""
     return {
         "field": "place",
         "type": "quantitative",

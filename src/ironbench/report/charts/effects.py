@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from ironbench.study.factors import Contrast
     from ironbench.study.study import Effect, Study
 
-# Colour and mark of each conclusion; in a grey print, the mark and the word of each row tell them apart.
+# Colour and mark of each conclusion. In a print without colour, the mark and the word of each row distinguish them.
 LOOKS = {
     Conclusion.FASTER: ("s2", "triangle-up"),
     Conclusion.SLOWER: ("s1", "triangle-down"),
@@ -35,17 +35,20 @@ _TICKS = (
 )  # fmt: skip
 _MOST_TICKS = 8
 _MARKS = 0.18
-"""Distance of the upper edge of a row's marks above its middle, in rows."""
+"""Distance of the upper edge of a row's marks from the row's middle, as a fraction of a row."""
 _LONG = 70
-"""Longest name of a comparison that is drawn in full; the table and the tooltip always have the full name."""
+"""Maximum number of characters of a comparison's name that is drawn in full. The table and the tooltip always contain
+the full name."""
 _MOST_PERCENT = 2.0
-"""Ratios below this one are written as percentages: an increase by more than 100% is easier to read as a multiple."""
+"""Ratio below which a change is written as a percentage. An increase by more than 100% is easier to read as a
+multiple."""
 _REACH = 1.6
-"""Intervals of few blocks may be infinite: the axis ends at this multiple of the ratios' spread, and clips them."""
+"""Multiple of the ratios' spread at which the axis ends. Confidence intervals of few blocks may be infinite and are
+clipped there."""
 
 
 def effects(study: Study) -> list[Chart]:
-    """Returns one chart of the comparisons that carry verdicts; an empty list if nothing was compared."""
+    """Returns one chart of the comparisons that have verdicts. Returns an empty list if nothing was compared."""
     shown = [effect for effect in study.effects if effect.finding.ratios]
     if not shown:
         return []
@@ -53,7 +56,7 @@ def effects(study: Study) -> list[Chart]:
     domain = _domain(shown, margin)
     table = effect_table(shown)
     data = rows.named([_row(effect, domain, words) for effect, words in zip(shown, table.texts, strict=True)])
-    # The band of equivalence is drawn beside the marks only: a name is hard to read on top of it.
+    # The equivalence band is drawn only beside the marks, because a name is hard to read on top of it.
     shaded = [
         {"low": 1 / (1 + margin), "high": 1 + margin, "top": row["place"] - _MARKS, "line": row["line"]} for row in data
     ]
@@ -88,13 +91,14 @@ def effects(study: Study) -> list[Chart]:
 
 
 def _metric_title(metric: str) -> str:
-    """Names a metric with an upper-case first letter; the other letters stay: `Trade-Results per second`."""
+    """Returns a metric's name with an upper-case first letter, and its other letters unchanged: `Trade-Results per
+    second`."""
     words = metric_words(metric)
     return upper_first(words)
 
 
 def _row(effect: Effect, domain: list[float], words: Sequence[str]) -> dict[str, Any]:
-    """Returns the Vega data of one comparison. `words`: its row of the table."""
+    """Returns the Vega data of one comparison. `words`: the comparison's row of the table."""
     finding = effect.finding
     _, _, interval, *_ = words
     return {
@@ -110,12 +114,12 @@ def _row(effect: Effect, domain: list[float], words: Sequence[str]) -> dict[str,
 
 
 def _change(ratio: float) -> str:
-    """Writes a ratio as a change, `−60%`, or as a multiple, `19.4x`."""
+    """Formats a ratio as a change, such as `−60%`, or as a multiple, such as `19.4x`."""
     return percent_change(ratio) if ratio < _MOST_PERCENT else ratio_words(ratio)
 
 
 def _short(contrast: Contrast) -> str:
-    """Shortens a long name to its first side and the levels at which the two were compared."""
+    """Shortens a long name to its first side and the values at which the two were compared."""
     name = terms.comparison(contrast)
     where = f", with {terms.configuration(contrast.where)}" if contrast.where.values else ""
     return name if len(name) <= _LONG else terms.configuration(contrast.cell) + where
@@ -167,7 +171,7 @@ def _layers(count: int, x: dict[str, Any], ended: Sequence[Conclusion]) -> list[
 
 
 def axis_of(metric: str, what: str) -> str:
-    """Returns the title of an axis of ratios, which says on which side they are better."""
+    """Returns the title of an axis of ratios, which shows in which direction they are better."""
     direction = better(metric)
     if direction == "neither":
         return what

@@ -1,4 +1,4 @@
-"""Grouped bars, with a stroke over the range of the trials on each bar."""
+"""Grouped bars. A stroke on each bar shows the range of the trials."""
 
 from __future__ import annotations
 
@@ -17,14 +17,15 @@ from ironbench.words import upper_first
 
 _HEIGHT = 250
 _FAR = 25
-"""Largest over smallest value from which an axis that starts at zero would make the smallest look flat."""
+"""Ratio of the largest to the smallest value from which the smallest would be invisible on an axis that starts at
+zero."""
 
 
 @dataclass(frozen=True, slots=True)
 class Bar:
     group: str
     name: str
-    """The name in the legend."""
+    """Name of the bar in the legend."""
     value: Summary
 
 
@@ -37,21 +38,22 @@ class Shown:
     unit: str
     note: str = ""
     table: Table | None = None
-    """The table to use instead of the bars' values."""
+    """Table that is used instead of the bars' values."""
     top: float = 0.0
-    """Minimum upper end of the axis in base units, so that several charts can be compared."""
+    """Minimum upper end of the axis in base units, so that several charts have the same axis."""
     wide: bool = False
 
 
 def grouped_bars(shown: Shown, bars: Sequence[Bar]) -> list[Chart]:
-    """Draws groups and names in order of first mention; returns no chart if there are no bars."""
+    """Returns a chart with groups and names in the order of their first mention. Returns no chart if there are no
+    bars."""
     if not bars:
         return []
     names, groups = (list(dict.fromkeys(getattr(bar, field) for bar in bars)) for field in ("name", "group"))
     suffix, factor = scale(shown.unit, [shown.top, *(bar.value.high for bar in bars)])
     table = _table(bars, shown.unit, groups, names)
     rows = base.data(table, "group", "name", factor)
-    # A bar has to start at zero; if small values would look flat, points are drawn on a logarithmic axis instead.
+    # A bar must start at zero. If small values would be invisible, points are drawn on a logarithmic axis instead.
     centres, least = [bar.value.centre for bar in bars], min(bar.value.low for bar in bars)
     far = not shown.top and least > 0 and base.wide_apart(centres, _FAR)
     ranges = f"{'Points' if far else 'Bars'} show the median of the trials; lines show the range of the trials."
@@ -75,7 +77,7 @@ def grouped_bars(shown: Shown, bars: Sequence[Bar]) -> list[Chart]:
 
 
 def _height(values: list[float], top: float, far: bool) -> dict[str, Any]:
-    """Returns the vertical axis: from zero, up to `top` if given; or logarithmic."""
+    """Returns the vertical axis: from zero, and at least up to `top` if given; or logarithmic."""
     if far:
         kind, axis = base.value_scale(values, 1.0)
         return {"type": "quantitative", "scale": kind, "axis": {**axis, "title": None}}
@@ -98,7 +100,7 @@ def _layers(groups: list[str], names: list[str], height: dict[str, Any], far: bo
         {"data": {"name": "bars"}, "mark": mark, "encoding": shown},
         {"data": {"name": "bars"}, "mark": rule, "encoding": stroke},
     ]
-    return layers[::-1] if far else layers  # points are drawn on top of their lines, and lines on top of their bars
+    return layers[::-1] if far else layers  # points are drawn above their lines, and lines above their bars
 
 
 def _colour(names: list[str]) -> dict[str, Any]:
@@ -112,11 +114,11 @@ def _table(bars: Sequence[Bar], unit: str, groups: Sequence[str], names: Sequenc
 
 
 _MOST_CHARTS = 3
-"""Most levels of the second factor that get a chart of every query."""
+"""Maximum number of levels of the second factor for which there is a chart of every query."""
 
 
 def level_bars(levels: Levels | None) -> list[Chart]:
-    """Draws the lab's metric: levels of the first factor are groups, levels of the second factor are colours."""
+    """Draws the lab's metric. Levels of the first factor are groups, and levels of the second factor are colours."""
     if levels is None:
         return []
     title = f"{_capital(metric_words(levels.metric))} by {levels.first} and {levels.second}"
@@ -125,7 +127,7 @@ def level_bars(levels: Levels | None) -> list[Chart]:
 
 
 def level_queries(levels: Levels | None) -> list[Chart]:
-    """Draws every query's time: a chart for each level of the second factor, all on the same scale."""
+    """Draws the time of every query: one chart for each level of the second factor, all with the same scale."""
     if levels is None:
         return []
     seconds = list(dict.fromkeys(cell.second for cell in levels.cells))[:_MOST_CHARTS]

@@ -18,34 +18,35 @@ from ironbench.report.numbers import number, times
 from ironbench.study.queries import Queries, QueryRatio, QuerySubject
 
 _MOST = 4
-"""With more systems side by side, bars are too thin to see; the heat map and the table have all systems."""
+"""Maximum number of systems side by side. With more, bars are too thin to see; the heat map and the table show all
+systems."""
 _TICKS = (
     0.01, 0.02, 0.05, 0.07, 0.1, 0.15, 0.2, 0.25, 0.33, 0.5, 0.7, 0.8, 0.9, 1, 1.1, 1.25, 1.5, 2, 3, 4, 5, 7, 10, 20,
     50, 100,
 )  # fmt: skip
 _MOST_TICKS = 9
 _ROOM_PX = 26
-"""Width in pixels of a label such as `q07` and the gap to the next one."""
+"""Width in pixels of a label such as `q07`, with the gap to the next label."""
 
 
 def _labels(count: int) -> str:
-    """Returns the label expression for `count` queries: if labels would touch, as on a phone, every second one is
+    """Returns the label expression for `count` queries. If labels would touch, as on a phone, every second label is
     lowered."""
     second = f"round(datum.index * {max(1, count - 1)}) % 2"
     return f"width < {_ROOM_PX * count} && {second} ? ['', datum.label] : datum.label"
 
 
 _REACH = 1.5
-"""Intervals of few blocks may be very wide: the axis ends at this power of the ratios."""
+"""Power of the ratios at which the axis ends, because confidence intervals of few blocks may be very wide."""
 
 
 def by_query(queries: Queries | None) -> list[Chart]:
-    """Returns all charts of single queries in reading order; empty if the work has no queries."""
+    """Returns all charts of single queries in reading order. Empty if the work has no queries."""
     return [*query_bars(queries), *query_map(queries), *speed_up(queries)]
 
 
 def query_bars(queries: Queries | None) -> list[Chart]:
-    """Draws the ratios of query times as bars; None if nothing was compared."""
+    """Draws the ratios of query times as bars. Returns None if nothing was compared."""
     if queries is None or not queries.compared:
         return []
     subjects = queries.compared[:_MOST]
@@ -97,7 +98,7 @@ def query_bars(queries: Queries | None) -> list[Chart]:
 
 
 def query_table(queries: Queries) -> Table:
-    """Returns a row per query: the baseline's time, and each system's time with its ratio."""
+    """Returns a row for each query: the baseline's time, and each system's time with its ratio."""
     repeated = any(one.known for subject in queries.compared for one in subject.ratios)
     head: tuple[str, ...] = ("query", queries.subjects[0].name)
     for subject in queries.compared:
@@ -237,18 +238,18 @@ def _alt(shown: Sequence[QuerySubject], baseline: str) -> str:
 
 _ROW = 24
 _LABEL = 14
-"""Line height of a system's name, in pixels."""
+"""Line height in pixels of a system's name."""
 _LEAST_SYSTEMS = 2
 _HALF = 4
-"""Most systems whose columns fit half of a page's width."""
+"""Maximum number of systems whose columns fit in half of a page's width."""
 _LINE = 44
-"""Characters that all system names together may have on a phone; longer names are folded."""
+"""Maximum number of characters of all system names together on a phone. Longer names are folded."""
 _DARKEST = 10.0
-"""Multiple of the fastest time from which on all fields are equally dark."""
+"""Multiple of the fastest time from which all fields have the darkest colour."""
 
 
 def query_map(queries: Queries | None) -> list[Chart]:
-    """Draws the map of query times; None for a single system."""
+    """Draws the map of query times. Returns None for a single system."""
     if queries is None or len(queries.subjects) < _LEAST_SYSTEMS:
         return []
     fastest = {query: min(s.times_s[query] for s in queries.subjects if query in s.times_s) for query in queries.names}
@@ -281,7 +282,8 @@ def _map_layers(names: list[str]) -> list[dict[str, Any]]:
     room = max(6, _LINE // len(names))
     lines = {name: textwrap.wrap(name, room) or [""] for name in names}
     folded = json.dumps(lines, ensure_ascii=False)
-    # Vega puts the first line of a two-line axis label where a single line would be: the second needs room below.
+    # Vega places the first line of a two-line axis label where a single line would be, so the second line needs room
+    # below.
     above = _LABEL * (max(map(len, lines.values())) - 1)
     plain: dict[str, Any] = {"title": None, "domain": False, "ticks": False}
     x: dict[str, Any] = {

@@ -1,4 +1,4 @@
-"""Charts of rows: each row's name is above its marks, so that long names need no margin and fit a phone."""
+"""Charts of rows. Each row's name is above the row's marks, so that long names need no margin and fit a phone."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ironbench.report.charts.base import Key
 
 STEP = 52
 NAME, MARK, POINTS = -0.3, 0.02, 0.3
-"""Vertical positions of name, mark and single points, in rows from the middle of the row."""
+"""Vertical positions of name, mark and single points, as fractions of a row from the row's middle."""
 _AXIS = 40
 
 
@@ -21,7 +21,7 @@ def height(rows: int) -> int:
 
 
 def place(rows: int, field: str = "place") -> dict[str, Any]:
-    """Returns the vertical axis: first row on top, half a row of space at both ends, no line or labels."""
+    """Returns the vertical axis: the first row on top, half a row of space at both ends, and no line or labels."""
     return {
         "field": field,
         "type": "quantitative",
@@ -33,8 +33,8 @@ def place(rows: int, field: str = "place") -> dict[str, Any]:
 def frame(rows: int, names: str, value_field: str = "") -> list[dict[str, Any]]:
     """Returns layers with lines between the rows and a name for each row.
 
-    `names`: the dataset, whose rows contain `place`, `name`, and the offsets that `named` adds. `value_field`: the
-    field of a text at the right end.
+    `names`: the dataset, whose rows contain `place`, `name`, and the offsets that `named` adds. `value_field`: name of
+    the field with the text at the right end.
     """
     y = place(rows)
     lines: dict[str, Any] = {
@@ -71,7 +71,7 @@ def _text(align: str, colour: str, limit: dict[str, str]) -> dict[str, Any]:
 
 
 _TOP, _BOTTOM = -0.04, 0.24
-"""Upper and lower edge of a bar, in rows from the middle of its row."""
+"""Upper and lower edge of a bar, as fractions of a row from the row's middle."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,14 +79,14 @@ class RowBar:
     name: str
     parts: Mapping[str, TableCell]
     total: TableCell | None = None
-    """The total shown above the bar's right end."""
+    """The total that is shown above the bar's right end."""
 
 
 def stacked(
     bars: Sequence[RowBar], colours: Mapping[str, str], x: dict[str, Any], factor: float = 1.0
 ) -> dict[str, Any]:
-    """Returns a chart of stacked bars. `colours`: part → token with `@`, in stacking order; `x`: scale and axis, which
-    counts in `factor` base units."""
+    """Returns a chart of stacked bars. `colours`: part → token with `@`, in stacking order. `x`: scale and axis.
+    `factor`: number of base units in a unit of the axis."""
     names = named([{"name": bar.name, "text": shown(bar.total) if bar.total else ""} for bar in bars])
     data = []
     for row, bar in zip(names, bars, strict=True):
@@ -152,8 +152,8 @@ def ratio_axis(title: str, domain: Sequence[float], ticks: Sequence[float]) -> d
 
 
 def looks(field: str, known: Mapping[str, tuple[str, str]]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Returns colour and shape encodings by a field. `known`: value of the field → colour token without `@`,
-    and mark."""
+    """Returns colour and shape encodings that depend on a field. `known`: value of the field → name of the colour
+    without `@`, and mark."""
     colour, shape = (
         {"field": field, "type": "nominal", "scale": {"domain": list(known), "range": ranges}}
         for ranges in ([f"@{token}" for token, _ in known.values()], [mark for _, mark in known.values()])
@@ -168,7 +168,7 @@ def ratios(
     looks: tuple[dict[str, Any], dict[str, Any]],
     tooltip: Sequence[dict[str, Any]],
 ) -> list[dict[str, Any]]:
-    """Returns layers with a whisker for each row of the dataset `intervals`, and a mark at each ratio of the dataset
+    """Returns layers with a whisker for each row of the dataset `intervals`, and a mark for each ratio in the dataset
     `effects`."""
     colour, shape = looks
     whisker = {

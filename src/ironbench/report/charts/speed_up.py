@@ -1,4 +1,4 @@
-"""How much faster each query becomes with more parallel processes or threads."""
+"""Chart of how much faster each query becomes with more parallel processes or threads."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _ALL = "all queries"
 
 
 def speed_up(queries: Queries | None) -> list[Chart]:
-    """Draws subjects whose names differ only in the declared parallelism."""
+    """Draws systems whose names differ only in the declared parallelism."""
     subjects = queries.by_parallelism if queries else ()
     if not queries or not subjects:
         return []

@@ -1,4 +1,4 @@
-"""Charts of workload storage: rates as bars with the range of passes, latencies on a logarithmic axis."""
+"""Charts of the `storage` workload: rates as bars with the range of passes, latencies on a logarithmic axis."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from ironbench.study.storage import Tested
 from ironbench.study.timelines import TimelineSeries
 
 Parts = Sequence[tuple[str, Sequence[Tested]]]
-"""Systems, each with its tests."""
+"""Systems, each with the results of its tests."""
 Bar = tuple[str, Tested]
-"""A name in the legend, and its test."""
+"""Name of a bar in the legend, and its test."""
 
 WORDS = {"read": "read", "write": "write", "mix": "mixed"}
 _POINTS = (
@@ -30,12 +30,13 @@ _POINTS = (
 )
 _COST = "storage_cpu_per_io_s"
 _MEGABYTE = 1e6
-"""The unit that the usual table of disk benchmarks has for bandwidth, whatever its size."""
+"""The unit of bandwidth in the usual table of disk benchmarks, whatever the bandwidth."""
 _RANGE = "Bars show the median of the passes (for KDiskMark's tests, the mean). Lines show the range of the passes."
 
 
 def rates(parts: Parts) -> list[Chart]:
-    """Draws sequential tests by bandwidth and random ones by IOPS; for several systems, a chart for each direction."""
+    """Draws sequential tests by bandwidth and random tests by IOPS. For several systems, draws a chart for each
+    direction."""
     charts = []
     for kind, title in (("sequential", "Sequential"), ("random", "Random")):
         tests = [(name, one) for name, lines in parts for one in lines if one.kind == kind]
@@ -55,7 +56,7 @@ def syncs(parts: Parts) -> list[Chart]:
 
 
 def costs(parts: Parts) -> list[Chart]:
-    """Draws the CPU time of a read by size, from the device and from the page cache."""
+    """Draws the CPU time of a read by the size of the read, from the device and from the page cache."""
     bars = [
         GroupedBar(one.title.split()[0].removeprefix("COST"), _cost_name(name, one, len(parts)), one.figures[_COST])
         for name, lines in parts
@@ -71,7 +72,7 @@ def _cost_name(system: str, one: Tested, systems: int) -> str:
 
 
 def _bars(id: str, title: str, bars: Sequence[Bar], names: list[str]) -> list[Chart]:
-    """Draws latencies. `names`: the legend in order."""
+    """Draws latencies. `names`: names of the legend in order."""
     if not bars:
         return []
     bandwidth, kind = bars[0][1].kind == "sequential", bars[0][1].kind
@@ -96,7 +97,7 @@ def _bars(id: str, title: str, bars: Sequence[Bar], names: list[str]) -> list[Ch
 
 
 def _table(names: Sequence[str], bars: Sequence[Bar], bandwidth: bool) -> Table:
-    """Returns a row per test, and a column per bar of its group."""
+    """Returns a row for each test, and a column for each bar of the test's group."""
     cells = {(one.title, name): _cell(one, bandwidth) for name, one in bars}
     tests = dict.fromkeys(one.title for _, one in bars)
     rows = tuple((test, *(cells.get((test, name), ABSENT) for name in names)) for test in tests)
@@ -131,7 +132,7 @@ def _layers(tests: list[str], names: list[str]) -> list[dict[str, Any]]:
 
 
 def latencies(parts: Parts) -> list[Chart]:
-    """Draws a row per test, with a mark per percentile."""
+    """Draws a row for each test, with a mark for each percentile."""
     names = [name for name, _ in parts]
     times = {
         (name, f"{one.title} {WORDS[one.direction]}", point): value

@@ -34,11 +34,11 @@ _TITLES = {
 DASHES = {"line": [1, 0], "dash": [6, 3], "dot": [2, 2]}
 _STEPS = (1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 1200, 1800, 3600, 7200, 14400, 28800, 86400)
 _FEW = 30
-"""Largest number of points in a line for which they are marked; a line of a single point would be invisible."""
+"""Maximum number of points in a line for which the points are marked. A line of a single point would be invisible."""
 
 
 def timelines(study: Study) -> list[Chart]:
-    """Draws throughput, response times and errors over time; errors only if there were any."""
+    """Draws throughput, response times and errors over time. Errors are drawn only if there were any."""
     charts = []
     for metric in ("throughput", "response_time_p50_s", "response_time_p99_s", "errors"):
         lines = [
@@ -52,7 +52,7 @@ def timelines(study: Study) -> list[Chart]:
 
 
 def devices(study: Study) -> list[Chart]:
-    """Returns a chart per quantity that was measured for some device."""
+    """Returns a chart for each quantity that was measured for some device."""
     charts = []
     for metric in [name for name in _TITLES if name.startswith("device_")]:
         lines = [
@@ -73,7 +73,7 @@ def _chart(study: Study, metric: str, lines: list[tuple[str, TimelineSeries]]) -
 def over_time(
     metric: str, lines: list[tuple[str, TimelineSeries]], names: list[str], counted: str, step_s: float
 ) -> list[Chart]:
-    """Draws a quantity over time, with a colour for each of the names; nothing if no line has two points.
+    """Draws a quantity over time, with a colour for each of the names. Draws nothing if no line has two points.
 
     lines: name and line. counted: plural of the unit of work. step_s: seconds per point.
     """
@@ -114,8 +114,8 @@ def over_time(
 
 
 def strokes_of(roles: list[str]) -> dict[str, str]:
-    """Role → stroke: solid for the device with the data, dashed for a separate WAL device, dotted for
-    temporary files."""
+    """Role → stroke: solid for the device with the data, dashed for a separate WAL device, dotted for temporary
+    files."""
     order = sorted(dict.fromkeys(roles), key=lambda role: ("data" not in role, "log" not in role, role))
     return dict(zip(map(device_role, order), (*DASHES, "dot", "dot", "dot"), strict=False))
 

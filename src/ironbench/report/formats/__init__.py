@@ -1,7 +1,8 @@
-"""Formats of `ironbench report`, found by the names of their modules: each has a doc line and a function `render`.
+"""Formats of `ironbench report`, which are found by the names of their modules. Each module has a docstring and a
+function `render`.
 
-`_NEED_FILE` names the formats that cannot be shown on a terminal, `_SUFFIXES` the file suffixes other than a module's
-name. They are kept here because reading them from the modules would import all formats.
+`_NEED_FILE` contains the formats that cannot be shown on a terminal, `_SUFFIXES` the file suffixes that differ from a
+module's name. They are defined here because reading them from the modules would import all formats.
 """
 
 from __future__ import annotations
@@ -19,10 +20,10 @@ if TYPE_CHECKING:
     from ironbench.study.study import Study
 
 Render = Callable[[Sequence[Page], Section | None], bytes]
-"""A function that writes pages, preceded by a table of contents if there are many."""
+"""Function that writes pages. If there are many pages, a table of contents precedes them."""
 _NEED_FILE = {"html", "png", "svg"}
 _SUFFIXES = {"html": ("html", "htm"), "md": ("md", "markdown"), "text": ("txt", "text")}
-"""File suffixes of a format, the usual one first."""
+"""Format → file suffixes, the usual one first."""
 
 
 def names() -> list[str]:
@@ -30,7 +31,8 @@ def names() -> list[str]:
 
 
 def get(name: str, archive: Archive = EMPTY) -> Callable[[Sequence[Study]], bytes]:
-    """Returns a function that writes reports of studies. InputError: there is no such format; it names the nearest.
+    """Returns a function that writes reports of studies. Raises InputError that names the nearest format if there is no
+    such format.
 
     archive: the evidence of the trials, for formats with the values of every second.
     """
@@ -45,31 +47,31 @@ def get(name: str, archive: Archive = EMPTY) -> Callable[[Sequence[Study]], byte
 
 
 def of_pages(name: str) -> Callable[[Sequence[Page]], bytes]:
-    """Returns a function that writes pages. InputError: as for `get`."""
+    """Returns a function that writes pages. Raises InputError as `get` does."""
     render = _render(name)
     return lambda pages: render(pages, None)
 
 
 def of_page(name: str) -> Callable[[Page], bytes]:
-    """Returns a function that writes a page that is not a report of records. InputError: as for `get`."""
+    """Returns a function that writes a page that is not a report of records. Raises InputError as `get` does."""
     render = of_pages(name)
     return lambda page: render([page])
 
 
 def needs_file(name: str) -> bool:
-    """Whether the format needs a file, because a terminal cannot show it. InputError: as for `get`."""
+    """Returns whether the format needs a file, because a terminal cannot show it. Raises InputError as `get` does."""
     _require(name)
     return name in _NEED_FILE
 
 
 def suffixes(name: str) -> tuple[str, ...]:
-    """Returns the file suffixes of a format. InputError: as for `get`."""
+    """Returns the file suffixes of a format. Raises InputError as `get` does."""
     _require(name)
     return _SUFFIXES.get(name, (name,))
 
 
 def of_suffix(suffix: str) -> str:
-    """Returns the format for a file suffix; empty if there is none."""
+    """Returns the format for a file suffix; empty if there is no such format."""
     return next((name for name in names() if suffix in suffixes(name)), "")
 
 

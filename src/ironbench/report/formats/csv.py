@@ -20,12 +20,12 @@ _NUMBERS = ("value", "unit", "low", "high", "confidence", "t_s")
 _NONE = ("",) * len(_NUMBERS)
 HEAD = ("report", "section", "table", "row", "column", "text", *_NUMBERS)
 _FORMULA = re.compile(r"[=@]|[+-](?![\d.])")
-"""A spreadsheet treats a text that begins like this as a formula (OWASP, "CSV Injection")."""
+"""Characters with which a text begins that a spreadsheet would treat as a formula (OWASP, "CSV Injection")."""
 _Row = tuple[str, ...]
 
 
 def render(pages: Sequence[Page], contents: Section | None = None) -> bytes:
-    """Writes UTF-8 with a header line (RFC 4180)."""
+    """Returns UTF-8 text with a header line (RFC 4180)."""
     return written(row for page in pages for row in _rows(page))
 
 
@@ -38,7 +38,7 @@ def _rows(page: Page) -> Iterator[_Row]:
 
 
 def words(title: str, answer: Answer, derived: str, cautions: Sequence[str]) -> Iterator[_Row]:
-    """Yields the answer and its caveats, without which numbers must not be passed on."""
+    """Yields the answer and its caveats, because numbers must not be passed on without them."""
     for number, text in enumerate(answer.sentences, 1):
         yield title, "Answer", "", str(number), "", text, *_NONE
     for number, text in enumerate(filter(None, (derived, *cautions)), 1):
@@ -59,7 +59,7 @@ def _table(title: str, section: str, name: str, table: Table) -> Iterator[_Row]:
 
 
 def _seconds(page: Page) -> Iterator[_Row]:
-    """Yields a line for each value of each second; its row is the trial, and its text the status of the trial."""
+    """Yields a line for each value of each second. The line's row is the trial, and its text the trial's status."""
     units: dict[str, str] = {}
     for configuration, one in page.seconds():
         unit = units.setdefault(one.metric, TableCell(0.0, unit_of(one.metric)).base)
@@ -68,7 +68,7 @@ def _seconds(page: Page) -> Iterator[_Row]:
 
 
 def _numbers(cell: Content) -> Iterator[str]:
-    """Returns the numbers of a cell in the order of `_NUMBERS`; empty text for missing ones."""
+    """Returns the numbers of a cell in the order of `_NUMBERS`, with an empty text for missing numbers."""
     fields = known if isinstance(known := typed(cell), dict) else {}
     return (str(fields.get(name, "")) for name in _NUMBERS)
 

@@ -11,8 +11,8 @@ from ironbench.report.page import Page, Section
 
 
 def render(pages: Sequence[Page], contents: Section | None = None) -> bytes:
-    """Returns the whole file in UTF-8. The page fetches nothing, and its policy forbids it to; a user's text is
-    escaped. FailureError: a template fails."""
+    """Returns the whole file in UTF-8. The page loads nothing, and its policy forbids loading; texts of users are
+    escaped. Raises FailureError if a template fails."""
     from jinja2 import TemplateError
     from markupsafe import Markup
 
@@ -20,7 +20,7 @@ def render(pages: Sequence[Page], contents: Section | None = None) -> bytes:
     charts: dict[str, Any] = {}
     for prefix, page in named:
         charts |= page.specifications(prefix)
-    # Styles and scripts are files of this package and of Vega; they contain nothing that a user wrote.
+    # Styles and scripts are files of this package and of Vega, so they contain nothing that a user wrote.
     parts = {"style": assets.style(), "libraries": assets.libraries(), "script": assets.part("page.js")}
     trusted: dict[str, Markup] = {name: Markup(text) for name, text in parts.items()}
     title = "; ".join(page.title for page in pages) or "ironbench report"

@@ -12,8 +12,9 @@ from ironbench.report.page import Page, Section
 
 
 def render(pages: Sequence[Page], contents: Section | None = None) -> bytes:
-    """Returns `{schema, studies: […]}`, `{schema, labs: […]}` for labs or `{schema, foreign: […]}`; trials are named by
-    id. A page that is not a report of records is the document itself: `{schema, title, answer, …}`."""
+    """Returns `{schema, studies: […]}`, `{schema, labs: […]}` for labs or `{schema, foreign: […]}`. Trials are
+    identified by their id. A page that is not a report of records is the document itself: `{schema, title, answer,
+    …}`."""
     documents = [{**page.fields(), "tables": tables(page.shown)} for page in pages]
     if any(page.kind for page in pages):
         kind = "labs" if any(page.kind == "labs" for page in pages) else pages[0].kind
@@ -23,7 +24,8 @@ def render(pages: Sequence[Page], contents: Section | None = None) -> bytes:
 
 
 def tables(sections: Sequence[Section]) -> list[dict[str, Any]]:
-    """Returns the tables of all sections: cells with unrounded numbers in base units, null if there is no value."""
+    """Returns the tables of all sections. Cells contain unrounded numbers in base units, or null if there is no
+    value."""
     return [
         {
             "section": section.title,

@@ -21,7 +21,7 @@ def render(pages: Sequence[Page], contents: Section | None = None) -> bytes:
 
 
 def escaped(text: str) -> str:
-    """Escapes text so that Markdown shows it as written, in tables too; addresses do not become links."""
+    """Escapes text so that Markdown shows it unchanged, including in tables. Addresses do not become links."""
     return _SPECIAL.sub(r"\\\1", text_layout.clean(text)).replace("://", ":\u200b//")
 
 
@@ -38,7 +38,8 @@ def _page(page: Page) -> str:
 
 
 def section(part: Section) -> list[str]:
-    """Returns a heading, and the tables of its charts, its own tables and its texts; nothing for an empty section."""
+    """Returns a heading, followed by the tables of the section's charts, its own tables and its texts. Returns nothing
+    for an empty section."""
     charts, tables = part.charts_at(Depth.DOCUMENT), part.tables_at(Depth.DOCUMENT)
     texts = part.texts if part.depth is not Depth.PAGE else ()
     if not (charts or tables or texts):
@@ -65,7 +66,7 @@ def _command(one: Command) -> list[str]:
 
 
 def answer(content: Answer) -> list[str]:
-    """Returns blocks: the decision in bold, a list of points, the limit, and general caveats."""
+    """Returns Markdown blocks: the decision in bold, a list of points, the limit, and general caveats."""
     blocks = [f"**{escaped(content.decision.sentence)}**"]
     if content.points:
         blocks.append("\n".join(f"- {_point(point)}" for point in content.points))
@@ -85,7 +86,7 @@ def table(content: Table) -> str:
 
 
 def fenced(text: str, language: str) -> str:
-    """Returns the text in a fence longer than any fence in it."""
+    """Returns the text in a code fence that is longer than any fence in the text."""
     fence = "```"
     while fence in text:
         fence += "`"

@@ -14,20 +14,20 @@ from ironbench.words import clean_document
 _WIDTH = 860
 _GAP = 70
 _ENTRY, _LETTER = 40, 7
-"""Width in pixels of a legend entry's mark with its space, and of each letter of its label."""
+"""Width in pixels of a legend entry's mark with its space, and width of a letter of its label."""
 _LOCALE = {"decimal": ".", "thousands": ",", "grouping": [3], "currency": ["", ""]}
 _MARKS = {
     **{"line": "solid line", "dash": "dashed line", "dot": "dotted line", "tick": "upright stroke"},
     **{"square": "area", "circle": "point", "dots": "small points"},
 }
 _COLOURS = {"s0": "blue", "rule": "grey", "ink": "black"}
-"""Names of the colours of keys that are not a system's colour; `muted` is a key for all systems."""
+"""Names of those colours of keys that do not belong to a system; `muted` is used for a key of all systems."""
 _SMALL_LETTER = 5.6
 """Width in pixels of a letter of a subtitle."""
 _RESOLVE = {"scale": dict.fromkeys(("color", "shape", "stroke", "strokeDash", "xOffset"), "independent")}
-"""Every chart keeps its own legends and its own number of bars per group."""
+"""Settings by which every chart keeps its own legends and its own number of bars per group."""
 _SHARED = ("config", "autosize", "padding", "datasets")
-"""Parts of a specification that belong to the whole picture."""
+"""Parts of a specification that apply to the whole picture."""
 
 
 def render(pages: Sequence[Page], contents: Section | None = None) -> bytes:
@@ -46,7 +46,7 @@ def _page(page: Page) -> dict[str, Any]:
 
 
 def drawn_png(specification: dict[str, Any]) -> bytes:
-    """Draws at twice the size, so that the picture is sharp on any screen."""
+    """Draws at twice the size, so that the picture is sharp on high-resolution screens."""
     import vl_convert
 
     data: bytes = vl_convert.vegalite_to_png(specification, scale=2, format_locale=_LOCALE)
@@ -78,7 +78,7 @@ def picture(parts: Sequence[dict[str, Any]]) -> dict[str, Any]:
 
 
 def section(part: Section) -> dict[str, Any]:
-    """Draws a heading above its charts, two of them side by side unless they are wide."""
+    """Draws a heading above the charts of a section. Charts are side by side in pairs unless they are wide."""
     rows: list[list[Chart]] = []
     for chart in part.charts:
         if chart.wide or not rows or len(rows[-1]) == 2 or rows[-1][0].wide:
@@ -123,7 +123,7 @@ def _chart(chart: Chart, width: int) -> dict[str, Any]:
     for layer in layers:
         _fit_legend(layer["encoding"], width)
     part = {key: value for key, value in chart.specification.items() if key not in _SHARED}
-    # Vega's own legend names systems and parts; all other keys are words in the subtitle.
+    # Vega's legend names systems and parts. All other keys are described in the subtitle.
     drawn = {label for layer in layers for label in _named(layer["encoding"])}
     marks = [_in_words(key) for key in chart.legend if key.label not in drawn]
     lines = ["; ".join(filter(None, (chart.unit, *marks))), chart.note]
@@ -139,26 +139,27 @@ def _named(encoding: dict[str, Any]) -> list[str]:
 
 
 def _in_words(key: Key) -> str:
-    """Describes a key in words: `dashed line: service time`; a label that names its mark is unchanged."""
+    """Describes a key in words, such as `dashed line: service time`. A label that already names its mark is
+    unchanged."""
     if ": " in key.label:
         return key.label
     return f"{_COLOURS.get(key.colour, '')} {_MARKS.get(key.mark, key.mark)}: {key.label}".strip()
 
 
 def _fit_legend(encoding: dict[str, Any], width: int) -> None:
-    """Sets as many legend columns as fit the width."""
+    """Sets the number of legend columns to as many as fit the width."""
     for channel in ("color", "shape"):
         labels = encoding.get(channel, {}).get("scale", {}).get("domain", ())
-        # The domain of a measured value is two numbers, and its legend a scale.
+        # The domain of a measured value is a pair of numbers, and its legend is a scale.
         if labels and encoding[channel].get("type") == "nominal":
             columns = max(1, int(width // (_ENTRY + _LETTER * max(map(len, labels)))))
-            limit = width // columns - _ENTRY  # in pixels; Vega truncates longer labels
+            limit = width // columns - _ENTRY  # in pixels; Vega shortens longer labels
             encoding[channel] = {**encoding[channel], "legend": {"columns": columns, "labelLimit": limit}}
     if "strokeDash" in encoding:
         encoding["strokeDash"] = {**encoding["strokeDash"], "legend": None}
 
 
 def _inlined(layer: dict[str, Any], datasets: dict[str, Any]) -> dict[str, Any]:
-    """Puts a layer's data into it; a layer without data draws one mark at fixed positions."""
+    """Puts a layer's data into the layer. A layer without data draws a single mark at fixed positions."""
     values = datasets[layer["data"]["name"]] if "data" in layer else [{}]
     return {**layer, "encoding": dict(layer["encoding"]), "data": {"values": values}}

@@ -22,8 +22,8 @@ def render(pages: Sequence[Page], contents: Section | None = None) -> bytes:
 
 
 def page(content: Page, width: int | None = None) -> str:
-    """Formats one page. `width`: of the terminal; the least important columns of a table that is too wide are
-    left out."""
+    """Formats one page. `width`: columns of the terminal. If a table is too wide, its least important columns are left
+    out."""
     heading = "\n".join(map(text_layout.clean, filter(None, (content.title, content.lead, ", ".join(content.kicker)))))
     blocks = [heading, content.derived, text_layout.answer(content.answer), bullets(CAUTIONS, content.cautions)]
     blocks += [block for part in content.shown for block in text_layout.section(part, width=width)]

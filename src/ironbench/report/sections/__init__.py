@@ -1,7 +1,7 @@
 """Sections of a report, one module for each subject.
 
-A module has `PLACE`, which orders the sections, and `sections(study)`, which yields them for runs and labs. Empty
-sections are left out here, so a module need not check whether the study is of a lab.
+A module has `PLACE`, which orders the sections, and `sections(study)`, which yields the sections for runs and labs.
+Empty sections are left out here, so a module need not check whether the study is of a lab.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def sections(study: Study) -> list[Section]:
 
 
 def _marked(section: Section, study: Study) -> Section:
-    """Adds to every chart's title which systems are emulated: a picture may be shown without its page."""
+    """Adds to every chart's title which systems are emulated, because a picture may be shown without its page."""
     shown: list[tuple[str, Sequence[Record]]] = [
         (configuration(cell.configuration), cell.usable) for cell in study.cells
     ]

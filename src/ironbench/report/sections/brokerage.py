@@ -36,18 +36,18 @@ _FACTS = {
 
 @dataclass(frozen=True, slots=True)
 class _System:
-    """A system of runs at its peak, or a configuration of a lab."""
+    """Results of a system of runs at its peak, or of a configuration of a lab."""
 
     name: str
     metrics: Mapping[str, Summary]
     trials: Sequence[Record]
 
     cores: int | None
-    """Cores of the server that the work may use; None if unknown."""
+    """Number of the server's cores that the work may use; None if unknown."""
 
     @property
     def per_core(self) -> Summary | None:
-        """The score for each core; None if the number of cores is unknown."""
+        """The score per core; None if the number of cores is unknown."""
         scores = [one.metrics[SCORE] for one in self.trials if SCORE in one.metrics]
         return summarise([score / self.cores for score in scores]) if self.cores else None
 

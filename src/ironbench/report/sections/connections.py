@@ -1,4 +1,4 @@
-"""The cost of new connections to the clients, if they do not keep their connections."""
+"""What new connections cost the clients, if clients do not keep their connections."""
 
 from __future__ import annotations
 
@@ -29,7 +29,8 @@ def sections(study: Study) -> Iterator[Section]:
 
 
 def _groups(study: Study) -> Iterator[tuple[str, Sequence[Record]]]:
-    """Name and comparable trials, for each configuration of a lab, or each number of clients of a run."""
+    """Returns the name and the comparable trials of each configuration of a lab, or of each number of clients of a
+    run."""
     for cell in study.cells:
         yield label(cell.configuration), cell.usable
     for part in study.parts:
@@ -39,7 +40,7 @@ def _groups(study: Study) -> Iterator[tuple[str, Sequence[Record]]]:
 
 
 def _load(record: Record) -> str:
-    """`8 clients`, or `8 clients at 500/s`"""
+    """Describes the load, as in `8 clients` or `8 clients at 500/s`."""
     load = record.cell.load
     clients = counted(load.clients, "client")
     return clients if load.rate is None else f"{clients} at {units.rate(load.rate)}"
@@ -56,6 +57,6 @@ def _row(name: str, records: Sequence[Record]) -> Iterator[Row]:
 
 
 def _share(record: Record) -> float:
-    """Returns the share of all clients' time that went into new connections."""
+    """Returns the fraction of all clients' time that was spent on new connections."""
     took_s = record.metrics["reconnects"] * record.metrics["reconnect_mean_s"]
     return took_s / (record.cell.load.clients * record.elapsed_s)

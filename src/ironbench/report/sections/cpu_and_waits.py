@@ -45,7 +45,7 @@ def of_parts(study: Study) -> list[Chart]:
 
 
 def of_cells(study: Study) -> list[Chart]:
-    """Draws where the CPU time went; None if no trial measured it."""
+    """Draws how the CPU time was used. Returns None if no trial measured it."""
     budgets = {label(cell.configuration): _named(cell.budget) for cell in study.cells if cell.budget}
     colours = {
         part: colour
@@ -90,7 +90,8 @@ def waits(study: Study) -> list[Chart]:
     ]
 
 
-# Parts of CPU time in stacking order. Idle is the colour of paper; steal time is red, because others took it.
+# The parts of CPU time are in stacking order. Idle time has the colour of the background, and steal time is red because
+# other virtual machines used it.
 BUDGET = {
     "server": "@p0",
     "client": "@p1",
@@ -103,7 +104,7 @@ BUDGET = {
     "idle": "@p6",
 }
 _NAMES = {"relay": "latency relay", "other": "other programs", "steal": "steal time"}
-"""Part of the CPU budget → its name in a report, if the two differ."""
+"""Part of the CPU budget → its name in a report, if the names differ."""
 
 
 def _named(budget: Mapping[str, float]) -> dict[str, float]:
@@ -111,7 +112,7 @@ def _named(budget: Mapping[str, float]) -> dict[str, float]:
 
 
 def at_work(part: SubjectResults) -> str:
-    """The streams that do the work, for workloads where the clients of the load do not."""
+    """Returns the streams that do the work, for workloads in which the clients of the load do not."""
     known = streams(part.subject.records[0])
     return known[1] if known else ""
 
@@ -125,8 +126,8 @@ def by_clients(
     what: str,
     streams_words: str = "",
 ) -> Chart:
-    """Returns a bar for each number of clients. `streams_words`: replaces the number of clients if streams did the
-    work."""
+    """Returns a bar for each number of clients. `streams_words`: text that replaces the number of clients if streams
+    did the work."""
     axis = "streams" if streams_words else "clients"
     parts = [part for part in colours if any(bar.parts.get(part, 0.0) >= 0.0005 for bar in bars)]
     table = Table(

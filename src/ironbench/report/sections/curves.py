@@ -1,4 +1,5 @@
-"""Throughput and response time against clients: every trial a point, lines through medians, bands over the repeats."""
+"""Throughput and response time against clients: a point for every trial, lines through medians, bands over the
+repeats."""
 
 from __future__ import annotations
 
@@ -51,13 +52,13 @@ def bars(study: Study) -> Bars | None:
 
 _LOG_TIMES = 40
 _LABEL_WIDTH, _LABEL_HEIGHT = 0.15, 0.08
-"""Room for a peak's label, as a share of the horizontal axis in a narrow window and of the height of all marks."""
+"""Room for a peak's label: as a fraction of the horizontal axis in a narrow window, and of the height of all marks."""
 _MANY = 400
-"""With more trials, points are drawn smaller, so that they do not hide each other."""
+"""Number of trials above which points are drawn smaller, so that they do not hide each other."""
 
 
 def curves(study: Study) -> list[Chart]:
-    """Returns one chart per metric that a closed-loop trial has; in an open loop the throughput was requested."""
+    """Returns one chart for each metric of closed-loop trials. In an open loop, the throughput was requested."""
     wanted = (
         ("throughput", "Throughput", f"{study.counts[1]}/s", 340),
         ("response_time_p50_s", "Response time, median", "half of the transactions took no longer", 260),
@@ -143,7 +144,8 @@ def _peaks(study: Study, factor: float) -> list[dict[str, Any]]:
 
 
 def _placed(peaks: list[dict[str, Any]], trials: list[dict[str, Any]], counts: list[int]) -> float:
-    """Places every peak's label above all marks, in rows if they are close. Returns the height of the axis."""
+    """Places every peak's label above all marks, in several rows if labels are close to each other. Returns the height
+    of the axis."""
     most: float = max(row["value"] for row in (*trials, *peaks) if row["value"] is not None)
     far = base.wide_apart([float(count) for count in counts], base.LOG_CLIENTS)
 
@@ -163,7 +165,7 @@ def _placed(peaks: list[dict[str, Any]], trials: list[dict[str, Any]], counts: l
 
 
 def _marks(trials: list[dict[str, Any]], some_suspect: bool) -> list[Key]:
-    """Explains hollow and ringed marks, if there are any."""
+    """Explains hollow and ringed marks, if the chart contains any."""
     keys = []
     if any(row["kind"] == Purpose.CONFIRMATION for row in trials):
         keys.append(Key("hollow point: confirmation trial", "muted", "hollow"))
@@ -194,7 +196,8 @@ def _lines(names: list[str], x: dict[str, Any], y: dict[str, Any]) -> list[dict[
 def _points(
     names: list[str], x: dict[str, Any], y: dict[str, Any], some_suspect: bool, size: int
 ) -> list[dict[str, Any]]:
-    """Draws rings around flagged trials; if all are flagged, the caveats already say so."""
+    """Draws rings around flagged trials. If all trials are flagged, draws none, because the caveats already state
+    it."""
     tooltip = [
         {"field": "system", "title": "system"},
         {"field": "clients", "title": "clients"},
@@ -233,8 +236,8 @@ def _points(
 
 
 def _peak_labels(names: list[str], x: dict[str, Any]) -> list[dict[str, Any]]:
-    """Draws each peak's figure in the strip above, with a leader line down to its highest mark, behind other
-    figures."""
+    """Draws each peak's figure in the strip above the chart. A line behind other figures leads down to the peak's
+    highest mark."""
     label = {"field": "label", "type": "quantitative"}
     lead = {
         "data": {"name": "peaks"},
@@ -262,7 +265,7 @@ def _table(names: list[str], points: list[tuple[str, CurvePoint]], metric: str, 
 
 
 def _cell(point: CurvePoint, metric: str, unit: str) -> TableCell:
-    """Returns a rate together with its failures."""
+    """Returns a cell with a rate and its failures."""
     summary = point.metrics[metric]
     single = "n=1: no range" if summary.n == 1 else ""
     lost = failed_note(point.trials) if metric == "throughput" else ""
@@ -276,7 +279,7 @@ _LEAD_RATES = (
 
 
 def rates(study: Study) -> Table:
-    """Returns one row per rate and number of clients: whether the system sustained it."""
+    """Returns one row for each rate and number of clients, which shows whether the system sustained the rate."""
     head = ("system", "target rate", "clients", "outcome", "completed", "failed", "trials", "median", "99th percentile")
     rows: list[Row] = []
     for part in study.parts:
@@ -295,6 +298,6 @@ def rates(study: Study) -> Table:
 
 
 def _tried(part: SubjectResults, one: Rate) -> TableCell:
-    """Counts the trials of a row; after a search, only the confirmation trials."""
+    """Counts the trials of a row. After a search, only the confirmation trials are counted."""
     note = f"confirmations of {counted(len(part.subject.usable), 'trial')}" if one.confirmed else ""
     return count(len(one.trials), note)

@@ -38,7 +38,7 @@ def sections(study: Study) -> Iterator[Section]:
 
 
 def role_latency(study: Study) -> list[Chart]:
-    """Draws the mean latencies as bars; nothing if no role has a separate emulated device."""
+    """Draws the mean latencies as bars. Draws nothing if no role has a separate emulated device."""
     return grouped_bars(
         Shown(
             "role-latency",
@@ -83,7 +83,7 @@ _MICRO, _KIB = 1e-6, 1024.0
 
 
 def device_io(study: Study) -> list[Chart]:
-    """Returns a chart per counted quantity."""
+    """Returns a chart for each quantity that was counted."""
     charts = []
     for metric in _TITLES:
         distributions = [(part.name, one) for part in study.parts for one in part.device_io if one.metric == metric]
@@ -116,7 +116,7 @@ def _chart(study: Study, metric: str, distributions: list[tuple[str, Distributio
 
 def _rows(name: str, one: Distribution) -> list[dict[str, Any]]:
     unit = _MICRO if _timed(one) else _KIB
-    # A step needs a first and a last point.
+    # A stepped line needs a first and a last point.
     outer = [(one.points[0][0] / one.step, 0.0), *one.points, (one.points[-1][0] * one.step, 0.0)]
     return [
         {"system": name, "role": device_role(one.part), "edge": edge / unit, "share": share}

@@ -1,4 +1,4 @@
-"""The breakdown of the differences of a lab's comparisons, level by level."""
+"""Breakdowns of the differences between the compared configurations of a lab, level by level."""
 
 from __future__ import annotations
 

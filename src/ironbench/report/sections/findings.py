@@ -1,4 +1,4 @@
-"""Claims and findings of a lab, results of workloads with their own presentation, and earlier rounds."""
+"""Claims and findings of a lab, earlier rounds, and the results of workloads that have a special presentation."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ PLACE = 100
 def sections(study: Study) -> Iterator[Section]:
     asked = with_rows(claimed_table(study.claimed), "Findings that only claims use")
     yield Section("claims", "Claims", tables=(*with_rows(claims(study)), *asked), at_end=True)
-    # The table has the same figures as the charts.
+    # The table contains the same figures as the charts.
     charts = tuple(replace(chart, depth=Depth.PAGE) for chart in (*effects(study), *level_bars(study.levels)))
     yield Section("findings", "Findings", charts=charts, tables=with_rows(effect_table(study.effects)), at_end=True)
     shown = presentation.of_study(study)
@@ -29,7 +29,7 @@ def sections(study: Study) -> Iterator[Section]:
 
 
 def claims(study: Study) -> Table:
-    """Returns each claim in the words of the lab file, with its verdict."""
+    """Returns each claim in the words of the lab file, with the claim's verdict."""
     rows = tuple((judged.claim.text, judged.verdict, _because(judged)) for judged in study.claims)
     return Table(("claim", "outcome", "reason"), rows, words=True)
 

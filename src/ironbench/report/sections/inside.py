@@ -1,4 +1,5 @@
-"""Inside the server: the cost of statements, their plans, the use of tables and indexes, and what the server hides."""
+"""Statistics from inside the server: the cost of statements, their plans, the use of tables and indexes, and what the
+server does not show."""
 
 from __future__ import annotations
 
@@ -24,11 +25,11 @@ PLACE = 1650
 _SHOWN = 10
 _DRAWN = 6
 _SIDE_BY_SIDE = 4
-"""Most configurations whose times are shown side by side."""
+"""Maximum number of configurations whose times are shown side by side."""
 _NAME = 44
-"""Characters of a statement in a legend."""
+"""Maximum number of characters of a statement in a legend."""
 _WIDTH = 100
-"""Characters of a statement in a table."""
+"""Maximum number of characters of a statement in a table."""
 _REST = "all other statements"
 _COLOURS = ("@p0", "@p1", "@p3", "@p2", "@p8", "@p5")
 _STATEMENTS = (
@@ -80,7 +81,7 @@ def _placed(title: str, study: Study) -> str:
 
 
 def by_statement(study: Study) -> list[Chart]:
-    """Draws server time per transaction: a bar per system or configuration, a part per statement."""
+    """Draws server time per transaction: a bar for each system or configuration, with a part for each statement."""
     known = [one for one in study.inside if one.statements and one.counted.transactions]
     if not known:
         return []
@@ -124,7 +125,7 @@ def by_statement(study: Study) -> list[Chart]:
 
 
 def _labels(texts: Sequence[str]) -> dict[str, str]:
-    """Maps the text of each statement to a short, unique name."""
+    """Returns the text of each statement → a short, unique name."""
     labels: dict[str, str] = {}
     for text in texts:
         short = cut(text, _NAME)
@@ -163,13 +164,13 @@ def _statement(use: ServerUse, one: ServerStatement) -> Row:
 
 
 def _without_empty(head: Sequence[str], rows: Sequence[Row]) -> Table:
-    """Leaves out empty columns: not every server counts everything."""
+    """Leaves out empty columns, because only some servers count everything."""
     kept = [at for at, _ in enumerate(head) if any(row[at] != EMPTY for row in rows)]
     return Table(tuple(head[at] for at in kept), tuple(tuple(row[at] for at in kept) for row in rows))
 
 
 def side_by_side(study: Study) -> Iterator[tuple[str, Table]]:
-    """Returns mean times of a statement in every system or configuration, and their ratios to the first."""
+    """Returns mean times of a statement in every system or configuration, with their ratios to the first."""
     known = [one for one in study.inside if one.statements]
     if not 1 < len(known) <= _SIDE_BY_SIDE:
         return
@@ -247,7 +248,7 @@ def unplanned(study: Study) -> Iterator[tuple[str, Table]]:
 
 
 def plan_texts(study: Study) -> Iterator[tuple[str, str]]:
-    """Returns all plans of the first system, and the plans of the others that differ from it."""
+    """Returns all plans of the first system, and those plans of the others that differ from the first system's."""
     known = [one for one in study.inside if any(plan.text for plan in one.plans)]
     if not known:
         return

@@ -1,4 +1,4 @@
-"""Interactions: the gain of two changes made together, relative to the product of their separate gains."""
+"""Interactions: the gain of two changes made together, divided by the product of their separate gains."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def sections(study: Study) -> Iterator[Section]:
 
 
 def together(study: Study) -> Table:
-    """Returns a row for each pair of levels of a full design."""
+    """Returns a row for each pair of values of a full design."""
     factors = {factor.name: factor for factor in study.lab.factors} if study.lab else {}
     rows = tuple(
         (

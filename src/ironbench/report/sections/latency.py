@@ -31,8 +31,8 @@ _SHOWN = (0.5, 0.9, 0.95, 0.99, 0.999, 0.9999)
 
 
 def latency(study: Study) -> list[Chart]:
-    """Draws response times at each system's peak, or at a rate that it sustained; in open loops also the service time,
-    dashed."""
+    """Draws response times at each system's peak, or at a rate that the system sustained. In open loops, also draws the
+    service time as a dashed line."""
     lines = [
         (part.name, percentiles)
         for part in study.parts
@@ -65,7 +65,7 @@ def latency(study: Study) -> list[Chart]:
 
 
 def _without_line(parts: Sequence[SubjectResults]) -> str:
-    """Names the systems without a line, and the reason."""
+    """Names the systems for which there is no line, and the reason."""
     late = [part.name for part in parts if _is_late(part)]
     rest = [part.name for part in parts if not _is_late(part)]
     text = (
@@ -78,7 +78,8 @@ def _without_line(parts: Sequence[SubjectResults]) -> str:
 
 
 def _is_late(part: SubjectResults) -> bool:
-    """Whether the system did not sustain its rate, so that response times grow as long as the trial lasts."""
+    """Returns whether the system did not sustain its rate, so that response times grow for as long as the trial
+    lasts."""
     return part.curve.rate is not None and not part.curve.rate.is_kept
 
 
@@ -144,7 +145,7 @@ def _table(lines: list[tuple[str, Percentiles]], units: str) -> Table:
 
 
 P90 = "response_time_p90_s"
-"""Scripts with response time limits of the workload, which have a separate section."""
+"""Scripts for which the workload has response time limits. They have a separate section."""
 _BY_SCRIPT = (
     *(("throughput", "1/s"), ("response_time_mean_s", "s"), ("response_time_p50_s", "s")),
     ("response_time_p99_s", "s"),
@@ -157,7 +158,7 @@ _MEDIANS = (
 
 
 def scripts(study: Study) -> list[tuple[str, Table]]:
-    """Returns a table per system with the figures of each script of its mix."""
+    """Returns a table for each system with the figures of each script in its mix."""
     tables = []
     for part in study.parts:
         metrics = part.metrics
@@ -179,7 +180,7 @@ def scripts(study: Study) -> list[tuple[str, Table]]:
 
 
 def _failed(script: str, trials: Sequence[Record]) -> TableCell | Missing:
-    """Returns the failed transactions of a script. A record that counts them names only scripts with failures."""
+    """Returns the failed transactions of a script. A record that counts failures names only scripts that have some."""
     of_parts = [name for trial in trials for name in trial.metrics if name.startswith("failed{")]
     if not of_parts and any(trial.metrics.get("failed", 1) for trial in trials):
         return UNKNOWN

@@ -1,4 +1,4 @@
-"""Loads that followed a curve: requested load, work done, and response times, over time."""
+"""Loads that followed a curve: the requested load, the work done, and response times, over time."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def _knee(name: str, one: LoadCourse, counts: str) -> str:
     if one.knee is None:
         way = "sustained the requested rate" if one.curve.of == "rate" else f"completed more {counts} with more clients"
         return f"{name} {way} up to the end of the ramp ({last}), so the knee is higher."
-    knee = float(f"{one.knee:.2g}")  # an estimate has no more digits
+    knee = float(f"{one.knee:.2g}")  # an estimate has no more digits than these
     measure = f"--{one.curve.of} auto:{max(1, round(knee / 2))}-{round(knee * 2)}"
     return (
         f"{name} has its knee at about {_asked(one, knee)}. This is an estimate from a ramp, during which queues "
@@ -51,7 +51,7 @@ def _knee(name: str, one: LoadCourse, counts: str) -> str:
 
 
 def _chart(place: int, name: str, one: LoadCourse, counts: str) -> Chart:
-    """Draws load and work on the left axis, response time on the right axis."""
+    """Draws load and work on the left axis, and response time on the right axis."""
     suffix, factor = scale("s", [value for _, value in one.p99_s])
     keys = (
         Key(_ASKED[one.curve.of], "muted", "dash"),
@@ -63,7 +63,7 @@ def _chart(place: int, name: str, one: LoadCourse, counts: str) -> Chart:
     late = [_row(t_s, keys[2], TableCell(value, "s"), factor) for t_s, value in one.p99_s]
     left = {"tickCount": 5, "format": ",~f", "title": None}
     right = {"tickCount": 5, "format": ",~f", "title": f"99th percentile, {suffix}", "orient": "right", "grid": False}
-    # A rate shares the axis of finished work; clients have their own scale, and the table has their numbers.
+    # A rate has the same axis as finished work. Clients have a separate scale, and the table contains their numbers.
     if one.curve.of == "rate":
         data, layers = {"load": asked + done}, [_layer("load", keys[:2], left)]
     else:
@@ -125,7 +125,7 @@ def _by_line(names: list[str], looks: list[Any]) -> dict[str, Any]:
 
 
 def _table(one: LoadCourse) -> Table:
-    """Returns at most ten evenly spaced moments."""
+    """Returns at most ten moments at equal distances."""
     slow = dict(one.p99_s)
     step = max(1, -(-len(one.moments) // 10))
     rows = tuple(

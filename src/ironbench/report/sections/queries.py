@@ -1,4 +1,5 @@
-"""Query by query: times, their ratios, a map of all, speed-up by parallelism, and queries against the trend."""
+"""Results by query: times, their ratios, a map of all queries, speed-up by parallelism, and queries against the
+trend."""
 
 from __future__ import annotations
 
@@ -24,7 +25,7 @@ def sections(study: Study) -> Iterator[Section]:
 
 
 def _labelled(study: Study) -> Queries | None:
-    """The queries, with configurations named in words: `WAL on ssd` instead of `log=ssd`."""
+    """Returns the queries with configurations named in words: `WAL on ssd` instead of `log=ssd`."""
     if study.queries is None:
         return None
     subjects = (replace(one, name=label(study.configuration(one.name))) for one in study.queries.subjects)

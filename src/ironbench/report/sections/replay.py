@@ -1,4 +1,4 @@
-"""Fidelity of the replay of a capture: the work of the recording beside the work of the replay."""
+"""Fidelity of the replay of a capture: the recorded work beside the work of the replay."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Response times of configurations at the same rate: an interval per configuration and rate, and a point per block."""
+"""Response times of configurations at the same rate: a confidence interval for each configuration and rate, and a point
+for each block."""
 
 from __future__ import annotations
 
@@ -40,14 +41,14 @@ def sections(study: Study) -> Iterator[Section]:
 _WANTED = tuple(f"response_time_{part}_s" for part in ("p50", "p90", "p99", "p999"))
 _LOG_TIMES = 40
 _GROUP = 0.74
-"""Width of all configurations at one rate, as a share of the distance between two rates."""
+"""Width of all configurations at one rate, as a fraction of the distance between two rates."""
 _WITHIN = 0.6
-"""Width of a configuration's points, as a share of the configuration's place."""
+"""Width of a configuration's points, as a fraction of the configuration's width."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Rate:
-    """A rate, with every configuration's results at that rate."""
+    """A rate, and the results of every configuration at this rate."""
 
     share: float
     rate: float | None
@@ -59,7 +60,8 @@ class _Rate:
 
 
 def same_load(study: Study) -> list[Chart]:
-    """Returns one chart for each percentile; none without fixed-rate configurations, or with too many to tell apart."""
+    """Returns one chart for each percentile. Returns none if there are no fixed-rate configurations, or too many to
+    distinguish."""
     rates = _rates(study)
     there = {name for rate in rates for name in rate.sides}
     names = [cell.name for cell in study.cells]
@@ -144,7 +146,7 @@ def _rows(
 
 
 def _looks(names: list[str], shown: list[str]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Returns the colour and shape that these configurations have in other charts."""
+    """Returns the colour and shape of these configurations, which are the same as in other charts."""
     looks = []
     for encoding in (base.colour(names), base.shape(names)):
         known = dict(zip(names, encoding["scale"]["range"], strict=True))
@@ -189,13 +191,14 @@ def _table(metric: str, shown: list[str], rates: Sequence[_Rate]) -> Table:
 
 
 _SHOWN = (("response_time_p50_s", "median"), ("response_time_p99_s", "p99"))
-"""Percentiles in the tables; the JSON document has all."""
+"""Percentiles in the tables. The JSON document contains all percentiles."""
 _LEAST_BLOCKS = 3
-"""With two points, Student's t has one degree of freedom and intervals span many powers of ten: they are useless."""
+"""Minimum number of blocks for a confidence interval. With two blocks, Student's t has one degree of freedom, and
+intervals span many orders of magnitude."""
 
 
 def same_load_tables(loads: Sequence[SameLoad]) -> list[tuple[str, Table]]:
-    """Returns a table for each comparison, with a row for each rate: both sides' times, and their ratio."""
+    """Returns a table for each comparison, with a row for each rate: the times of both sides, and their ratio."""
     contrasts = dict.fromkeys(one.contrast for one in loads)
     return [
         (terms.comparison(known), _times_table([one for one in loads if one.contrast == known])) for known in contrasts
@@ -218,7 +221,7 @@ def _times_table(loads: Sequence[SameLoad]) -> Table:
 
 
 def _times(one: SameLoad, metric: str, finding: Finding | None) -> Row:
-    """Returns the times of both sides, their ratio, and its interval."""
+    """Returns the times of both sides, their ratio, and the ratio's confidence interval."""
     if finding is None:
         return EMPTY, EMPTY, EMPTY, EMPTY
     known = interval_cell(finding) if finding.blocks >= _LEAST_BLOCKS else Missing("too few blocks")

@@ -1,4 +1,5 @@
-"""Curves of the scalability law, fitted to the sweeps of runs and to lab configurations that differ only in clients."""
+"""Curves of the scalability law, fitted to the sweeps of runs, or to lab configurations that differ only in the number
+of clients."""
 
 from __future__ import annotations
 
@@ -39,7 +40,7 @@ _HEIGHT = 320
 
 
 def scalability(scalings: Sequence[Scaling], units: str) -> list[Chart]:
-    """Draws the fitted curves. `units`: what the work counts, e.g. transactions."""
+    """Draws the fitted curves. `units`: the unit of work, such as transactions."""
     if not scalings:
         return []
     names = [one.name for one in scalings]
@@ -67,7 +68,7 @@ def scalability(scalings: Sequence[Scaling], units: str) -> list[Chart]:
 
 
 def sentences(scalings: Sequence[Scaling]) -> tuple[str, ...]:
-    """Returns a paragraph per system."""
+    """Returns a paragraph for each system."""
     texts = [" ".join(wording.sentences(one.sentences)) for one in scalings]
     return tuple(
         texts if len(texts) == 1 else (f"{one.name}: {text}" for one, text in zip(scalings, texts, strict=True))
@@ -78,7 +79,8 @@ _PARTS = ("measured", "beyond")
 
 
 def _drawn(one: Scaling) -> list[dict[str, Any]]:
-    """Points of a system's curve, in two parts that share the point at the most clients measured."""
+    """Returns the points of a system's curve in two parts. Both parts contain the point at the largest measured number
+    of clients."""
     first, last = one.fit.first, one.fit.last
     parts = zip(_PARTS, ((first, last), (last, last * BEYOND)), strict=True)
     return [
@@ -154,7 +156,8 @@ _FITTED = (Key("fitted curve", "muted", "line"),)
 
 
 def growth(study: Study) -> list[Chart]:
-    """Draws labs' curves; empty if no configurations differ only in clients, or with too many curves to tell apart."""
+    """Draws the curves of labs. Empty if no configurations differ only in clients, or if there are too many curves to
+    distinguish."""
     if not 0 < len(study.growths) <= theme.SYSTEMS:
         return []
     return [
@@ -209,7 +212,8 @@ def _chart(study: Study, metric: str, height: int) -> Chart:
 
 
 def _curves(study: Study, factor: float) -> list[dict[str, Any]]:
-    """Returns the fitted law from the fewest to the most clients measured; beyond, it would be a prediction."""
+    """Returns the fitted law from the smallest to the largest measured number of clients, because beyond these it would
+    be a prediction."""
     points = []
     for curve in study.growths:
         if curve.fit is not None:
@@ -250,7 +254,7 @@ def _growth_table(study: Study, metric: str, unit: str) -> Table:
 
 
 def laws(study: Study) -> Table:
-    """The fitted law of each curve, and caveats."""
+    """Returns the fitted law of each curve, and caveats."""
     rows = []
     for curve in study.growths:
         if curve.fit is None:

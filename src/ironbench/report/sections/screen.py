@@ -1,4 +1,4 @@
-"""The screen of a lab that has one: every factor's effect, before anything is compared in fresh blocks."""
+"""The screen of a lab: the effect of every factor, before anything is compared in new blocks."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def sections(study: Study) -> Iterator[Section]:
     screen = study.screen
     if screen is None or not screen.factors:
         return
-    # The table has the same figures as the chart.
+    # The table contains the same figures as the chart.
     charts = tuple(replace(chart, depth=Depth.PAGE) for chart in screened(screen))
     how = method(screen.runs, len(screen.factors), screen.blocks, screen.spread, screen.freedom)
     yield Section("screen", "Screening of factors", how, charts, with_rows(screened_table(screen)), at_end=True)
@@ -38,7 +38,7 @@ _ROOM = 0.06
 
 
 def screened(screen: Screen) -> list[Chart]:
-    """Draws the effects; None if no effect could be estimated."""
+    """Draws the effects. Returns None if no effect could be estimated."""
     if not screen.factors:
         return []
     ends = [math.log(end) for one in screen.factors for end in (one.low, one.high, *one.blocks)]
@@ -75,7 +75,7 @@ def screened(screen: Screen) -> list[Chart]:
 
 
 def _row(one: ScreenedFactor, words: Sequence[str]) -> dict[str, Any]:
-    """Returns the Vega data of one factor. `words`: its row of the table."""
+    """Returns the Vega data of one factor. `words`: the factor's row of the table."""
     name, levels, _, interval, verdict, *_ = words
     return {
         "name": f"{name}: {levels}",

@@ -21,7 +21,7 @@ from ironbench.words import counted, upper_first
 
 PLACE = 2500
 CPU_TAKEN = "cpu-taken"
-"""Code of the warning that other programs disturbed a record's slices."""
+"""Code of the warning that other programs disturbed slices of a record."""
 
 
 def sections(study: Study) -> Iterator[Section]:
@@ -34,7 +34,7 @@ def sections(study: Study) -> Iterator[Section]:
 
 
 def plan(study: Study) -> list[tuple[str, Table]]:
-    """Returns the factors, and each configuration with the outcome of its trials."""
+    """Returns the factors, and each configuration with the outcomes of its trials."""
     lab_factors = study.lab.factors if study.lab else ()
     factors = Table(("factor", "values"), tuple((f.name, ", ".join(f.levels)) for f in lab_factors), words=True)
     rows: list[tuple[str, ...]] = []
@@ -51,8 +51,8 @@ def plan(study: Study) -> list[tuple[str, Table]]:
 
 
 def _changes(cells: Sequence[CellResults], baseline: str) -> dict[str, str]:
-    """Maps the label of each configuration to its values that the baseline does not have. Empty if all names are made
-    of values; `run 5` of a screen is not."""
+    """Returns the label of each configuration → those of its values that differ from the baseline. Empty if all names
+    consist of values; `run 5` of a screen does not."""
     levels = {cell.name: cell.setup.cell.levels for cell in cells}
     first = levels.get(baseline, {})
     changed = {
@@ -64,7 +64,7 @@ def _changes(cells: Sequence[CellResults], baseline: str) -> dict[str, str]:
 
 
 def _retried(cell: CellResults) -> str:
-    """Counts trials that were repeated, and the outcomes of their first attempts."""
+    """Counts repeated trials, with the outcomes of their first attempts."""
     count = sum(record.attempt > 1 for record in cell.trials)
     reasons = dict.fromkeys(
         f"{one.status.word}: {shortened(why)}" for one in cell.repeated if (why := wording.cause(one))
@@ -106,13 +106,14 @@ def _anew(lab: Lab) -> str:
 
 
 def _length(study: Study, planned_s: float) -> str:
-    """Describes slices as measured; as planned if none was measured yet."""
+    """Describes the slices as measured, or as planned if none was measured yet."""
     lengths = {one.metrics.get("slice_length_s") for cell in study.cells for one in cell.trials} - {None}
     return " or ".join(map(units.span, sorted(filter(None, lengths)) or [planned_s]))
 
 
 def _dropped(study: Study) -> str:
-    """Counts dropped slices, and says whether disturbed ones were kept; empty if there was none."""
+    """Counts dropped slices, and states whether disturbed slices were kept. Returns an empty text if none was
+    dropped."""
     trials = [one for cell in study.cells for one in cell.trials]
     figures = [one.metrics for one in trials]
     dropped, kept = (round(sum(one.get(name, 0.0) for one in figures)) for name in ("slices_dropped", "slices"))
@@ -134,7 +135,7 @@ def _dropped(study: Study) -> str:
 
 _SQUARE = 24
 _MOST = 24
-"""Most blocks or configurations in the chart; the table has all."""
+"""Maximum number of blocks or configurations in the chart. The table contains all."""
 _NOT_RUN = "not run"
 _USABLE = tuple(status.word for status in Status if status.comparable)
 _SIGNS = {
@@ -146,7 +147,7 @@ _SIGNS = {
 
 def order(study: Study) -> list[Chart]:
     """Draws planned trials in order, with their outcomes."""
-    if study.lab is None or study.lab.method.slice_s is not None:  # the order of turns is not worth a chart
+    if study.lab is None or study.lab.method.slice_s is not None:  # the order of turns does not need a chart
         return []
     labels = {cell.name: label(cell.configuration) for cell in study.cells}
     names = list(labels.values())

@@ -1,4 +1,4 @@
-"""Statement by statement, as clients saw it: times of every command, and their ratios to the baseline's times."""
+"""Times of every statement as clients measured them, and their ratios to the baseline's times."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from ironbench.words import cut, listed
 
 PLACE = 1250
 _WIDTH = 80
-"""Characters of a statement in a table."""
+"""Maximum number of characters of a statement in a table."""
 _SIDE_BY_SIDE = 4
-"""Most configurations whose times are shown side by side."""
+"""Maximum number of configurations whose times are shown side by side."""
 _NAMED = 3
-"""Most commands named in a sentence; the table has all."""
+"""Maximum number of commands named in a sentence. The table contains all commands."""
 _HEADS = {"p50_s": "median", "p95_s": "95th percentile", "p99_s": "99th percentile"}
 _LEAD = (
     "The response time of a statement is the time from sending the statement to receiving its result, without "
@@ -59,7 +59,7 @@ def sentences(study: Study) -> Iterator[str]:
 
 
 def side_by_side(study: Study) -> Iterator[tuple[str, Table]]:
-    """Returns the mean of each command everywhere, and its ratio to the first."""
+    """Returns the mean time of each command in every system, and its ratio to the first system's."""
     subjects = study.timed
     if not 1 < len(subjects) <= _SIDE_BY_SIDE:
         return
@@ -92,7 +92,7 @@ def _mean(one: TimedCommand | None) -> TableCell | Missing:
 
 
 def _ratio_cells(one: TimedCommand | None) -> tuple[TableCell | Missing, TableCell | Missing]:
-    """Returns the ratio to the baseline's time, and its interval."""
+    """Returns the cells of the ratio to the baseline's time, and of its confidence interval."""
     if one is None or one.ratio is None:
         return ABSENT, ABSENT
     return TableCell(one.ratio.ratio, "times"), ratio_bounds(one.ratio.low, one.ratio.high, one.ratio.known)
@@ -123,7 +123,7 @@ def _table(subject: StatementTimings) -> Table:
 
 
 def _titles(own: Sequence[TimedCommand | None]) -> str:
-    """Returns both texts of a command that replaces another one."""
+    """Returns both texts of a command that replaces a different command."""
     by_text: dict[str, TimedCommand] = {}
     for one in own:
         if one is not None:

@@ -1,4 +1,5 @@
-"""Where the time of a transaction goes: a stacked bar per configuration, and the changes between configurations."""
+"""How the time of a transaction is spent: a stacked bar for each configuration, and the changes between
+configurations."""
 
 from __future__ import annotations
 
@@ -44,7 +45,7 @@ def limits(study: Study) -> Table:
 
 
 def ceilings(study: Study) -> Table:
-    """Returns the measured gain of each free part."""
+    """Returns the measured gain from each zero-latency part."""
     rows = tuple(
         (" and ".join(one.parts), " ".join(filter(None, (ceiling_sentence(one), unexplained(one)))))
         for one in study.ceilings
@@ -54,11 +55,11 @@ def ceilings(study: Study) -> Table:
 
 _TOKENS = ("@p0", "@p7", "@p2", "@p8", "@p1", "@p3", "@p5", "@s6", "@p4", "@p6")
 COLOURS = dict(zip(map(wait_class, PARTS), _TOKENS, strict=True))
-"""Wait class → colour, the same in every chart of a lab."""
+"""Wait class → colour, which is the same in every chart of a lab."""
 
 
 def spent(study: Study) -> list[Chart]:
-    """Draws seconds per transaction by part; nothing if backends were not observed."""
+    """Draws seconds per transaction by part. Draws nothing if backends were not observed."""
     known = [(label(cell.configuration), cell.time) for cell in study.cells if cell.time]
     if not known:
         return []
@@ -115,5 +116,5 @@ def _table(study: Study) -> Table:
 
 
 def waterfalls(study: Study) -> list[Chart]:
-    """Draws the changes from each baseline to the configuration compared with it."""
+    """Draws the changes from each baseline to the configuration that is compared with it."""
     return [waterfall.chart(one, f"waterfall-{place}") for place, one in enumerate(study.waterfalls)]

@@ -49,7 +49,7 @@ _FACTS = {
 
 @dataclass(frozen=True, slots=True)
 class _System:
-    """A system of runs at its peak, or a configuration of a lab."""
+    """Results of a system of runs at its peak, or of a configuration of a lab."""
 
     name: str
     metrics: Mapping[str, Summary]
@@ -91,7 +91,7 @@ def _mix(metrics: Mapping[str, Summary]) -> Table:
     rows: list[Row] = []
     for name, rate in rates.items():
         slowest = metrics.get(f"{P90}{{script={name}}}")
-        # The share of deferred deliveries is that of their requests.
+        # The fraction of deferred deliveries is the fraction of their requests.
         type_ = DELIVERY if name == REQUEST else "" if name == DELIVERY and REQUEST in rates else name
         rows.append(
             (

@@ -33,12 +33,12 @@ def sections(study: Study) -> Iterator[Section]:
 
 
 _MOST_LINES = theme.SYSTEMS
-"""Most configurations that colours can distinguish."""
+"""Maximum number of configurations that colours can distinguish."""
 _LOG = 20
 
 
 def points(study: Study) -> list[Chart]:
-    """Draws a row per configuration, with a point per trial and a line at the median."""
+    """Draws a row for each configuration, with a point for each trial and a line at the median."""
     cells = [cell for cell in study.cells if cell.metric]
     if not cells:
         return []
@@ -78,8 +78,8 @@ def points(study: Study) -> list[Chart]:
 
 
 def by_block(study: Study) -> list[Chart]:
-    """Draws a line per configuration over the blocks; none for a single block, or with too many configurations for
-    colours."""
+    """Draws a line for each configuration over the blocks. Draws nothing for a single block, or if there are too many
+    configurations for colours."""
     cells = [cell for cell in study.cells if cell.metric]
     counted = {record.block for cell in cells for record in cell.usable}
     if not cells or len(cells) > _MOST_LINES or len(counted) < 2:
@@ -133,7 +133,7 @@ _TOOLTIP = [
 
 
 def _row(row: Row, factor: float) -> dict[str, Any]:
-    """Returns the Vega data of one configuration, from its row of the table."""
+    """Returns the Vega data of one configuration, computed from the configuration's row of the table."""
     name, _, median, *_ = row
     figures = base.figures(median, factor) if isinstance(median, TableCell) else {}
     return {"name": shown(name), "median": figures.get("value"), "text": shown(median)}
@@ -151,7 +151,7 @@ def _trial(cell: CellResults, record: Record, metric: str, factor: float, unit: 
 
 
 def _scale(values: Sequence[float]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Returns an axis that need not begin at zero: unlike bars, points need no zero."""
+    """Returns an axis that need not begin at zero, because points, unlike bars, need no zero."""
     if base.wide_apart(list(values), _LOG):
         return base.value_scale(list(values), _LOG)
     low, high = min(values), max(values)
@@ -166,7 +166,8 @@ def _title(study: Study, suffix: str, kind: dict[str, Any]) -> str:
 
 
 def _colours(cells: Sequence[CellResults]) -> dict[str, Any]:
-    """Returns the colours that configurations have elsewhere; a single colour if there are too many."""
+    """Returns the colours that configurations have in other charts, or a single colour if there are too many
+    configurations."""
     if len(cells) > _MOST_LINES:
         return {"value": "@s0"}
     return {**base.colour([label(cell.configuration) for cell in cells]), "field": "cell"}

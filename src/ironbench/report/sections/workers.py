@@ -1,4 +1,4 @@
-"""The workers that drove the trials: the work of each, and whether one of them was the bottleneck."""
+"""The workers that drove the trials: the work done by each, and whether one of them was the bottleneck."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def _table(one: Workers) -> Table:
 
 
 def _clock(share: WorkerShare) -> TableCell | Missing:
-    """States how far the worker's clock is ahead of the local clock, and the uncertainty."""
+    """States how far the worker's clock is ahead of the local clock, with the uncertainty."""
     if not share.clock_error_s:
         return Missing("same clock")
     offset, error = share.clock_offset_s, share.clock_error_s
