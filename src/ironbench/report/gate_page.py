@@ -78,7 +78,7 @@ def junit(gate: Gate) -> bytes:
 
 
 def page(gate: Gate) -> Page:
-    """Makes the page. The chart has the same rows as the table, so only HTML and pictures show it."""
+    """Returns the page. The chart has the same rows as the table, so it is shown only in HTML and pictures."""
     judged = replace(gate.study, effects=tuple(one.effect for one in gate.comparisons))
     charts = tuple(replace(one, depth=Depth.PAGE) for one in effect_charts(judged))
     changes = [(_name(one), words) for one in gate.comparisons for words in _changes(gate, one)]

@@ -201,7 +201,7 @@ def _peak_sentence(part: SubjectResults) -> str:
 
 
 RATES = ("1/s", "1/min")
-"""Units of scores that are rates."""
+"""Units of those scores that are rates."""
 
 
 def of_score(record: Record, peak: Peak) -> str:

@@ -92,7 +92,7 @@ def _load(records: Sequence[Record], choice: Choice, engine: str) -> dict[str, A
     workload = workloads.find(choice.workload)
     usual_tries = workload.usual_max_tries if workload else 1
     usual_protocol = workload.default_protocol(engine) if workload else Load().protocol
-    # Older records of work that drives itself also contain a number of clients.
+    # Older records of work that drives itself also contain an `on_error`.
     to_failures = workload is None or not workload.drives
     clients = ",".join(map(str, sorted({record.cell.load.clients for record in records})))
     timed = load.transactions is None and load.duration_s is not None

@@ -16,8 +16,8 @@ from ironbench.words import clean_lines as clean_lines
 from ironbench.words import counted
 
 _NARROW = re.compile("[\x00-\u02ff\u2000-\u206f]*")
-"""Number of characters before the first combining one, and typographic spaces and dashes. Each of these takes one
-column."""
+"""Pattern of text whose characters take one column each: characters before the first combining one, and typographic
+spaces and dashes."""
 _EIGHTHS = " ▏▎▍▌▋▊▉█"
 
 

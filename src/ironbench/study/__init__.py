@@ -1,1 +1,1 @@
-"""Turns records into findings. Functions are pure: they read only their arguments and print nothing."""
+"""Converts records to findings. Functions are pure: they read only their arguments and print nothing."""

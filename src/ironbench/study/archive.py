@@ -1,4 +1,4 @@
-"""The evidence that a study reads besides records, by trial id or fingerprint key. The record store implements
+"""Evidence that a study reads in addition to records, by trial id or fingerprint key. The record store implements
 `Archive`."""
 
 from __future__ import annotations
@@ -13,27 +13,29 @@ from ironbench.model.workers import WorkerPart
 
 T = TypeVar("T")
 Columns = Mapping[str, Any]
-"""Column name → array of values. Arrays have equal lengths."""
+"""Column name → array of values. All arrays have the same length."""
 
 
 class Archive(Protocol):
-    """Stored evidence of trials. Missing evidence is an empty value, never an error: old or imported trials may lack
-    it."""
+    """Stored evidence of trials. Missing evidence is an empty value and never an error, because old or imported trials
+    may lack it."""
 
     def seconds(self, id: str) -> Columns:
-        """Time series with one row per second: `t_s`, `transactions`, `errors`, `response_p50_s`, `response_p99_s` …"""
+        """Returns the time series with one row per second: `t_s`, `transactions`, `errors`, `response_p50_s`,
+        `response_p99_s` …"""
         ...
 
     def observed(self, id: str) -> Mapping[str, Columns]:
-        """Observed series by name, each with the columns `t_s` and `value`."""
+        """Returns the observed series by name, each with the columns `t_s` and `value`."""
         ...
 
     def counted(self, id: str) -> Sequence[Counted]:
-        """Histograms of I/O sizes and latencies, by role."""
+        """Returns histograms of I/O sizes and latencies, by role."""
         ...
 
     def histograms(self, id: str) -> Mapping[str, Any]:
-        """Histograms by name (`response_time`, `service_time` and parts), each with `count`, `quantiles`, `merge`."""
+        """Returns histograms by name (`response_time`, `service_time` and parts), each with `count`, `quantiles`,
+        `merge`."""
         ...
 
     def text(self, id: str, name: str) -> str:
@@ -41,15 +43,15 @@ class Archive(Protocol):
         ...
 
     def inside(self, id: str) -> ServerStatistics:
-        """Statistics from inside the database server."""
+        """Returns statistics from inside the database server."""
         ...
 
     def timed(self, id: str) -> Sequence[Statement]:
-        """Times of each command in the trial's scripts, if the run recorded them."""
+        """Returns times of each command in the trial's scripts, if the run recorded them."""
         ...
 
     def workers(self, id: str) -> Sequence[WorkerPart]:
-        """Results of each worker, for a trial driven by several workers."""
+        """Returns results of each worker, for a trial driven by several workers."""
         ...
 
     def machine(self, key: str) -> Mapping[str, Any]: ...
@@ -60,7 +62,8 @@ class Archive(Protocol):
 
 
 class Archives:
-    """Several archives as one. Ids and keys are derived from contents, so the first archive with an entry is used."""
+    """Several archives as one. Ids and keys are derived from contents, so the first archive that has an entry is
+    used."""
 
     def __init__(self, archives: Sequence[Archive]) -> None:
         self._archives = archives

@@ -1,6 +1,6 @@
 """Sizing ratios, such as data to memory or clients to cores.
 
-A small test system represents a large one only if these ratios are similar; absolute sizes do not matter.
+A small test system is representative of a large one only if these ratios are similar; absolute sizes do not matter.
 """
 
 from __future__ import annotations
@@ -41,12 +41,12 @@ class SizingRatio:
     """`1`, `s`, `bytes`, `bytes/s`, `1/s` or `share`."""
     value: float | None
     note: Note | None = None
-    """Basis of the ratio, or reason why it is unknown."""
+    """How the ratio was computed, or why it is unknown."""
     words: Note | None = None
-    """Text shown instead of a number."""
+    """Text that is shown instead of a number."""
     machine: str = ""
-    """Machine of a device whose name is known, since devices of two machines may have the same name. Otherwise empty.
-    """
+    """Machine of a device whose name is known, because devices of two machines may have the same name. Otherwise
+    empty."""
 
 
 def balance(
@@ -54,7 +54,7 @@ def balance(
 ) -> tuple[SizingRatio, ...]:
     """Returns the sizing ratios of one configuration's trials, as medians over the trials.
 
-    `machine` and `engine` are the facts of its fingerprints; empty if unknown.
+    `machine` and `engine` are the facts of the configuration's fingerprints; empty if unknown.
     """
     cores, core_note = _cores(records[0], machine)
     data = _metric(records, "data_bytes")
@@ -67,7 +67,7 @@ def balance(
         _checkpoints(records),
         _log(records),
         SizingRatio(note("balance-file-system-used"), "share", _metric(records, "capacity_used_share{role=data}")),
-        # These come last because each configuration of a lab may have other devices.
+        # These ratios come last, because each configuration of a lab may have other devices.
         *(_bandwidth(records, device, cores) for device in devices),
         *(_operations(records, device, cores) for device in devices),
         *(() if devices else (SizingRatio(note("balance-bandwidth"), "bytes/s", None, note("balance-no-device")),)),
@@ -83,14 +83,15 @@ def _at_work(record: Record, cores: int | None, core_note: Note) -> SizingRatio:
 
 
 def _throughput_name(records: Sequence[Record]) -> Note:
-    """Names the throughput row. If the workload has another headline metric, the name adds what is counted here."""
+    """Returns the name of the throughput row. If the workload's leading metric is a different one, the name contains
+    the unit of work."""
     if leading(records[0])[0] == "throughput":
         return note("balance-throughput")
     return note("balance-throughput", units=counted_in(records)[1])
 
 
 def _cores(record: Record, machine: Mapping[str, Any]) -> tuple[int | None, Note]:
-    """Returns the number of cores that the system can use, with a note on how it is known."""
+    """Returns the number of cores that the system can use, with a note that states how it is known."""
     cores, of_threads = usable_cores(record, machine_cores(machine)), on_bare_machine(record)
     if cores is None:
         return None, note("balance-cores-unknown")
@@ -116,7 +117,7 @@ def _cache_bytes(record: Record, engine: Mapping[str, Any]) -> int | None:
 class _Device:
     roles: tuple[str, ...]
     counted: tuple[str, ...]
-    """A role for each partition of the device, because the kernel counts I/O per partition."""
+    """A role for each partition of the device, because the kernel counts the I/O of each partition."""
     called: str = ""
     """Name of the device; empty if only its roles are known."""
 
@@ -160,14 +161,14 @@ def _devices(record: Record, machine: Mapping[str, Any]) -> tuple[_Device, ...]:
         else:
             devices.append(_Device((role,), (role,), next(iter(stored_on(record, role, machine)), "")))
     names = [one.called for one in devices]
-    # A file system that is missing from the fingerprint appears to be on its parent's disk. Without a reliable name,
-    # drop it.
+    # A file system that is missing from the fingerprint appears to be on its parent's disk. Without a reliable name, it
+    # is left out.
     return tuple(replace(one, called="") if names.count(one.called) > 1 else one for one in devices)
 
 
 @dataclass(frozen=True, slots=True)
 class _Shared:
-    """Whether two roles share a device and a partition."""
+    """Whether two roles have the same device, and whether they have the same partition."""
 
     device: bool
     partition: bool
@@ -179,8 +180,8 @@ def _shared(record: Record, role: str, other: str, machine: Mapping[str, Any]) -
     uses = [record.metrics.get(f"capacity_used_share{{role={one}}}") for one in (role, other)]
     known = bool(a and b)
     if a == b and None not in uses:
-        # Fingerprints omit loop devices and mounts below /tmp. A different use of capacity reveals a separate file
-        # system.
+        # Fingerprints omit loop devices and mounts below /tmp. If the used fraction differs, the file system is a
+        # separate one.
         known = known and isclose(uses[0] or 0.0, uses[1] or 0.0, rel_tol=ONE_DEVICE)
     if not known:
         alike = _alike(_counters(record, role), _counters(record, other))
@@ -198,7 +199,8 @@ def _counters(record: Record, role: str) -> dict[str, float]:
 
 
 def _alike(a: dict[str, float], b: dict[str, float]) -> bool:
-    """Whether two sets of counters, read moments apart, belong to the same device. An idle device matches none."""
+    """Returns whether two sets of counters, read moments apart, belong to the same device. An idle device matches
+    none."""
     return a.keys() == b.keys() and any(a.values()) and all(isclose(a[name], b[name], rel_tol=ONE_DEVICE) for name in a)
 
 

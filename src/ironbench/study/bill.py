@@ -1,4 +1,5 @@
-"""Computes the cost of an offer from a price sheet: units by each price's rules, in one currency."""
+"""Computes the cost breakdown of an offer from a price sheet: units according to each price's rules, in one
+currency."""
 
 from __future__ import annotations
 
@@ -24,8 +25,8 @@ def bill(offer: Offer, sheet: Sheet, years: Decimal | None, currency: str = "") 
 
     Without `currency`, the breakdown uses the prices' common currency.
 
-    InputError: a price is in no sheet, an exchange rate is missing, or a price needs a period in years and none is
-    given.
+    Raises InputError if a price is in no sheet, if an exchange rate is missing, or if a price needs a period in years
+    and none is given.
     """
     prices = [sheet.price(name) for name in offer.buy]
     into = currency or _common(offer, prices)
@@ -38,8 +39,9 @@ def bill(offer: Offer, sheet: Sheet, years: Decimal | None, currency: str = "") 
 def licences(price: Price, servers: int, sockets: int, cores: int, processor: str) -> tuple[int, Note]:
     """Returns the number of core licences to buy and a note on how they were counted.
 
-    Each server needs its cores times the processor's core factor, rounded up, but at least the minimum per socket and
-    per server. The total for all servers is rounded up to whole packs. InputError if no factor matches the processor.
+    Each server needs its number of cores times the processor's core factor, rounded up, but at least the minimum per
+    socket and per server. The total for all servers is rounded up to whole packs. Raises InputError if no factor
+    matches the processor.
     """
     factor = _factor(price, processor)
     own = math.ceil(cores * factor)
@@ -121,7 +123,7 @@ def _units(offer: Offer, price: Price, years: Decimal | None) -> tuple[Decimal, 
 
 
 def _stated(offer: Offer, price: Price, field: str, value: float) -> None:
-    """InputError if the value is missing, because the price would otherwise be billed as zero."""
+    """Raises InputError if the value is missing, because the price would otherwise count as zero."""
     if not value > 0:
         raise InputError(
             f"system {offer.name}",
@@ -155,7 +157,8 @@ def _common(offer: Offer, prices: Sequence[Price]) -> str:
 
 
 def _limits(offer: Offer, price: Price) -> list[Note]:
-    """Notes the edition's limits that the server exceeds; under them the measured score may not be reached."""
+    """Returns notes on the edition's limits that the server exceeds. Under these limits, the measured score may not be
+    reached."""
     limits = (
         (price.most_sockets, offer.sockets, "sockets"),
         (price.most_cores, offer.cores, "cores"),

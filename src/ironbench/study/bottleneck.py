@@ -1,12 +1,12 @@
 """Breaks down the time of a transaction and names the limiting resource.
 
-At any moment a client is in one part: the engine computes for it, or it waits for a core, a page, the WAL, a lock or
-the client program. The mean number of clients in a part divided by the throughput is the time per transaction spent
-there (Little, Operations Research 9(3), 1961). Without a part that takes a share s of the time, throughput would be 1 /
-(1 − s) times as high if everything else took as long as before (Amdahl, AFIPS 1967). This is an estimate, not a bound.
-The gain is smaller if the queue moves to another resource. It is larger if the part also causes waits (for locks held
-meanwhile, for a core afterwards), which disappear with it. `Gain` contains the estimate with both ends; `ceiling`
-measures the gain.
+At any moment, a client is in one part of the time: the engine computes for the client, or the client waits for a core,
+a page, the WAL, a lock or the client program. The mean number of clients in a part, divided by the throughput, is the
+time per transaction spent in this part (Little, Operations Research 9(3), 1961). Without a part that takes a share s of
+the time, throughput would be 1 / (1 − s) times as high if everything else took as long as before (Amdahl, AFIPS 1967).
+This is an estimate, not a bound. The gain is smaller if the queue moves to another resource. It is larger if the part
+also causes waits that disappear with it, for example for locks that are held during the part. `Gain` contains the
+estimate with its bounds; `ceiling` measures the gain.
 """
 
 from __future__ import annotations
@@ -49,23 +49,25 @@ RESOURCES: dict[str, tuple[str, ...]] = {
     "internal-locks": (INTERNAL_LOCKS,),
     "client": (CLIENT,),
 }
-"""Limiting resource → the parts of the time spent on it."""
+"""Limiting resource → the parts of the time that are spent on this resource."""
 _SHARED_CORES = RESOURCES | {SERVER_CPU: (CPU,), OTHER_PROGRAMS: (RUN_QUEUE,)}
-"""`RESOURCES` if other programs used most of the CPU time: then a faster CPU does not shorten the wait for a core."""
+"""Replacement for entries of `RESOURCES` if other programs used most of the CPU time, because a faster CPU would not
+shorten the wait for a core."""
 IDLE_FROM = 0.25
-"""Idle share of all cores' time from which more clients could use more cores."""
+"""Idle fraction of all cores' CPU time from which more clients could use more cores."""
 _QUEUE_UNTIL = 0.1
-"""Share of the CPU time. A longer wait for a core means that the server could not use the idle cores."""
+"""Maximum ratio of waiting for a core to computing. If backends wait longer, the server evidently could not use the
+idle cores."""
 _MUCH_UNKNOWN = 0.2
-"""Share of time in no known part from which a warning is added."""
+"""Fraction of the time in no known part from which a warning is added."""
 _ALL = 0.99
-"""Share of time beyond which the rest is too small to divide by."""
+"""Fraction of the time beyond which the rest is too small to divide by."""
 _CAUSED = (RUN_QUEUE, LOCKS, INTERNAL_LOCKS)
-"""Waits that any part may cause: backends queue behind another one that holds a lock, or that wakes up, due to that
-part."""
+"""Waits that any part may cause. Backends queue for a backend that holds a lock, or that is slow to wake up, because of
+this part."""
 LIMITS_FROM = 0.4
-"""A resource with a smaller share of time is not named as the limit: removing it would give at most 1.7 times as much.
-"""
+"""Minimum fraction of the time for a resource to be named as the limit. Removing a resource with a smaller fraction
+would give at most 1.7 times the throughput."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,36 +78,39 @@ class Part:
     share: float
     low: float
     high: float
-    """Bounds of the share's 95% confidence interval, which equal the share if it was counted in one trial."""
+    """Bounds of the share's 95% confidence interval. If the share was counted in one trial, both bounds equal the
+    share."""
     time_s: float
     """Seconds per transaction."""
 
 
 @dataclass(frozen=True, slots=True)
 class Gain:
-    """Estimated throughput without a part of the time, as a multiple of the measured throughput (not a bound)."""
+    """Estimated throughput without a part of the time, as a multiple of the measured throughput. The estimate is not a
+    bound."""
 
     low: float
-    """Estimate from the lower end of the part's share, assuming that all other time stays the same."""
+    """Estimate from the lower bound of the part's share, assuming that all other time stays the same."""
     high: float
-    """Estimate from the upper end of the part's share and of the waits that it may cause. Infinite if nothing else
-    takes time."""
+    """Estimate from the upper bounds of the part's share and of the waits that the part may cause. Infinite if nothing
+    else takes time."""
 
 
 @dataclass(frozen=True, slots=True)
 class LimitingResource:
-    """The resource that limits throughput, or the result that none can be named."""
+    """The resource that limits throughput, or the result that no resource can be named."""
 
     resource: str
     """A key of `RESOURCES`, `OTHER_PROGRAMS` or `CONCURRENCY`; empty if inconclusive."""
     share: float
     gain: Gain | None
-    """Estimate without the resource, or for `CONCURRENCY` with enough clients for all cores; None if not estimated."""
+    """Estimate of the throughput without the resource, or for `CONCURRENCY` with enough clients for all cores; None if
+    not estimated."""
     note: Note
-    """The limit and the evidence for it; the report adds the estimate."""
+    """The limit, and the evidence for it. The report adds the estimate."""
     taken: float = 0.0
-    """Share of all cores' time used by other programs, if they used more than server and client together; otherwise 0.
-    """
+    """Fraction of all cores' CPU time that other programs used, if they used more than server and client together;
+    otherwise 0."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,14 +120,14 @@ class TimeSpent:
     cell: str
     trials: int
     total_s: float
-    """Client seconds per transaction, including think time. For an open loop: the service time."""
+    """Client seconds per transaction, including think time. For an open loop: service time."""
     parts: tuple[Part, ...]
-    """In the order of `PARTS`, without parts that took no time. Shares sum to 1."""
+    """Parts in the order of `PARTS`, without parts that took no time. Shares sum to 1."""
     limit: LimitingResource
     roots: Mapping[str, float]
-    """Share of lock waits by wait event of the backend at the root of the chain; empty without lock waits."""
+    """Fraction of lock waits by wait event of the backend at the root of the lock chain; empty without lock waits."""
     tables: Mapping[str, float]
-    """Share of lock waits by table."""
+    """Fraction of lock waits by table."""
     warnings: tuple[Note, ...] = ()
 
     def share(self, name: str) -> float:
@@ -149,8 +154,8 @@ def where_time_goes(records: Sequence[Record]) -> TimeSpent | None:
 def observed_trials(records: Sequence[Record]) -> tuple[list[Record], list[Record]]:
     """Returns the comparable trials whose backends were observed, and the observed trials that are left out.
 
-    If the kernel's counters of CPU time and run queue were lost in some trials (because a backend exited), those trials
-    are left out: their wait for a core would be counted as CPU time.
+    If the kernel's counters of CPU time and run queue were lost in some trials (because a backend exited), these trials
+    are left out, because their wait for a core would be counted as CPU time.
     """
     seen = [one for one in records if one.status.comparable and one.metrics.get("throughput") and _shares(one)]
     whole = [one for one in seen if _counted(one)]
@@ -158,10 +163,11 @@ def observed_trials(records: Sequence[Record]) -> tuple[list[Record], list[Recor
 
 
 def total(record: Record) -> float:
-    """Client seconds per transaction."""
+    """Returns the client seconds per transaction."""
     load, metrics = record.cell.load, record.metrics
     connections = described(record).connections or load.clients
-    # As in `observe`: shares are of the busy connections if some wait for others' work, and of all if clients think.
+    # As in `observe`, shares are relative to the busy connections if some wait for others' work, and to all connections
+    # if clients have think times.
     if load.rate is None and (connections == load.clients or load.think_time_s):
         clients = load.curve.mean(0.0, record.elapsed_s) if load.curve else connections
         return clients / metrics["throughput"]
@@ -169,7 +175,7 @@ def total(record: Record) -> float:
 
 
 def times(record: Record) -> dict[str, float]:
-    """Seconds per transaction by part, in one trial; empty if backends were not observed."""
+    """Returns seconds per transaction by part, for one trial; empty if backends were not observed."""
     whole = total(record) if record.metrics.get("throughput") else 0.0
     return {name: share * whole for name, share in _shares(record).items()}
 
@@ -184,8 +190,8 @@ def _by_part(record: Record, metric: str) -> dict[str, float]:
 
 
 def _part(name: str, records: Sequence[Record], totals: Sequence[float]) -> Part | None:
-    """Returns one part, with its share of the trials' mean total. The resulting seconds of configurations can be
-    subtracted."""
+    """Returns one part, with its share of the trials' mean total. Its seconds can be subtracted from those of another
+    configuration."""
     whole = sum(totals)
     weights = [one / whole for one in totals] if whole else [1 / len(totals)] * len(totals)
     values = [_shares(record).get(name, 0.0) for record in records]
@@ -193,10 +199,11 @@ def _part(name: str, records: Sequence[Record], totals: Sequence[float]) -> Part
     if share <= 0:
         return None
     numbers = [_by_part(record, "time_samples").get(name, 0.0) for record in records]
-    # Trials of unequal weight count as fewer observations (Kish, Survey Sampling, 1965).
+    # Trials with unequal weights count as fewer observations (Kish, Survey Sampling, 1965).
     n = sum(numbers) / (len(weights) * sum(weight**2 for weight in weights)) or None
     if len(values) > 2 and (spread := _spread(share, values, weights)) > 0:
-        # If trials vary more than sampling explains, limit the number of observations to what that variation implies.
+        # If trials vary more than sampling explains, the number of observations is limited to what that variation
+        # implies.
         between = share * (1 - share) / spread
         n = between if n is None else min(n, between)
     low, high = (share, share) if n is None else wilson(share, n)
@@ -204,13 +211,13 @@ def _part(name: str, records: Sequence[Record], totals: Sequence[float]) -> Part
 
 
 def _spread(share: float, values: Sequence[float], weights: Sequence[float]) -> float:
-    """Squared standard error of a ratio of sums (Cochran, Sampling Techniques, 1977, chapter 6)."""
+    """Returns the squared standard error of a ratio of sums (Cochran, Sampling Techniques, 1977, chapter 6)."""
     squares = sum((weight * (value - share)) ** 2 for weight, value in zip(weights, values, strict=True))
     return squares * len(values) / (len(values) - 1)
 
 
 def _means(records: Sequence[Record], metric: str) -> dict[str, float]:
-    """Means of a share of the lock waits, weighted by each trial's lock waits, largest first."""
+    """Returns the means of fractions of the lock waits, weighted by each trial's lock waits, with the largest first."""
     weights = [(record, _shares(record).get(LOCKS, 0.0)) for record in records]
     weights = [(record, weight) for record, weight in weights if _by_part(record, metric) and weight > 0]
     whole = sum(weight for _, weight in weights)
@@ -276,9 +283,9 @@ def _gain(parts: Sequence[Part], names: Collection[str]) -> Gain:
 
 
 def _idle_cores(parts: Mapping[str, Part], records: Sequence[Record]) -> float | None:
-    """Returns the idle share of all cores' time while no backend waited for a core.
+    """Returns the idle fraction of all cores' CPU time while no backend waited for a core.
 
-    Returns None if more clients could not have used it, or if the share is unknown.
+    Returns None if more clients could not have used it, or if the fraction is unknown.
     """
     queue, computing = (parts[name].share if name in parts else 0.0 for name in (RUN_QUEUE, CPU))
     budgets = [record.budget for record in records]
@@ -290,9 +297,9 @@ def _idle_cores(parts: Mapping[str, Part], records: Sequence[Record]) -> float |
 
 
 def _taken_by_others(records: Sequence[Record]) -> float:
-    """Returns the share of all cores' time used by other programs and virtual machines.
+    """Returns the fraction of all cores' CPU time that other programs and virtual machines used.
 
-    0 unless it is more than server and client used together, and where CPU time or the waits for a core were not
+    Returns 0 unless it is more than server and client used together, and if CPU time or the waits for a core were not
     counted.
     """
     budgets = [record.budget for record in records]
@@ -310,19 +317,22 @@ def _apart(names: Sequence[str], parts: Mapping[str, Part], records: Sequence[Re
 
 
 def _sum(parts: Mapping[str, Part], names: Sequence[str]) -> tuple[float, float, float]:
-    """Adds up share, lower and upper bound of several parts. Added bounds make a wider interval than necessary."""
+    """Adds up the share, the lower bound and the upper bound of several parts. Adding bounds makes the interval wider
+    than necessary."""
     chosen = [parts[name] for name in names if name in parts]
     return sum(p.share for p in chosen), sum(p.low for p in chosen), min(1.0, sum(p.high for p in chosen))
 
 
 def _chain(roots: Mapping[str, float], tables: Mapping[str, float], waits: Mapping[str, str]) -> tuple[Note, ...]:
-    """Notes the cause of lock waits. `waits`: wait event, in any case → what a backend in that event does."""
+    """Returns a note on the cause of lock waits. `waits`: wait event, in any case → what a backend does during this
+    event."""
     found = []
     if tables and (table := next(iter(tables.items())))[1] >= 0.5:
         found.append(note("locks-of-table", table=table[0]))
     if roots:
         event, share = next(iter(roots.items()))
-        known = {name.lower(): does for name, does in waits.items()}  # versions spell events differently
+        # Versions use different upper and lower case for events.
+        known = {name.lower(): does for name, does in waits.items()}
         found.append(note("locks-root", event=event, does=known.get(event.lower(), ""), share=share))
     return tuple(found)
 
@@ -343,13 +353,13 @@ def _cores(parts: Mapping[str, Part], records: Sequence[Record]) -> Note:
 
 
 _HOLDERS = ("server", "client", "observers", "emulation", "relay", "kernel", "other", "steal")
-"""Parts of the CPU budget."""
+"""Parts of the CPU budget that are named as users of CPU time."""
 _HELD_FROM = 0.02
-"""Share of CPU time from which a user of the CPU is named."""
+"""Fraction of the CPU time from which a user of CPU time is named."""
 
 
 def _cpu_holders(records: Sequence[Record]) -> tuple[tuple[str, float], ...]:
-    """Lists the users of CPU time with their mean shares, largest first."""
+    """Lists the users of CPU time with their mean fractions, the largest first."""
     means = {part: fmean(getattr(record.budget, part) for record in records) for part in _HOLDERS}
     return tuple(
         sorted(((part, share) for part, share in means.items() if share >= _HELD_FROM), key=lambda one: -one[1])
@@ -376,5 +386,5 @@ def _warnings(records: Sequence[Record], lost: Sequence[Record]) -> tuple[Note, 
 
 
 def _counted(record: Record) -> bool:
-    """Whether the kernel counted CPU time and run queue; otherwise both were sampled."""
+    """Returns whether the kernel counted CPU time and run queue time. Otherwise, both were sampled."""
     return CPU not in _by_part(record, "time_samples")

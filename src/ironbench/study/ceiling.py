@@ -1,10 +1,10 @@
 """Measures how much faster a system runs when one part takes almost no time.
 
-A part's share of the time is only an estimate of the gain, because the queue moves elsewhere when a part becomes fast.
-So a configuration with the part idealised (`System.ideal`) is compared with the same configuration without it. The
-verdict follows from that comparison and its confidence interval. The comparison alone does not show where the
-difference comes from, because idealising a part also changes settings (a larger cache saves CPU time). A part therefore
-counts as a cause only if it took time in the baseline.
+A part's share of the time is only an estimate of the gain, because the queue moves to another resource when a part
+becomes fast. Therefore, a configuration with the part made zero-latency (`System.ideal`) is compared with the same
+configuration without this change. The verdict follows from that comparison and its confidence interval. The comparison
+alone does not show where the difference comes from, because making a part zero-latency also changes settings (a larger
+cache saves CPU time). A part therefore counts as a cause only if it took time in the baseline.
 """
 
 from __future__ import annotations
@@ -27,65 +27,66 @@ from ironbench.study.bottleneck import Gain, TimeSpent
 from ironbench.study.differences import Difference, differences
 
 SPENT = {"log": (LOG_FLUSH,), "data": (DATA_READ, DATA_WRITE), "temp": (TEMP,), "client": (CLIENT,)}
-"""Idealised part → the parts of a transaction's time that it removes."""
+"""Zero-latency part → the parts of a transaction's time that it removes."""
 SEEN_FROM = 0.01
-"""Share of a transaction's time from which a part counts as seen. Removing less gains about 1%, too little to detect.
-"""
+"""Minimum share of a transaction's time for a part to count as seen. Removing a smaller share gains about 1%, which is
+too little to detect."""
 _READS, _READ_LATENCY = "device_reads_per_s{role=data}", "device_read_latency_s{role=data}"
 _SETTINGS = "settings."
 
 
 class Verdict(Enum):
-    """Conclusion about a part from the comparison with that part idealised."""
+    """Conclusion about a part, from the comparison with that part made zero-latency."""
 
     NOT_MEASURED = "not measured"
     OPEN = "open"
     """The comparison is inconclusive."""
     UNAFFECTED = "unaffected"
-    """No gain as large as the lab's margin."""
+    """There is no gain as large as the lab's margin."""
     SMALL = "small"
-    """A gain that may be smaller than the margin."""
+    """There is a gain, but it may be smaller than the margin."""
     UNSEEN = "unseen"
-    """A gain, but the part took no time in the baseline, so the gain has another cause."""
+    """There is a gain, but the part took no time in the baseline, so the gain has another cause."""
     MEMORY = "memory"
-    """A gain that may come from memory that was added to a limit."""
+    """There is a gain, but it may come from memory that was added to a limit."""
     DISTURBED = "disturbed"
-    """A gain above the margin that other programs may explain: they used more CPU time than server and client."""
+    """The gain is above the margin, but other programs may explain it: they used more CPU time than server and
+    client."""
     HELD = "held"
-    """A gain above the margin, and the part took time in the baseline or the breakdown of time is unknown."""
+    """The gain is above the margin, and the part took time in the baseline or the breakdown of time is unknown."""
 
 
 @dataclass(frozen=True, slots=True)
 class Baseline:
-    """Known facts about the configuration that an idealised part is compared with."""
+    """Known facts about the configuration with which a zero-latency part is compared."""
 
     spent: TimeSpent | None = None
     reads: float | None = None
-    """Device reads per transaction from the files with tables and indexes; None if not counted."""
+    """Number of device reads per transaction from files with tables and indexes; None if not counted."""
     reads_s: float | None = None
-    """Device time of those reads in seconds per transaction."""
+    """Device time of these reads, in seconds per transaction."""
 
     @property
     def read_share(self) -> float | None:
-        """Share of a transaction's time spent in device reads; None if unknown."""
+        """Fraction of a transaction's time that is spent on device reads; None if unknown."""
         if self.spent is None or self.reads_s is None or not self.spent.total_s:
             return None
         return self.reads_s / self.spent.total_s
 
     @property
     def cached(self) -> bool:
-        """Whether device reads take too little time to matter, as when pages come from memory."""
+        """Whether device reads take too little time to matter, for example because pages are in memory."""
         return self.read_share is not None and self.read_share < SEEN_FROM
 
 
 @dataclass(frozen=True, slots=True)
 class Ceiling:
-    """The measured gain from idealised parts, and what it shows about those parts."""
+    """The measured gain from zero-latency parts, and what the gain shows about these parts."""
 
     parts: tuple[str, ...]
-    """`log`, `data`, `temp` or `client`; more than one if they were idealised together."""
+    """The parts: `log`, `data`, `temp` or `client`; several if they were made zero-latency together."""
     speedup: float
-    """How many times as fast, for any direction of the metric; NaN without a complete block."""
+    """How many times as fast the configuration is, for either direction of the metric; NaN without a complete block."""
     low: float
     high: float
     verdict: Verdict
@@ -93,19 +94,20 @@ class Ceiling:
     """Whether the parts cost more than the lab's margin; None if inconclusive."""
     finding: Finding
     seen: tuple[str, ...]
-    """The parts that took time in the baseline; all of them if the baseline's time was not observed."""
+    """The parts that took time in the baseline; all of the parts if the baseline's time was not observed."""
     shares: Mapping[str, float]
-    """Part → its share of the baseline's time per transaction; empty if that was not observed."""
+    """Part → its share of the baseline's time per transaction; empty if the time was not observed."""
     cached_reads: float | None = None
-    """Device reads per transaction, if `data` is among the parts and the reads took next to no time."""
+    """Number of device reads per transaction, if `data` is among the parts and the reads took almost no time."""
     read_share: float = 0.0
-    """Share of a transaction's time that those reads took on the device."""
+    """Fraction of a transaction's time that these reads took on the device."""
     besides: tuple[Difference, ...] = ()
-    """Engine settings that changed as a side effect of idealising the parts, with their values before and after."""
+    """Engine settings that changed because the parts were made zero-latency, with their values before and after."""
     added_bytes: int = 0
-    """Bytes by which a memory limit was raised for files now in memory. The engine can also cache data there."""
+    """Bytes by which a memory limit was raised for files that are now in memory. The engine can also cache data in this
+    memory."""
     predicted: Gain | None = None
-    """Gain expected from the share of time of the parts that took time in the baseline; None if unknown."""
+    """Gain that is expected from the time shares of those parts that took time in the baseline; None if unknown."""
     taken: float = 0.0
     """`LimitingResource.taken` of the baseline."""
 
@@ -116,7 +118,7 @@ def ceilings(
     baselines: Mapping[str, Baseline] | None = None,
     facts: Mapping[str, Mapping[str, str]] | None = None,
 ) -> list[Ceiling]:
-    """Returns a `Ceiling` for each finding whose configuration differs from its baseline only in idealised parts.
+    """Returns a `Ceiling` for each finding whose configuration differs from its baseline only in zero-latency parts.
 
     `baselines` and `facts` are by configuration name; facts as `differences.facts` returns them.
     """
@@ -134,7 +136,7 @@ def ceilings(
 
 
 def measured_limit(spent: TimeSpent, measured: Sequence[Ceiling]) -> Ceiling | None:
-    """Returns the part whose measured gain decides what limits this configuration, or None if its time shares decide.
+    """Returns the part whose measured gain decides what limits this configuration, or None if time shares decide it.
 
     A measured gain in throughput overrides time shares if they name no resource, or if removing the named resource
     would gain less: 1 / (1 − s) for a share s of the time (Amdahl, AFIPS 1967).
@@ -165,7 +167,7 @@ def baseline_of(spent: TimeSpent | None, records: Sequence[Record]) -> Baseline:
 def _besides(before: Mapping[str, str], after: Mapping[str, str], engine: EngineSettings) -> tuple[Difference, ...]:
     """Returns the engine settings that differ, starting with the cache that `data` enlarges.
 
-    The user's settings are equal in both configurations; `_beside` has checked that.
+    The user's settings are equal in both configurations; `_beside` has checked this.
     """
     if not before or not after:
         return ()
@@ -184,10 +186,11 @@ def _added(setup: Setup, free: Collection[str]) -> int:
 
 
 def _beside(setup: Setup, free: Collection[str]) -> tuple[System, Load, Choice]:
-    """Returns system, load and work without the settings that idealising those parts changes (see `plan.resolve`)."""
+    """Returns system, load and work without the settings that are changed to make these parts zero-latency (see
+    `plan.resolve`)."""
     system = replace(setup.system, label="", reference_score=None, ideal=())
     load, layout, settings = setup.cell.load, system.layout, dict(system.settings)
-    if (limit := system.memory_total_bytes) is not None:  # the limit as it was declared
+    if (limit := system.memory_total_bytes) is not None:  # the limit as the user declared it
         system = replace(system, memory_total_bytes=limit - sum(ideal_bytes(setup.system).values()))
     if "client" in free:
         system, load = replace(system, client_cpus=None), replace(load, threads=0, think_time_s=0.0)
@@ -210,7 +213,7 @@ def ceiling(
 ) -> Ceiling:
     """Judges one finding.
 
-    `parts`: parts that are idealised in the finding's configuration and not in its baseline. `added_bytes`: bytes by
+    `parts`: parts that are zero-latency in the finding's configuration and not in its baseline. `added_bytes`: bytes by
     which a limit on all memory was raised. The server can cache data in the unused part of that memory, which may
     explain a gain. Without a gain, the parts are known to cost nothing.
     """
@@ -244,13 +247,15 @@ def ceiling(
 
 
 def _seen(part: str, spent: TimeSpent, cached: bool) -> bool:
-    """Whether a part took time in the baseline. If the page cache serves reads, only page writes count for `data`."""
+    """Returns whether a part took time in the baseline. If reads are served from the page cache, only page writes count
+    for `data`."""
     names = (DATA_WRITE,) if part == "data" and cached else SPENT[part]
     return sum(spent.share(name) for name in names) >= SEEN_FROM
 
 
 def _verdict(finding: Finding, low: float, high: float, seen: bool, more_memory: bool, taken: bool) -> Verdict:
-    """Follows the finding's conclusion, which accounts for blocks, interim analyses and multiple comparisons."""
+    """Returns the verdict. It follows from the finding's conclusion, which accounts for blocks, interim analyses and
+    multiple comparisons."""
     margin = 1 + finding.margin
     told = finding.blocks >= LEAST_BLOCKS and not finding.barred and not finding.changed
     if finding.conclusion is Conclusion.CANNOT_TELL and not (told and high <= margin):

@@ -1,4 +1,4 @@
-"""What changed statement by statement between the first configuration and another one, ranked by its share."""
+"""Changes of statements between the first configuration and another one, ranked by their share of the difference."""
 
 from __future__ import annotations
 
@@ -15,18 +15,19 @@ from ironbench.study.study import Study
 
 @dataclass(frozen=True, slots=True)
 class StatementChange:
-    """The change of the time that one statement adds to a transaction."""
+    """The change of the time that one statement contributes to a transaction."""
 
     command: TimedCommand
     before_s: float
     after_s: float
-    """Time per transaction: executions per transaction times the mean time."""
+    """`before_s` and `after_s`: time per transaction in each configuration, which is executions per transaction times
+    mean time."""
     share: float
-    """Part of the sum of all changes, regardless of their direction."""
+    """Fraction of the sum of all changes, regardless of their direction."""
     ratio: QueryRatio | None
-    """Mean time relative to the first configuration; None if one side lacks the statement."""
+    """Mean time as a multiple of the first configuration's; None if one side lacks the statement."""
     plan: Note | None
-    """How its plan differs; None if it does not, or is not known."""
+    """How the plan differs; None if it does not differ or is not known."""
 
     @property
     def delta_s(self) -> float:
@@ -39,11 +40,11 @@ class StatementChanges:
     after: str
     """Names of both configurations."""
     statements: tuple[StatementChange, ...]
-    """Largest change first."""
+    """Changes of all statements, the largest change first."""
 
 
 def changes(study: Study) -> Iterator[StatementChanges]:
-    """Yields the changes of each configuration whose statements were timed, relative to the first one."""
+    """Yields the changes of each configuration whose statements were timed, relative to the first configuration."""
     for other in study.timed[1:]:
         yield StatementChanges(study.timed[0].name, other.name, tuple(_changes(study, study.timed[0], other)))
 

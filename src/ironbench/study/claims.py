@@ -38,7 +38,7 @@ class JudgedClaim:
     claim: Claim
     verdict: ClaimVerdict
     reasons: tuple[Note, ...] = ()
-    """Evidence from the findings."""
+    """Evidence for the verdict, from the findings."""
     low: float | None = None
     """Bounds of the metric's confidence interval, for a claim about one configuration."""
     high: float | None = None
@@ -50,7 +50,7 @@ def judged(
     """Returns a verdict for each claim of the lab, in order. A claim about configurations that were not compared is
     undecided.
 
-    `records`: the round's records. `level`: alpha available to a two-sided test at this interim analysis.
+    `records`: the round's records. `level`: alpha that a two-sided test has at this interim analysis.
     """
     return tuple(_judged(lab, claim, findings, records, level) for claim in lab.claims)
 
@@ -68,8 +68,8 @@ def _judged(
 def requirement(claim: Claim, records: Sequence[Record], level: float = 0.05) -> JudgedClaim:
     """Compares a limit with the confidence interval of a configuration's trials.
 
-    Confirmed if the whole interval meets the limit, refuted if the whole interval violates it. The reasons include how
-    many of the trials are flagged.
+    The requirement is confirmed if the whole interval meets the limit, and refuted if the whole interval violates it.
+    The reasons contain how many of the trials are flagged.
     """
     usable = [record for record in records if record.status.comparable and claim.metric in record.metrics]
     enough = [record for record in usable if sampled(record, claim.metric)]
@@ -111,7 +111,7 @@ def _against_limit(claim: Claim, enough: Sequence[Record], level: float) -> Judg
 
 
 def _sustained(claim: Claim, records: Sequence[Record], _level: float) -> JudgedClaim:
-    """Judges a target rate, which each trial either sustained or not, so no confidence interval is needed."""
+    """Judges a target rate. Each trial either sustained the rate or not, so no confidence interval is needed."""
     kept = sum(record.kept_rate is not False for record in records)
     asked = records[0].cell.load.rate or claim.low or 0.0
     seen = (note("rate-sustained", trials=kept, of=len(records), rate=asked),)
@@ -121,7 +121,7 @@ def _sustained(claim: Claim, records: Sequence[Record], _level: float) -> Judged
 
 
 def interval_over_trials(metric: str, records: Sequence[Record], level: float) -> tuple[float, float] | None:
-    """Confidence interval of the metric over trials; None if `level` is 0.
+    """Returns the confidence interval of the metric over trials; None if `level` is 0.
 
     Uses Student's t on logarithms, because rates and times are positive and skewed. A failure rate may be 0, so its
     interval contains the score interval of all transactions together (Wilson 1927). Percentiles come from histograms
@@ -146,7 +146,7 @@ def interval_over_trials(metric: str, records: Sequence[Record], level: float) -
 
 
 def _ratio(lab: Lab, claim: Claim, findings: Sequence[Finding]) -> JudgedClaim:
-    """Confirms a ratio if the whole interval lies inside the claimed range, and refutes it if the interval lies
+    """Confirms a ratio if the whole confidence interval is inside the claimed range, and refutes it if the interval is
     outside."""
     match = _between(claim.cells[0], claim.cells[1], claim.metric, findings)
     if match is None:
@@ -158,7 +158,7 @@ def _ratio(lab: Lab, claim: Claim, findings: Sequence[Finding]) -> JudgedClaim:
         return JudgedClaim(claim, ClaimVerdict.UNDECIDED, (why,))
     least = claim.low if claim.low is not None else 0.0
     most = claim.high if claim.high is not None else math.inf
-    # If the ratio changed during the trials, both ends of the change must agree that it is inside or outside the range.
+    # If the ratio changed during the trials, it must be inside, or outside, the range at both ends of the change.
     ends = [1 / end if finding.cell != claim.cells[0] else end for end in finding.ends or ()]
     inside = [least <= end <= most for end in ends]
     if ends and not (all(inside) if least <= low and high <= most else not any(inside)):
@@ -173,7 +173,8 @@ def _ratio(lab: Lab, claim: Claim, findings: Sequence[Finding]) -> JudgedClaim:
 
 
 def _order(lab: Lab, claim: Claim, findings: Sequence[Finding]) -> JudgedClaim:
-    """Confirms an order if each configuration is better than the next, and refutes it if one is worse or equivalent."""
+    """Confirms an order if each configuration is better than the next one, and refutes it if one is worse or
+    equivalent."""
     open_pairs, against = [], []
     for cell, following in zip(claim.cells, claim.cells[1:], strict=False):
         conclusion = _conclusion(cell, following, claim.metric, findings)
@@ -199,7 +200,7 @@ def _conclusion(cell: str, other: str, metric: str, findings: Sequence[Finding])
 
 
 def _between(cell: str, other: str, metric: str, findings: Sequence[Finding]) -> tuple[Finding, float, float] | None:
-    """Returns the declared finding of two configurations, in either order, with the interval of `cell` over `other`."""
+    """Returns the declared finding of two configurations in either order, with the interval of `cell` over `other`."""
     for finding in findings:
         if not finding.decides or finding.metric != metric:
             continue

@@ -1,4 +1,5 @@
-"""Identifies the same SQL command in the scripts of two systems, whose script files may be versions of one another."""
+"""Identifies the same SQL command in the scripts of two systems, whose script files may be different versions of one
+script."""
 
 from __future__ import annotations
 
@@ -10,20 +11,20 @@ _T = TypeVar("_T")
 
 
 class CommandKey(NamedTuple):
-    """A command of a script, independent of its line."""
+    """A command of a script, identified independently of its line."""
 
     script: str
-    """File name without directories."""
+    """Name of the script file without directories."""
     text: str
     nth: int
-    """Position among the script's commands with the same text, from 1."""
+    """1-based position among those commands of the script that have the same text."""
 
     def __str__(self) -> str:
         return "\t".join(map(str, self))
 
 
 def keyed(commands: Iterable[tuple[str, str, _T]]) -> dict[CommandKey, _T]:
-    """Keys the commands. `commands`: script, text and a value per command, in the order written."""
+    """Returns a key for each command. `commands`: script, text and a value for each command, in the order written."""
     seen: Counter[tuple[str, str]] = Counter()
     found = {}
     for script, text, known in commands:
@@ -34,12 +35,12 @@ def keyed(commands: Iterable[tuple[str, str, _T]]) -> dict[CommandKey, _T]:
 
 
 def file_name(script: str) -> str:
-    """The script's name without directories."""
+    """Returns the script's file name without directories."""
     return script.rpartition("/")[2]
 
 
 def aligned(own: Sequence[CommandKey], first: Sequence[CommandKey]) -> dict[CommandKey, CommandKey]:
-    """Maps each key of one system to the key of the same command in the first system.
+    """Returns key of a command in one system → key of the same command in the first system.
 
     The same command has the same text, in a script with the same name or in another version of the first system's
     script. A command that the first system lacks keeps its text and gets that script's name.
@@ -49,10 +50,10 @@ def aligned(own: Sequence[CommandKey], first: Sequence[CommandKey]) -> dict[Comm
 
 
 def with_replacements(own: Sequence[CommandKey], first: Sequence[CommandKey]) -> dict[CommandKey, CommandKey]:
-    """Maps keys as `aligned` does, and also matches commands whose text changed by their position.
+    """Returns keys as `aligned` does, and also matches commands whose text changed by their position.
 
-    If both systems have equally many unmatched commands between the same two shared commands, these are matched one by
-    one. Needs all commands of both systems, in the order written.
+    If both systems have an equal number of unmatched commands between the same two shared commands, these commands are
+    matched one by one. Needs all commands of both systems, in the order written.
     """
     same, there = aligned(own, first), set(first)
     shared = {key: other for key, other in same.items() if other in there}
@@ -66,9 +67,9 @@ def with_replacements(own: Sequence[CommandKey], first: Sequence[CommandKey]) ->
 
 
 def _versions(own: Sequence[CommandKey], first: Sequence[CommandKey]) -> dict[str, str]:
-    """Maps each script that only this system has to the most similar script that only the first system has.
+    """Returns script that only this system has → the most similar script that only the first system has.
 
-    Similarity is the number of command texts in common; ties go to the script declared first.
+    Similarity is the number of command texts in common. In a tie, the script declared first is used.
     """
     mine, theirs = (list(dict.fromkeys(key.script for key in side)) for side in (own, first))
     left = [script for script in theirs if script not in mine]
@@ -86,7 +87,7 @@ def _texts(keys: Sequence[CommandKey], script: str) -> Counter[str]:
 
 
 _Place = tuple[str, CommandKey | None, CommandKey | None]
-"""Script, and the shared commands before and after a gap; None at the script's ends."""
+"""A script, and the shared commands before and after a gap; None at the script's ends."""
 
 
 def _gaps(keys: Sequence[CommandKey], shared: Mapping[CommandKey, CommandKey]) -> dict[_Place, list[CommandKey]]:

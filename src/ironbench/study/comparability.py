@@ -1,4 +1,4 @@
-"""Checks whether trials can be compared, and lists what disturbed them."""
+"""Checks whether trials can be compared, and lists disturbances of the trials."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ from ironbench.records.work import same_work, work, work_name, works_apart
 from ironbench.study.differences import OF_ONE_LOOP, differing, fact_text, facts_of
 from ironbench.study.rate import clients_asked
 
-# Facts that a comparison varies on purpose. A difference in them is the question, not a flaw.
+# Facts that a comparison varies on purpose. A difference in such a fact is the subject of the comparison.
 _MEANT_TO_VARY = (
     *("system.engine", "system.settings", "system.layout", "system.memory_bytes", "system.dsn"),
     "system.reference_score",
     "tag",
 )
 _OWN_NOTE = ("load.rate",)
-"""Facts with a more specific note."""
+"""Facts for which there is a more specific note."""
 
 
 def unlike(a: Sequence[Record], b: Sequence[Record], rates_vary: bool = False) -> tuple[Note, ...]:
-    """Lists differences besides the systems that may explain a ratio of A and B.
+    """Lists differences other than the compared systems that may explain a ratio of A and B.
 
-    `rates_vary`: target rates differ on purpose, as between points of one search.
+    `rates_vary`: whether target rates differ on purpose, as between points of one search.
     """
     if not a or not b:
         return ()
@@ -54,7 +54,7 @@ def unlike(a: Sequence[Record], b: Sequence[Record], rates_vary: bool = False) -
 
 
 def _machines_apart(a: Record, b: Record) -> list[Note]:
-    """Notes differences between the server machines and between the client machines."""
+    """Returns notes on differences between the server machines and between the client machines."""
     (server_a, client_a), (server_b, client_b) = machines_of(a), machines_of(b)
     rows = []
     if any(client and not server for server, client in (machines_of(a), machines_of(b))):
@@ -69,7 +69,8 @@ def _machines_apart(a: Record, b: Record) -> list[Note]:
 
 
 def workers_apart(a: Sequence[Record], b: Sequence[Record]) -> Note | None:
-    """Notes different numbers of workers for A and B if the same number was requested for both; otherwise None."""
+    """Returns a note if A and B had different numbers of workers although the same number was requested for both; None
+    otherwise."""
     if {record.cell.load.workers for record in a} != {record.cell.load.workers for record in b}:
         return None
     drove = [tuple(sorted({_drove(record) for record in side})) for side in (a, b)]
@@ -77,7 +78,7 @@ def workers_apart(a: Sequence[Record], b: Sequence[Record]) -> Note | None:
 
 
 def too_few_workers(records: Sequence[Record]) -> list[Note]:
-    """Notes trials that continued with fewer workers than the load requests, because machines were lost."""
+    """Returns a note on trials that continued with fewer workers than the load requests, because machines were lost."""
     short = [record for record in records if _drove(record) < record.cell.load.workers]
     if not short:
         return []
@@ -91,7 +92,8 @@ def _drove(record: Record) -> float:
 
 
 def other_work(a: Sequence[Record], b: Sequence[Record]) -> tuple[Note, ...]:
-    """Lists why A and B cannot be compared: different work, different data or a different ironbench version."""
+    """Returns the reasons why A and B cannot be compared: different work, different data or a different ironbench
+    version."""
     if not a or not b:
         return ()
     rows = work_apart(a, b)
@@ -102,8 +104,8 @@ def other_work(a: Sequence[Record], b: Sequence[Record]) -> tuple[Note, ...]:
 
 
 def work_apart(a: Sequence[Record], b: Sequence[Record]) -> list[Note]:
-    """Notes how the work of two sides differs: names, contents of scripts with the same name, data. Empty for equal
-    work."""
+    """Returns notes on how the work of two sides differs: names, contents of scripts with the same name, data. Empty
+    for equal work."""
     sides = [list({work(record): record.choice for record in side}.values()) for side in (a, b)]
     pairs = ((one, others) for mine, others in (sides, sides[::-1]) for one in mine)
     if all(any(same_work(one, other) for other in others) for one, others in pairs):
@@ -123,12 +125,13 @@ def work_apart(a: Sequence[Record], b: Sequence[Record]) -> list[Note]:
 
 
 def _own_data(data: OwnData | None) -> str:
-    """Describes the user's own data, with a key that distinguishes data of the same name; empty for generated data."""
+    """Describes the user's own data, with a key that distinguishes different data with the same name. Empty for
+    generated data."""
     return f"{data.words} ({data.key})" if data is not None and data.imported else ""
 
 
 def _rewritten(a: Sequence[Record], b: Sequence[Record]) -> list[str]:
-    """Lists scripts that both sides have under one name, but with different recorded contents."""
+    """Lists scripts that both sides have under the same name but with different contents."""
     sides: list[dict[str, set[str]]] = [{}, {}]
     for contents, records in zip(sides, (a, b), strict=True):
         for record in records:
@@ -138,7 +141,7 @@ def _rewritten(a: Sequence[Record], b: Sequence[Record]) -> list[str]:
 
 
 def left_out(records: Sequence[Record]) -> tuple[Note, ...]:
-    """Counts excluded trials by status, with their causes."""
+    """Counts excluded trials by status, with the causes."""
     rows = []
     for status in (Status.VOIDED, Status.FAILED, Status.CUT_SHORT):
         of_status = [record for record in records if record.status is status]
@@ -148,7 +151,7 @@ def left_out(records: Sequence[Record]) -> tuple[Note, ...]:
 
 
 def repeated_blocks(records: Sequence[Record]) -> tuple[Note, ...]:
-    """Notes the blocks that were repeated, with the failures that caused it."""
+    """Returns notes on the blocks that were repeated, with the failures that caused this."""
     if not records:
         return ()
     failed = [record for record in records if record.status in (Status.FAILED, Status.VOIDED)]
@@ -162,8 +165,8 @@ def _causes(records: Sequence[Record]) -> tuple[Note, ...]:
 
 
 def trial_warnings(records: Sequence[Record]) -> tuple[Note, ...]:
-    """Returns the notes of the comparable trials, each once, with the number of affected trials and the range of its
-    values."""
+    """Returns the notes of the comparable trials, each once, with the number of affected trials and the range of the
+    note's values."""
     entered = [record for record in records if record.status.comparable]
     rows = [note("of-trials", note=one, trials=count, of=len(entered)) for one, count in _notes(entered)]
     silent = [record for record in entered if record.status is Status.SUSPECT and not record.warnings]
@@ -173,7 +176,7 @@ def trial_warnings(records: Sequence[Record]) -> tuple[Note, ...]:
 
 
 def merged_notes(records: Sequence[Record]) -> list[Note]:
-    """Returns the notes of all trials, each once, with the range of its values."""
+    """Returns the notes of all trials, each once, with the range of the note's values."""
     return [one for one, _ in _notes(records)]
 
 
@@ -183,7 +186,7 @@ def _notes(records: Sequence[Record]) -> Iterator[tuple[Note, int]]:
 
 
 def flagged(records: Sequence[Record]) -> tuple[Note, ...]:
-    """Notes how many of these trials are flagged, and why; empty if none is."""
+    """Returns a note on how many of these trials are flagged, and why; empty if none is flagged."""
     suspect = [record for record in records if record.status is Status.SUSPECT]
     if not suspect:
         return ()
@@ -191,7 +194,7 @@ def flagged(records: Sequence[Record]) -> tuple[Note, ...]:
 
 
 def causes(suspect: Sequence[Record]) -> list[Note]:
-    """Lists why trials are flagged: each cause once, with the range of its values, most frequent first."""
+    """Lists why trials are flagged: each cause once, with the range of its values, the most frequent first."""
     each = (record.flags or record.causes for record in suspect)
     return [one for one, _ in sorted(_merged(each), key=lambda known: -known[1])]
 
@@ -208,23 +211,25 @@ def _merged(each: Iterable[Sequence[Note]]) -> Iterator[tuple[Note, int]]:
 
 
 DISTURBED = ("not-quiet", "cpu-taken", "steal", "clock-step")
-"""Codes of warnings about disturbed trials. Only older records contain `steal`."""
+"""Codes of the warnings about disturbed trials. Only older records contain `steal`."""
 UNEQUAL = 1 / 3
-"""Difference between two configurations' shares of disturbed trials from which it may explain their difference."""
+"""Minimum difference between two configurations' fractions of disturbed trials from which it may explain their
+difference."""
 _LEAST = 2
 
 
 @dataclass(frozen=True, slots=True)
 class Disturbance:
-    """A kind of disturbance, over all configurations."""
+    """A kind of disturbance, with its extent in all configurations."""
 
     code: str
     trials: int
     of: int
     most: tuple[Configuration, int, int] | None = None
-    """Most affected configuration, disturbed trials, all trials; None if all were affected about equally."""
+    """The most affected configuration, its number of disturbed trials, and its number of trials; None if all
+    configurations were affected about equally."""
     least: tuple[Configuration, int, int] | None = None
-    """Least affected configuration, in the same form."""
+    """The least affected configuration, in the same form."""
 
     @property
     def note(self) -> Note:

@@ -29,18 +29,20 @@ from ironbench.study.subjects import Subject, emulated, leading, streams
 from ironbench.study.summarise import Repeats, Summary, overlap, repeats
 
 _LEVEL = 0.05
-"""Share of intervals that miss the true ratio: 5%."""
+"""Alpha of the confidence intervals: 5% of them miss the true ratio."""
 
 
 @dataclass(frozen=True, slots=True)
 class MeanRatio(GroupRatio):
-    """B as a multiple of A by geometric means, with Welch's 95% confidence interval: nothing pairs their trials."""
+    """B as a multiple of A, from geometric means, with Welch's 95% confidence interval, because their trials are not
+    paired."""
 
     centres: tuple[float, float]
-    """Geometric means of A and B, whose quotient is the ratio."""
+    """Geometric means of A and B. Their quotient is the ratio."""
     trials: tuple[int, int]
     single_run: bool = False
-    """Whether a side has a single run, so that the interval is that of its trials and leaves out how much runs vary."""
+    """Whether a side has a single run. The interval is then an interval of trials and does not include the variation
+    between runs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +55,7 @@ class ComparedMetric:
     a: Summary
     b: Summary
     no_ratio: Note | None = None
-    """Reason why no ratio is shown (`ironbench.study.rate`)."""
+    """Why no ratio is shown (`ironbench.study.rate`)."""
     means: MeanRatio | None = None
     """The ratio with its confidence interval; None if a value is not positive."""
 
@@ -66,7 +68,7 @@ class ComparedMetric:
     def difference(self) -> Note:
         """Whether the trials show a difference, or why they do not.
 
-        They do if the ranges of repeats do not overlap and the confidence interval of the ratio excludes 1.
+        They show one if the ranges of the repeats do not overlap and the confidence interval of the ratio excludes 1.
         """
         if 1 in (self.a.n, self.b.n):
             return note("no-difference-one-trial", both=self.a.n == self.b.n, first=self.a.n == 1)
@@ -82,25 +84,25 @@ class ComparedMetric:
 
     @property
     def extremes(self) -> tuple[float, float] | None:
-        """The smallest and the largest ratio of any repeat of B to any repeat of A; None as for `ratio`."""
+        """The smallest and the largest ratio of any repeat of B to any repeat of A; None under the same conditions as
+        `ratio`."""
         low, high = ratio(self.a.high, self.b.low), ratio(self.a.low, self.b.high)
         return None if low is None or high is None else (low, high)
 
     @property
     def points(self) -> float | None:
-        """B's share minus A's, used instead of a ratio if one of them is close to zero."""
+        """The fraction of B minus that of A. It is used instead of a ratio if one of the fractions is close to zero."""
         a, b = self.a.centre, self.b.centre
         return b - a if not self.no_ratio and without_ratio(self.metric, a, b) else None
 
     @property
     def overlap(self) -> bool:
-        """Whether the ranges of repeats overlap."""
+        """Whether the ranges of the repeats overlap."""
         return overlap(self.a, self.b)
 
     @property
     def improves(self) -> bool | None:
-        """Whether B's centre is better than A's by the catalogue; None if the metric has no direction or did not
-        change."""
+        """Whether B's centre is better than A's; None if the metric has no better direction or did not change."""
         if self.no_ratio or self.better == "neither" or self.a.centre == self.b.centre:
             return None
         more = self.ratio > 1 if self.ratio is not None else self.b.centre > self.a.centre
@@ -109,7 +111,7 @@ class ComparedMetric:
 
 @dataclass(frozen=True, slots=True)
 class CellComparison:
-    """Metrics that A and B have in common under one load."""
+    """The metrics that A and B have in common under one load."""
 
     name: Note
     rows: tuple[ComparedMetric, ...]
@@ -125,28 +127,29 @@ class SystemComparison:
     a: str
     b: str
     loads: tuple[Load, Load]
-    """The loads of one trial of A and one of B, taken at the peak or target rate."""
+    """Loads of one trial of A and one trial of B, at the peak or target rate."""
     rates: tuple[Rate | None, Rate | None]
-    """Target rates and whether they were sustained; None for a closed loop."""
+    """Target rates of A and B, and whether they were sustained; None for a closed loop."""
     peaks: CellComparison | None
-    """Comparison of each side's peak, or at the target rate; None if a side has no throughput."""
+    """Comparison at the peak of each side, or at the target rate; None if a side has no throughput."""
     peak_basis: tuple[Note, Note]
     cells: tuple[CellComparison, ...]
-    """Comparisons for each number of clients that both sides were measured with."""
+    """Comparisons for each number of clients with which both sides were measured."""
     differences: tuple[Difference, ...]
     unlike: tuple[Note, ...]
     warnings: tuple[Note, ...]
     left_out: tuple[Note, ...]
     emulated: tuple[bool, bool] = (False, False)
-    """Whether A's and B's storage was emulated."""
+    """Whether the storage of A and of B was emulated."""
     derived: tuple[str, ...] = ()
-    """Statements that must accompany these results wherever they are shown, such as a benchmark's fair-use wording."""
+    """Statements that must accompany these results wherever they are shown, for example because of a benchmark's
+    fair-use rules."""
     clients: int | None = None
-    """The only number of clients that both were measured with; None if a peak was chosen."""
+    """The only number of clients with which both sides were measured; None if a peak was chosen."""
     trials: tuple[tuple[Record, ...], tuple[Record, ...]] = ((), ())
-    """Usable trials at the peak or target rate, on which `peaks` is based."""
+    """Usable trials at the peak or target rate. `peaks` is based on these trials."""
     leading: tuple[str, ...] = LEADING
-    """Metrics shown first, most important first. Some may not have been measured."""
+    """Metrics that are shown first, the most important first. Some of them may not have been measured."""
 
 
 def ratio(a: float, b: float) -> float | None:
@@ -163,9 +166,11 @@ def compare(
     derived: Sequence[str] = (),
     archive: Archive = EMPTY,
 ) -> SystemComparison:
-    """Leaves out invalid, failed and aborted trials; flagged trials enter with their warnings.
+    """Compares the usable trials of A and B. Invalid, failed and aborted trials are left out; flagged trials are
+    included with their warnings.
 
-    `facts`: flat facts of A and B (machine, engine) that their records do not contain. `archive`: their histograms.
+    `facts`: flat facts of A and B (machine, engine) that their records do not contain. `archive`: the trials'
+    histograms.
     """
     sides = (a, b)
     pooled = len(a.records) + len(b.records) <= MOST_POOLED
@@ -211,7 +216,8 @@ def _ranges_by_chance(
     a, b = (side.main for side in curves)
     if a is None or b is None or trials[0][0].choice.workload != "storage":
         return ()
-    from ironbench.study.storage import ranges_by_chance  # imported here so that other workloads do not wait for it
+    # Imported here so that other workloads need not wait for the import.
+    from ironbench.study.storage import ranges_by_chance
 
     return ranges_by_chance(a.metrics, b.metrics, trials)
 
@@ -223,7 +229,7 @@ def _basis(side: ThroughputCurve) -> Note:
 
 
 def _load(clients: int, trials: Sequence[Record]) -> Note:
-    """Describes the concurrency: the number of clients, or the streams of a workload that runs streams."""
+    """Describes the concurrency: the number of clients, or the streams of a workload that uses streams."""
     known = streams(trials[0])
     return note("load-of-streams", streams=known[1]) if known else note("load-of-clients", clients=clients)
 
@@ -273,7 +279,7 @@ def _cells(
 def _rows(
     a: dict[str, Summary], b: dict[str, Summary], of_a: Sequence[Record], of_b: Sequence[Record]
 ) -> tuple[ComparedMetric, ...]:
-    """Compares the metrics of both sides in the catalogue's order, totals before parts; unknown metrics come last."""
+    """Compares the metrics of both sides in the catalogue's order, totals before parts. Unknown metrics come last."""
     order = {name: place for place, name in enumerate(metrics())}
     unkept = [record for record in (*of_a, *of_b) if record.kept_rate is False][:1]
     both = [name for name in a if name in b and not any(late(record, name) for record in unkept)]
@@ -286,7 +292,7 @@ def _rows(
 
 
 def ratio_of(a: Sequence[Record], b: Sequence[Record], metric: str) -> MeanRatio | None:
-    """Returns the ratio of a metric of B to A; None if a value is missing or not positive."""
+    """Returns the ratio of a metric of B to the metric of A; None if a value is missing or not positive."""
     if any(record.metrics.get(metric, 1.0) <= 0 for record in (*a, *b)):
         return None
     in_turns = {record.purpose for record in (*a, *b)} == {Purpose.LAB} and len({r.series for r in (*a, *b)}) == 1
@@ -294,7 +300,8 @@ def ratio_of(a: Sequence[Record], b: Sequence[Record], metric: str) -> MeanRatio
 
 
 def standing(own: ThroughputCurve, first: ThroughputCurve) -> ComparedMetric | None:
-    """Compares the throughput of two peaks, `first` as A. None if one has no peak: open loops and paced work."""
+    """Compares the throughput of two peaks, with `first` as A. Returns None if one has no peak, as in open loops and
+    paced work."""
     if own.peak is None or first.peak is None or any(map(paced, (*own.peak.trials, *first.peak.trials))):
         return None
     means = ratio_of(first.peak.trials, own.peak.trials, "throughput")
@@ -304,8 +311,8 @@ def standing(own: ThroughputCurve, first: ThroughputCurve) -> ComparedMetric | N
 def mean_ratio(a: Repeats, b: Repeats) -> MeanRatio | None:
     """Returns B over A with Welch's interval; None if a side has no value.
 
-    Trials of one run resemble each other more than runs do: with a 1% spread of trials and 3% of runs, an interval of
-    trials alone calls two runs of the same system different in about 40% of cases. So the interval is that of the
+    Trials of one run are more alike than runs are. If trials vary by 1% and runs by 3%, an interval of trials shows a
+    difference between two runs of the same system in about 40% of cases. Therefore, the interval is computed from the
     means of runs, unless a side has a single run.
     """
     if not a.values or not b.values:

@@ -35,7 +35,8 @@ OTHER_HARDWARE = "systems-file-differs"
 ROUNDING = 1e-9
 """Relative rounding error of a ratio."""
 ALIKE = 0.10
-"""Relative difference up to which memory sizes count as equal. A GiB is 7% more than a GB, and kernels reserve some."""
+"""Relative difference up to which memory sizes count as equal. A GiB is 7% more than a GB, and kernels reserve some
+memory."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,12 +45,13 @@ class SystemCost:
 
     name: str
     bill: CostBreakdown | None
-    """Cost breakdown; None if no prices were given."""
+    """Cost breakdown of the system; None if no prices were given."""
     cores: int | None
     score: CostRange | None
     """The workload's score at the peak of the records, or the score in the systems file.
 
-    Missing with a target: in an open loop, throughput follows from the requested rate and does not measure the system.
+    Missing if there is a target: in an open loop, throughput follows from the requested rate and does not measure the
+    system.
     """
     estimate: bool
     """Whether the score is an estimate."""
@@ -57,26 +59,26 @@ class SystemCost:
     """Source of the score."""
     target: Attained | None = None
     basis: Note | None = None
-    """The trials behind a score from records; None with a target."""
+    """The trials behind a score from records; None if there is a target."""
     runs: int = 0
     """Number of runs behind a score from records."""
     trials: int = 0
     """Number of trials behind the score, or behind the decision whether the target is met."""
     flagged: int = 0
-    """Number of flagged trials among them."""
+    """Number of flagged trials among these trials."""
     cautions: tuple[Note, ...] = ()
-    """Contradictions between the systems file and the recorded machine, and the notes of the trials."""
+    """Contradictions between the systems file and the recorded machine, and notes of the trials."""
     repeats: Repeats | None = None
     """The values behind a score from records."""
 
     @property
     def priced(self) -> bool:
-        """Whether the price is known and above zero, so that work per price has a meaning."""
+        """Whether the price is known and above zero, so that work per price is defined."""
         return self.bill is not None and self.bill.total > 0
 
     @property
     def other_hardware(self) -> bool:
-        """Whether there are records, but of other hardware than the systems file declares."""
+        """Whether there are records, but from hardware that differs from the systems file."""
         return any(caution.code == OTHER_HARDWARE for caution in self.cautions)
 
     @property
@@ -91,10 +93,10 @@ class SystemCost:
         return self.score.times(1000 / float(self.bill.total))
 
     def work_over(self, other: SystemCost) -> CostRange | None:
-        """Returns this system's work as a multiple of the other's; None if one of them has no score.
+        """Returns this system's work as a multiple of the other system's; None if one of them has no score.
 
-        For records: the ratio of geometric means with Welch's 95% confidence interval, as in `lead`. For scores in the
-        systems file: the bounds that follow from the bounds of both.
+        For records, this is the ratio of geometric means with Welch's 95% confidence interval, as in `lead`. For scores
+        in the systems file, the bounds follow from the bounds of both scores.
         """
         if self.repeats and other.repeats:
             means = mean_ratio(other.repeats, self.repeats)
@@ -102,7 +104,7 @@ class SystemCost:
         return self.score.over(other.score) if self.score and other.score else None
 
     def work_per_price_over(self, other: SystemCost) -> CostRange | None:
-        """Returns this system's work per price as a multiple of the other's; None without prices or scores."""
+        """Returns this system's work per price as a multiple of the other system's; None without prices or scores."""
         work = self.work_over(other)
         if work is None or self.bill is None or other.bill is None or not (self.priced and other.priced):
             return None
@@ -115,43 +117,43 @@ class RankedSystem:
 
     row: SystemCost
     rank: int
-    """One plus the number of systems that surely do more work per price. Systems with the same rank are tied."""
+    """One plus the number of systems that do significantly more work per price. Systems with the same rank are tied."""
     behind: SystemCost | None
-    """The best of the systems that surely do more work per price; None for rank 1."""
+    """The best of the systems that do significantly more work per price; None for rank 1."""
 
 
 @dataclass(frozen=True, slots=True)
 class Costs:
-    """The result of `cost`."""
+    """The result of `ironbench cost`."""
 
     question: str
     target: Target | None
     unit: str
     rows: tuple[SystemCost, ...]
     work: str
-    """Name of the recorded work; empty without records."""
+    """Name of the recorded work; empty if there are no records."""
     cheapest: SystemCost | None
-    """Cheapest system that meets the target. None without a target."""
+    """The cheapest system that meets the target; None without a target."""
     nearest: SystemCost | None
-    """If no system meets the target: the closest one."""
+    """If no system meets the target: the system that comes closest."""
     tied: tuple[SystemCost, ...] = ()
-    """Other systems that are as cheap as `cheapest`, or indistinguishable from `nearest`."""
+    """Other systems that cost the same as `cheapest`, or are indistinguishable from `nearest`."""
     undecided: tuple[SystemCost, ...] = ()
     """Systems cheaper than `cheapest` for which it is inconclusive whether they meet the target."""
     unmeasured: tuple[SystemCost, ...] = ()
-    """Systems cheaper than `cheapest` that were not measured at the target."""
+    """Systems cheaper than `cheapest` that were not measured at the target's rate."""
     ranking: tuple[RankedSystem, ...] = ()
-    """Systems by work per price, best first; empty with a target. Systems without a price or without the confidence
-    interval of a score are not ranked."""
+    """Systems by work per price, the best first; empty if there is a target. Systems without a price, or whose score
+    has no confidence interval, are not ranked."""
     notes: tuple[Note, ...] = ()
     """Reasons why selected records give no score."""
     derived: tuple[str, ...] = ()
-    """Statements that must accompany scores from these records, such as a benchmark's fair-use wording."""
+    """Statements that must accompany scores from these records, for example because of a benchmark's fair-use rules."""
 
 
 @dataclass(frozen=True, slots=True)
 class StoredTrials:
-    """Measured trials and further stored facts about them."""
+    """Stored trials, and further stored facts about them."""
 
     records: Mapping[str, Sequence[Record]] = field(default_factory=dict)
     """Records by label."""
@@ -166,8 +168,8 @@ def costs(
 ) -> Costs:
     """Computes cost and performance of all offers, and the performance of recorded systems without an offer.
 
-    InputError: invalid prices or currencies, records of different work under one target, or records of several systems
-    under one offer.
+    Raises InputError for invalid prices or currencies, for records of different work under one target, and for records
+    of several systems under one offer.
     """
     named = offers.offers if offers else ()
     records, machines, archive = measured.records, measured.machines, measured.archive
@@ -182,7 +184,7 @@ def costs(
     for offer in named:
         own = _of_one_system(offer, records)
         contradictions = tuple(_contradictions(offer, own, machines))
-        # A bill for one machine and the work of another give no work per price, and meet no target.
+        # The cost of one machine and the work of a different machine give no work per price, and cannot meet a target.
         did = _of_other_hardware(offer.name, target) if contradictions else None
         did = did or _performance(offer.name, own, target, metric, archive)
         row = _offered(offer, did, offers, sheet, into)
@@ -204,7 +206,7 @@ def costs(
     cheaper = [row for row in rows if row.bill and row.target and cheapest and _price(row) < _price(cheapest)]
     undecided = [row for row in cheaper if row.target and row.target.undecided]
     unmeasured = [row for row in cheaper if row.target and row.target.best is None]
-    # The unit from the systems file applies to its own scores, which are never mixed with scores from records.
+    # The unit in the systems file applies to the scores in this file, which are never mixed with scores from records.
     unit = "" if target else catalogue.metric(metric).words if metric else offers.unit if offers else ""
     question = offers.question if offers else ""
     return Costs(
@@ -225,7 +227,7 @@ def costs(
 
 @dataclass(frozen=True, slots=True)
 class _Performance:
-    """What records show about one system."""
+    """The performance of one system according to its records."""
 
     score: CostRange | None
     runs: int = 0
@@ -255,8 +257,8 @@ class _Performance:
 
 
 def _ranked(rows: Sequence[SystemCost]) -> list[RankedSystem]:
-    """Ranks systems by work per price. One system is better than another if the 95% confidence interval of their ratio
-    excludes 1."""
+    """Ranks systems by work per price. A system is better than another one if the 95% confidence interval of their
+    ratio excludes 1."""
     known = sorted(
         (row for row in rows if row.per_thousand and row.per_thousand.bounded), key=_work_per_price, reverse=True
     )
@@ -294,14 +296,14 @@ def _performance(
 
 
 def _of_other_hardware(name: str, target: Target | None) -> _Performance:
-    """Returns the performance of a system whose records do not apply to it: unknown."""
+    """Returns an unknown performance, for a system whose records are from different hardware."""
     if target is None:
         return _Performance(None)
     return _Performance(None, target=Attained(name, None, False, note("target-of-other-hardware")))
 
 
 def _notes(trials: Sequence[Record]) -> list[Note]:
-    """Returns the notes of the trials, and reasons for flags that are missing in the notes, as in older records."""
+    """Returns the notes of the trials, with reasons for flags that the notes lack, as in older records."""
     notes = merged_notes(trials)
     suspect = [record for record in trials if record.status is Status.SUSPECT]
     return [*notes, *(cause for cause in causes(suspect) if cause not in notes)]
@@ -360,7 +362,8 @@ def _scoring(
 
 
 def _of_one_system(offer: Offer, records: Mapping[str, Sequence[Record]]) -> Sequence[Record]:
-    """InputError: trials of different systems cannot be combined into one measurement of the offered system."""
+    """Raises InputError if the trials are of different systems, because they cannot be combined into one measurement of
+    the offered system."""
     systems = _systems(offer.records, records.get(offer.records, ()))
     if len(systems) > 1:
         raise InputError(
@@ -403,8 +406,8 @@ def _price(row: SystemCost) -> Decimal:
 
 
 def _closest(rows: Sequence[SystemCost]) -> SystemCost | None:
-    """Returns the system with the lowest upper bound, on which a target is defined. Systems without a bound are
-    skipped."""
+    """Returns the system with the lowest upper bound, because a target is defined by the upper bound. Systems without a
+    bound are skipped."""
     candidates = [
         ((not best.kept, best.bound_s), row)
         for row in rows
@@ -414,7 +417,7 @@ def _closest(rows: Sequence[SystemCost]) -> SystemCost | None:
 
 
 def _as_near(row: SystemCost, nearest: SystemCost) -> bool:
-    """Whether a system's confidence interval overlaps the closest system's."""
+    """Returns whether a system's confidence interval overlaps that of the closest system."""
     a, b = (one.target.best if one.target else None for one in (row, nearest))
     if a is None or b is None or a.kept != b.kept:
         return False
@@ -433,8 +436,10 @@ def _one_currency(rows: Sequence[SystemCost]) -> None:
 
 
 def _of_one_work(records: Mapping[str, Sequence[Record]], target: Target) -> tuple[str, Mapping[str, Sequence[Record]]]:
-    """Returns the name of the work and its records. If some trials were driven at the target rate or
-    above, trials of other work are ignored. Raises InputError if several kinds of work remain."""
+    """Returns the name of the work and its records. Raises InputError if there are several kinds of work.
+
+    If some trials were driven at the target rate or above, trials of other work are ignored.
+    """
     everything = [record for group in records.values() for record in group]
     counting = [record for record in everything if record.status.comparable and may_count(record, target)] or everything
     works = {work(record): work_name(record.choice) for record in counting}

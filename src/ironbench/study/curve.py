@@ -25,15 +25,16 @@ from ironbench.study.subjects import (
 from ironbench.study.summarise import Summary, summarise, with_pooled
 
 _MOST_LOST = 0.1
-"""Share by which confirmation trials may fall below the sweep without a note.
+"""Fraction by which confirmation trials may fall below the sweep without a note.
 
 The best of several noisy trials is too high by about one to two standard deviations (order statistics of a normal
 sample: Harter 1961, Biometrika 48), which is 5 to 10% on small machines.
 """
 _NOTABLE = 0.05
-"""Share of the machine's CPU time that is worth naming as a cause."""
+"""Minimum fraction of the machine's CPU time for a cause to be named."""
 MOST_POOLED = 2000
-"""Maximum number of trials whose histograms are all read, at up to 1 ms each. Beyond it, only peak trials are read."""
+"""Maximum number of trials whose histograms are all read, which takes up to 1 ms each. If there are more, only peak
+trials are read."""
 NOT_POOLED = note("percentiles-not-pooled", most=MOST_POOLED)
 CURVE_METRICS = (
     "throughput",
@@ -47,7 +48,7 @@ CURVE_METRICS = (
 
 @dataclass(frozen=True, slots=True)
 class CurvePoint:
-    """The trials of one number of clients."""
+    """The trials with one number of clients."""
 
     clients: int
     trials: tuple[Record, ...]
@@ -56,7 +57,7 @@ class CurvePoint:
 
 @dataclass(frozen=True, slots=True)
 class Peak:
-    """The number of clients with the highest throughput in the sweep, and the result of fresh trials there.
+    """The number of clients with the highest throughput in the sweep, and the result of additional trials with it.
 
     The maximum of noisy values is biased upwards ("winner's curse"), so the trials that choose the peak must not be the
     trials that report it.
@@ -64,13 +65,14 @@ class Peak:
 
     clients: int
     chosen: Summary
-    """Throughput of the sweep trials that chose the peak."""
+    """Throughput of the sweep trials by which the peak was chosen."""
     metrics: dict[str, Summary]
     """Metrics of the confirmation trials, or of the sweep if there are none."""
     trials: tuple[Record, ...]
     confirmed: bool
     alone: bool = False
-    """Whether only this number of clients was measured. Then nothing was chosen and no confirmation is needed."""
+    """Whether only this number of clients was measured. In this case nothing was chosen, and no confirmation is
+    needed."""
     alike: tuple[int, int] = (0, 0)
     """Smallest and largest number of clients whose throughput is indistinguishable from the highest."""
 
@@ -80,14 +82,14 @@ class Peak:
 
     @property
     def basis(self) -> Note:
-        """Describes the trials behind the peak."""
+        """Description of the trials behind the peak."""
         swept = not (self.confirmed or self.alone)
         return note("peak-basis", trials=len(self.trials), confirmed=self.confirmed, swept=swept)
 
 
 @dataclass(frozen=True, slots=True)
 class ThroughputCurve:
-    """A subject's points, ordered by number of clients."""
+    """A system's points, ordered by number of clients."""
 
     name: str
     points: tuple[CurvePoint, ...]
@@ -95,7 +97,7 @@ class ThroughputCurve:
     rates: tuple[Rate, ...]
     """For an open loop: one rate for each number of clients."""
     main: Peak | Rate | None
-    """The peak of a closed loop or the rate of an open loop. Details are taken from its trials."""
+    """The peak of a closed loop, or the rate of an open loop. Details in the report are from its trials."""
 
     @property
     def clients(self) -> tuple[int, ...]:
@@ -119,10 +121,10 @@ def curve(
     pool_points: bool = True,
     names: Sequence[str] | None = CURVE_METRICS,
 ) -> ThroughputCurve:
-    """Builds the curve from comparable trials with a throughput (which data loads lack).
+    """Builds the curve from comparable trials that have a throughput (trials that only load data do not).
 
-    `archive`: histograms from which percentiles are pooled. `pool_points`: also pool points other than the peak, which
-    requires reading every trial's histograms. `names`: metrics of the points; None for all.
+    `archive`: histograms from which percentiles are pooled. `pool_points`: whether to pool percentiles at points other
+    than the peak, which requires reading every trial's histograms. `names`: metrics of the points; None for all.
     """
     usable = [record for record in subject.usable if "throughput" in record.metrics]
     swept = [record for record in usable if record.purpose != Purpose.CONFIRMATION]
@@ -140,9 +142,9 @@ def curve(
 def metrics_of(
     records: Sequence[Record], names: Sequence[str] | None = None, archive: Archive = EMPTY
 ) -> dict[str, Summary]:
-    """Summarises each metric that some record has, or only `names` if given.
+    """Returns a summary of each metric that some record has, or only of `names` if given.
 
-    A percentile counts only for trials with enough transactions for it, and is computed over all trials together.
+    A percentile includes only trials with enough transactions for it, and is computed over all these trials together.
     """
     wanted = names if names is not None else list(dict.fromkeys(name for record in records for name in record.metrics))
     known = [record.metrics for record in records]
@@ -168,14 +170,15 @@ def _by_clients(records: Sequence[Record]) -> list[tuple[int, tuple[Record, ...]
 def _peak(
     points: Sequence[CurvePoint], confirmations: Sequence[Record], archive: Archive = EMPTY, *, whole: bool = False
 ) -> Peak | None:
-    """Finds the peak. `whole`: the points already have all metrics."""
+    """Finds the peak. `whole`: whether the points already have all metrics."""
     with_throughput = [point for point in points if "throughput" in point.metrics]
     if not with_throughput:
         return None
     same = alike({point.clients: [one.metrics["throughput"] for one in point.trials] for point in with_throughput})
     best = next(point for point in with_throughput if point.clients == same[0])
     if confirmations:
-        # The confirming run chose from its own sweep; with other runs pooled, another point may be the best.
+        # The confirmed run chose the peak from its own sweep. With the trials of other runs, a different point may be
+        # the best.
         chosen = confirmations[-1].cell.load.clients
         best = next((point for point in with_throughput if point.clients == chosen), best)
     fresh = tuple(record for record in confirmations if record.cell.load.clients == best.clients)
@@ -186,16 +189,17 @@ def _peak(
 
 
 _INDIFFERENT = 0.02
-"""Relative difference in throughput that is too small to add clients for (as `model.search.Search.indifference`)."""
+"""Relative difference in throughput for which adding clients is not worthwhile (as
+`model.search.Search.indifference`)."""
 
 
 def alike(throughputs: Mapping[int, Sequence[float]]) -> list[int]:
-    """Lists the numbers of clients whose throughput is indistinguishable from the highest, fewest first.
+    """Lists the numbers of clients whose throughput is indistinguishable from the highest, the fewest first.
 
-    The first one is the peak, since more clients would only add waiting. Two numbers of clients differ if their mean
-    logarithms are further apart than a one-sided 95% t interval with one variance for all (pooled variance: Snedecor
-    and Cochran, "Statistical Methods", section 6.8), and by more than 2%. Without repeats the variance is unknown, and
-    only the 2% count.
+    The first of these is the peak, because more clients would only add waiting. Two numbers of clients differ if their
+    mean logarithms are further apart than a one-sided 95% t interval with one variance for all (pooled variance:
+    Snedecor and Cochran, "Statistical Methods", section 6.8), and by more than 2%. Without repeats the variance is
+    unknown, and only the 2% count.
     """
     logs = {
         clients: [math.log(value) for value in values]
@@ -217,7 +221,8 @@ def alike(throughputs: Mapping[int, Sequence[float]]) -> list[int]:
 
 
 def _rates(points: Sequence[CurvePoint], confirmations: Sequence[Record], archive: Archive) -> tuple[Rate, ...]:
-    """Returns a rate for each number of clients. Fresh trials replace the trials by which a search chose the rate."""
+    """Returns a rate for each number of clients. Confirmation trials replace the trials by which a search chose the
+    rate."""
     return tuple(
         Rate(trials[0].cell.load.rate or 0.0, clients, metrics_of(trials, None, archive), trials)
         for clients, trials in _by_clients(confirmations) or [(point.clients, point.trials) for point in points]
@@ -225,7 +230,7 @@ def _rates(points: Sequence[CurvePoint], confirmations: Sequence[Record], archiv
 
 
 def _main_rate(rates: Sequence[Rate]) -> Rate | None:
-    """Returns the rate with the fewest clients that sustained it, or else the rate with the most finished work."""
+    """Returns the rate with the fewest clients that was sustained, or else the rate with the most finished work."""
     return max(rates, key=lambda one: (one.is_kept, -one.clients if one.is_kept else _finished(one)), default=None)
 
 
@@ -236,9 +241,9 @@ def _finished(one: Rate) -> float:
 def held_out_peak(subject: Subject) -> Peak | None:
     """Cross-validates the peak of a lab, which has no confirmation trials.
 
-    Odd blocks choose one peak and even blocks another, and each half reports the peak that the other chose. If they
-    disagree, the curve is flat and the smaller number of clients is used. None if a half has no trials, for only one
-    number of clients, and for trials of a sweep.
+    Odd blocks choose one peak and even blocks another, and each half reports the peak that the other chose. If the
+    halves disagree, the curve is flat, and the smaller number of clients is used. Returns None if a half has no trials,
+    if there is only one number of clients, and for trials of a sweep.
     """
     trials = [record for record in subject.usable if record.purpose == Purpose.LAB and "throughput" in record.metrics]
     blocks = sorted({record.block for record in trials})
@@ -256,13 +261,14 @@ def held_out_peak(subject: Subject) -> Peak | None:
 
 
 def peak(sweep: Sequence[Record]) -> Cell | None:
-    """Returns the configuration to confirm: the sweep's highest median throughput; None without comparable trials."""
+    """Returns the configuration to confirm, which has the sweep's highest median throughput; None without comparable
+    trials."""
     best = curve(Subject("", tuple(sweep))).peak
     return best.trials[0].cell if best else None
 
 
 def lost_share(peak: Peak) -> float | None:
-    """Share by which confirmation trials fall below the sweep.
+    """Returns the fraction by which confirmation trials fall below the sweep.
 
     Returns None unless even the best of them is far below the sweep.
     """
@@ -273,7 +279,7 @@ def lost_share(peak: Peak) -> float | None:
 
 
 def shortfall(curve: ThroughputCurve) -> tuple[Note, ...]:
-    """Notes `lost_share`, with the CPU time used by other programs if that may be the cause."""
+    """Returns a note on `lost_share`, with the CPU time that other programs used if this may be the cause."""
     peak = curve.peak
     if peak is None or (lost := lost_share(peak)) is None:
         return ()
@@ -286,19 +292,19 @@ def shortfall(curve: ThroughputCurve) -> tuple[Note, ...]:
 
 
 def _others(records: Sequence[Record]) -> float | None:
-    """Median share of CPU time used by neither server, client nor ironbench; None if not measured."""
+    """Returns the median fraction of CPU time that neither server, client nor ironbench used; None if not measured."""
     shares = [record.budget.taken for record in records if record.budget.measured]
     return statistics.median(shares) if shares else None
 
 
 def score_of(peaks: Sequence[Peak]) -> str:
-    """Returns the first of the workload's score metrics that some peak has, or an empty string."""
+    """Returns the first of the workload's score metrics that some peak has; empty if there is none."""
     names = described(peaks[0].trials[0]).scores if peaks else ()
     return next((name for name in names if any(name in peak.metrics for peak in peaks)), "")
 
 
 def highest(records: Sequence[Record]) -> Peak | None:
-    """Returns the highest peak of one system over its load shapes."""
+    """Returns the highest peak of one system over the shapes of its loads."""
     peaks = [peak for subject in subjects(records) if (peak := curve(subject).peak) is not None]
     return max(peaks, key=lambda peak: peak.throughput.centre, default=None)
 
@@ -316,7 +322,7 @@ def at_its_peak(peak: Peak) -> Note:
 
 
 TOLERANCE = 0.1
-"""Relative difference allowed between clients and throughput × time.
+"""Relative difference that is allowed between clients and throughput × time.
 
 Mean response time and throughput end at slightly different moments, and clients pause briefly between messages.
 """
@@ -327,15 +333,16 @@ class LittlesLaw:
     """Little's law for a closed loop: clients = throughput × (response time + think time) (Operations Research 9(3),
     1961).
 
-    The law holds for long periods, but a window has two edges. A transaction still in progress at its end is in no
-    response time, and a transaction that began before it counts with its full time. Clients with long lock waits, as
-    SQLite's writers, make this a large part of the window, so both edges are corrected. The time for reconnecting is
-    added as well.
+    The law holds for long periods, but a window has two edges. A transaction that is still in progress at the end of
+    the window is in no response time, and a transaction that began before the window counts with its full time. If
+    clients wait long for locks, as SQLite's writers do, this is a large part of the window, so both edges are
+    corrected. The time for reconnecting is also added.
     """
 
     clients: int
     expected: float
-    """Throughput × (mean response time + think time), corrected for the window's edges and for reconnects."""
+    """Number of clients that the law predicts: throughput × (mean response time + think time), corrected for the
+    window's edges and for reconnects."""
 
     @property
     def holds(self) -> bool:
@@ -356,7 +363,7 @@ def little(record: Record) -> LittlesLaw | None:
     """
     load = record.cell.load
     throughput = record.metrics.get("throughput")
-    # These means cover the transactions that throughput counts. Response time does not, so service time comes first.
+    # These means cover the transactions that throughput counts. Response time does not, so service time is tried first.
     response = record.metrics.get("service_time_mean_s", record.metrics.get("response_time_mean_s"))
     failed = record.metrics.get("failed", 0.0)
     endless = load.duration_s is not None or load.transactions is not None

@@ -56,7 +56,8 @@ def _disk(mount: Mapping[str, Any], machine: Mapping[str, Any]) -> str:
 
 
 _PER_OCTAVE = {"latency_s": 4, "size_bytes": 1}
-"""Buckets drawn per doubling. Devices count latencies in eighths of an octave and sizes in whole octaves."""
+"""Number of buckets that are drawn per doubling. Devices count latencies in eighths of an octave and sizes in whole
+octaves."""
 _SMALLEST = {"latency_s": 1e-6, "size_bytes": 512.0}
 """Lower ends of the first buckets (`crates/ironbench-device/src/live/tally.rs`)."""
 
@@ -66,12 +67,12 @@ class Distribution:
     """Distribution of latency or size for one kind of I/O on one role."""
 
     metric: str
-    """`device_read_latency_s`, `device_write_size_bytes`, …"""
+    """Name of the metric: `device_read_latency_s`, `device_write_size_bytes`, …"""
     part: str
     """Role of the files."""
     count: float
     points: tuple[tuple[float, float], ...]
-    """(upper end of bucket, share of the I/Os in it), including empty buckets in between."""
+    """Pairs (upper end of a bucket, fraction of the I/Os in it), including empty buckets in between."""
 
     @property
     def step(self) -> float:
@@ -79,7 +80,7 @@ class Distribution:
         return 2 ** (1 / _PER_OCTAVE[_quantity(self.metric)])
 
     def quantile(self, share: float) -> float:
-        """Upper end of the bucket in which the cumulative share is reached."""
+        """Returns the upper end of the bucket in which the cumulative fraction is reached."""
         passed = 0.0
         for edge, own in self.points:
             passed += own
@@ -89,11 +90,11 @@ class Distribution:
 
 
 def distributions(trials: Sequence[Record], archive: Archive) -> tuple[Distribution, ...]:
-    """Returns the distributions by name; empty if the device counted nothing, as real devices do."""
+    """Returns the distributions by name; empty if the device counted nothing, as with real devices."""
     merged: dict[str, dict[int, float]] = {}
     for record in trials:
         for one in archive.counted(record.id):
-            if not base_name(one.name).endswith(tuple(_PER_OCTAVE)):  # counted by another version of ironbench
+            if not base_name(one.name).endswith(tuple(_PER_OCTAVE)):  # counted by a different version of ironbench
                 continue
             buckets = merged.setdefault(one.name, {})
             for edge, count in zip(one.edges, one.counts, strict=True):
@@ -122,13 +123,13 @@ def _distribution(name: str, buckets: dict[int, float]) -> Distribution:
 
 
 # Mean latencies by role are available only for emulated devices, which count each partition separately. A real device
-# with files of two roles counts both together.
+# that stores files of two roles counts both together.
 
 _ROLES = ("data", "temp", "log")
 _RATES = {"read": "device_reads_per_s", "write": "device_writes_per_s", "flush": "device_flushes_per_s"}
 """Kind of I/O → metric that counts it."""
 _FEWEST = 30.0
-"""Minimum number of I/Os in a trial for a mean to be shown."""
+"""Minimum number of I/Os in a trial for its mean to be shown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,9 +142,9 @@ class RoleLatency:
     direction: str
     """`read`, `write` or `flush`."""
     mean_s: Summary
-    """Mean latency in the block layer, including time in the kernel's queue."""
+    """Mean latency in the block layer, which includes time in the kernel's queue."""
     p99_s: Summary | None
-    """99th percentile in the device's own process, from receiving the I/O; None for a zero-latency device."""
+    """99th percentile in the device's process, from the receipt of the I/O; None for a zero-latency device."""
     per_s: Summary
     size_bytes: Summary | None
 
@@ -166,9 +167,10 @@ def role_latencies(groups: Sequence[tuple[str, Sequence[Record]]]) -> tuple[Role
 
 
 def _apart(record: Record, role: str, quantile: str) -> bool:
-    """Whether the role has a separate partition. Engines that store WAL and data together have one partition for both.
+    """Returns whether the role has a separate partition. Engines that store WAL and data together have one partition
+    for both.
 
-    Devices that were mounted by hand are recognised by the quantile, which other devices lack.
+    Devices that were mounted by hand are recognised by the percentile, which other devices lack.
     """
     partitions = {one.role for device in record.system.layout.devices for one in device.partitions}
     return role in partitions or (role == "data" and quantile in record.metrics)
@@ -192,18 +194,19 @@ def _one(name: str, records: Sequence[Record], role: str, direction: str) -> Rol
     return RoleLatency(name, role, direction, mean, of(quantile), per_s, of(f"device_{direction}_size_bytes{label}"))
 
 
-# CPU time per read: CPU time of an engine that reads, minus CPU time of the same engine with its data cached. The
-# difference is the cost of issuing and completing an I/O and of evicting a page for it. It is computed only for real
-# devices, since emulating a device also costs CPU time.
+# CPU time per read is the CPU time of an engine that reads, minus the CPU time of the same engine with its data cached,
+# divided by the number of reads. It is the cost of issuing and completing an I/O and of evicting a page for it. It is
+# computed only for real devices, because emulating a device also costs CPU time.
 
 _READS = "device_reads_per_s{role=data}"
 _BYTES = "device_read_bytes_per_s{role=data}"
 _FEWEST_READS = 1000.0
-"""Minimum number of reads in a trial. Fewer cost less CPU time than two trials differ by."""
+"""Minimum number of reads in a trial. Fewer reads cost less CPU time than the difference between two trials."""
 _MORE = 10.0
-"""Minimum ratio of reads to those of the cached system."""
+"""Minimum ratio of reads to the reads of the cached system."""
 _MOST_S = 1e-3
-"""Maximum plausible CPU time of a read in seconds. A read costs microseconds; a larger difference has another cause."""
+"""Maximum plausible CPU time of a read in seconds. A read costs microseconds, so a larger difference has another
+cause."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,11 +218,11 @@ class ReadCost:
     reads: Summary
     size_bytes: Summary
     engine_s: Summary
-    """CPU time of the engine's processes per read; positive in every pair and in its confidence interval."""
+    """CPU time of the engine's processes per read. It is positive in every pair and in its confidence interval."""
     whole_s: Summary | None
-    """The same including CPU time of the kernel's threads, interrupts and other programs.
+    """CPU time per read including the kernel's threads, interrupts and other programs.
 
-    Missing if that was not measured, or if the difference is larger than reads can explain.
+    Missing if this was not measured, or if the difference is larger than reads can explain.
     """
 
 
@@ -234,8 +237,8 @@ class _Used:
 def read_costs(groups: Sequence[tuple[str, Sequence[Record]]]) -> tuple[ReadCost, ...]:
     """Returns the CPU cost of reads for each system. `groups`: name and comparable trials of the same work.
 
-    Empty without both a cached system and a reading one. Leaves out pairs that differ in more than the location of
-    their data and the amount of it in memory.
+    Returns nothing unless there are a cached system and a system that reads. Leaves out pairs that differ in more than
+    the location of their data and the amount of data in memory.
     """
     known = [(name, used) for name, records in groups if (used := _by_block(records))]
     if len(known) < 2:
@@ -251,7 +254,8 @@ def read_costs(groups: Sequence[tuple[str, Sequence[Record]]]) -> tuple[ReadCost
 
 
 def _but_memory(record: Record) -> object:
-    """What else determines CPU time: another index, setting or number of clients would cost more than reads."""
+    """Returns everything else that determines CPU time. For example, a different index, setting or number of clients
+    would cost more than reads."""
     system = replace(record.system, label="", layout=Layout(), memory_bytes=None, memory_total_bytes=None)
     return system, work(record), replace(record.cell.load, cache="", seed=0)
 
@@ -271,7 +275,7 @@ def _by_block(records: Sequence[Record]) -> dict[int, _Used]:
 
 
 def _other_s(record: Record) -> float | None:
-    """CPU seconds of the kernel and unknown programs, scaled by the engine's share and its CPU seconds; None if
+    """Returns CPU seconds of the kernel and unknown programs, scaled by the engine's share and its CPU seconds; None if
     unknown."""
     if record.budget.server <= 0:
         return None
@@ -302,6 +306,6 @@ def _cost(name: str, used: dict[int, _Used], cached: str, least: dict[int, _Used
 
 
 def _of_reads(cost_s: Summary) -> bool:
-    """Whether CPU time per read is plausible. Otherwise the trials differ in more than reads."""
+    """Returns whether the CPU time per read is plausible. If not, the trials differ in more than reads."""
     least_s = cost_s.low if cost_s.interval is None else min(cost_s.low, cost_s.interval[0])
     return least_s > 0 and cost_s.high <= _MOST_S

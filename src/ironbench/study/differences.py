@@ -14,13 +14,13 @@ from ironbench.study.archive import Archive
 NOT_SET = "not set"
 SEED = "load.seed"
 OF_ONE_LOOP = ("load.arrivals", "load.think_time_s")
-"""Options that only one kind of loop has: open and closed."""
+"""Options that only one kind of loop has: options of an open loop, and options of a closed loop."""
 NOT_SEEN = "not visible"
-"""Value of a setting that the database role is not privileged to read."""
+"""Value of a setting that the database role may not read."""
 NOT_MEASURED = "not measured"
 UNKNOWN = "unknown"
 UNKNOWN_MACHINE = "machine.fingerprint"
-"""The only machine fact of a running server whose machine was not watched."""
+"""The only machine fact of a running server whose machine was not observed."""
 # Facts that differ from run to run and do not describe the system. PostgreSQL's file paths follow from the layout,
 # which is compared separately.
 _PATHS = ("config_file", "data_directory", "hba_file", "ident_file")
@@ -29,9 +29,9 @@ _INCIDENTAL = frozenset(_PATHS) | frozenset(
 )
 SETTINGS, CHANGED = "engine.settings.", "engine.changed."
 _SEEN, _EVERY = "engine.settings_seen", "all"
-"""The fact that records whether the database role may read every setting."""
+"""Names of the facts that record whether the database role may read every setting."""
 _MOST_SHOWN = 24
-"""If one engine's systems have at most this many differences, all are shown first."""
+"""Maximum number of differences between systems of one engine for all of them to be shown first."""
 _TELLING = frozenset(
     {
         *("engine.version", "engine.server", "engine.installation", "software.ironbench", "software.build"),
@@ -40,7 +40,7 @@ _TELLING = frozenset(
         *(UNKNOWN_MACHINE, "client.cpu.model", "client.cpu.cores", "client.kernel"),
     }
 )
-"""Facts always shown first, along with the user's choices (system and load)."""
+"""Facts that are always shown first, along with the user's choices (system and load)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,9 +54,9 @@ class Difference:
 
 
 def facts_of(record: Record) -> dict[str, str]:
-    """Returns the record's facts of system, load, tags and versions, flattened: `system.settings.work_mem` → `64MB`.
+    """Returns the record's facts about system, load, tags and versions, flattened: `system.settings.work_mem` → `64MB`.
 
-    A seed is a fact only if the user chose it; otherwise each run draws a random one.
+    A seed is a fact only if the user chose it, because otherwise each run draws a random one.
     """
     seed = {SEED: str(record.cell.load.seed)} if record.seed_given else {}
     tags = flattened("tag", record.tags)
@@ -64,7 +64,7 @@ def facts_of(record: Record) -> dict[str, str]:
 
 
 def declared_alike(a: Record, b: Record) -> bool:
-    """Whether `facts_of` is equal for both records."""
+    """Returns whether `facts_of` is equal for both records."""
     return (
         a.system == b.system
         and a.cell.load == b.cell.load
@@ -93,7 +93,7 @@ def chosen(system: System, load: Load) -> dict[str, str]:
     """Returns the user's choices, which are known before anything is measured."""
     every = system_facts(system), load_facts(load)
     every[0].pop("label")
-    # Options of the other kind of loop have no effect and would mislead.
+    # Options for the other kind of loop have no effect and would mislead.
     for left_out in ("clients", "threads", "seed", "arrivals" if load.rate is None else "think_time_s"):
         every[1].pop(left_out)
     return {**flattened("system", every[0]), **flattened("load", every[1])}
@@ -105,15 +105,15 @@ def load_facts(load: Load) -> dict[str, Any]:
 
 
 def system_facts(system: System) -> dict[str, Any]:
-    """Returns the system's fields, with its commands as two texts."""
+    """Returns the system's fields, with the system's commands as two texts."""
     every = asdict(system)
     commands = every.pop("commands")
     return every | {when: "; ".join(one[when] for one in commands if one[when]) for when in ("prepare", "cleanup")}
 
 
 def completed(known: Sequence[Mapping[str, str] | None], declared: Sequence[Mapping[str, str]]) -> list[dict[str, str]]:
-    """Returns facts of every subject. A subject without facts gets its `declared` facts and the common values of the
-    rest."""
+    """Returns facts of every system. A system without facts gets its `declared` facts and the values that all others
+    have in common."""
     measured = [flat for flat in known if flat is not None]
     rest = dict.fromkeys(differing(measured), NOT_MEASURED) | shared(measured)
     rest = {name: value for name, value in rest.items() if name.partition(".")[0] not in ("system", "load")}
@@ -121,7 +121,7 @@ def completed(known: Sequence[Mapping[str, str] | None], declared: Sequence[Mapp
 
 
 def flattened(prefix: str, value: Any) -> dict[str, str]:
-    """Flattens nested facts into dotted names and text; None, empty and incidental facts are left out."""
+    """Converts nested facts to dotted names and text. None, empty and incidental facts are left out."""
     if isinstance(value, Mapping):
         flat: dict[str, str] = {}
         for key, part in value.items():
@@ -139,7 +139,8 @@ def flattened(prefix: str, value: Any) -> dict[str, str]:
 
 
 def differing(facts: Sequence[Mapping[str, str]]) -> list[str]:
-    """Lists the names whose value differs, in order of first mention. A seed counts only if all subjects chose one."""
+    """Lists the names whose values differ, in order of first mention. A seed is included only if the user chose the
+    seed of every system."""
     names: dict[str, None] = {}
     for flat in facts:
         names.update(dict.fromkeys(flat))
@@ -149,7 +150,7 @@ def differing(facts: Sequence[Mapping[str, str]]) -> list[str]:
 
 
 def fact_text(flat: Mapping[str, str], name: str) -> str:
-    """Returns a fact's value, or text saying that it is not set, unknown or not visible to the database role."""
+    """Returns a fact's value, or a text that it is not set, unknown or not visible to the database role."""
     if name.startswith("machine.") and UNKNOWN_MACHINE in flat:
         return UNKNOWN
     hidden = name.startswith(SETTINGS) and flat.get(_SEEN, _EVERY) != _EVERY
@@ -157,7 +158,7 @@ def fact_text(flat: Mapping[str, str], name: str) -> str:
 
 
 def differences(facts: Sequence[Mapping[str, str]]) -> tuple[Difference, ...]:
-    """Returns a row for each fact that differs. `facts` contains one flat mapping per subject."""
+    """Returns a row for each fact that differs. `facts`: one flat mapping for each system."""
     rows = []
     for name in differing(facts):
         room, _, rest = name.partition(".")
@@ -166,7 +167,7 @@ def differences(facts: Sequence[Mapping[str, str]]) -> tuple[Difference, ...]:
 
 
 def telling(rows: Sequence[Difference]) -> tuple[tuple[Difference, ...], tuple[Difference, ...]]:
-    """Splits differences into those shown first, likely causes leading (`_rank`), and the rest.
+    """Splits differences into those that are shown first, with likely causes at the top (`_rank`), and the rest.
 
     Two engines inevitably differ in hundreds of facts. Of these, only the user's choices (settings, layout, memory,
     load), the versions and the machine's size are relevant. Servers of one engine may also differ in settings that
@@ -192,17 +193,17 @@ def is_setting(row: Difference) -> bool:
 
 
 def is_address(row: Difference) -> bool:
-    """Whether the fact is a server's address, which always differs and does not explain performance."""
+    """Returns whether the fact is a server's address, which always differs and does not explain performance."""
     return row.room == "system" and row.name in ("dsn", "server")
 
 
 def _rank(row: Difference) -> int:
-    """Sort key: settings first, then the rest of the system and versions, load, machine; addresses last."""
+    """Returns a sort key: settings first, then the rest of the system and versions, load, machine; addresses last."""
     if is_address(row):
         return 9
     if is_setting(row):
         return 0
-    if row.name.startswith("changed."):  # source of a setting, such as a configuration file
+    if row.name.startswith("changed."):  # the source of a setting, such as a configuration file
         return 5
     return {"system": 1, "load": 3, "machine": 4}.get(row.room, 2 if f"{row.room}.{row.name}" in _TELLING else 5)
 
@@ -216,7 +217,8 @@ def shared(facts: Sequence[Mapping[str, str]]) -> dict[str, str]:
 def chosen_settings(facts: Mapping[str, str]) -> tuple[dict[str, str], int]:
     """Returns an engine's flat facts without settings at their default, and the number of settings left out.
 
-    Engines list non-default settings in `changed`. For an engine without this list, all settings are kept.
+    Engines list settings that are not at their default in `changed`. For an engine without this list, all settings are
+    kept.
     """
     changed = {name.removeprefix(CHANGED) for name in facts if name.startswith(CHANGED)}
     if not changed:

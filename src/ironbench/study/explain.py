@@ -2,9 +2,9 @@
 
 The levels are throughput, response time, scripts and commands, the time of a transaction, I/O, plans, configuration.
 Each level comes from its own module (`shares`, `statements`, `queries`, `inside`, `differences`); this module arranges
-them. Measured values get one kind of ratio and confidence interval: paired by block if both are configurations of one
-lab (`stats.ratio.paired`), otherwise Welch's interval of the runs (`study.compare.mean_ratio`). None of them is a
-verdict.
+them. All measured values have the same kind of ratio and confidence interval: paired by block if both sides are
+configurations of one lab (`stats.ratio.paired`), and otherwise Welch's interval of the runs
+(`study.compare.mean_ratio`). These ratios are not verdicts.
 """
 
 from __future__ import annotations
@@ -37,13 +37,13 @@ _PER_TRANSACTION = (
     *("device_reads_per_s", "device_read_bytes_per_s", "device_writes_per_s", "device_write_bytes_per_s"),
     *("device_flushes_per_s", "engine_reads_per_s", "engine_writes_per_s"),
 )
-"""I/O rates, which are divided by throughput because more transactions need more I/O."""
+"""I/O rates that are divided by throughput, because more transactions need more I/O."""
 _PER_IO = (
     *("device_read_latency_s", "device_write_latency_s", "device_flush_latency_s", "wal_bytes_per_transaction"),
     *("engine_read_latency_s", "engine_write_latency_s"),
 )
 _RARE = 0.01
-"""I/Os per transaction below which their ratio explains nothing."""
+"""Number of I/Os per transaction below which a ratio of I/Os explains nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,9 +55,10 @@ class Measure(GroupRatio):
     """Whether the metric is a rate divided by throughput."""
     before: float
     after: float
-    """Geometric means of the runs or trials, in base units."""
+    """`before` and `after`: geometric means of the runs or trials of each side, in base units."""
     whole_device: bool = False
-    """Whether a shared device counted this I/O for all programs, so that the server may not have caused it."""
+    """Whether a shared device counted this I/O for all programs. In this case, the server may not have caused the
+    I/O."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,10 +69,11 @@ class ScriptShare(TimeDifference):
     name: str
     before_s: float
     after_s: float
-    """Mean response times of the script on both sides."""
+    """`before_s` and `after_s`: mean response times of the script on each side."""
     part_before_s: float
     part_after_s: float
-    """Contributions on both sides; over all scripts they add up to the mean response time."""
+    """`part_before_s` and `part_after_s`: contributions of the script on each side. Over all scripts, the contributions
+    add up to the mean response time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,28 +85,28 @@ class Explanation:
     in_blocks: bool
     """Whether the trials are paired by block."""
     throughput: tuple[Measure, ...]
-    """The work's leading metric, or the first such metric that both sides have."""
+    """The work's leading metric, or the first of its leading metrics that both sides have."""
     response: tuple[Measure, ...]
     scripts: tuple[ScriptShare, ...]
-    """Scripts by change of contribution, largest first."""
+    """Scripts, ordered by the change of their contribution, with the largest first."""
     statements: tuple[tuple[TimedCommand, QueryRatio], ...]
-    """Commands whose time differs significantly, largest ratio first.
+    """Commands whose time differs significantly, with the largest ratio first.
 
-    With a single observed trial per side there is no confidence interval; then the commands that take longer or
-    shorter, by change of total time, largest first.
+    With a single observed trial per side, there is no confidence interval. The commands that take longer or shorter are
+    then ordered by the change of their total time, with the largest first.
     """
     queries: tuple[QueryRatio, ...]
-    """Queries whose time differs significantly, largest ratio first."""
+    """Queries whose time differs significantly, with the largest ratio first."""
     waterfall: Waterfall | None
     io: tuple[Measure, ...]
-    """I/O metrics, those with a significant ratio first, then by size of the ratio. Metrics of a shared device come
-    last."""
+    """I/O metrics. Those with a significant ratio come first, ordered by the size of the ratio. Metrics of a shared
+    device come last."""
     plans: tuple[OtherPlan, ...]
     differences: tuple[Difference, ...]
     open_loop: bool = False
     """Whether the load of both sides has a target rate, so that throughput is not a result."""
     observed: bool = False
-    """Whether one observed trial per side provided the time of a transaction, I/O, plans and untimed commands."""
+    """Whether the time of a transaction, I/O, plans and untimed commands are from one observed trial per side."""
 
     @property
     def goes_down(self) -> bool:
@@ -113,8 +115,8 @@ class Explanation:
 
 
 def observed_of(records: Sequence[Record]) -> list[Record]:
-    """Returns trials measured with observers in addition to slices. Observed trials explain differences and enter no
-    finding."""
+    """Returns trials that were measured with observers in addition to slices. Observed trials explain differences and
+    enter no finding."""
     return [one for one in records if one.purpose == Purpose.OBSERVED and one.status.comparable]
 
 
@@ -123,8 +125,8 @@ def explain(
 ) -> Explanation:
     """Explains the difference between two sides.
 
-    `in_blocks`: both are configurations of one lab, so trials of one block are paired. `observed`: trials of the same
-    sides with observers, if the other trials have none.
+    `in_blocks`: whether both are configurations of one lab, so that trials of one block are paired. `observed`: trials
+    of the same sides with observers, if the other trials have none.
     """
     sides = (before[1], after[1])
     watched, pair = observed or (before, after), in_blocks and observed is None
@@ -166,7 +168,7 @@ def _measures(sides: Sequence[Sequence[Record]], names: Sequence[str], in_blocks
 
 
 _Values = Sequence[tuple[Record, float]]
-"""(trial, its value)."""
+"""Pairs of a trial and its value."""
 
 
 def _values(records: Sequence[Record], name: str) -> list[tuple[Record, float]]:
@@ -206,7 +208,7 @@ def _has(record: Record, name: str) -> bool:
 
 def _scripts(a: Sequence[Record], b: Sequence[Record], in_blocks: bool) -> tuple[ScriptShare, ...]:
     """Compares the scripts that both sides ran. Empty for a single script, which is the whole response time."""
-    # Only blocks of one lab are paired; separate runs under one label each have a block 1.
+    # Only blocks of one lab are paired. Separate runs under one label all have a block 1.
     sides = [
         {one.block if in_blocks else place: _contributions(one) for place, one in enumerate(side)} for side in (a, b)
     ]
@@ -228,7 +230,7 @@ def _scripts(a: Sequence[Record], b: Sequence[Record], in_blocks: bool) -> tuple
 
 
 def _contributions(record: Record) -> dict[str, tuple[float, float]]:
-    """Script → (its contribution to the mean response time of all transactions, its own mean), in seconds."""
+    """Returns script → (its contribution to the mean response time of all transactions, its own mean), in seconds."""
     metrics = record.metrics
     whole = metrics.get("throughput", 0.0)
     found = {}

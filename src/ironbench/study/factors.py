@@ -4,7 +4,7 @@ An interaction shows whether two changes together have a larger or smaller effec
 effects. In a full design, each block measures both changes, each single change, and no change. The interaction ratio is
 (both · neither) / (one · other), which is 1 if effects multiply (Box, Hunter and Hunter, Statistics for Experimenters,
 1978, ch. 10, with ratios in place of differences). Its logarithm is averaged over blocks, as for any ratio. An
-interaction has no verdict; labs decide by their declared comparisons.
+interaction has no verdict, because labs have verdicts only for their declared comparisons.
 """
 
 from __future__ import annotations
@@ -38,11 +38,11 @@ class FactorInteraction(GroupRatio):
 
     metric: str
     levels: Mapping[str, str]
-    """The two factors, each with its value."""
+    """The two factors, each with the value that is changed to."""
     cells: tuple[str, str, str, str]
-    """Configurations with both changes, only the first, only the second, and none."""
+    """Configurations with both changes, with only the first, with only the second, and with none."""
     blocks: int
-    """Blocks that measured all four."""
+    """Number of blocks that measured all four configurations."""
 
     @property
     def name(self) -> str:
@@ -50,9 +50,9 @@ class FactorInteraction(GroupRatio):
 
 
 def interactions(lab: Lab, records: Sequence[Record]) -> tuple[FactorInteraction, ...]:
-    """Computes interactions of all pairs of values with a block that contains all four configurations.
+    """Computes interactions of all pairs of values for which a block contains all four configurations.
 
-    Empty unless the design is full.
+    Returns nothing unless the design is full.
     """
     if lab.design != "full":
         return ()
@@ -76,7 +76,7 @@ def interactions(lab: Lab, records: Sequence[Record]) -> tuple[FactorInteraction
 
 
 def values_of(metric: str, records: Sequence[Record]) -> dict[tuple[str, int], tuple[float, str]]:
-    """Maps (configuration, block) to the metric of its comparable trial and the machine that it ran on."""
+    """Returns (configuration, block) → the metric of the comparable trial, and the machine on which the trial ran."""
     values = {}
     for place, attempts in by_place(records).items():
         usable = [record for record in attempts if record.status.comparable]
@@ -112,7 +112,8 @@ class Contrast:
     cell: Configuration
     baseline: Configuration
     where: Configuration = NOTHING_ELSE
-    """Values that both sides have in common, of factors that vary in the lab. At other values the ratio may differ."""
+    """Values that both sides have in common, for factors that vary in the lab. With other values, the ratio may be
+    different."""
 
     @property
     def name(self) -> str:
@@ -150,7 +151,7 @@ class FactorCell:
     second: str
     value: Summary
     queries: Mapping[str, Summary]
-    """Query → its time."""
+    """Query → its time in seconds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,14 +159,14 @@ class Levels:
     """Results of a two-factor design in the order of the factor values."""
 
     first: str
-    """Names of the factors."""
+    """Names of the two factors."""
     second: str
     metric: str
     cells: tuple[FactorCell, ...]
 
 
 def levels(lab: Lab, groups: Sequence[tuple[str, Sequence[Record]]], archive: Archive) -> Levels | None:
-    """Returns the results of a lab with exactly two factors and a full design; otherwise None.
+    """Returns the results of a lab with exactly two factors and a full design; None for other labs.
 
     `groups`: configuration and its comparable trials.
     """

@@ -1,4 +1,4 @@
-"""Computes all findings of a lab: declared comparisons with verdicts, other metrics without."""
+"""Computes all findings of a lab: declared comparisons with verdicts, and other metrics without verdicts."""
 
 from __future__ import annotations
 
@@ -26,11 +26,12 @@ from ironbench.study.subjects import counted_in
 from ironbench.study.verdict import ALONE, Comparison, Holm, drift_warnings, finding, ratio_change
 
 Attempts = Mapping[tuple[str, int], Sequence[Record]]
-"""(configuration, block) → its records in the analysed stages, by attempt."""
+"""(configuration, block) → its records in the analysed stages, in order of attempts."""
 
 
 OF_AN_OPEN_LOOP = ("service_time", "due", "not_started", "unfinished", "longest_wait", "lateness")
-"""Metrics left out for a closed loop, where they equal response times or follow from the number of clients."""
+"""Metrics that are left out for a closed loop, because they equal response times or follow from the number of
+clients."""
 
 
 def findings(
@@ -39,7 +40,8 @@ def findings(
     look: int,
     others: Sequence[str] | None = None,
 ) -> tuple[Finding, ...]:
-    """Computes all findings after stage `look`: the comparisons of lab and claims, which decide, then other metrics.
+    """Computes all findings after stage `look`: first the comparisons of lab and claims, which have verdicts, then
+    other metrics.
 
     `records`: all records of the lab. Blocks without a comparable trial of both configurations are dropped and named.
     `others`: further metrics to report; None for every total metric that has a direction.
@@ -68,13 +70,13 @@ def _shares(one: Comparison) -> tuple[float, float] | None:
 
 
 PERCENTILES = tuple(f"response_time_{part}_s" for part in ("p50", "p90", "p95", "p99", "p999"))
-"""Metrics compared between fixed-rate configurations."""
+"""Percentiles that are compared between fixed-rate configurations."""
 
 
 def _at_the_same_load(lab: Lab, seen: Attempts, look: int) -> Iterator[Finding]:
     """Compares response times at percentages of the baseline's peak throughput.
 
-    These findings have no verdicts, and Holm's correction does not count them (unlike claims).
+    These findings have no verdicts. Unlike claims, they do not count in Holm's correction.
     """
     for cell, baseline in lab.rated_comparisons:
         for metric in PERCENTILES:
@@ -84,10 +86,11 @@ def _at_the_same_load(lab: Lab, seen: Attempts, look: int) -> Iterator[Finding]:
 
 
 def declared(lab: Lab) -> tuple[tuple[str, str, str], ...]:
-    """Lists (configuration, baseline, metric) of everything the lab decides: its comparisons, then pairs in its claims.
+    """Lists (configuration, baseline, metric) of everything for which the lab has verdicts: its comparisons, then pairs
+    in its claims.
 
-    A pair that the lab compares keeps the lab's direction whatever the claim's, since a gate treats the baseline as the
-    old version.
+    A pair that the lab compares keeps the lab's direction whatever the claim's, because a gate treats the baseline as
+    the old version.
     """
     compared = (*_possible(lab), *lab.rated_comparisons)
     family = [(cell, baseline, lab.method.metric) for cell, baseline in _possible(lab)]
@@ -120,9 +123,9 @@ def _judged(family: Sequence[Comparison], lab: Lab, look: int) -> list[Finding]:
 
 
 def method_of(lab: Lab, cell: str) -> Method:
-    """Returns the lab's method with only the stages that contain this configuration.
+    """Returns the lab's method with only those stages that contain this configuration.
 
-    Stages without a fixed-rate configuration add no interim analysis of it.
+    In a stage without a fixed-rate configuration, there is no interim analysis of it.
     """
     if all(setup.cell.name != cell for setup in lab.rated):
         return lab.method
@@ -136,7 +139,7 @@ def _finding(one: Comparison, lab: Lab, look: int, holm: Holm = ALONE, decides: 
     warnings = [*flagged((*a, *b)), *_unintended(one.metric, lab, a, b)]
     if decides:
         warnings += drift_warnings(one.metric, one.pairs, (*a, *b))
-    if decides and one.unmeasured:  # an interim analysis was declared for all blocks of its stages
+    if decides and one.unmeasured:  # an interim analysis was declared for all blocks of a stage
         blocks = {"complete": len(one.pairs), "planned": one.planned, "missing": one.unmeasured}
         warnings.append(note("blocks-missing", **blocks))
     suspect = any(record.status is Status.SUSPECT for record in (*a, *b))
@@ -150,7 +153,8 @@ def _finding(one: Comparison, lab: Lab, look: int, holm: Holm = ALONE, decides: 
 
 
 def _awaited(pair: Sequence[str], lab: Lab, place: InterimAnalysis, left: Collection[Place]) -> tuple[int, int]:
-    """Counts the pair's blocks with a trial in `left` (still to be measured), and all planned blocks."""
+    """Returns the number of the pair's blocks with a trial in `left` (still to be measured), and the number of all
+    planned blocks."""
     due = {
         (trial.cell.name, trial.block)
         for trial in lab.trials
@@ -162,7 +166,8 @@ def _awaited(pair: Sequence[str], lab: Lab, place: InterimAnalysis, left: Collec
 def _compared(
     lab: Lab, cell: str, baseline: str, metric: str, seen: Attempts, unmeasured: int = 0, planned: int = 0
 ) -> Comparison:
-    """Pairs the trials of both cells block by block; a block without a comparable trial of either is dropped."""
+    """Pairs the trials of both configurations block by block. A block without a comparable trial of one of them is
+    dropped."""
     configurations = lab.configuration(cell), lab.configuration(baseline)
     pairs: list[tuple[int, float, float]] = []
     dropped: list[Note] = []
@@ -181,13 +186,13 @@ def _compared(
         if a is None or b is None:
             dropped.append(_dropped(block, *why))
             continue
-        if a.machine != b.machine:  # --changed continued the lab on other hardware in this block
+        if a.machine != b.machine:  # in this block, the lab was continued on different hardware with --changed
             dropped.append(_dropped(block, note("block-on-machines")))
             continue
         if a.turns_since != b.turns_since:  # the lab was killed between two records
             dropped.append(_dropped(block, note("block-not-in-turns")))
             continue
-        if apart := workers_apart([a], [b]):  # a machine of the cluster was lost during this block
+        if apart := workers_apart([a], [b]):  # in this block, a machine of the cluster was lost
             dropped.append(_dropped(block, apart))
             continue
         pairs.append((block, a.metrics[metric], b.metrics[metric]))
@@ -211,7 +216,7 @@ def _dropped(block: int, *why: Note) -> Note:
 
 
 def _usable(cell: Configuration, attempts: Sequence[Record], metric: str) -> tuple[Record | None, Note | None]:
-    """Returns the first comparable attempt, or the reason why there is none."""
+    """Returns the first comparable attempt, or why there is none."""
     comparable = [record for record in attempts if record.status.comparable]
     if not attempts:
         return None, note("cell-not-measured", cell=cell)
@@ -232,8 +237,8 @@ def _usable(cell: Configuration, attempts: Sequence[Record], metric: str) -> tup
 def _directed(cell: str, baseline: str, seen: Attempts) -> list[str]:
     """Lists total metrics with a direction that both configurations have, in the catalogue's order.
 
-    Leaves out metrics whose ratio is meaningless: the throughput requested from an open loop, service times of a closed
-    loop (equal to its response times), and shares close to zero in both configurations.
+    Leaves out metrics whose ratio is meaningless: the requested throughput of an open loop, service times of a closed
+    loop (equal to its response times), and fractions close to zero in both configurations.
     """
     sides = [[r for (of, _), tries in seen.items() if of == name for r in tries] for name in (cell, baseline)]
     there = [{metric for record in side for metric in record.metrics} for side in sides]
@@ -256,14 +261,15 @@ def _next_to_nothing(share: str, records: Sequence[Record]) -> bool:
 
 
 def highest_floor(known: Sequence[Noise], metric: str, records: Sequence[Record]) -> Noise | None:
-    """Returns the highest run-to-run variation of one metric measured for the records' machines and work, or None.
+    """Returns the highest run-to-run variation of one metric that was measured for the records' machines and work; None
+    if unknown.
 
-    Noise of other work does not count: it depends on the work as much as on the machine.
+    Noise of other work does not count, because noise depends on the work as much as on the machine.
     """
     measured = [one for one in known if one.metric == metric]
     if not measured:
         return None
-    # Two servers on unknown machines are not on the same machine.
+    # Two servers on unknown machines cannot be assumed to be on the same machine.
     here = {(key, work_of_noise(one.choice), one.method) for one in records if (key := machine_of(one))}
     return max(
         (one for one in measured if (one.machine, one.work, one.method) in here),
@@ -273,12 +279,12 @@ def highest_floor(known: Sequence[Noise], metric: str, records: Sequence[Record]
 
 
 _TIMES = ("response_time", "service_time")
-# A pilot trial may choose each configuration's warm-up, which is not part of the measurement.
+# A pilot trial may have chosen a different warm-up for each configuration. The warm-up is not part of the measurement.
 _INCIDENTAL = ("load.warmup",)
 
 
 def _unintended(metric: str, lab: Lab, a: Sequence[Record], b: Sequence[Record]) -> tuple[Note, ...]:
-    """Notes undeclared differences. `a` and `b`: compared trials of a configuration and its baseline."""
+    """Returns notes on undeclared differences. `a` and `b`: compared trials of a configuration and its baseline."""
     if not a or not b:
         return ()
     notes = [*work_apart(a, b)]
@@ -299,7 +305,7 @@ def _unintended(metric: str, lab: Lab, a: Sequence[Record], b: Sequence[Record])
 
 
 def _searched(lab: Lab, a: Record, b: Record) -> list[Note]:
-    """Notes that a search found different loads for two configurations."""
+    """Returns a note that a search found different loads for two configurations."""
     searches = [setup.search for setup in lab.setups if setup.search and setup.cell.name == a.cell.name]
     of = searches[0].of if searches else "clients"
     loads = [getattr(record.cell.load, of) for record in (a, b)]
@@ -309,7 +315,7 @@ def _searched(lab: Lab, a: Record, b: Record) -> list[Note]:
 
 
 def _meant(lab: Lab, cell: str, baseline: str) -> set[str]:
-    """Names of the facts in which the two configurations were declared to differ."""
+    """Returns the names of the facts in which the two configurations were declared to differ."""
     declared = {setup.cell.name: setup for setup in lab.all_setups}
     if cell not in declared or baseline not in declared:
         return set()
@@ -321,10 +327,10 @@ def _facts(setup: Setup) -> dict[str, str]:
 
 
 def _facts_of_all(records: Sequence[Record]) -> dict[str, str]:
-    """Returns the facts of a configuration's trials; a fact that varied between trials lists all its values."""
+    """Returns the facts of a configuration's trials. For a fact that varied between trials, lists all its values."""
     flats: list[dict[str, str]] = []
     before: Record | None = None
-    for record in records:  # usually all are equal, and flattening costs a hundred times as much as comparing
+    for record in records:  # usually all records are equal, and flattening takes a hundred times as long as comparing
         if before is None or not declared_alike(record, before):
             flats.append(facts_of(record))
             before = record

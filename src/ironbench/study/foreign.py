@@ -1,4 +1,4 @@
-"""Foreign records: what the output of the other program leaves open, and values beside those of our trials."""
+"""Foreign records: what the other program's output does not contain, and values beside those of ironbench's trials."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ def gaps(record: ForeignRecord) -> tuple[str, ...]:
 
 
 def beside(records: Sequence[Record], clients: int | None) -> tuple[Record, ...]:
-    """Returns the trials to show beside a foreign record: those with as many clients, if there are any, or else those
-    with the number of clients whose median throughput is the highest."""
+    """Returns the trials to show beside a foreign record: those with the same number of clients if there are any, and
+    otherwise those with the number of clients whose median throughput is the highest."""
     usable = entering(records)
     alike = tuple(record for record in usable if record.cell.load.clients == clients)
     by_clients: dict[int, list[Record]] = {}

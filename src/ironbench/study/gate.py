@@ -43,11 +43,11 @@ if TYPE_CHECKING:
     from ironbench.study.study import Effect, Study
 
 POLICIES = ("fail", "pass")
-"""What to do if a gate is inconclusive."""
+"""Results that a gate may have if it is inconclusive."""
 
 
 _ROUNDS = 4
-"""A further round has 1/4 of the previous round's alpha."""
+"""Divisor of alpha for each further round: a round has 1/4 of the previous round's alpha."""
 
 
 class GateVerdict(StrEnum):
@@ -87,24 +87,24 @@ class GateLevels:
     """Nominal alpha levels of the two tests for one comparison at one stage of one round."""
 
     slower: float = LEVEL
-    """Level of the two-sided test."""
+    """Alpha of the two-sided test for *slower*."""
     not_slower: float = LEVEL
-    """Level of the one-sided test."""
+    """Alpha of the one-sided test for *not slower*."""
 
 
 @dataclass(frozen=True, slots=True)
 class Slowdown:
-    """How much slower a change is, as a share of the old time; negative if it is faster.
+    """How much slower a change is, as a fraction of the old time; negative if it is faster.
 
     For throughput, this is the additional time for the same work, so that both directions of a metric have one measure.
     Texts show the change of the metric itself instead (`report.wording.verdicts`).
     """
 
     least: float
-    """Lower end of the confidence interval."""
+    """Lower bound of the confidence interval."""
     likely: float
     most: float
-    """Upper end of the confidence interval."""
+    """Upper bound of the confidence interval."""
     bound: float
     """Upper bound of a one-sided test, which *not slower* compares with the margin; smaller than `most`."""
 
@@ -114,7 +114,7 @@ class GatedComparison:
     """A comparison judged by a gate."""
 
     effect: Effect
-    """The effect with the gate's confidence interval."""
+    """The comparison, with the gate's confidence interval."""
     verdict: GateVerdict
     why: Note
     slowdown: Slowdown
@@ -126,14 +126,15 @@ class GatedComparison:
 
 @dataclass(frozen=True, slots=True)
 class Gate:
-    """Gated comparisons of one lab."""
+    """The gated comparisons of a lab."""
 
     study: Study
     margin: float
-    """Largest allowed slowdown, as a share of the old time: 0.05 allows throughput to drop to 1/1.05."""
+    """Largest allowed slowdown, as a fraction of the old time. For example, 0.05 allows throughput to drop to
+    1/1.05."""
     comparisons: tuple[GatedComparison, ...]
     undecided: str
-    """One of `POLICIES`."""
+    """The result if the gate is inconclusive: one of `POLICIES`."""
 
     @property
     def question(self) -> str:
@@ -142,7 +143,7 @@ class Gate:
 
     @property
     def verdict(self) -> GateVerdict:
-        """The worst verdict of the comparisons; *not slower* if only claims are judged."""
+        """The worst verdict among the comparisons; *not slower* if only claims are judged."""
         ends = {one.verdict for one in self.comparisons}
         worst_first = (GateVerdict.SLOWER, GateVerdict.CANNOT_TELL, GateVerdict.NOT_SLOWER)
         return next((one for one in worst_first if one in ends), GateVerdict.NOT_SLOWER)
@@ -173,13 +174,13 @@ class Gate:
         )
 
     def refuses(self, one: JudgedClaim) -> bool:
-        """Whether this claim is sufficient to fail the gate."""
+        """Returns whether this claim is sufficient to fail the gate."""
         if one.verdict is ClaimVerdict.UNDECIDED:
             return self.undecided == "fail"
         return one.verdict is ClaimVerdict.REFUTED
 
     def stops(self, one: GatedComparison) -> bool:
-        """Whether this comparison is sufficient to fail the gate."""
+        """Returns whether this comparison is sufficient to fail the gate."""
         if one.verdict is GateVerdict.CANNOT_TELL:
             return self.undecided == "fail" or one.effect.finding.unequal_losses
         return one.verdict is GateVerdict.SLOWER
@@ -214,14 +215,14 @@ def _over_rounds(effect: Effect, study: Study, margin: float) -> GatedComparison
 
 
 def levels(lab: Lab, finding: Finding, look: int) -> GateLevels:
-    """Returns the levels for one comparison of a lab after stage `look`."""
+    """Returns the alpha levels for one comparison of a lab after stage `look`."""
     place = at(method_of(lab, finding.cell), look)
     share = LEVEL / _ROUNDS ** (place.round - 1)
     return GateLevels(place.level(share / max(1, len(declared(lab))), 2), place.level(share, 1))
 
 
 def _turned_as(one: Finding, asked: Finding) -> Finding | None:
-    """Returns the finding with the same direction as `asked`, or None if it compares something else."""
+    """Returns the finding in the direction of `asked`; None if it compares something else."""
     if one.metric != asked.metric or {one.cell, one.baseline} != {asked.cell, asked.baseline}:
         return None
     if one.cell == asked.cell:
@@ -238,7 +239,7 @@ def _turned_as(one: Finding, asked: Finding) -> Finding | None:
 
 
 def gated(effect: Effect, margin: float, at: GateLevels = GateLevels(), missing: int = 0) -> GatedComparison:
-    """Judges one comparison. `missing`: number of planned trials not yet run."""
+    """Judges one comparison. `missing`: number of planned trials that have not run yet."""
     finding, ratios = (
         effect.finding,
         paired([ratio for _, ratio in effect.finding.ratios] or [1.0], resolution(effect.finding.metric)),
@@ -276,7 +277,7 @@ def _judged(finding: Finding, found: Slowdown, margin: float, missing: int) -> t
         return GateVerdict.SLOWER, note("slower", slowdown=found.likely, margin=margin, higher_is_better=higher)
     if found.bound <= margin:
         return GateVerdict.NOT_SLOWER, note("not-slower", bound=found.bound, margin=margin, higher_is_better=higher)
-    # The advice in the finding applies to the finding's margin only.
+    # The advice in the finding applies only to the finding's margin.
     advice = finding.advice if margin == finding.margin else None
     why = note(
         "perhaps-slower",
@@ -290,7 +291,7 @@ def _judged(finding: Finding, found: Slowdown, margin: float, missing: int) -> t
 
 
 def has_better(metric: str) -> bool:
-    """Whether the metric has a better direction."""
+    """Returns whether the metric has a better direction."""
     return _better(metric) != "neither"
 
 

@@ -1,4 +1,4 @@
-"""How throughput grows with the number of clients, for configurations that differ only in that number."""
+"""Determines how throughput grows with the number of clients, for configurations that differ only in that number."""
 
 from __future__ import annotations
 
@@ -21,25 +21,25 @@ from ironbench.study.summarise import Summary
 
 ALL = Configuration("all cells")
 _Values = dict[tuple[int, str], float]
-"""(block, machine) → throughput. If a lab continues on another machine within a block, its trials there are not paired
-with earlier ones."""
+"""(block, machine) → throughput. If a lab continues on a different machine within a block, trials on the two machines
+are not paired."""
 
 
 @dataclass(frozen=True, slots=True)
 class GrowthStep(GroupRatio):
-    """Throughput at one number of clients as a multiple of that at a smaller number, paired by block, with its 95%
-    confidence interval."""
+    """Throughput with a larger number of clients as a multiple of the throughput with a smaller number, paired by
+    block, with its 95% confidence interval."""
 
     fewer: int
     most: int
     blocks: int
     surely_low: float
     surely_high: float
-    """Bounds of the simultaneous confidence interval, which decides which of the curve's steps grow.
+    """Bounds of the simultaneous confidence interval, which decides which steps of the curve grow.
 
-    The intervals of the curve contain the true ratios together in 95% of labs, since each misses in 5% / number of
-    steps (Bonferroni; Dunn, "Multiple Comparisons Among Means", Journal of the American Statistical Association 56,
-    1961).
+    The intervals of the curve contain the true ratios together in 95% of labs, because each misses its true ratio in 5%
+    / number of steps (Bonferroni; Dunn, "Multiple Comparisons Among Means", Journal of the American Statistical
+    Association 56, 1961).
     """
 
     @property
@@ -53,15 +53,15 @@ class GrowthStep(GroupRatio):
 
 @dataclass(frozen=True, slots=True)
 class GrowthCourse:
-    """How far throughput was observed to grow. This is a description, not a verdict; displayed intervals are not
+    """How far throughput was observed to grow. This is a description and not a verdict. The displayed intervals are not
     simultaneous."""
 
     first: GrowthStep | None
-    """Change of throughput from the fewest clients to `enough`; None if both are the same number."""
+    """Change of throughput from the fewest clients to `enough`; None if these are the same number."""
     enough: int
-    """Smallest number of clients that is significantly better than the fewest, and that no larger number beats."""
+    """Smallest number of clients that is significantly better than the fewest and that no larger number surpasses."""
     beyond: GrowthStep | None
-    """Change of throughput from `enough` to the most clients measured; None if both are the same number."""
+    """Change of throughput from `enough` to the most clients measured; None if these are the same number."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +69,7 @@ class Growth:
     """One growth curve."""
 
     name: Configuration
-    """The factor values by which it differs from the lab's other curves; `ALL` for the only curve."""
+    """The factor values by which the curve differs from the lab's other curves; `ALL` for the only curve."""
     trials: tuple[Record, ...]
     """Usable trials, ordered by number of clients."""
     summaries: Mapping[int, Mapping[str, Summary]]
@@ -87,8 +87,8 @@ class Growth:
     def grows(self) -> bool:
         """Whether throughput still grows significantly at the most clients, by both the fitted law and the measurement.
 
-        The law alone is not sufficient: if its coherency parameter is fitted as 0, its curve rises forever, even
-        through points that level off or fall.
+        The law is not sufficient by itself: if its coherency parameter is fitted as 0, its curve rises forever, even if
+        the measured points level off or fall.
         """
         fit, step = self.fit, self.last_step
         return fit is not None and step is not None and fit.peak_is_beyond and step.low > 1
@@ -133,7 +133,8 @@ def _fit(trials: Sequence[Record]) -> Fit | None:
 
 
 def _steps(trials: Sequence[Record]) -> dict[tuple[int, int], GrowthStep | None]:
-    """(fewer, more clients) → their step, for all pairs of numbers of clients; None if no block has both."""
+    """Returns (fewer clients, more clients) → the step, for all pairs of numbers of clients; None if no block has
+    both."""
     by_block: dict[int, _Values] = {}
     for record in trials:
         values = by_block.setdefault(record.cell.load.clients, {})
@@ -177,7 +178,7 @@ def _counts(group: Sequence[tuple[Setup, Sequence[Record]]]) -> set[int]:
 
 
 def _common(group: Sequence[tuple[Setup, Sequence[Record]]]) -> dict[str, str]:
-    """Factor values that all configurations of a curve share."""
+    """Returns the factor values that all configurations of a curve share."""
     first = group[0][0].cell.levels
     same = [factor for factor in first if all(setup.cell.levels.get(factor) == first[factor] for setup, _ in group)]
     return {factor: first[factor] for factor in same}

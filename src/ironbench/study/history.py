@@ -34,14 +34,14 @@ from ironbench.study.subjects import leading, marked
 
 DATE, TAG = "date", "tag:"
 _NAMED = ("commit", "version")
-"""Orders that use the tag of the same name."""
+"""Orders that use the tag with the same name."""
 _LEAST_VARIANCE = 1e-12
 """Minimum variance of a metric's logarithm, for metrics that never vary, such as counts."""
 _UNDER_TEST = ("engine.version", "engine.server_version_num", "engine.configure", "engine.installation")
-"""Prefixes of facts that identify the database program. If points are ordered by a tag, that program may be under
-test."""
+"""Prefixes of facts that identify the database program. If points are ordered by a tag, this program may be the subject
+of the test."""
 _CLIENT = ("software.ironbench", "software.build")
-"""Facts of the measuring software that can affect a result."""
+"""Facts about the measuring software that can affect a result."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +49,7 @@ class HistoryPoint:
     """The trials of one commit, version or run."""
 
     name: str
-    """The tag's value; for a run, its date, with the time if there are several on that day."""
+    """The tag's value. For a run: its date, with the time if there are several runs on that day."""
     started_at: str
     """Start of the first trial."""
     trials: tuple[Record, ...]
@@ -60,11 +60,11 @@ class HistoryPoint:
     deviation: float
     """Standard deviation of the log values; 0 for one trial."""
     variance: float = 0.0
-    """Variance of the mean log value (see `_variances`); 0 if the point carries no verdict."""
+    """Variance of the mean log value (see `_variances`); 0 if the point has no verdict."""
 
     @property
     def judged(self) -> bool:
-        """Whether the point has the repeats that a verdict needs."""
+        """Whether the point has enough repeats for a verdict."""
         return self.interval is not None
 
     @property
@@ -73,19 +73,19 @@ class HistoryPoint:
 
     @property
     def flagged(self) -> bool:
-        """Whether every trial is flagged, so that the point has no unflagged measurement."""
+        """Whether every trial of the point is flagged."""
         return self.suspect == len(self.trials)
 
 
 @dataclass(frozen=True, slots=True)
 class HistoryChange(GroupRatio):
-    """A change point: the mean of the segment that begins there as a multiple of the mean of the segment before it,
-    with its 95% confidence interval."""
+    """A change point: the mean of the segment that begins at this point as a multiple of the mean of the previous
+    segment, with its 95% confidence interval."""
 
     place: int
-    """Index in the line of the new segment's first point."""
+    """Index, within the line, of the new segment's first point."""
     worse: bool | None
-    """Whether the change is for the worse; None if the metric has no direction."""
+    """Whether the change is for the worse; None if the metric has no better direction."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,17 +98,18 @@ class HistoryLine:
     spikes: tuple[int, ...] = ()
     """Indices of outliers, which differ from the points before and after them."""
     unconfirmed: bool = False
-    """Whether the last judged point differs and the next one will show whether it is a change or an outlier."""
+    """Whether the last judged point differs, so that the next point will show whether it is a change or an outlier."""
     between: float = 0.0
-    """Relative standard deviation between points beyond what the variation of their trials explains."""
+    """Relative standard deviation between points that the variation of their trials does not explain."""
     correlation: float = 0.0
     """Correlation of neighbouring points, as estimated and taken into account."""
     differs: tuple[Difference, ...] = ()
-    """Differences from the line that started before, as (before, here)."""
+    """Differences from the line that started before this one, as (value there, value here)."""
     open_question: Note | None = None
-    """Why no change points were searched for."""
+    """Why no change points were searched for; None if they were."""
     detectable: float | None = None
-    """Relative difference of a new segment that is detected after three points with 90% probability."""
+    """Minimum detectable effect: the relative difference of a new segment that is detected after three points with 90%
+    probability."""
 
     @property
     def segments(self) -> tuple[tuple[int, int], ...]:
@@ -117,7 +118,8 @@ class HistoryLine:
         return tuple((a, b - 1) for a, b in itertools.pairwise(starts))
 
     def mean(self, first: int, last: int) -> float:
-        """Geometric mean of the points from `first` to `last` in base units, weighted as in change detection."""
+        """Returns the geometric mean of the points from `first` to `last` in base units, weighted as in change
+        detection."""
         judged = [place for place, point in enumerate(self.points) if point.variance]
         out = {*self.spikes, *judged[-1:]} if self.unconfirmed else {*self.spikes}
         points = [self.points[place] for place in judged if first <= place <= last and place not in out]
@@ -128,7 +130,7 @@ class HistoryLine:
 
 @dataclass(frozen=True, slots=True)
 class History:
-    """A work under one load."""
+    """The history of a work under one load."""
 
     work: str
     load: Note
@@ -151,14 +153,15 @@ class Histories:
 
 
 def require_order(by: str) -> None:
-    """Checks the order. InputError unless it is `date`, `commit`, `version` or `tag:KEY`."""
+    """Checks the order. Raises InputError unless it is `date`, `commit`, `version` or `tag:KEY`."""
     if by in (DATE, *_NAMED) or (by.startswith(TAG) and by != TAG):
         return
     raise InputError(f"--by {by}", "is not a valid order", "use date, commit, version, or tag:KEY for your own tag")
 
 
 def histories(records: Sequence[Record], archive: Archive, metric: str = "", by: str = DATE) -> Histories:
-    """Groups records into histories. `metric`: empty for each work's leading metric. `by`: see `require_order`."""
+    """Groups records into histories. `metric`: empty for each work's leading metric. `by`: order of the points, see
+    `require_order`."""
     tag = "" if by == DATE else by.removeprefix(TAG)
     entering = [one for one in records if one.status.comparable and one.purpose not in AUXILIARY]
     tagged = [one for one in entering if not tag or tag in one.tags]
@@ -187,10 +190,10 @@ def _left_out(
 
 
 def _like(record: Record) -> str:
-    """Key of everything that must be equal for a comparison over time: work, data, load."""
+    """Returns a key of everything that must be equal for a comparison over time: work, data, load."""
     load = record.cell.load
     shape = replace(load.shape, rate=None if load.rate_share else load.rate)
-    workers = record.metrics.get("workers", load.workers)  # fewer than requested if machines were lost
+    workers = record.metrics.get("workers", load.workers)  # fewer workers than requested if machines were lost
     key = (work(record), shape, load.clients, load.threads, workers)
     return msgspec.json.encode(key, order="sorted").decode()
 
@@ -213,7 +216,7 @@ class _Facts:
     def of(self, record: Record) -> Mapping[str, str]:
         system = replace(record.system, label="", reference_score=None)
         client = [record.software.get(name.partition(".")[2]) for name in _CLIENT]
-        how = record.method  # slices exclude what systems write between turns
+        how = record.method  # slices do not include what systems write between turns
         key = msgspec.json.encode((machines_of(record), record.engine, system, client, how)).decode()
         if key not in self._known:
             flat, _ = chosen_settings(facts_of_systems.facts(record, self._archive))
@@ -233,9 +236,10 @@ class _Facts:
 
 
 def _computed(system: System) -> frozenset[str]:
-    """Settings computed from the data's size when the server starts, not from the configuration.
+    """Returns settings that the server computes from the data's size when it starts, and that are not in its
+    configuration.
 
-    For example, the cache that `ideal` fits to the data differs by a page from run to run.
+    For example, the cache that a zero-latency `data` fits to the data differs by a page from run to run.
     """
     decided = settings_of(system.engine).ideal
     return frozenset(name for part in system.ideal for name in decided.get(part, ()))
@@ -260,7 +264,7 @@ def _lines(group: Sequence[Record], metric: str, tag: str, known: _Facts) -> tup
 
 
 def _named_apart(lines: Sequence[HistoryLine]) -> tuple[HistoryLine, ...]:
-    """Makes the names of lines unique by numbering lines with a common name."""
+    """Makes the names of lines unique by numbering lines that have the same name."""
     names = [line.name for line in lines]
     return tuple(
         replace(line, name=f"{line.name} ({names[: place + 1].count(line.name)})")
@@ -280,7 +284,7 @@ def _points(records: Sequence[Record], metric: str, tag: str) -> list[HistoryPoi
 
 
 def _date(first: Record, days: Sequence[str]) -> str:
-    """Date of a run, with the time if there are several on that day."""
+    """Returns the date of a run, with the time if there are several runs on that day."""
     start = first.started_at
     return start[:10] if days.count(start[:10]) == 1 else start[:16].replace("T", " ")
 
@@ -340,7 +344,8 @@ def _worse(difference: float, direction: str) -> bool | None:
 
 
 def _variances(points: Sequence[HistoryPoint]) -> list[float]:
-    """Variance of each mean. A variance from few repeats is unreliable, so it is averaged with the pooled variance.
+    """Returns the variance of each mean. A variance from few repeats is unreliable, so it is averaged with the pooled
+    variance.
 
     (Moderated variances: Smyth, Statistical Applications in Genetics and Molecular Biology 3, 2004.)
     """

@@ -25,14 +25,14 @@ from ironbench.study.queries import difference
 
 _T = TypeVar("_T", ServerStatement, TableUse, IndexUse)
 _LAST = frozenset({"dead_rows", "bytes"})
-"""Fields taken from the last trial; the corresponding `_before` fields are taken from the first."""
+"""Fields that are taken from the last trial. The corresponding `_before` fields are taken from the first trial."""
 
 
 @dataclass(frozen=True, slots=True)
 class TrialTotals:
-    """Total time and transactions of the trials that amounts were summed over.
+    """Total time and transactions of those trials over which amounts were summed.
 
-    Trials that lack an amount are excluded from its sum and from this time.
+    Trials that lack an amount are excluded from the sum and from this time.
     """
 
     elapsed_s: float
@@ -57,11 +57,11 @@ class ServerUse:
 
     name: str
     counted: TrialTotals
-    """Trials with statement statistics."""
+    """Number of trials with statement statistics."""
     used: TrialTotals
-    """Trials with table or index statistics."""
+    """Number of trials with table or index statistics."""
     statements: tuple[ServerStatement, ...]
-    """Statements by total time, longest first."""
+    """Statements by total time, the longest first."""
     statements_s: float
     tables: tuple[TableUse, ...]
     indexes: tuple[IndexUse, ...]
@@ -71,7 +71,7 @@ class ServerUse:
     executed: tuple[ExecutedPlan, ...]
     """Executed plans by command, over all trials: the slowest execution and the number of executions."""
     varied: int
-    """Number of trials with plans different from the first trial's."""
+    """Number of trials whose plans differ from the first trial's."""
     trials: int
     missing: tuple[NotShown, ...]
     notes: tuple[Note, ...]
@@ -89,8 +89,8 @@ class OtherPlan:
 
 
 def uses(groups: Sequence[tuple[str, Sequence[Record]]], archive: Archive) -> tuple[ServerUse, ...]:
-    """Pools server statistics by group. `groups`: name and comparable trials. Groups without server statistics are left
-    out."""
+    """Returns the pooled server statistics of each group. Groups without server statistics are left out. `groups`: name
+    and comparable trials."""
     uses = []
     for name, records in groups:
         trials = [(record, inside) for record in records if (inside := archive.inside(record.id))]
@@ -157,7 +157,7 @@ def _executed(every: Sequence[ExecutedPlan]) -> tuple[ExecutedPlan, ...]:
 
 
 def _pooled(every: Iterable[_T], key: Callable[[_T], str]) -> tuple[_T, ...]:
-    """Merges entries of the same name: amounts are added, states are taken from the first and last trial."""
+    """Merges entries with the same name: amounts are added, states are taken from the first and the last trial."""
     by_name: dict[str, _T] = {}
     for one in every:
         before = by_name.get(key(one))

@@ -1,8 +1,8 @@
 """Decides whether the server can have caused the I/O that a device counted.
 
 The kernel counts I/O per device, for all programs on the machine (Linux: Documentation/block/stat.rst). If throughput
-drops, the constant I/O of other programs looks like more I/O per transaction. An emulated device is used by one server
-only; on any other device, the engine's counters show how much of the I/O can be the server's.
+drops, constant I/O of other programs looks like an increase of I/O per transaction. An emulated device is used by only
+one server. For any other device, the engine's counters show how much of the I/O the server can have caused.
 """
 
 from __future__ import annotations
@@ -22,31 +22,34 @@ _OWN = {
     "device_write_bytes_per_s": ("engine_write_bytes_per_s", "engine_extend_bytes_per_s", "spill_bytes_per_s"),
     "device_flushes_per_s": ("engine_fsyncs_per_s",),
 }
-"""Device metric → the engine's counters of the same I/O. Temporary files are written and read once."""
+"""Device metric → the engine's counters of the same I/O. Temporary files are assumed to be written and read once."""
 _READS = ("device_reads_per_s", "device_read_bytes_per_s")
 _COUNTED = ("engine_reads_per_s", "engine_writes_per_s", "engine_extends_per_s", "engine_fsyncs_per_s")
-"""An engine that counts its I/O reports at least one of these; it omits those that are 0."""
+"""Counters of which an engine that counts its I/O reports at least one. It omits those that are 0."""
 _ENOUGH = 0.5
-"""Share of the device's I/O that the engine must have requested. File systems add I/O and round up to pages."""
+"""Minimum fraction of the device's I/O that the engine must have requested. File systems add I/O and round up to
+pages."""
 _LOG_RECORD_BYTES = 24
-"""Length of the shortest WAL record (PostgreSQL: SizeOfXLogRecord). Less WAL per transaction means no writes."""
+"""Length of the shortest WAL record in bytes (PostgreSQL: SizeOfXLogRecord). Less WAL per transaction means that
+nothing was written."""
 _MAINTENANCE = 0.01
-"""Maximum share of writing transactions that are attributed to the server itself (autovacuum, statistics)."""
+"""Maximum fraction of writing transactions that is attributed to the server itself (autovacuum, statistics)."""
 
 
 class Cause(Enum):
     """Possible cause of a device's I/O."""
 
     SERVER = "server"
-    """Only the server uses the device, or the engine's counters cover enough of the I/O."""
+    """Only the server uses the device, or the engine's counters explain enough of the I/O."""
     UNKNOWN = "unknown"
-    """Several programs use the device, and the engine's counters do not cover this I/O."""
+    """Several programs use the device, and the engine has no counters for this I/O."""
     OTHERS = "others"
     """The engine's counters rule out the server."""
 
 
 def cause(sides: Sequence[Sequence[Record]], name: str) -> Cause:
-    """Decides from the side with more of this I/O per transaction. Metrics that no device counts are the server's."""
+    """Determines the cause from the side with more of this I/O per transaction. Metrics that no device counts are
+    caused by the server."""
     kind, role = base_name(name), part_of(name).partition("=")[2]
     if kind not in _OWN:
         return Cause.SERVER
@@ -61,7 +64,7 @@ def cause(sides: Sequence[Sequence[Record]], name: str) -> Cause:
     own, whole = sum(_own(one, kind) for one in known), sum(one.metrics.get(name, 0.0) for one in known)
     if own >= _ENOUGH * whole:
         return Cause.SERVER
-    # Each flush rewrites the last WAL page, while engines count WAL by the bytes of its records.
+    # Each flush rewrites the last WAL page, but engines count WAL by the bytes of its records.
     return Cause.OTHERS if kind in _READS else Cause.UNKNOWN
 
 
@@ -71,7 +74,8 @@ def _per_transaction(side: Sequence[Record], name: str) -> float:
 
 
 def _own(record: Record, kind: str) -> float:
-    """The engine's I/O per second, summed over all objects because files of several roles may share a device."""
+    """Returns the engine's I/O per second, summed over all objects because files of several roles may share a
+    device."""
     metrics = record.metrics
     own = sum(value for name, value in metrics.items() if base_name(name) in _OWN[kind])
     if kind == "device_write_bytes_per_s" and "engine_write_bytes_per_s{object=wal}" not in metrics:
@@ -80,7 +84,8 @@ def _own(record: Record, kind: str) -> float:
 
 
 def _may_write(metrics: Mapping[str, float]) -> bool:
-    """Whether the server can have written: not with next to no WAL, or next to no writing transactions."""
+    """Returns whether the server can have written. It cannot have if there was almost no WAL, or almost no writing
+    transaction."""
     log_bytes = metrics.get("wal_bytes_per_transaction", math.inf)
     writing, whole = metrics.get("writing_transactions_per_s", math.inf), metrics.get("throughput", 0.0)
     return log_bytes >= _LOG_RECORD_BYTES and writing > _MAINTENANCE * whole

@@ -58,7 +58,7 @@ from ironbench.study.workers import by_worker
 _Subject = TypeVar("_Subject", Configuration, Contrast)
 
 MOST_EXPLAINED = 4
-"""Number of comparisons whose difference is explained in detail; further ones are skipped."""
+"""Maximum number of comparisons whose difference is explained in detail."""
 
 
 def lab_study(
@@ -72,9 +72,9 @@ def lab_study(
 ) -> Study:
     """Returns the study of a lab.
 
-    `lab`: the lab with the stages started so far. `records`: all of its records. `noise`: known run-to-run variation of
-    machines. `derived`: workload → statement that must accompany its results. `look`: number of the last started stage;
-    None for the last stage with records. `faults`: unreadable records and the reasons.
+    `lab`: the lab with the stages that have started. `records`: all records of the lab. `noise`: known run-to-run
+    variation of machines. `derived`: workload → statement that must accompany its results. `look`: number of the last
+    started stage; None for the last stage with records. `faults`: unreadable records and the reasons.
     """
     records = [_with_configurations(lab, record) for record in records]
     screened = screen(lab, records)
@@ -83,7 +83,7 @@ def lab_study(
     settled = settling(records)
     stage = look or max((record.stage for record in records), default=1)
     results = findings(records, lab, stage)
-    # Later stages are run only if the findings require it.
+    # Later stages run only if the findings require them.
     due = [trial for trial in lab.trials if trial.stage <= stage]
     missing = progress.missing(due, records)
     unfinished = _unfinished(len(missing), len(due))
@@ -115,7 +115,7 @@ def lab_study(
     usable = [(cell.name, cell.usable) for cell in cells if cell.usable]
     observed = _observed(records)
     seen = [(name, observed.get(name, own)) for name, own in usable]
-    # Slices time statements only if the lab requests it; those times cover all blocks.
+    # Slices time statements only if the lab requests it. These times cover all blocks.
     timed_in_blocks = not observed or any(record.statements for _, own in usable for record in own)
     by_query = queries(usable)
     return Study(
@@ -182,7 +182,7 @@ def lab_study(
 
 
 def _with_configurations(lab: Lab, record: Record) -> Record:
-    """Returns the record with causes that contain configurations of the lab, of which records contain the names."""
+    """Returns the record with configurations instead of configuration names in its causes."""
 
     def with_configuration(cause: Note) -> Note:
         name = cause.values.get("system")
@@ -222,7 +222,7 @@ def _earlier(lab: Lab, records: Sequence[Record], settled: Sequence[Record], sta
 
 
 def _observed(records: Sequence[Record]) -> dict[str, list[Record]]:
-    """Configuration → its trials with observers."""
+    """Returns configuration → its trials with observers."""
     found: dict[str, list[Record]] = {}
     for record in observed_of(records):
         found.setdefault(record.cell.name, []).append(record)
@@ -320,7 +320,8 @@ def _effects(lab: Lab, findings: Sequence[Finding], records: Sequence[Record]) -
 
 
 def _effect(finding: Finding, contrast: Contrast, records: Sequence[Record]) -> Effect:
-    """Builds an effect. Marks sides with emulated storage, and notes data that only one side can lose."""
+    """Returns the effect of a finding. Marks sides with emulated storage, and notes data that only one side can
+    lose."""
     sides = [[one for one in records if one.cell.name == name] for name in (finding.cell, finding.baseline)]
     cell, baseline = (
         replace(side, emulated=needs_mark(side.name, own))
@@ -335,31 +336,32 @@ def _effect(finding: Finding, contrast: Contrast, records: Sequence[Record]) -> 
         (side, sum(any(one.code == EMULATION_LIMIT for one in record.warnings) for record in used), len(used))
         for side, own, faster in zip((cell, baseline), sides, (Conclusion.FASTER, Conclusion.SLOWER), strict=True)
         if (used := [record for record in own if record.status.comparable])
-        # If emulation slows down the side that is faster anyway, the real difference is larger.
+        # If emulation slows down the side that is faster, the real difference is larger.
         and finding.conclusion not in (faster, Conclusion.EQUIVALENT)
     ]
     return Effect(finding, whole, tuple(only), tuple(one for one in limited if one[1]))
 
 
 def _unfinished(missing: int, due: int) -> tuple[Note, ...]:
-    """Notes missing trials of the plan. A finding itself states the number of its complete blocks."""
+    """Returns notes on missing trials of the plan. Each finding states the number of its complete blocks."""
     return (note(MISSING, missing=missing, due=due),) if missing else ()
 
 
 def _of_percentiles(settled: Sequence[Record]) -> tuple[Note, ...]:
-    """Notes which percentiles are left out."""
+    """Returns notes on the percentiles that are left out."""
     usable = [record for record in settled if record.status.comparable]
     return too_few(usable, counted_in(usable)[1])
 
 
 def _of_duet(settled: Sequence[Record]) -> tuple[Note, ...]:
-    """Notes that each system ran on half of the cores, so that absolute values do not apply to the whole machine."""
+    """Returns a note that each system ran on half of the cores, so that absolute values do not apply to the whole
+    machine."""
     return (note("half-of-cores"),) if any(one.method == DUET for one in settled) else ()
 
 
 def _of_order(lab: Lab) -> tuple[Note, ...]:
-    """Notes the drawback of a fixed order (Fisher, The Design of Experiments, 1935, ch. IV: randomisation ensures
-    validity)."""
+    """Returns a note on the drawback of a fixed order (Fisher, The Design of Experiments, 1935, ch. IV: randomisation
+    ensures validity)."""
     if lab.method.order != "fixed":
         return ()
     by_slices = SLICES if lab.method.slice_s is not None else TRIALS
@@ -367,9 +369,9 @@ def _of_order(lab: Lab) -> tuple[Note, ...]:
 
 
 def _of_findings(effects: Sequence[Effect]) -> tuple[Note, ...]:
-    """Collects the notes of deciding comparisons, each once with the affected comparisons.
+    """Returns the notes of comparisons with verdicts, each once with the affected comparisons.
 
-    Notes on flagged trials are excluded, because one note covers those of all comparisons.
+    Notes on flagged trials are excluded, because one note covers the flagged trials of all comparisons.
     """
     every = [(effect.contrast, one) for effect in effects for one in effect.finding.warnings if one.code != FLAGGED]
     return tuple(
@@ -378,8 +380,8 @@ def _of_findings(effects: Sequence[Effect]) -> tuple[Note, ...]:
 
 
 def _of_comparisons(compared: Sequence[Contrast], one: Note) -> Note:
-    """Names the affected comparisons. `comparisons` has the parts of their names: a name given in the lab file may
-    contain the words that join them."""
+    """Adds the names of the affected comparisons. `comparisons` has the parts of their names: a name given in the lab
+    file may contain the words that join them."""
     parts = tuple((known.cell, known.baseline, known.where) for known in compared)
     return note("of-subjects", subjects=tuple(known.name for known in compared), comparisons=parts, note=one)
 
@@ -418,13 +420,14 @@ def _by_note(every: Iterable[tuple[_Subject, Note]]) -> dict[Note, list[_Subject
 
 
 def compare_cells(lab: Lab, records: Sequence[Record], a: str, b: str, look: int) -> tuple[Effect, ...]:
-    """Returns findings of configuration `b` over baseline `a`, the lab's metric first, whatever direction the lab
-    declared.
+    """Returns findings of configuration `b` over baseline `a` in this direction, whatever direction the lab declared,
+    with the lab's metric first.
 
-    A pair that no comparison or claim declares was chosen after seeing the data, so its findings carry no verdict.
+    A pair that no comparison or claim declares was chosen after seeing the data, so its findings have no verdict.
     """
     pair, other = (b, a), (a, b)
-    # An inverted comparison keeps its p value and its inverted interval, so Holm's order of the family is unchanged.
+    # An inverted comparison keeps its p value, and its interval is inverted, so the order of Holm's method is
+    # unchanged.
     turned = tuple(pair if one == other else one for one in lab.comparisons)
     claims = tuple(
         replace(claim, cells=pair if {one, two} == {a, b} else (one, two))

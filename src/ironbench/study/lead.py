@@ -1,4 +1,4 @@
-"""Compares two systems in every work that both did: peak against peak, and at each number of clients."""
+"""Compares two systems in every work that both have done: at their peaks, and at each number of clients."""
 
 from __future__ import annotations
 
@@ -32,18 +32,18 @@ _HERTZ = re.compile(r"@\s*([\d.]+)\s*GHz", re.IGNORECASE)
 
 @dataclass(frozen=True, slots=True)
 class WorkLead:
-    """Comparison of two systems in one work, each at its own peak and at equal numbers of clients."""
+    """Comparison of two systems in one work: each at its own peak, and both at equal numbers of clients."""
 
     work: str
     curves: tuple[ThroughputCurve, ThroughputCurve]
-    """The peaks of the curves are chosen by sweep trials and measured by confirmation trials; in a lab, by trials of
-    other blocks."""
+    """Curves of both systems. Their peaks are chosen by sweep trials and measured by confirmation trials; in a lab, by
+    trials of other blocks."""
     peaks: CellComparison | None
-    """Peak against peak, or both at the declared rate; None if a side has neither. For open loops throughput is left
-    out, and so are the times of a rate that was not kept."""
+    """Comparison of the peaks, or of both systems at the declared rate; None if a side has neither. For open loops,
+    throughput is left out, and so are the response times at a rate that was not sustained."""
     by_clients: tuple[tuple[int, ComparedMetric], ...]
-    """Throughput at each number of clients that both were measured with in a closed loop; empty for work whose result
-    is not a throughput."""
+    """Throughput at each number of clients with which both systems were measured in a closed loop; empty for work whose
+    result is not a throughput."""
 
     @property
     def clients(self) -> tuple[int, int]:
@@ -52,19 +52,19 @@ class WorkLead:
 
     @property
     def rates(self) -> tuple[Rate, Rate] | None:
-        """For open loops: both rates, and whether they were kept."""
+        """For open loops: both rates, and whether they were sustained."""
         a, b = (one.rate for one in self.curves)
         return (a, b) if a and b else None
 
     @property
     def confirmed(self) -> bool:
-        """Whether the trials that report the peaks did not choose them."""
+        """Whether the trials that report the peaks are others than the trials that chose them."""
         peaks = [one.peak for one in self.curves if one.peak]
         return self.rates is not None or (len(peaks) == 2 and all(one.confirmed for one in peaks))
 
     @property
     def alone(self) -> bool:
-        """Whether both were measured with one and the same number of clients only, so that there is no peak."""
+        """Whether both systems were measured with only one and the same number of clients, so that there is no peak."""
         a, b = (one.peak for one in self.curves)
         return a is not None and b is not None and a.alone and b.alone and a.clients == b.clients
 
@@ -76,39 +76,41 @@ class Leads:
     a: str
     b: str
     margin: float
-    """Ratios within it are called equal."""
+    """Margin within which ratios are called equal."""
     works: tuple[WorkLead, ...]
     cores: tuple[int | None, int | None]
     hertz_ratio: float | None
-    """Clock frequency of B divided by A's; 1 on the same machine; None without the same kind of frequency for both."""
+    """Clock frequency of B divided by A's; 1 on the same machine; None if the two frequencies are not of the same
+    kind."""
     hertz_kind: str
-    """`highest` (from the kernel) or `nominal` (from the processor's name); empty if unknown or on the same machine."""
+    """Kind of the frequencies: `highest` (from the kernel) or `nominal` (from the processor's name); empty if unknown
+    or on the same machine."""
     differences: tuple[Difference, ...]
-    """Differences in machines, engines, settings, layouts, versions and load, over the common works."""
+    """Differences in machines, engines, settings, layouts, versions and load, over the works that both have done."""
     cautions: tuple[Note, ...]
-    """Notes about flagged trials at the peaks."""
+    """Notes on flagged trials at the peaks."""
     derived: tuple[str, ...]
     """Statements that must accompany results of these workloads."""
     apart: tuple[Note, ...]
-    """Work that only one of them did, or did with another version of ironbench."""
+    """Work that only one of them has done, or has done with a different version of ironbench."""
     in_turns: bool
-    """Whether both are configurations of one lab, measured in the same blocks."""
+    """Whether both are configurations of one lab that were measured in the same blocks."""
 
     @property
     def clock(self) -> float | None:
-        """Ratio of the clock frequencies shown to the reader; None if it is unknown or 1."""
+        """Ratio of the clock frequencies that a report shows; None if it is unknown or 1."""
         return None if self.hertz_ratio is None or isclose(self.hertz_ratio, 1.0) else self.hertz_ratio
 
     @property
     def cores_differ(self) -> bool:
-        """Whether the numbers of cores differ or one of them is unknown."""
+        """Whether the numbers of cores differ or one of the numbers is unknown."""
         return None in self.cores or self.cores[0] != self.cores[1]
 
 
 def leads(
     a: str, records_a: Sequence[Record], b: str, records_b: Sequence[Record], archive: Archive, margin: float
 ) -> Leads:
-    """Compares two systems. InputError if they have no work in common, or if a side contains several systems."""
+    """Compares two systems. Raises InputError if they have no work in common, or if a side contains several systems."""
     versions = {record.software.get("ironbench", "") for record in (*records_a, *records_b)}
     names = _names((*records_a, *records_b))
     sides = tuple(_by_work(side, names, len(versions) > 1) for side in (records_a, records_b))
@@ -142,7 +144,7 @@ def leads(
 
 
 def outcome(one: MeanRatio, margin: float, better: str = "higher") -> Note:
-    """By how much B leads or trails, or why there is no lead."""
+    """Returns by how much B is better or worse than A, or why this is unknown."""
     if not one.known:
         return note("lead-of-one-trial")
     if one.single_run:
@@ -173,7 +175,8 @@ def _work(work: str, a: Subject, b: Subject, in_turns: bool) -> WorkLead:
 def _rows(
     a: Sequence[Record], b: Sequence[Record], metrics: Sequence[str], in_turns: bool
 ) -> tuple[ComparedMetric, ...]:
-    """Compares those of these metrics that both have and whose ratio means something, each with its interval."""
+    """Compares those of these metrics that both systems have and that have a meaningful ratio, with confidence
+    intervals."""
     of_a, of_b, reasons = metrics_of(a, metrics), metrics_of(b, metrics), Ratios(a, b)
     rows = []
     for metric in metrics:
@@ -195,7 +198,7 @@ def trials_of(side: ThroughputCurve, clients: int) -> list[Record]:
 
 
 def _curve(subject: Subject) -> ThroughputCurve:
-    """Returns the curve; if possible, its peak is measured by other trials than those that chose it."""
+    """Returns the curve. If possible, its peak is measured by other trials than those that chose it."""
     result = curve(subject)
     if result.peak is None or result.peak.confirmed:
         return result
@@ -203,7 +206,7 @@ def _curve(subject: Subject) -> ThroughputCurve:
 
 
 def _suspicions(work: WorkLead) -> list[Note]:
-    """Notes the flagged trials at each side's peak."""
+    """Returns notes on the flagged trials at each side's peak."""
     notes = []
     for side in work.curves:
         trials = side.main.trials if side.main else ()
@@ -217,7 +220,7 @@ def _suspicions(work: WorkLead) -> list[Note]:
 
 
 def _names(records: Sequence[Record]) -> dict[str, str]:
-    """Key of each work → its name. Equal contents share a name; different contents get different names."""
+    """Returns key of a work → its name. Equal contents have equal names; different contents get different names."""
     known: list[tuple[Choice, str]] = []
     names: dict[str, str] = {}
     for record in records:
@@ -236,7 +239,7 @@ def _names(records: Sequence[Record]) -> dict[str, str]:
 def _by_work(
     records: Sequence[Record], names: Mapping[str, str], versions_differ: bool
 ) -> dict[str, tuple[Record, ...]]:
-    """Groups trials by work, load and ironbench version, since another version may do different work."""
+    """Groups trials by work, load and ironbench version, because a different version may do different work."""
     groups: dict[str, list[Record]] = {}
     for record in records:
         if record.purpose not in AUXILIARY:
@@ -294,9 +297,11 @@ def _cores(pair: tuple[Record, Record], machines: Sequence[Mapping[str, Any]]) -
 
 
 def _hertz(a: Mapping[str, Any], b: Mapping[str, Any]) -> tuple[float | None, str]:
-    """Returns the ratio of the highest frequencies if the kernel reports both, else of the nominal ones in the names.
+    """Returns the ratio of the highest frequencies if the kernel reports both, and otherwise of the nominal frequencies
+    in the processors' names.
 
-    The two kinds are never mixed: virtual machines rarely see the highest frequency, and the nominal one is lower.
+    The two kinds are never mixed: virtual machines rarely see the highest frequency, and the nominal frequency is
+    lower.
     """
     highest = [machine.get("cpu", {}).get("max_hz") for machine in (a, b)]
     if all(highest):
@@ -308,13 +313,14 @@ def _hertz(a: Mapping[str, Any], b: Mapping[str, Any]) -> tuple[float | None, st
 
 
 _MOST_FACTS = 3
-"""Maximum number of facts named as differences between systems with one label."""
+"""Maximum number of facts that are named as differences between systems with one label."""
 
 
 def require_one_system(name: str, works: Mapping[str, Sequence[Record]], archive: Archive) -> None:
-    """Checks that a side is one system on one machine. `works`: the side's trials by work.
+    """Checks that a side is one system on one machine. Raises InputError for trials of two machines, and for trials of
+    one work from two systems or under two kinds of load.
 
-    InputError: trials of two machines, or trials of one work from two systems or under two kinds of load.
+    `works`: the side's trials by work.
     """
     trials = [record for group in works.values() for record in group]
     of = machines_among(trials)
@@ -354,7 +360,8 @@ def require_one_system(name: str, works: Mapping[str, Sequence[Record]], archive
 
 
 def _first_facts(two: Sequence[Record], archive: Archive, prefixes: tuple[str, ...]) -> str:
-    """Describes the first differences between the two, in parentheses; empty if none of these kinds is known."""
+    """Describes the first differences between the two systems, in parentheses. Returns an empty text if none of these
+    kinds is known."""
     known = [facts(record, archive) for record in two]
     rows = [row for row in differing(known) if row.startswith(prefixes)]
     words = "; ".join(

@@ -38,7 +38,8 @@ class RankedResult:
     """A result in a ranking."""
 
     rank: int
-    """Best possible rank by its confidence interval: one plus the number of results that are certainly better."""
+    """Best possible rank according to the confidence interval: one plus the number of results that are certainly
+    better."""
     system: str
     processor: str
     sockets: int | None
@@ -55,7 +56,7 @@ class RankedResult:
     cautions: tuple[Note, ...] = ()
     """Reasons why the score may not be reached within the licence's limits."""
     worst_rank: int = 0
-    """Worst possible rank by its confidence interval; equal to `rank` if the rank is certain."""
+    """Worst possible rank according to the confidence interval; equal to `rank` if the rank is certain."""
     bounds: CostRange | None = None
     """95% confidence interval of the score (`repeats`); None for a published score, which is used as published."""
     runs: int = 0
@@ -64,27 +65,28 @@ class RankedResult:
     """Number of own trials behind the score."""
     clients: int | None = None
     basis: Note | None = None
-    """Trials behind an own result."""
+    """The trials behind an own result."""
     failed: float | None = None
-    """Highest share of failed transactions among the trials; None if not counted."""
+    """Highest fraction of failed transactions among the trials; None if not counted."""
     pinned_to: tuple[int, ...] = ()
-    """CPUs that the work was pinned to; empty for all CPUs."""
+    """CPUs to which the work was pinned; empty for all CPUs."""
     emulated: bool = False
 
     def range(self, value: float | None) -> CostRange | None:
-        """Confidence interval of a value that is proportional to the score."""
+        """Returns the confidence interval of a value that is proportional to the score."""
         if value is None or self.bounds is None:
             return None
         return self.bounds.times(value / self.score)
 
     def reach(self, sort: str) -> tuple[float, float]:
-        """Confidence interval of the value that results are ranked by; (-inf, -inf) without one."""
+        """Returns the confidence interval of the value by which results are ranked; (-inf, -inf) without an
+        interval."""
         value = -self.by(sort)[0]
         known = self.range(value) if sort in ("score", *PER) and value else None
         return (known.low, known.high) if known else (value, value)
 
     def by(self, sort: str) -> tuple[float, str]:
-        """Sort key that puts the best first; equal results are in alphabetical order."""
+        """Returns a sort key that puts the best result first. Equal results are in alphabetical order."""
         values = {
             "score": self.score,
             "cores": float(self.cores or 0),
@@ -112,14 +114,14 @@ class Ranking:
 
 
 def published(board: Published, sort: str, sheet: Sheet, licence: str) -> Ranking:
-    """Ranks published results. InputError: the price is unknown or has no core factor for a processor."""
+    """Ranks published results. Raises InputError if the price is unknown or has no core factor for a processor."""
     places = [_published(entry, sheet, licence) for entry in board.entries]
     currency = sheet.price(licence).currency if licence else ""
     return Ranking(board.title, board.score, sort, board.source, _ranked(places, sort), currency)
 
 
 def peaks(rows: Sequence[Listed]) -> list[str]:
-    """Returns ids of the trials that may be part of a system's peak, judged from index rows only.
+    """Returns the ids of those trials that may be part of a system's peak, determined only from rows of the index.
 
     An open loop has no peak. `rows`: index rows of one system, oldest first.
     """
@@ -131,7 +133,7 @@ def peaks(rows: Sequence[Listed]) -> list[str]:
 
 
 def without_peak(rows: Sequence[Listed]) -> dict[str, Note]:
-    """Label → reason why none of its trials can be ranked."""
+    """Returns label → reason why none of the label's trials can be ranked."""
     labels: dict[str, list[Listed]] = {}
     for row in rows:
         if row.purpose not in AUXILIARY:
@@ -150,7 +152,7 @@ def without_peak(rows: Sequence[Listed]) -> dict[str, Note]:
 
 
 def steady(records: Sequence[Record]) -> tuple[list[Record], dict[str, Note]]:
-    """Returns trials with a constant number of clients, and label → reason for systems without any."""
+    """Returns trials with a constant number of clients, and label → reason for systems without such trials."""
     kept = [record for record in records if record.cell.load.curve is None]
     ranked = {record.system.label for record in kept}
     along = dict.fromkeys(record.system.label for record in records if record.system.label not in ranked)
@@ -162,8 +164,8 @@ def _measured(row: Listed) -> bool:
 
 
 def _at_peak(rows: Sequence[Listed]) -> list[Listed]:
-    """Selects trials as `curve` does: from the last confirmation's number of clients, else the fewest at top
-    throughput."""
+    """Selects trials as `curve` does: from the last confirmation's number of clients, or else from the fewest clients
+    at the highest throughput."""
     candidates = [row for row in rows if row.purpose == Purpose.CONFIRMATION]
     if candidates:
         best = candidates[-1].clients
@@ -173,13 +175,14 @@ def _at_peak(rows: Sequence[Listed]) -> list[Listed]:
             by_clients.setdefault(row.clients, []).append(row.throughput or 0.0)
         best = alike(by_clients)[0]
     kept = [row for row in candidates if row.clients == best]
-    # A trial with another number of clients shows that this one was chosen among several and is not confirmed.
+    # A trial with a different number of clients shows that this number was chosen among several and is not confirmed.
     others = [row for row in candidates if row.clients != best and row.purpose != Purpose.CONFIRMATION]
     return [*kept, *sorted(others, key=lambda row: row.throughput or 0.0)[:1]]
 
 
 def own(records: Sequence[Record], archive: Archive, sort: str, sheet: Sheet, licence: str) -> list[Ranking]:
-    """Returns a ranking for each work: the peaks of all systems that did it, by the workload's score metric."""
+    """Returns a ranking for each work: the peaks of all systems that have done this work, by the workload's score
+    metric."""
     rankings = []
     currency = sheet.price(licence).currency if licence else ""
     for group in by_work(records):
@@ -197,7 +200,7 @@ def own(records: Sequence[Record], archive: Archive, sort: str, sheet: Sheet, li
 
 
 def checked_sort(sort: str) -> str:
-    """Checks a sort column. InputError suggests the nearest name."""
+    """Checks a sort column. Raises InputError that suggests the nearest name."""
     if sort not in SORTS:
         raise InputError(f"--sort {sort}", "is not a column to sort by", nearest(sort, list(SORTS)))
     return sort
@@ -228,10 +231,10 @@ def _own(subject: Subject, peak: Peak, metric: str, archive: Archive, sheet: She
     cores, sockets = usable_cores(record, machine_cores(machine)), cpu.get("sockets")
     failed = [one.metrics["failed_fraction"] for one in peak.trials if "failed_fraction" in one.metrics]
     if held and sockets != 1:
-        sockets = None  # the record does not show which sockets the CPUs are on
+        sockets = None  # the record does not contain which sockets the CPUs belong to
     model = str(cpu.get("model", ""))
-    # An unknown number of sockets is at least 1 and at most the machine's number of sockets or the number of cores. If
-    # both bounds give the same cost, the cost is known.
+    # An unknown number of sockets is at least 1, and at most the smaller of the machine's number of sockets and the
+    # number of cores. If the cost is equal for both bounds, the cost is known.
     counts = (sockets,) if sockets else (1, min(cpu.get("sockets") or cores or 1, cores or 1))
     bills = [_licences(subject.name, model, count, cores, sheet, licence) for count in counts] if cores else []
     paid = bills[0] if len({one.total for one in bills if one}) == 1 else None
@@ -274,7 +277,7 @@ def _per_thousand(score: float, paid: CostBreakdown | None) -> float | None:
 
 
 def _ranked(places: Sequence[RankedResult], sort: str) -> tuple[RankedResult, ...]:
-    """Ranks results, best first. If confidence intervals overlap, each result shows its range of possible ranks.
+    """Ranks results, the best first. If confidence intervals overlap, each result has a range of possible ranks.
 
     (Goldstein and Spiegelhalter, Journal of the Royal Statistical Society A 159, 1996, on uncertainty of league
     tables.)

@@ -1,8 +1,8 @@
 """A stopping rule with a fixed error rate: interim analyses are declared in advance and share alpha.
 
-`ironbench.stats.multiplicity` computes the alpha that each interim analysis may spend. A stage added after findings
-were seen has no alpha left, so it starts a new round with its own alpha of 5%, judged on its own blocks only. This is a
-replication, not another interim analysis of the same blocks.
+`ironbench.stats.multiplicity` computes the alpha that each interim analysis may spend. If a stage is added after
+findings were seen, no alpha is left. The stage therefore starts a new round with a separate alpha of 5%, which is
+judged only by its own blocks. Such a round is a replication, not another interim analysis of the same blocks.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from ironbench.stats.multiplicity import LEVEL, levels
 
 @dataclass(frozen=True, slots=True)
 class InterimAnalysis:
-    """Position of an interim analysis in its round."""
+    """Position of an interim analysis within its round."""
 
     number: int
-    """Number of the analysis in its round, from 1."""
+    """1-based number of the analysis within its round."""
     looks: int
-    """Number of analyses declared in its round."""
+    """Number of analyses that were declared for the round."""
     first_stage: int
     last_stage: int
     """First and last stage whose blocks are analysed."""
@@ -33,18 +33,19 @@ class InterimAnalysis:
     round: int = 1
 
     def level(self, share: float, sides: int) -> float:
-        """Nominal alpha of a test at this analysis, if all analyses together may spend `share`; 0 means no decision."""
+        """Returns the nominal alpha of a test at this analysis, if all analyses together may spend `share`; 0 means no
+        decision."""
         return levels(share, self.planned, sides)[self.number - 1]
 
     @property
     def level_alone(self) -> float:
-        """Nominal alpha at this analysis for a claim about one configuration, which Holm's correction does not
-        count."""
+        """Nominal alpha at this analysis for a claim about one configuration, because such claims do not count in
+        Holm's correction."""
         return self.level(LEVEL, 2)
 
 
 def at(method: Method, look: int) -> InterimAnalysis:
-    """Returns the analysis after stage number `look`, or after the last stage if there are fewer."""
+    """Returns the analysis after stage number `look`, or after the last stage if there are fewer stages."""
     stages = [stage for stage in method.stages if stage.number <= look] or list(method.stages[:1])
     begun = [stage.number for stage in stages if stage.added] or [method.stages[0].number]
     first = begun[-1]
@@ -64,7 +65,8 @@ def earlier(method: Method, look: int) -> tuple[int, ...]:
 
 
 def decided(findings: Sequence[Finding], look: int, looks: int) -> bool:
-    """Whether to stop after analysis `look` of `looks`: it was the last, or every declared comparison has a verdict."""
+    """Returns whether to stop after analysis `look` of `looks`: it was the last analysis, or every declared comparison
+    has a verdict."""
     if look >= looks:
         return True
     declared = [finding for finding in findings if finding.decides]

@@ -23,16 +23,16 @@ from ironbench.stats.intervals import t_quantile
 
 _LEVEL = 0.95
 _FAR_OVER = 1.5
-"""A single trial that exceeds a limit by this factor stops the ascent."""
+"""Factor by which a single trial must exceed a limit to stop the ascent."""
 _COLLAPSED = 0.5
-"""Two consecutive points below this share of the best throughput also stop the ascent."""
+"""Fraction of the best throughput below which two consecutive points also stop the ascent."""
 RATE = "rate"
-"""`SearchResult.ended_by` for a rate that was not sustained."""
+"""Value of `SearchResult.ended_by` for a rate that was not sustained."""
 FAILED = "failed"
-"""`Refused.by` for a load whose fresh trial failed."""
+"""Value of `Refused.by` for a load whose confirmation trial failed."""
 _LEAST = 1e-12
 _LOW = 0.1
-"""Share of its limit below which differences are ignored.
+"""Fraction of a limit below which differences are ignored.
 
 Logarithms of values near zero differ enormously, so an occasional lag of zero would leave every point undecided.
 """
@@ -46,9 +46,9 @@ class Observed:
     throughput: float
     """Transactions per second; 0 if the system failed at this point."""
     limited: tuple[float, ...] = ()
-    """Metrics of the limits, in their order."""
+    """Values of the limited metrics, in the order of the limits."""
     behind: bool = False
-    """The trial did not sustain its rate, so its point is too high whatever the limits show."""
+    """Whether the trial did not sustain its rate. The rate is then too high, whatever the limits show."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,66 +61,67 @@ class NextLoad:
 
 @dataclass(frozen=True, slots=True)
 class Refused:
-    """A load that fresh trials did not confirm."""
+    """A load that its confirmation trials did not confirm."""
 
     point: int
     by: str
-    """The limit's metric, `RATE` or `FAILED`."""
+    """The cause: the limit's metric, `RATE` or `FAILED`."""
     value: float
     """The highest value of the limited metric, or the lowest completed rate; 0 for a failed trial."""
 
 
 @dataclass(frozen=True, slots=True)
 class Doubt:
-    """Percentiles of too few transactions to be compared with a limit."""
+    """Percentiles that cannot be compared with a limit because there are too few transactions."""
 
     units: str
-    """What is counted, such as transactions."""
+    """Name of the unit of work, such as transactions."""
     percentiles: tuple[tuple[float, int], ...]
     """Percentile → number of transactions that it needs."""
     duration_s: float
-    """Length of a trial with enough of them; 0: unknown."""
+    """Length of a trial with enough transactions, in seconds; 0: unknown."""
 
 
 @dataclass(frozen=True, slots=True)
 class SearchResult:
-    """Result of a search. `point` is None if even the lowest load exceeds a limit or cannot be measured, or if fresh
-    trials confirmed no load."""
+    """Result of a search. `point` is None if even the lowest load exceeds a limit or cannot be measured, or if
+    confirmation trials confirmed no load."""
 
     search: Search
     point: int | None
     throughput: float
-    """Geometric mean over its trials, in transactions per second."""
+    """Geometric mean of the throughput of the trials at `point`, in transactions per second."""
     alike: tuple[int, int]
-    """Lowest and highest measured point within the limits that are indistinguishable from the best."""
+    """Lowest and highest measured point within the limits whose throughput is indistinguishable from the best."""
     ended_by: str
-    """What ends the range above: a limit's metric, `rate` (not sustained), `range`, or empty if throughput levels
-    off."""
+    """What ends the range above `point`: a limit's metric, `rate` (not sustained), `range`, or empty if throughput
+    levels off."""
     ended_at: int
-    """Lowest point above that exceeds the limit, or the lowest point if it cannot be measured; 0 for none."""
+    """Lowest point above `point` that exceeds the limit, or the lowest point if it cannot be measured; 0 for none."""
     trials: int
     tried: tuple[int, ...] = ()
     """Measured points in ascending order."""
     surely: bool = True
-    """For a search without a result: whether the lowest point exceeds a limit significantly."""
+    """For a search without a result: whether the lowest point significantly exceeds a limit."""
     doubt: Doubt | None = None
-    """Set if a limit's value at `point` or `ended_at` is unreliable."""
+    """Why a limit's value at `point` or `ended_at` is unreliable; None if it is reliable."""
     confirmations: int = 0
-    """Fresh trials at `point`, each of which sustained the rate and kept every limit; 0: none yet, or none in a lab."""
+    """Number of confirmation trials at `point`, each of which sustained the rate and met every limit; 0: none yet, or
+    none in a lab."""
     completed: float = 0.0
-    """Geometric mean of the throughput of the confirmations."""
+    """Geometric mean of the throughput of the confirmation trials."""
     measured: tuple[tuple[str, float], ...] = ()
-    """The limited metrics over the confirmations together."""
+    """The limited metrics over all confirmation trials together."""
     refused: tuple[Refused, ...] = ()
-    """Higher loads that were refused by fresh trials, in descending order."""
+    """Higher loads that confirmation trials refused, in descending order."""
     over_below: tuple[int, ...] = ()
     """Loads below `point` that exceeded a limit or did not sustain their rate."""
     unconfirmed: bool = False
-    """The search chose a load, but fresh trials confirmed neither this load nor a lower one."""
+    """Whether the search chose a load but confirmation trials confirmed neither this load nor a lower one."""
 
     @property
     def inconclusive(self) -> bool:
-        """Whether the search has no answer, and has not shown either that there is none."""
+        """Whether the search has neither an answer nor the result that there is none."""
         return self.point is None and (self.unconfirmed or not self.surely or self.doubt is not None)
 
     @property
@@ -135,7 +136,7 @@ class SearchResult:
             found |= {"longer_s": self.doubt.duration_s} if self.doubt.duration_s else {}
         if self.point is None and self.ended_by == RATE and not self.unconfirmed:
             return note("search-none-sustained", **found)
-        # The value of a limit belongs to every statement about it.
+        # Every statement about a limit contains the limit's value.
         found |= {"limits": tuple((one.metric, one.most) for one in search.limits)} if search.limits else {}
         found |= {"refused": tuple((one.point, one.by, one.value) for one in self.refused)} if self.refused else {}
         if self.unconfirmed:
@@ -172,12 +173,12 @@ def expected_trials(search: Search) -> int:
 
 
 _POINTS_BETWEEN = 2
-"""The search narrows the range on both sides of the best load."""
+"""Number of points of the bisections. The search narrows the range on both sides of the best load."""
 
 
 def most_trials(search: Search) -> int:
-    """Returns the maximum number of trials of a search, without confirmations: every step of the ladder and of both
-    bisections, repeated as often as a load may be."""
+    """Returns the maximum number of trials of a search, without confirmations. It assumes that every step of the ladder
+    and of both bisections is repeated as often as a load may be."""
     points = search.high - search.low + 1
     if search.resolution > 1:
         halvings = max(0, math.ceil(math.log2(math.log(2) / math.log(search.resolution))))
@@ -186,11 +187,11 @@ def most_trials(search: Search) -> int:
 
 
 def next_step(search: Search, trials: Sequence[Observed]) -> NextLoad | SearchResult:
-    """Returns the next load, or the result. Deterministic for the same trials."""
+    """Returns the next load, or the result. The same trials always give the same answer."""
     seen = _Seen(search, trials)
     lowest = seen.by.get(search.low, [])
     if lowest and not any(one.throughput > 0 for one in lowest):
-        # If nothing can be measured at the lowest load, higher loads will not work either.
+        # If nothing can be measured at the lowest load, nothing can be measured at higher loads either.
         if len(lowest) < search.repeats:
             return NextLoad(search.low, note("search-repeat"))
         return SearchResult(search, None, 0.0, (0, 0), "", search.low, seen.total)
@@ -202,13 +203,14 @@ def next_step(search: Search, trials: Sequence[Observed]) -> NextLoad | SearchRe
 
 
 MOST_CONFIRMED = 4
-"""Maximum number of loads that fresh trials try to confirm."""
+"""Maximum number of loads that confirmation trials try to confirm."""
 
 
 def step_down(
     search: Search, trials: Sequence[Observed], refused: Sequence[int], over: Collection[int] = ()
 ) -> int | None:
-    """Returns the next lower load to confirm after fresh trials refused some; None: the search is inconclusive.
+    """Returns the next lower load to confirm after confirmation trials refused some; None if the search is
+    inconclusive.
 
     Each step is twice as long as the one before on a logarithmic scale, so that a few steps leave the region in which
     the limit has no sharp edge. `over`: loads whose trials together exceed a limit.
@@ -222,7 +224,7 @@ def step_down(
 
 
 class _Seen:
-    """The trials by point, and what follows about each point."""
+    """The trials by point, and conclusions about each point."""
 
     def __init__(self, search: Search, trials: Sequence[Observed]) -> None:
         self.search = search
@@ -250,14 +252,14 @@ class _Seen:
         return (math.sqrt(squares / freedom) if freedom else math.inf), freedom
 
     def level(self, point: int) -> float:
-        """Mean logarithm of throughput."""
+        """Returns the mean logarithm of throughput at a point."""
         return sum(self._log(trial) for trial in self.by[point]) / len(self.by[point])
 
     def count(self, point: int) -> int:
         return len(self.by[point])
 
     def kept(self, point: int) -> bool | None:
-        """Whether the point significantly meets all limits (True), exceeds one (False), or neither (None)."""
+        """Returns whether the point significantly meets all limits (True), exceeds one (False), or neither (None)."""
         if self.behind(point):
             return False
         verdicts = [self._keeps(i, limit, point) for i, limit in enumerate(self.search.limits)]
@@ -272,12 +274,12 @@ class _Seen:
         return True if mean + doubt <= 0 else False if mean - doubt > 0 else None
 
     def behind(self, point: int) -> bool:
-        """Whether at least half of the trials did not sustain their rate."""
+        """Returns whether at least half of the trials did not sustain their rate."""
         return 2 * sum(trial.behind for trial in self.by[point]) >= self.count(point)
 
     def allowed(self, point: int) -> bool:
-        """Whether the point is within limits or undecided. A point still undecided after many repeats is not
-        allowed."""
+        """Returns whether the point is within limits or undecided. A point that is still undecided after the maximum
+        number of repeats is not allowed."""
         kept = self.kept(point)
         return kept is True or (kept is None and self.count(point) < self.search.most_repeats)
 
@@ -300,7 +302,7 @@ class _Seen:
         )
 
     def doubt(self, a: int, b: int) -> float:
-        """Half-width of the confidence interval for the difference of two points' mean logarithms."""
+        """Returns the half width of the confidence interval for the difference of two points' mean logarithms."""
         spread, freedom = self._spread
         if not freedom:
             return math.inf
@@ -308,11 +310,11 @@ class _Seen:
 
     @property
     def best(self) -> int | None:
-        """Point with the highest throughput among the allowed ones."""
+        """The allowed point with the highest throughput."""
         return max((p for p in self.points if self.allowed(p)), key=self.level, default=None)
 
     def chosen(self, best: int) -> int:
-        """Returns the lowest point that is as good as the best."""
+        """Returns the lowest point that is indistinguishable from the best."""
         enough = self.level(best) - self.search.indifference
         return min(p for p in self.points if p <= best and self.allowed(p) and self.level(p) >= enough)
 
@@ -325,12 +327,12 @@ class _Seen:
 
 
 def _excess(limit: Limit, value: float) -> float:
-    """Logarithm of a value relative to its limit; negative within the limit."""
+    """Returns the logarithm of a value relative to its limit; negative within the limit."""
     return math.log(max(value / limit.most, _LOW))
 
 
 def rungs(search: Search) -> list[int]:
-    """Doublings from the lowest to the highest point, including both."""
+    """Returns the doublings from the lowest to the highest point, including both."""
     doubled = itertools.takewhile(lambda n: n < search.high, (search.low << k for k in itertools.count()))
     return [*doubled, search.high]
 
@@ -378,7 +380,7 @@ def _refine(seen: _Seen) -> NextLoad | None:
 
 
 def _middle(seen: _Seen, low: int, high: int) -> int | None:
-    """Returns the geometric middle, or None if the gap is small enough."""
+    """Returns the geometric middle of a gap; None if the gap is small enough."""
     middle = round(math.sqrt(low * high))
     if high / low <= seen.search.resolution or not low < middle < high:
         return None

@@ -25,11 +25,11 @@ _LEVEL = 0.05
 
 @dataclass(frozen=True, slots=True)
 class QueryRatio(GroupRatio):
-    """The time of one query or statement as a multiple of the baseline's, with its 95% confidence interval."""
+    """The time of one query or statement as a multiple of the baseline's time, with its 95% confidence interval."""
 
     query: str
     blocks: int
-    """In a lab, the blocks that were paired; for runs, the number of trials of the side that has fewer."""
+    """In a lab: the number of blocks that were paired. For runs: the number of trials of the side that has fewer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,15 +38,15 @@ class QuerySubject:
 
     name: str
     times_s: Mapping[str, float]
-    """Query → geometric mean over its trials."""
+    """Query → geometric mean of its time over the trials."""
     ratios: tuple[QueryRatio, ...]
-    """Ratios to the baseline; empty for the baseline itself."""
+    """Ratios to the baseline's times; empty for the baseline itself."""
     parallelism: int | None = None
-    """Processes or threads per statement, if declared."""
+    """Number of processes or threads per statement, if declared."""
     reference_score: float | None = None
     """CPU benchmark score (e.g. SPEC); higher is faster."""
     expected: float | None = None
-    """Ratio to the baseline predicted by the two reference scores; None if one is unknown."""
+    """Ratio to the baseline that the two reference scores predict; None if one of them is unknown."""
 
     @property
     def overall(self) -> float | None:
@@ -62,9 +62,9 @@ class Queries:
 
     subjects: tuple[QuerySubject, ...]
     names: tuple[str, ...]
-    """Names of queries that any subject answered, sorted."""
+    """Names of the queries that at least one system answered, sorted."""
     in_blocks: bool = True
-    """Whether the subjects are configurations of one lab, whose trials are paired by block."""
+    """Whether the systems are configurations of one lab, whose trials are paired by block."""
 
     @property
     def compared(self) -> tuple[QuerySubject, ...]:
@@ -72,7 +72,7 @@ class Queries:
 
     @property
     def by_parallelism(self) -> tuple[QuerySubject, ...]:
-        """Subjects by degree of parallelism, if every subject has a different one; otherwise empty."""
+        """Systems by degree of parallelism, if every system has a different degree; otherwise empty."""
         known = sorted(
             (subject for subject in self.subjects if subject.parallelism), key=lambda one: one.parallelism or 0
         )
@@ -81,9 +81,9 @@ class Queries:
 
 
 def queries(groups: Sequence[tuple[str, Sequence[Record]]], *, in_blocks: bool = True) -> Queries | None:
-    """Returns query times by subject, or None if no query was timed.
+    """Returns query times by system; None if no query was timed.
 
-    `groups`: name and comparable trials of each subject, the baseline first. `in_blocks`: the subjects are
+    `groups`: name and comparable trials of each system, with the baseline first. `in_blocks`: whether the systems are
     configurations of one lab. Equal block numbers of separate runs have no meaning, so their trials are not paired.
     """
     measured = [(name, records) for name, records in groups if any(_times(record) for record in records)]
@@ -107,7 +107,7 @@ def queries(groups: Sequence[tuple[str, Sequence[Record]]], *, in_blocks: bool =
 
 
 def _expected(score: float | None, baseline: float | None) -> float | None:
-    """Ratio of query times: a CPU with twice the score is predicted to take half the time."""
+    """Returns the predicted ratio of query times: a CPU with twice the score is predicted to take half the time."""
     return baseline / score if score and baseline else None
 
 
@@ -129,7 +129,7 @@ def _typical(records: Sequence[Record]) -> dict[str, float]:
 
 
 TrialTimes = tuple[int, Mapping[str, float]]
-"""Block of a trial, and its times by query or statement, each positive."""
+"""Block of a trial, and the trial's times by query or statement, all of them positive."""
 
 
 def paired_ratios(trials: Sequence[TrialTimes], baseline: Sequence[TrialTimes]) -> tuple[QueryRatio, ...]:
@@ -164,11 +164,12 @@ def _values(trials: Sequence[TrialTimes]) -> dict[str, list[float]]:
     return values
 
 
-# Queries against the trend (slower although most are faster, or the reverse), with differences between their plans.
+# Queries against the trend are slower although most queries are faster, or the reverse. Differences between their plans
+# are shown with them.
 
 
 _TREND = 0.05
-"""Minimum overall difference for a trend."""
+"""Minimum overall difference for which there is a trend."""
 
 
 class Files(Protocol):
@@ -187,7 +188,7 @@ class ContraryQuery:
     """Geometric mean of the ratios of all queries."""
     ratio: QueryRatio
     plan: Note
-    """Differences between its plan and the baseline's."""
+    """Differences between the query's plan and the baseline's."""
 
     @property
     def slower(self) -> bool:
@@ -220,7 +221,7 @@ def against(
 
 
 def _is_contrary(one: QueryRatio, overall: float) -> bool:
-    """Whether the query differs significantly, in the opposite direction of the overall ratio."""
+    """Returns whether the query differs significantly in the direction opposite to the overall ratio."""
     if abs(math.log(overall)) < math.log1p(_TREND) or not one.known:
         return False
     return one.low > 1 if overall < 1 else one.high < 1
@@ -229,7 +230,8 @@ def _is_contrary(one: QueryRatio, overall: float) -> bool:
 def _of_one_block(
     records: Sequence[Record], baseline: Sequence[Record], files: Files
 ) -> tuple[Mapping[str, Steps], Mapping[str, Steps]]:
-    """Returns the plans of both sides in the first block that has them, because parameters differ between blocks."""
+    """Returns the plans of both sides in the first block that contains both, because parameters differ between
+    blocks."""
     references = {record.block: record for record in baseline}
     for record in records:
         if record.block in references:
@@ -242,12 +244,12 @@ def _of_one_block(
 
 
 def difference(plan: Steps | None, baseline: Steps | None) -> Note:
-    """Notes the steps that only one of the two plans has."""
+    """Returns a note on the steps that only one of the two plans contains."""
     if not plan or not baseline:
         return note("plans-unknown")
     return note("plans-differ", more=_ranked(plan - baseline), less=_ranked(baseline - plan))
 
 
 def _ranked(steps: Steps) -> tuple[tuple[str, int], ...]:
-    """Sorts steps that access tables first, as they matter most."""
+    """Sorts steps that access tables first, because they matter most."""
     return tuple((step, steps[step]) for step in sorted(steps, key=lambda step: (" on " not in step, step)))

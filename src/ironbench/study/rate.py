@@ -1,6 +1,7 @@
-"""An open loop: its target rate, and whether the system sustained it.
+"""An open loop: its target rate, and whether the system sustained the rate.
 
-Throughput follows from that rate, so it is neither a peak nor a score, and its ratio between systems has no meaning.
+Throughput follows from the target rate, so it is neither a peak nor a score, and its ratio between systems has no
+meaning.
 """
 
 from __future__ import annotations
@@ -16,15 +17,15 @@ from ironbench.records.described import described
 from ironbench.study.summarise import Summary
 
 _ASKED = ("throughput", "scheduled_throughput", "engine_commits_per_s")
-"""Metrics that repeat the target rate."""
+"""Metrics that only repeat the target rate."""
 _PER_UNIT = (PER_UNIT, "load_")
-"""Name parts of metrics that do not depend on the rate: per transaction, or of the load phase."""
+"""Texts in the names of metrics that do not depend on the rate: metrics per transaction, or of the load phase."""
 
 REQUESTED = note("rate-requested")
 PACED = note("paced-by-records")
 UNLIKE = note("loads-unlike")
 TOTAL = note("totals-of-unlike-work")
-"""Reasons why no ratio is shown."""
+"""Codes of the reasons why no ratio is shown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,14 +33,14 @@ class Rate:
     """Results at one rate with one number of clients."""
 
     rate: float
-    """Transactions started per second."""
+    """Target rate: transactions started per second."""
     clients: int
     metrics: dict[str, Summary]
     trials: tuple[Record, ...]
 
     @property
     def finished(self) -> Summary | None:
-        """Successful transactions per second, of those that the rate counts."""
+        """Successful transactions per second, counting only those to which the rate applies."""
         return self.metrics.get("scheduled_throughput", self.metrics.get("throughput"))
 
     @property
@@ -54,7 +55,7 @@ class Rate:
 
     @property
     def confirmed(self) -> bool:
-        """Whether all trials are fresh, made after a search chose the rate by other trials."""
+        """Whether all trials are confirmation trials, made after a search chose the rate by other trials."""
         return all(record.purpose == Purpose.CONFIRMATION for record in self.trials)
 
     @property
@@ -68,7 +69,7 @@ class Rate:
 
 
 NEXT_TO_NOTHING = 0.01
-"""Share below which a ratio would reflect only rounding and chance."""
+"""Fraction below which a ratio would reflect only rounding and chance."""
 
 
 def paced(record: Record) -> bool:
@@ -81,13 +82,13 @@ def is_share(metric: str) -> bool:
 
 
 def without_ratio(metric: str, a: float, b: float) -> bool:
-    """Whether only the difference of two shares is shown, in percentage points, because one of them is close to
-    zero."""
+    """Returns whether only the difference of two fractions is shown, in percentage points, because one of them is close
+    to zero."""
     return is_share(metric) and min(a, b) < NEXT_TO_NOTHING
 
 
 class Ratios:
-    """Decides which metrics of A and B have a meaningful ratio. Reads every trial once, not once per metric."""
+    """Decides which metrics of A and B have a meaningful ratio. Reads every trial only once for all metrics."""
 
     def __init__(self, a: Sequence[Record], b: Sequence[Record]) -> None:
         trials = (*a, *b)
@@ -97,7 +98,7 @@ class Ratios:
         self._equal_work = _equal_work(trials)
 
     def lacking(self, metric: str) -> Note | None:
-        """Returns the reason why a metric has no ratio, or None if it has one."""
+        """Returns why a metric has no ratio; None if it has one."""
         name = base_name(metric)
         if name in _ASKED and self._opened:
             return REQUESTED
@@ -110,28 +111,29 @@ class Ratios:
 
 
 def _equal_work(trials: Sequence[Record]) -> bool:
-    """Whether all trials ran equally many transactions, by count or sustained rate, or none counts transactions."""
+    """Returns whether all trials ran an equal number of transactions, by count or sustained rate, or none counts
+    transactions."""
     loads = [record.cell.load for record in trials]
     given = {load.transactions if load.rate is None else (load.rate, load.duration_s) for load in loads}
     return (len(given) == 1 and given != {None}) or not any("transactions" in record.metrics for record in trials)
 
 
 def _alike(trials: Sequence[Record]) -> bool:
-    """Whether all trials had the same rate and arrivals, if any, and sustained the rate."""
+    """Returns whether all trials had the same rate and arrivals, if any, and sustained the rate."""
     asked = {(record.cell.load.rate, record.cell.load.arrivals) for record in trials}
     return len(asked) == 1 and not any(record.kept_rate is False for record in trials)
 
 
 def of_one_system(a: Record, b: Record) -> bool:
-    """Whether two open loops differ only in rate, as points of one search or series of rates."""
+    """Returns whether two open loops differ only in their rate, as points of one search or series of rates do."""
     shapes = [replace(one.cell.load.shape, rate=None, rate_share=None) for one in (a, b)]
     opened = all(one.cell.load.rate is not None for one in (a, b))
     return opened and (a.system, machines_of(a), shapes[0]) == (b.system, machines_of(b), shapes[1])
 
 
 def clients_asked(sides: Sequence[Sequence[Record]]) -> list[dict[str, str]]:
-    """Returns the numbers of clients and threads of each side as facts. Empty for closed loops, where clients vary on
-    purpose."""
+    """Returns the numbers of clients and threads of each side as facts. Returns nothing for closed loops, in which
+    clients vary on purpose."""
     if not all(records and all(record.cell.load.rate is not None for record in records) for records in sides):
         return [{} for _ in sides]
 

@@ -1,7 +1,7 @@
 """Response times of systems under the same open-loop load, at percentages of the baseline's peak throughput.
 
 These comparisons carry no verdict. If a system falls behind the requested rate, its response times grow with the length
-of the trial, so falling behind is itself the finding.
+of the trial. In this case, the finding is that the system falls behind.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ from ironbench.study.summarise import Summary
 
 @dataclass(frozen=True, slots=True)
 class TrialPoint:
-    """A trial's value of a percentile."""
+    """The value of a percentile in one trial."""
 
     block: int
-    """Block number, from 0."""
+    """0-based number of the block."""
     value_s: float
     kept: bool
     """Whether the trial sustained the rate."""
@@ -38,9 +38,9 @@ class RatedPercentile:
     """A percentile of the response times of one configuration at one rate."""
 
     summary: Summary
-    """Centre over the transactions of all trials together (`summarise.with_pooled`), with the range of trials."""
+    """Centre over the transactions of all trials together (`summarise.with_pooled`), with the range of the trials."""
     points: tuple[TrialPoint, ...]
-    """Trials in order of blocks."""
+    """Values of the trials, in order of blocks."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,13 +61,13 @@ class SameLoad:
     """Two configurations at the same rate."""
 
     share: float
-    """Rate as a share of the baseline's peak."""
+    """Rate as a fraction of the baseline's peak."""
     rate: float | None
-    """Transactions started per second; None before the peak is known."""
+    """Target rate: transactions started per second; None before the peak is known."""
     contrast: Contrast
     """Names of the underlying configurations."""
     findings: tuple[Finding, ...]
-    """Findings for each percentile, without verdicts."""
+    """Findings for each percentile. They have no verdicts."""
     cell: RatedSide
     baseline: RatedSide
 
@@ -100,7 +100,7 @@ def same_loads(
 
 
 def fell_behind(lab: Lab, cells: Sequence[str], records: Sequence[Record]) -> tuple[Note, ...]:
-    """Notes the configurations that did not sustain their rate."""
+    """Returns notes on the configurations that did not sustain their rate."""
     notes = []
     for cell in cells:
         kept = [
@@ -112,9 +112,10 @@ def fell_behind(lab: Lab, cells: Sequence[str], records: Sequence[Record]) -> tu
 
 
 def too_little_time(lab: Lab, first_stage: int, last_stage: int) -> tuple[Note, ...]:
-    """Notes that the budget is too small for claims about fixed-rate configurations, and which budget is needed.
+    """Returns a note that the budget is too small for claims about fixed-rate configurations, and which budget is
+    needed.
 
-    Empty if it is sufficient. The stages are those of one round.
+    Returns nothing if the budget is sufficient. The stages must be those of one round.
     """
     needed_s, own = lab.method.budget_for_rates_s, {setup.cell.name for setup in lab.setups}
     about = {name for claim in lab.claims for name in claim.cells if name not in own}

@@ -15,11 +15,12 @@ if TYPE_CHECKING:
     from ironbench.stats.scalability import Fit
 
 MOST_CURVES = 8
-"""Most systems of one report that get a curve: a chart with more cannot be read."""
+"""Maximum number of systems of one report for which curves are drawn. A chart with more curves cannot be read."""
 BEYOND = 1.5
-"""The curve is drawn to this multiple of the most clients measured, so that its fall can be seen."""
+"""Multiple of the most clients measured up to which the curve is drawn, so that its fall can be seen."""
 KNEE_WITHIN = 4
-"""A knee beyond this multiple of the most clients measured is not stated: contention that small is not measurable."""
+"""Multiple of the most clients measured beyond which no knee is stated, because contention that small cannot be
+measured."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,12 +30,13 @@ class Scaling:
     name: str
     fit: Fit
     sentences: tuple[Note, ...]
-    """Peak, knee and coherency."""
+    """Sentences about peak, knee and coherency."""
     cautions: tuple[Note, ...]
 
 
 def scaling(name: str, trials: Sequence[Record]) -> Scaling | None:
-    """Fits the comparable closed-loop trials of one system; None with fewer than 4 numbers of clients."""
+    """Fits the law to the comparable closed-loop trials of one system. Returns None with fewer than 4 numbers of
+    clients."""
     from ironbench.stats.scalability import fitted  # needs numpy
 
     points = [
@@ -52,7 +54,7 @@ def scaling(name: str, trials: Sequence[Record]) -> Scaling | None:
 
 
 def scalings(systems: Sequence[tuple[str, Sequence[Record]]]) -> tuple[Scaling, ...]:
-    """Fits every system; empty with more than `MOST_CURVES`."""
+    """Fits the law to every system. Returns nothing if there are more than `MOST_CURVES` systems."""
     if len(systems) > MOST_CURVES:
         return ()
     results = (scaling(name, trials) for name, trials in systems)
@@ -60,7 +62,8 @@ def scalings(systems: Sequence[tuple[str, Sequence[Record]]]) -> tuple[Scaling, 
 
 
 def _sentences(fit: Fit, highest: Sequence[int]) -> Iterator[Note]:
-    """`highest`: numbers of clients whose measured throughput does not differ from the highest."""
+    """Returns sentences about a fitted curve. `highest`: numbers of clients whose measured throughput does not differ
+    from the highest."""
     curve = fit.curve
     if curve.falls:
         yield note("curve-falls", throughput=curve.gamma)

@@ -2,7 +2,8 @@
 
 Effects are log ratios of a factor's last value to its first, over all settings of the other factors
 (`ironbench.stats.screening`). Holm's correction shares alpha among all factors. The screen only chooses what is then
-compared in fresh blocks: the largest of many noisy effects is overestimated, so none is reported before that.
+compared in new blocks. The largest of many noisy effects is overestimated, so no effect is reported before this
+comparison.
 """
 
 from __future__ import annotations
@@ -36,16 +37,16 @@ _MOST = 20.0
 
 @dataclass(frozen=True, slots=True)
 class ScreenedFactor(GroupRatio):
-    """The effect of one factor in the screen: the metric at its last level as a multiple of that at its first, over all
-    settings of the other factors."""
+    """The effect of one factor in the screen: the metric at the factor's last value as a multiple of the metric at its
+    first value, over all settings of the other factors."""
 
     name: str
     first: str
-    """Value in the baseline."""
+    """The factor's value in the baseline."""
     last: str
-    """Other value that the screen measured."""
+    """The other value that the screen measured."""
     between: tuple[str, ...]
-    """Values that the screen did not measure."""
+    """Values between these two that the screen did not measure."""
     error: float
     """Standard error of the ratio's logarithm."""
     confidence: float
@@ -54,13 +55,13 @@ class ScreenedFactor(GroupRatio):
     """P value for no effect, corrected for the number of factors (Holm)."""
     matters: bool
     better: str
-    """The better value, if the factor matters; otherwise empty."""
+    """The better value if the factor matters; otherwise empty."""
     detectable: float
-    """Relative effect that such a screen detects with 90% power."""
+    """Minimum detectable effect: the relative effect that such a screen detects with 90% power."""
     blocks: tuple[float, ...]
-    """The ratio in each block separately."""
+    """The ratio in each block."""
     losses: tuple[Note, ...] = ()
-    """Settings of the better value that can lose data, and which data."""
+    """Settings of the better value with which data can be lost, and which data."""
 
     @property
     def changes(self) -> bool:
@@ -74,9 +75,10 @@ class Interaction:
 
     p: float
     pairs: tuple[str, ...]
-    """Candidate pairs for the strongest interaction; the design cannot distinguish them."""
+    """Pairs of factors that may have the strongest interaction. The design cannot distinguish between them."""
     factors: tuple[float, ...]
-    """For each pair, if it alone causes the interaction: joint effect divided by the product of separate effects."""
+    """For each pair, if it causes the interaction by itself: joint effect divided by the product of separate
+    effects."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +90,7 @@ class Screen:
     """Number of configurations in the design."""
     blocks: int
     trials: int
-    """Number of trials finished."""
+    """Number of trials that have finished."""
     missing: int
     factors: tuple[ScreenedFactor, ...]
     """Effects in the order of the lab file; empty if essential trials are missing."""
@@ -101,7 +103,7 @@ class Screen:
     interaction: Interaction | None
     """Evidence of an interaction, if any."""
     suspect: int
-    """Number of flagged trials that are included."""
+    """Number of flagged trials that are included in the results."""
 
     @property
     def complete(self) -> bool:
@@ -117,18 +119,18 @@ class _Trials:
     """The pairs of runs that were measured."""
 
     signs: screening.Matrix
-    """-1 if the factor is at its first value in the run of this pair, 1 if at its last."""
+    """-1 if the factor has its first value in the run of this pair, 1 if it has its last value."""
     logs: Mapping[tuple[int, int], tuple[float, float]]
     """(pair, block) → logarithms of the metric for the run and its mirror image."""
     blocks: tuple[int, ...]
-    """Block numbers."""
+    """Numbers of the blocks."""
 
     def differences(self, block: int | None = None) -> list[tuple[int, float]]:
-        """Log ratios of every pair, or of the pairs of one block."""
+        """Returns the log ratios of every pair, or of the pairs of one block."""
         return [(pair, run - image) for (pair, at), (run, image) in self.logs.items() if block in (None, at)]
 
     def means(self) -> screening.Matrix:
-        """Mean logarithms of each pair, with one row per complete block."""
+        """Returns the mean logarithms of each pair, with one row per complete block."""
         pairs = range(len(self.signs))
         whole = [block for block in self.blocks if all((pair, block) in self.logs for pair in pairs)]
         return np.array([[sum(self.logs[pair, block]) / 2 for pair in pairs] for block in whole]).reshape(
@@ -137,7 +139,7 @@ class _Trials:
 
 
 def screen(lab: Lab, records: Sequence[Record]) -> Screen | None:
-    """Analyses the screen; None unless the lab is a screen."""
+    """Analyses the screen. Returns None if the lab is not a screen."""
     if lab.design != SCREEN:
         return None
     due = [trial for trial in lab.trials if trial.stage == 1]
@@ -184,7 +186,7 @@ def of_confirmation(lab: Lab, records: Sequence[Record]) -> tuple[Lab, list[Reco
     if first is None:
         return lab, list(records)
     named = {cell for pair in lab.comparisons for cell in pair}
-    # The confirmation's first stage counts as planned; only stages from `lab resume --more` count as added.
+    # The confirmation's first stage counts as planned. Only stages from `lab resume --more` count as added.
     stages = tuple(
         replace(one, added=one.added and one.number > first) for one in lab.method.stages if one.number >= first
     )
@@ -230,7 +232,8 @@ def _screened(lab: Lab, trials: _Trials, estimates: Sequence[EffectEstimate]) ->
 
 
 def _losses(lab: Lab, factor: str, level: str) -> tuple[Note, ...]:
-    """Declared settings that can lose data, used by every configuration at this value and by no other."""
+    """Returns declared settings with which data can be lost and that every configuration with this value has, and no
+    other."""
     at, elsewhere = (
         [
             dict.fromkeys(losses(setup.system))
@@ -244,7 +247,7 @@ def _losses(lab: Lab, factor: str, level: str) -> tuple[Note, ...]:
 
 
 def _of_block(trials: _Trials, block: int) -> screening.Matrix | None:
-    """Effects from a single block; None if pairs are missing."""
+    """Returns the effects from a single block; None if pairs are missing."""
     pairs = sorted(trials.differences(block))
     if len(pairs) < len(trials.signs):
         return None

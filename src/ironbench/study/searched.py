@@ -1,8 +1,8 @@
 """Conclusions of a search for the best load, drawn from its records: the next trial, or the confirmed result.
 
-The search itself sees many noisy trials and chooses the highest load that looks good. Its choice is therefore too
-favourable on average, so fresh trials decide: a load is the answer only if each of them sustained the rate and kept
-every limit. Otherwise the search steps down to a lower load, and confirms that one.
+The search makes many noisy trials and chooses the highest load that looks good. Its choice is therefore too optimistic
+on average, so additional confirmation trials decide: a load is the answer only if each confirmation trial sustained the
+rate and met every limit. If not, the search steps down to a lower load and tries to confirm that load.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from ironbench.study.subjects import counted_in
 
 @dataclass(frozen=True, slots=True)
 class Confirm:
-    """A load that fresh trials must confirm before it is the answer."""
+    """A load that confirmation trials must confirm before it is the answer."""
 
     point: int
     result: SearchResult
@@ -54,7 +54,7 @@ def of_runs(records: Sequence[Record], archive: Archive) -> tuple[RunSearch, ...
 
 
 def _search_of(trials: Sequence[Record]) -> Search:
-    """Returns the search that the records are part of. `repeats` is not recorded; a finished search has no load with
+    """Returns the search to which the records belong. `repeats` is not recorded; a finished search has no load with
     fewer trials, so the minimum leads to the same result."""
     first = trials[0]
     assert first.search_range is not None
@@ -63,9 +63,10 @@ def _search_of(trials: Sequence[Record]) -> Search:
 
 
 def concluded(search: Search, records: Sequence[Record], archive: Archive = EMPTY) -> SearchResult | None:
-    """Returns the result of a run's search; None if it was interrupted before its first confirmation.
+    """Returns the result of a run's search; None if the search was interrupted before its first confirmation.
 
-    If confirmations are missing (interrupted, or a run of a version that did not step down), no load is confirmed.
+    If confirmations are missing (because of an interruption, or in a version that did not step down), no load is
+    confirmed.
     """
     if not of_run(records):
         return None
@@ -79,7 +80,7 @@ def concluded(search: Search, records: Sequence[Record], archive: Archive = EMPT
 def run_step(
     search: Search, records: Sequence[Record], archive: Archive = EMPTY, confirmations: int = CONFIRMATIONS
 ) -> NextLoad | Confirm | SearchResult:
-    """Returns a run's next load to try or to confirm, or the result. FailureError as in `step`."""
+    """Returns a run's next load to try or to confirm, or the result. Raises FailureError as `step` does."""
     tried = of_run(records)
     found = step(search, tried)
     if isinstance(found, NextLoad) or found.point is None:
@@ -115,7 +116,7 @@ def _confirmations(records: Sequence[Record]) -> list[Record]:
 
 
 def step(search: Search, tried: Sequence[Record]) -> NextLoad | SearchResult:
-    """Returns the next load, or the result. FailureError: a limit is on a metric that the trials lack."""
+    """Returns the next load, or the result. Raises FailureError if a limit is on a metric that the trials lack."""
     found = next_step(search, _observed(search, tried))
     return replace(found, doubt=_too_few(found, tried)) if isinstance(found, SearchResult) else found
 
@@ -138,7 +139,7 @@ def over_limit(search: Search, tried: Sequence[Record], archive: Archive) -> lis
 def _refused(
     search: Search, point: int, fresh: Sequence[Record], archive: Archive, confirmations: int
 ) -> Refused | None:
-    """Returns why fresh trials do not confirm a load; None if they do so far."""
+    """Returns why confirmation trials do not confirm a load; None if they have confirmed it so far."""
     usable = [record for record in fresh if record.status.comparable]
     for limit in search.limits:
         values = [record.metrics[limit.metric] for record in usable if not few(record, limit.metric)]
@@ -152,7 +153,8 @@ def _refused(
 
 
 def _undecided(search: Search, fresh: Sequence[Record], archive: Archive) -> Doubt | None:
-    """Returns the percentiles that even all fresh trials together cannot decide, for lack of transactions."""
+    """Returns the percentiles that cannot be decided even from all confirmation trials together, because there are too
+    few transactions."""
     pooled = metrics_of(fresh, [limit.metric for limit in search.limits], archive)
     open_limits = [
         limit.metric
@@ -181,8 +183,8 @@ def _lower(found: SearchResult, point: int, at: Sequence[Record]) -> SearchResul
 
 
 def _too_few(found: SearchResult, tried: Sequence[Record]) -> Doubt | None:
-    """Returns the limited percentiles for which the trials that decide the result have too few transactions; None if
-    they have enough."""
+    """Returns the limited percentiles for which the trials behind the result have too few transactions; None if they
+    have enough."""
     at = [record for record in tried if load_of(found.search, record) in (found.point, found.ended_at)]
     return _doubt([record for record in at if record.status.comparable], [one.metric for one in found.search.limits])
 
@@ -195,13 +197,13 @@ def _doubt(records: Sequence[Record], metrics: Sequence[str]) -> Doubt | None:
 
 
 def load_of(search: Search, record: Record) -> int:
-    """Returns the load of a trial: clients or rate, as the search varies it."""
+    """Returns the load of a trial: clients or rate, depending on what the search varies."""
     load = record.cell.load
     return load.clients if search.of == "clients" else round(load.rate or 0)
 
 
 def _observed(search: Search, tried: Sequence[Record]) -> list[Observed]:
-    """Converts trials for the search; throughput is 0 if the system failed."""
+    """Converts trials for the search. Throughput is 0 if the system failed."""
     found = []
     for record in tried:
         point = load_of(search, record)

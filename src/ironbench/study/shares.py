@@ -19,19 +19,21 @@ OTHER = "other"
 _BUDGET = tuple(part.name for part in fields(Budget))
 _WAIT = "wait_share{event="
 MOST_EVENTS = 7
-"""Maximum number of wait events in one chart, limited by distinguishable colours. The rest is summed as `other`."""
+"""Maximum number of wait events in one chart, limited by the number of distinguishable colours. The rest is summed as
+`other`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Shares:
-    """Shares of one bar in stacking order."""
+    """Shares of one stacked bar, in stacking order."""
 
     clients: int
     parts: dict[str, float]
 
 
 def budgets(points: Sequence[tuple[int, Sequence[Record]]]) -> tuple[Shares, ...]:
-    """Returns the mean CPU budget for each number of clients; leaves out those without a measured budget."""
+    """Returns the mean CPU budget for each number of clients. Leaves out numbers of clients without a measured
+    budget."""
     bars = []
     for clients, records in points:
         measured = [record.budget for record in records if record.budget.measured]
@@ -81,12 +83,12 @@ def _event(name: str) -> str:
 # The steps of a waterfall are differences of seconds per transaction, not ratios, so that they sum to the whole
 # difference. They are differences of the two configurations' means. If both are configurations of one lab and every
 # block has both, trials are paired by block, and the interval is Student's t of the differences (see `stats.ratio`);
-# otherwise Welch's. With fewer than two trials of a configuration only the sampling error is known, which is less than
-# the whole error.
+# otherwise, Welch's interval is used. With fewer than two trials of a configuration, only the sampling error is known,
+# which is less than the whole error.
 
 LEVEL = 0.05
 _Trials = Mapping[int, Mapping[str, float]]
-"""Block of the lab, or else index of the trial → part → seconds per transaction, for one configuration."""
+"""Block of the lab, or index of the trial → part → seconds per transaction, for one configuration."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +122,7 @@ class Waterfall:
     before_s: float
     after_s: float
     steps: tuple[ShareStep, ...]
-    """Steps in the order of `PARTS`, without parts that are zero on both sides; their sum is the whole difference."""
+    """Steps in the order of `PARTS`, without parts that are zero on both sides. Their sum is the whole difference."""
     method: Note
 
     @property
@@ -136,13 +138,13 @@ class Waterfall:
 
 
 Side = tuple[Configuration, Sequence[Record]]
-"""A configuration, or a system known by its name, and its comparable trials, at least one."""
+"""A configuration, or a system known by its name, with its comparable trials, of which there is at least one."""
 
 
 def waterfall(before: Side, after: Side, *, in_blocks: bool) -> Waterfall | None:
-    """Breaks down the difference between two configurations; None if backends were not observed in one of them.
+    """Breaks down the difference between two configurations. Returns None if backends were not observed in one of them.
 
-    `in_blocks`: both are configurations of one lab, so trials of the same block are paired.
+    `in_blocks`: whether both are configurations of one lab, so that trials of the same block are paired.
     """
     a, b = (_by_trial(records, in_blocks) for _, records in (before, after))
     spent = where_time_goes(before[1]), where_time_goes(after[1])
@@ -156,7 +158,7 @@ def waterfall(before: Side, after: Side, *, in_blocks: bool) -> Waterfall | None
 
 
 def _by_trial(records: Sequence[Record], in_blocks: bool) -> dict[int, dict[str, float]]:
-    """Maps each block to its last attempt. Separate runs under one label all have a block 1, so they are numbered
+    """Returns block → its last attempt. Separate runs under one label all have a block 1, so their trials are numbered
     instead."""
     seen = enumerate(observed_trials(records)[0])
     return {record.block if in_blocks else place: times(record) for place, record in seen}
@@ -166,15 +168,17 @@ def _steps(before: TimeSpent, after: TimeSpent, a: _Trials, b: _Trials, paired: 
     for name in PARTS:
         (from_s, from_half), (to_s, to_half) = (_spread(spent, name) for spent in (before, after))
         if from_s or to_s:
-            delta = 0.0 if math.isclose(from_s, to_s) else to_s - from_s  # rounding is no difference
+            # A difference caused by rounding does not count.
+            delta = 0.0 if math.isclose(from_s, to_s) else to_s - from_s
             of_a, of_b = ({block: one.get(name, 0.0) for block, one in side.items()} for side in (a, b))
             half = math.hypot(from_half, to_half) if few else half_width_of_difference(of_a, of_b, paired)
             yield ShareStep(delta, delta - half, delta + half, name)
 
 
 def half_width_of_difference(a: Mapping[int, float], b: Mapping[int, float], in_blocks: bool) -> float:
-    """Half width of the 95% confidence interval of the difference of two means. `a`, `b`: values by block, or by index
-    of the trial. `in_blocks`: pair the values if both sides have the same blocks; else use Welch's interval."""
+    """Returns the half width of the 95% confidence interval of the difference of two means. `a`, `b`: values by block,
+    or by index of the trial. `in_blocks`: pair the values if both sides have the same blocks; otherwise use Welch's
+    interval."""
     if in_blocks and a.keys() == b.keys():
         return half_width([b[block] - a[block] for block in a], LEVEL)
     return half_width_apart(list(a.values()), list(b.values()), LEVEL)
@@ -189,6 +193,6 @@ def _method(a: _Trials, b: _Trials, in_blocks: bool, paired: bool, few: bool) ->
 
 
 def _spread(spent: TimeSpent, name: str) -> tuple[float, float]:
-    """Returns a part's seconds and half the width of its confidence interval."""
+    """Returns a part's seconds and the half width of its confidence interval."""
     part = next((part for part in spent.parts if part.name == name), None)
     return (part.time_s, (part.high - part.low) / 2 * spent.total_s) if part else (0.0, 0.0)

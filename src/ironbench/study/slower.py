@@ -1,4 +1,4 @@
-"""Explains why a comparison is slower: the statement that adds most time to a transaction, and changed plans."""
+"""Explains why a configuration is slower: the statement that adds the most time to a transaction, and changed plans."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from ironbench.study.statements import StatementTimings
 from ironbench.study.study import Study
 
 _GROWN = 1.02
-"""Ratio from which a statement's time or its executions per transaction count as increased."""
+"""Ratio from which a statement's time, or its executions per transaction, count as increased."""
 _SIGMAS = 4.0
-"""Standard errors from which executions per transaction count as increased.
+"""Number of standard errors from which executions per transaction count as increased.
 
-Scripts are drawn at random, and such counts vary by their square root (Poisson).
+Scripts are drawn at random, so such counts vary by their square root (Poisson).
 """
 _UNLISTED = 0.001
-"""Maximum share of total statement time missing from a list of statements that still counts as complete."""
+"""Maximum fraction of total statement time that may be missing from a list of statements that counts as complete."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +29,7 @@ class SlowerStatement:
     text: str
     before_s: float
     after_s: float
-    """Mean execution times on the other and on this side."""
+    """Mean execution time on the other side and on this side."""
     source: str
     """Who timed the statement: `clients` or the `server`."""
     replaced: str = ""
@@ -43,7 +43,7 @@ class RepeatedStatement:
     text: str
     before: float
     after: float
-    """Executions per transaction on the other and on this side."""
+    """Executions per transaction on the other side and on this side."""
     after_s: float
     source: str
 
@@ -61,7 +61,7 @@ class NewStatement:
 
 @dataclass(frozen=True, slots=True)
 class OtherPlanSteps:
-    """A statement for which the server uses another plan than on the other side."""
+    """A statement for which the server uses a different plan than on the other side."""
 
     statement: str
     more: tuple[str, ...]
@@ -74,7 +74,8 @@ Cause = AddedTime | OtherPlanSteps
 
 
 def causes(study: Study, finding: Finding) -> tuple[Cause, ...]:
-    """Lists causes of a slowdown, plan changes first because they explain times. Empty if nothing was observed.
+    """Lists causes of a slowdown, with plan changes first because they explain times. Returns nothing if nothing was
+    observed.
 
     Labs that use slices take plans from their trials with observers.
     """
@@ -90,7 +91,7 @@ class _Executions:
     count: float
     mean_s: float
     counted: TrialTotals
-    """Trials that `count` covers."""
+    """Number of trials in which executions were counted."""
 
     @property
     def per_transaction(self) -> float:
@@ -129,16 +130,18 @@ def _called(side: ServerUse) -> dict[str, _Executions]:
 
 
 def _lists_all(side: ServerUse) -> bool:
-    """Whether a statement missing from the side's list did not run. Servers list only the top statements."""
+    """Returns whether a statement that is missing from the side's list did not run. Servers list only the top
+    statements."""
     return math.fsum(one.time_s for one in side.statements) >= (1 - _UNLISTED) * side.statements_s
 
 
 def _most_added(
     pairs: Sequence[tuple[_Executions | None, _Executions | None]], complete: bool, source: str
 ) -> AddedTime | None:
-    """Returns the statement that adds most time per transaction.
+    """Returns the statement that adds the most time per transaction.
 
-    `pairs`: each statement on the slower side and on the other. `complete`: the other side ran no further statements.
+    `pairs`: each statement on the slower side and on the other side. `complete`: whether the other side ran no further
+    statements.
     """
     found = [
         one

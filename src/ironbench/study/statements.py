@@ -17,9 +17,9 @@ from ironbench.study.summarise import merged
 from ironbench.words import cut
 
 _SHOWN = 20
-"""Maximum number of statements shown, by total time."""
+"""Maximum number of statements shown, chosen by total time."""
 _LONGEST = 400
-"""Maximum characters of a statement's text."""
+"""Maximum number of characters of a statement's text."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,11 +36,12 @@ class TimedCommand:
     mean_s: float
     stdev_s: float
     percentiles: Mapping[str, float]
-    """`p50_s` and so on, over all answers together; only percentiles with enough answers."""
+    """Percentiles `p50_s` and so on, over all answers together. Only percentiles with enough answers are included."""
     ratio: QueryRatio | None
-    """Mean divided by the first system's; None in the first system, and for commands that it lacks."""
+    """Mean time divided by the first system's mean time; None in the first system, and for commands that the first
+    system lacks."""
     first_s: float | None = None
-    """Mean in the first system; None as for `ratio`."""
+    """Mean time in the first system; None under the same conditions as `ratio`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,9 +50,9 @@ class StatementTimings:
 
     name: str
     statements: tuple[TimedCommand | None, ...]
-    """Commands in an order common to all systems; None if this one lacks a command."""
+    """Commands in an order that is the same for all systems; None if this system lacks a command."""
     counted: TrialTotals
-    """Trials whose statements were timed."""
+    """Number of trials whose statements were timed."""
     complete: bool
     """Whether every command is known. Without evidence files, a record contains only the top commands by time."""
 
@@ -65,7 +66,8 @@ def times(
 ) -> tuple[StatementTimings, ...]:
     """Returns command times of each group. Groups without timed statements are left out.
 
-    `groups`: name and comparable trials, the baseline first. `commands` matches a group's commands to the baseline's.
+    `groups`: name and comparable trials, with the baseline first. `commands`: matches a group's commands to the
+    baseline's.
     """
     records = {name: own for name, every in groups if (own := [one for one in every if one.statements])}
     if not records:
@@ -96,13 +98,13 @@ def times(
 
 
 def _by_key(record: Record, archive: Archive) -> dict[CommandKey, Statement]:
-    """Returns every statement; without evidence files, only the top statements in the record."""
+    """Returns every statement. Without evidence files, returns only the top statements in the record."""
     return keyed((one.script, one.text, one) for one in archive.timed(record.id) or record.statements)
 
 
 def _as_first(trials: Sequence[_Trial], first: Sequence[_Trial], complete: bool) -> list[_Trial]:
-    """Replaces the keys of the trials with the first group's keys. `complete`: changed texts are matched by
-    position."""
+    """Replaces the keys of the trials' commands with the first group's keys. `complete`: whether changed texts are
+    matched by position."""
     own, others = (list(dict.fromkeys(key for _, by_key in side for key in by_key)) for side in (trials, first))
     shared = (with_replacements if complete else aligned)(own, others)
     return [(block, {shared[key]: one for key, one in by_key.items()}) for block, by_key in trials]
@@ -130,7 +132,7 @@ def _shown(pooled: Iterable[Mapping[CommandKey, Sequence[Statement]]]) -> list[C
 
 
 def _percentiles(own: Sequence[Statement], answers: Mapping[str, Any]) -> Mapping[str, float]:
-    """Returns percentiles. For several trials this requires histograms, since percentiles cannot be averaged."""
+    """Returns percentiles. For several trials, histograms are needed, because percentiles cannot be averaged."""
     whole = answers.get(own[0].histogram)
     if whole is not None and whole.count == sum(one.count for one in own):
         return sample.quantiles(whole, PERCENTILES)
@@ -163,7 +165,8 @@ def _timed(
 
 
 def sure(subjects: Sequence[StatementTimings]) -> Iterator[tuple[str, TimedCommand, QueryRatio]]:
-    """Yields name, command and ratio of each significant difference, largest ratio first within each system."""
+    """Yields name, command and ratio of each significant difference, with the largest ratio first within each
+    system."""
     for subject in subjects:
         known = [(one, one.ratio) for one in subject.statements if one is not None and one.ratio is not None]
         apart = [(one, ratio) for one, ratio in known if ratio.known and (ratio.low > 1 or ratio.high < 1)]

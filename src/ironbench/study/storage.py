@@ -22,15 +22,15 @@ class Tested:
     """Result of one test for one system or one side of a comparison."""
 
     name: str
-    """Test name as used in metrics."""
+    """Name of the test as used in metrics."""
     title: str
     direction: str
-    """`read`, `write` or `mix`."""
+    """Direction of the I/Os: `read`, `write` or `mix`."""
     kind: str
-    """`sequential`, `random`, `sync`, `cost` or `sustained`."""
+    """Kind of the test: `sequential`, `random`, `sync`, `cost` or `sustained`."""
     block_bytes: int
     figures: Mapping[str, Summary]
-    """Metric name without its part → values, for the metrics that were recorded."""
+    """Metric name without its part → values, for metrics that were recorded."""
 
     @property
     def rate(self) -> Summary:
@@ -70,7 +70,8 @@ def tested(metrics: Mapping[str, Summary]) -> tuple[Tested, ...]:
 
 
 MOST_BY_CHANCE = 0.01
-"""Maximum probability that the ranges of a row differ by chance. If it is higher, ranges are not judged."""
+"""Maximum probability that the ranges of a row differ by chance. If the probability is higher, ranges are not
+judged."""
 
 
 def passes_of(record: Record) -> int:
@@ -78,25 +79,26 @@ def passes_of(record: Record) -> int:
 
 
 def apart_by_chance(a: Sequence[Record], b: Sequence[Record]) -> float:
-    """Probability that two equal and steady devices have disjoint ranges in one row.
+    """Returns the probability that two equal and steady devices have disjoint ranges in one row.
 
-    Of all orders of their passes' rates, which are equally likely, two have one side entirely below the other (the
-    smallest p value of the two-sided rank-sum test: Wilcoxon, Biometrics Bulletin 1, 1945). Drift between two runs,
-    which shifts all passes of a run, is not included.
+    All orders of the rates of their passes are equally likely. In two of these orders, one side is entirely below the
+    other (the smallest p value of the two-sided rank-sum test: Wilcoxon, Biometrics Bulletin 1, 1945). Drift between
+    two runs, which shifts all passes of a run, is not included.
     """
     passes = [sum(map(passes_of, side)) for side in (a, b)]
     return 2 / math.comb(sum(passes), passes[0]) if all(passes) else 1.0
 
 
 def any_apart(each: float, rows: int) -> float:
-    """Probability that at least one of several independent rows has disjoint ranges by chance."""
+    """Returns the probability that at least one of several independent rows has disjoint ranges by chance."""
     return 1 - (1 - each) ** rows
 
 
 def ranges_by_chance(
     a: Mapping[str, Summary], b: Mapping[str, Summary], trials: tuple[Sequence[Record], Sequence[Record]]
 ) -> tuple[Note, ...]:
-    """Notes how often equal devices would have disjoint ranges in this comparison; empty if ranges are not judged."""
+    """Returns a note on how often equal devices would have disjoint ranges in this comparison; empty if ranges are not
+    judged."""
     rows = len({one.name for one in tested(a)} & {one.name for one in tested(b)})
     each = apart_by_chance(*trials)
     if not rows or each > MOST_BY_CHANCE:

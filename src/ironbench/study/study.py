@@ -72,21 +72,22 @@ class SubjectResults:
     subject: Subject
     curve: ThroughputCurve
     standing: ComparedMetric | None
-    """Throughput at the peak compared with the first system that has a peak; None for that one, and without a peak."""
+    """Throughput at the peak compared with the first system that has a peak; None for that system, and without a
+    peak."""
     reference: str
-    """The name of that first system; empty if `standing` is None."""
+    """Name of that first system; empty if `standing` is None."""
     timeline: timelines.Timeline | None
-    """Timeline of a typical trial at the peak, or at the rate of an open loop."""
+    """Time line of a typical trial at the peak, or at the rate of an open loop."""
     course: LoadCourse | None
     """Load curve of the same trial, if its load followed a curve."""
     response: timelines.Percentiles | None
     service: timelines.Percentiles | None
-    """Service times of an open loop; None for a closed loop, where they equal response times."""
+    """Service times of an open loop; None for a closed loop, in which they equal response times."""
     budgets: tuple[Shares, ...]
     waits: tuple[Shares, ...]
     balance: tuple[SizingRatio, ...]
     cores: int | None
-    """Cores that the work can use on the machine that ran it; None if unknown."""
+    """Number of cores that the work can use on the machine that ran it; None if unknown."""
     little: LittlesLaw | None
     warnings: tuple[Note, ...]
     left_out: tuple[Note, ...]
@@ -121,14 +122,14 @@ class CellResults:
     planned: int
     """Number of planned trials."""
     trials: tuple[Record, ...]
-    """The last attempt of each block, in order of blocks, of any status."""
+    """The last attempt of each block, of any status, in order of blocks."""
     metric: Summary | None
     """The lab's metric over the comparable trials."""
     budget: dict[str, float]
     """Part → mean share of the machine's CPU time; empty if not measured."""
     balance: tuple[SizingRatio, ...]
     cores: int | None
-    """Cores that the work can use on the machine that ran it; None if unknown."""
+    """Number of cores that the work can use on the machine that ran it; None if unknown."""
     time: TimeSpent | None
     """Breakdown of a transaction's time; None if backends were not observed."""
     repeated: tuple[Record, ...] = ()
@@ -154,16 +155,16 @@ class Effect:
     losses: tuple[Note, ...] = ()
     """Notes on settings that can lose data and that only one of the two sides has."""
     too_slow: tuple[tuple[Configuration, int, int], ...] = ()
-    """Sides that may be slower here than in reality: number of trials in which emulation was slower than the device's
-    model, and number of trials."""
+    """Sides that may be slower here than in reality, with the number of trials in which emulation was slower than the
+    device's model, and the number of trials."""
 
 
 @dataclass(frozen=True, slots=True)
 class Round:
-    """Result of a round before the last one, from its own blocks only. Later rounds do not revoke it."""
+    """Result of a round before the last one, based only on its own blocks. Later rounds do not revoke it."""
 
     number: int
-    """Number of the round, from 1."""
+    """1-based number of the round."""
     effects: tuple[Effect, ...]
     """The lab's declared comparisons, then the claims' comparisons."""
     claims: tuple[JudgedClaim, ...]
@@ -178,9 +179,9 @@ class Study:
     """Statement that must accompany these results wherever they are shown; empty for most work."""
     started_at: str
     trials: int
-    """Number of trials: all trials of runs; for a lab, finished trials of any status without repeated attempts."""
+    """Number of trials: for runs all trials; for a lab finished trials of any status, without repeated attempts."""
     differences: tuple[Difference, ...]
-    """Facts that differ, with one value per subject or configuration."""
+    """Facts that differ, with one value for each system or configuration."""
     shared: dict[str, str]
     """Facts that all subjects or configurations have in common."""
     queries: Queries | None
@@ -199,23 +200,24 @@ class Study:
     workers: tuple[Workers, ...] = ()
     """Results by worker; for runs, at the peak. Empty without separate workers."""
     inside: tuple[ServerUse, ...] = ()
-    """Server statistics of the trials; for runs, at the peak. For labs that use slices, of the trials in `observed`."""
+    """Server statistics of the trials; for runs, at the peak. For labs that use slices, the statistics are from the
+    trials in `observed`."""
     observed: tuple[Record, ...] = ()
-    """For labs that use slices: one trial per configuration with observers and statement times. It enters no
+    """For labs that use slices: one trial per configuration with observers and statement times. These trials enter no
     finding."""
     other_plans: tuple[OtherPlan, ...] = ()
-    """Commands whose plan differs from the first subject's."""
+    """Commands for which a plan differs from the first system's plan."""
     parts: tuple[SubjectResults, ...] = ()
-    """For runs: the subjects with their results."""
+    """For runs: the systems with their results."""
     scalings: tuple[Scaling, ...] = ()
-    """Scalability curve of every subject that has one."""
+    """Scalability curve of every system that has one."""
     unlike: tuple[Note, ...] = ()
-    """Reasons why the subjects cannot be compared like for like."""
+    """Reasons why the systems cannot be compared like for like."""
     footnotes: tuple[Note, ...] = ()
     run_searches: tuple[RunSearch, ...] = ()
     """For runs: results of finished searches for the best load."""
     requirements: tuple[RequiredOfPart, ...] = ()
-    """For runs: judgements of the requirements that the run declared (`--require`), by subject."""
+    """For runs: judgements of the requirements that the run declared (`--require`), by system."""
 
     lab: Lab | None = None
     """The declared lab; None for runs."""
@@ -224,15 +226,15 @@ class Study:
     skipped: tuple[tuple[str, str], ...] = ()
     """Configurations that could not be measured, with reasons."""
     effects: tuple[Effect, ...] = ()
-    """The lab's declared comparisons of its declared metric, which carry verdicts."""
+    """The lab's declared comparisons of its declared metric, which have verdicts."""
     claimed: tuple[Effect, ...] = ()
-    """Further comparisons in claims, which also carry verdicts."""
+    """Further comparisons in claims, which also have verdicts."""
     others: tuple[Effect, ...] = ()
     """Comparisons of other metrics, without verdicts."""
     interactions: tuple[FactorInteraction, ...] = ()
-    """For a full design: whether changes have the same effect together as separately. No verdicts."""
+    """For a full design: whether changes have the same effect together as separately. They have no verdicts."""
     same_loads: tuple[SameLoad, ...] = ()
-    """Response times at percentages of the baseline's peak throughput, without verdicts."""
+    """Response times at percentages of the baseline's peak throughput. They have no verdicts."""
     claims: tuple[JudgedClaim, ...] = ()
     too_little_time: tuple[Note, ...] = ()
     """Note that the budget allows too few blocks to decide claims about rates, and which budget is needed; otherwise
@@ -244,11 +246,11 @@ class Study:
     growths: tuple[Growth, ...] = ()
     """Curves of configurations that differ only in the number of clients."""
     ceilings: tuple[Ceiling, ...] = ()
-    """Measured gains from idealised parts, if the lab has such configurations."""
+    """Measured gains from zero-latency parts, if the lab has such configurations."""
     beside_version: tuple[BesideVersion, ...] = ()
-    """For comparisons of versions or engines: further differences."""
+    """For comparisons of versions or engines: differences other than the version."""
     explanations: tuple[Explanation, ...] = ()
-    """For the first comparisons: explanations of the difference from throughput down to configuration."""
+    """For the first comparisons: explanations of the difference, from throughput down to configuration."""
     waterfalls: tuple[Waterfall, ...] = ()
     """For the first comparisons: which parts of a transaction's time the difference comes from."""
     levels: Levels | None = None
@@ -278,7 +280,7 @@ class Study:
 
     @property
     def systems(self) -> list[list[SubjectResults]]:
-        """The subjects grouped by system; different rates of one system are one group."""
+        """The systems, each with its subjects. Different rates of one system are one group."""
         groups: list[list[SubjectResults]] = []
         for part in self.parts:
             one = part.subject.records[0]
@@ -291,12 +293,12 @@ class Study:
 
     @property
     def closed(self) -> tuple[SubjectResults, ...]:
-        """Subjects driven in a closed loop, the only ones with a peak."""
+        """Systems that were driven in a closed loop, which are the only ones with a peak."""
         return tuple(part for part in self.parts if not part.open_loop)
 
     @property
     def place(self) -> Note:
-        """At which load the details of all subjects were measured."""
+        """The load at which the details of all systems were measured."""
         peaks = [part.curve.peak for part in self.closed if part.curve.peak]
         clients = {peak.clients for peak in peaks}
         if any(streams(part.subject.records[0]) for part in self.parts):
@@ -310,12 +312,12 @@ class Study:
 
     @property
     def metric(self) -> str:
-        """Metric by which the lab decides."""
+        """Metric on which the lab's verdicts are based."""
         return self.lab.method.metric if self.lab else ""
 
     @property
     def baseline(self) -> str:
-        """Configuration that the lab compares others with."""
+        """Configuration with which the lab compares others."""
         return self.lab.baseline if self.lab else ""
 
     def configuration(self, name: str) -> Configuration:
@@ -334,7 +336,7 @@ class Study:
 
     @property
     def refuted(self) -> tuple[JudgedClaim, ...]:
-        """Claims that this or an earlier round refuted, each once."""
+        """Claims that this round or an earlier round refuted, each once."""
         every = (*(one for earlier in self.earlier for one in earlier.claims), *self.claims)
         return tuple({one.claim.text: one for one in every if one.verdict == "refuted"}.values())
 
@@ -396,7 +398,8 @@ def _study(records: Sequence[Record], archive: Archive, derived: Mapping[str, st
 
 
 def _rates_ascending(systems: Sequence[Subject]) -> tuple[Subject, ...]:
-    """Sorts the rates of each open-loop system, which a search visits in another order. Systems keep their places."""
+    """Sorts the rates of each open-loop system, because a search visits them in a different order. The order of systems
+    is unchanged."""
 
     def place(subject: Subject) -> tuple[int, float]:
         own = subject.records[0]
@@ -407,7 +410,7 @@ def _rates_ascending(systems: Sequence[Subject]) -> tuple[Subject, ...]:
 
 
 def _required(systems: Sequence[Subject]) -> tuple[RequiredOfPart, ...]:
-    """Judges the requirements of each run for each subject, over the trials of that run."""
+    """Judges the requirements of each run for each system, over the trials of that run."""
     found = []
     for subject in systems:
         last = subject.records[-1]
@@ -426,7 +429,7 @@ def _footnotes(records: Sequence[Record], searches: Sequence[RunSearch] = ()) ->
     if any(load.rate is not None for load in loads):
         notes.append(note("open-loop", unit=one, units=many))
     concluded = {one.series: one.result.note for one in searches}
-    # Records of earlier versions have the result only as a sentence.
+    # Records of earlier versions contain the result only as a sentence.
     recorded = [one.search_result for one in records if one.search_result and one.series not in concluded]
     notes += [note("search-found", result=result) for result in dict.fromkeys([*concluded.values(), *recorded])]
     if any(record.purpose == Purpose.CONFIRMATION for record in records):
@@ -449,7 +452,8 @@ def _range(values: Sequence[float]) -> NoteRange:
 
 
 def _unlike(systems: Sequence[Subject]) -> tuple[Note, ...]:
-    """Notes differences between each system and the first one, at the same rate if the first was measured at it."""
+    """Returns notes on differences between each system and the first one, at the same rate if the first was measured at
+    it."""
     notes: dict[Note, None] = {}
     own = [one for one in systems if one is systems[0] or of_one_system(one.records[0], systems[0].records[0])]
     for other in systems[1:]:
@@ -469,7 +473,7 @@ def _results(
     subject: Subject, own: ThroughputCurve, first: ThroughputCurve | None, events: Sequence[str], archive: Archive
 ) -> SubjectResults:
     at_peak = own.main.trials if own.main else ()
-    # Shares of time do not decide which number of clients is the peak, so trials of the sweep are as valid as
+    # The number of clients at the peak is not chosen by shares of time, so trials of the sweep are as valid for them as
     # confirmation trials.
     bars = [(clients, [one for one in subject.usable if one.cell.load.clients == clients]) for clients in own.clients]
     open_loop = subject.records[0].cell.load.rate is not None

@@ -31,9 +31,9 @@ class Subject:
     """A system under one load shape on one machine; one colour in every chart."""
 
     name: str
-    """Name, unique within its study."""
+    """Name of the system, unique within its study."""
     records: tuple[Record, ...]
-    """Every trial, of any status, in order of start."""
+    """All trials of any status, in order of start."""
 
     @property
     def usable(self) -> tuple[Record, ...]:
@@ -50,7 +50,7 @@ class Subject:
 
 
 def entering(records: Sequence[Record]) -> tuple[Record, ...]:
-    """Returns the trials that may enter a comparison. Flagged trials are counted among these."""
+    """Returns the trials that may enter a comparison. This includes flagged trials."""
     return tuple(record for record in _counting(records) if record.status.comparable)
 
 
@@ -60,18 +60,18 @@ def leading(record: Record) -> tuple[str, ...]:
 
 
 def counted_in(records: Sequence[Record]) -> tuple[str, str]:
-    """Returns singular and plural name of a unit of work; `transaction` for several kinds of work."""
+    """Returns the singular and plural name of a unit of work; `transaction` if there are several kinds of work."""
     known = {described(record).units for record in records}
     return known.pop() if len(known) == 1 else Described().units
 
 
 def streams(record: Record) -> tuple[int, str] | None:
-    """Returns number and name of concurrent streams, for work in which streams replace the load's clients."""
+    """Returns the number and name of concurrent streams, for work in which streams replace the load's clients."""
     return described(record).streams
 
 
 def failed_share(trials: Sequence[Record]) -> float | None:
-    """Returns the share of failed transactions over all trials together; None if not counted."""
+    """Returns the fraction of failed transactions over all trials together; None if not counted."""
     known = [one.metrics for one in trials if "failed" in one.metrics and "transactions" in one.metrics]
     failed = sum(metrics["failed"] for metrics in known)
     ended = failed + sum(metrics["transactions"] for metrics in known)
@@ -79,12 +79,12 @@ def failed_share(trials: Sequence[Record]) -> float | None:
 
 
 def failed_percent(share: float) -> str:
-    """Formats such a share, with enough digits to show on which side of a limit it is."""
+    """Formats a fraction of failed transactions with enough digits to show on which side of a limit it is."""
     return in_percent(share, limits=FAILED_LIMITS)
 
 
 def by_work(records: Sequence[Record]) -> list[tuple[Record, ...]]:
-    """Groups records by work, in the given order. Pilot trials are left out, since they only choose a warm-up."""
+    """Groups records by work, in the given order. Pilot trials are left out, because they only choose a warm-up."""
     return _parted(_counting(records), work)
 
 
@@ -111,12 +111,12 @@ def subjects(records: Sequence[Record]) -> tuple[Subject, ...]:
 
 
 def emulated(record: Record) -> bool:
-    """Whether storage was emulated. Then times come from a model, and every page must say so."""
+    """Returns whether storage was emulated. In this case, times come from a model, and every page must say so."""
     return record.warned(EMULATED) or bool(record.system.layout.devices)
 
 
 def needs_mark(name: str, records: Sequence[Record]) -> bool:
-    """Whether any of the trials used emulated storage, and the name does not say so already."""
+    """Returns whether any of the trials used emulated storage and the name does not say so already."""
     return "emulated" not in name and any(map(emulated, records))
 
 
@@ -134,7 +134,7 @@ def _distinct_name(label: str, group: tuple[Record, ...], rivals: list[tuple[Rec
     own = facts_of(group[0])
     words = [f"{row.split('.')[-1]}={own[row]}" for row in rows if row in own and row != SEED]
     loops = [rival[0].cell.load.rate for rival in rivals]
-    if None in loops and any(loops):  # the kind of loop says more than the options that only one kind has
+    if None in loops and any(loops):  # the kind of loop is more informative than the options that only one kind has
         rate = group[0].cell.load.rate
         kind = "closed-loop" if rate is None else f"rate={rate:g}"
         of_loops = [f"{row.split('.')[-1]}=" for row in OF_ONE_LOOP]
@@ -147,7 +147,7 @@ def _distinct_name(label: str, group: tuple[Record, ...], rivals: list[tuple[Rec
 def machines_among(records: Sequence[Record]) -> Callable[[Record], tuple[str, str]]:
     """Returns a variant of `machines_of` that fills in unknown servers.
 
-    A trial whose server could not be watched gets the machine that other trials of its run found for that server.
+    A trial whose server was not observed gets the machine that other trials of its run found for this server.
     """
     known: dict[tuple[str, str | None], set[str]] = {}
     for record in records:
@@ -174,12 +174,12 @@ def _parted(records: Sequence[Record], key: Callable[[Record], str]) -> list[tup
 
 
 def on_bare_machine(record: Record) -> bool:
-    """Whether the work ran directly on the machine, without a database."""
+    """Returns whether the work ran directly on the machine, without a database."""
     return described(record).bare_machine
 
 
 def pinned_cpus(record: Record) -> tuple[int, ...]:
-    """Returns the CPUs that the work was pinned to; empty for all CPUs.
+    """Returns the CPUs to which the work was pinned; empty for all CPUs.
 
     For a database server, these are the server's CPUs. Without an engine, the threads are the system. A library engine
     runs in the client's threads, and a thread's own pinning takes precedence over its process's (sched_setaffinity(2)).
@@ -194,16 +194,17 @@ def pinned_cpus(record: Record) -> tuple[int, ...]:
 
 
 def machine_cores(machine: Mapping[str, Any]) -> int | None:
-    """Number of physical cores in a machine's fingerprint; None if unknown."""
+    """Returns the number of physical cores in a machine's fingerprint; None if unknown."""
     cores = (machine.get("cpu") or {}).get("cores")
     return int(cores) if cores else None
 
 
 def usable_cores(record: Record, of_machine: int | None) -> int | None:
-    """Number of cores the work can use: the machine's cores, or the number of CPUs the work was pinned to.
+    """Returns the number of cores that the work can use: the machine's cores, or the number of CPUs to which the work
+    was pinned. Returns None if unknown.
 
-    Two logical CPUs may be one core, which is not recorded, so the machine's cores are the upper limit. A duet uses
-    half of the cores. None if unknown.
+    Two logical CPUs may be one core, which is not recorded, so the machine's number of cores is the upper limit. A duet
+    uses half of the cores.
     """
     held = len(pinned_cpus(record))
     if held:

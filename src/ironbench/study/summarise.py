@@ -29,8 +29,8 @@ class Summary:
 
     n: int
     centre: float
-    """The median, which is robust to one bad trial. For a percentile over several trials: the percentile of all their
-    transactions together (`with_pooled`)."""
+    """The median, which is robust against one bad trial. For a percentile over several trials, this is the percentile
+    of all their transactions together (`with_pooled`)."""
     mean: float
     low: float
     high: float
@@ -40,7 +40,7 @@ class Summary:
 
     @property
     def interval(self) -> tuple[float, float] | None:
-        """95% t interval of the mean, from 3 values on. Assumes independent, roughly normal values."""
+        """95% t interval of the mean, if there are at least 3 values. It assumes independent, roughly normal values."""
         if self.n < _LEAST:
             return None
         half = t_quantile(0.975, self.n - 1) * self.deviation / math.sqrt(self.n)
@@ -55,7 +55,7 @@ class Summary:
 
 
 def summarise(values: Sequence[float]) -> Summary | None:
-    """Summarises finite values; None without any: a value that was not measured is not zero."""
+    """Summarises finite values. Returns None if there are none, because a value that was not measured is not zero."""
     finite = [float(value) for value in values if math.isfinite(value)]
     if not finite:
         return None
@@ -67,22 +67,23 @@ def summarise(values: Sequence[float]) -> Summary | None:
 
 
 def overlap(a: Summary, b: Summary) -> bool:
-    """Whether the ranges of two summaries overlap."""
+    """Returns whether the ranges of two summaries overlap."""
     return a.low <= b.high and b.low <= a.high
 
 
 def over_passes(metrics: Mapping[str, Summary], name: str) -> Summary:
     """Returns the summary of a metric with the range over all passes of all trials.
 
-    The storage workload records the lowest and best pass of a trial; other workloads keep the range of trials.
+    The storage workload records the lowest and the best pass of a trial. For other workloads, the range is that of the
+    trials.
     """
     own, base = metrics[name], base_name(name)
     lowest, best = (metrics.get(f"{base}_{end}{name[len(base) :]}") for end in ("lowest", "best"))
     return replace(own, low=lowest.low if lowest else own.low, high=best.high if best else own.high)
 
 
-# The median of three trials' 99th percentiles is not a 99th percentile. So unless a page says otherwise, percentiles
-# over several trials are computed over all transactions together, from merged histograms.
+# The median of three trials' 99th percentiles is not a 99th percentile. Unless a page says otherwise, percentiles over
+# several trials are therefore computed over all transactions together, from merged histograms.
 
 
 def merged(trials: Sequence[Record], names: Sequence[str], archive: Archive) -> dict[str, Any]:
@@ -101,10 +102,10 @@ def merged(trials: Sequence[Record], names: Sequence[str], archive: Archive) -> 
 
 
 def with_pooled(summaries: Mapping[str, Summary], trials: Sequence[Record], archive: Archive) -> dict[str, Summary]:
-    """Returns `summaries` of `trials` with pooled percentiles as centres; ranges are still over trials.
+    """Returns `summaries` of `trials` with pooled percentiles as centres; the ranges are still those of the trials.
 
-    Centre and range use the same trials: those with enough transactions for the percentile. So the centre lies within
-    the range. If no trial has a histogram, the centre is still the median of the trials.
+    Centre and range are based on the same trials, which have enough transactions for the percentile, so the centre is
+    within the range. If no trial has a histogram, the centre is still the median of the trials.
     """
     known = {metric: of for metric in summaries if (of := percentile(metric)) is not None}
     if len(trials) < 2 or not known or archive is EMPTY:
@@ -131,7 +132,7 @@ class Repeats:
 
     of_trials: tuple[float, ...]
     values: tuple[float, ...]
-    """Geometric means of the runs' trials, or the trials themselves if they are independent repeats."""
+    """Geometric means of each run's trials, or the trials' values if the trials are independent repeats."""
     runs: int
     """Number of runs."""
 
@@ -143,9 +144,9 @@ class Repeats:
         return self.of_trials[0] if alike else geometric_mean(self.values)
 
     def range(self, centre: float) -> CostRange:
-        """Returns `centre` with its 95% confidence interval: over runs, or over trials if there is only one run.
+        """Returns `centre` with its 95% confidence interval, over runs, or over trials if there is only one run.
 
-        The interval is Student's t of the logarithms; with fewer than two values it is unbounded.
+        The interval is Student's t of the logarithms. With fewer than two values, it is unbounded.
         """
         known = self.values if self.runs > 1 else self.of_trials
         if len(known) < 2:
@@ -158,7 +159,8 @@ class Repeats:
 
 
 def repeats(trials: Sequence[Record], metric: str, interleaved: bool = False) -> Repeats:
-    """Groups the trials' values. `interleaved`: the trials are blocks of a lab that measured all systems in turn.
+    """Groups the trials' values into repeats. `interleaved`: whether the trials are from blocks of a lab that measured
+    all systems in turn.
 
     Blocks of a lab are independent repeats. Otherwise a run is the repeat: its trials share the start of the server and
     the state of the machine, so they vary less than runs do.

@@ -1,4 +1,4 @@
-"""Checks a target such as `p99 < 10ms at 5000 tps`, and which systems meet it."""
+"""Checks targets such as `p99 < 10ms at 5000 tps`, and which systems meet them."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from ironbench.study.subjects import counted_in, failed_share
 _FORM = re.compile(r"(p50|p90|p95|p99|p999|mean|max)\s*(?:<=?|≤)\s*(\S+)\s+at\s+([\d.]+)\s*(?:tps|/s)?", re.IGNORECASE)
 _RESPONSE_TIME = Range(0.0, DAY_S, "s", above=True, example="10ms")
 LEAST_TRIALS = 3
-"""Minimum number of trials. With fewer there is no confidence interval, and so no upper bound."""
+"""Minimum number of trials. With fewer trials there is no confidence interval, and therefore no upper bound."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,21 +34,21 @@ class Target:
     metric: str
     limit_s: float
     rate: float
-    """Transactions started per second."""
+    """Target rate: transactions started per second."""
 
 
 @dataclass(frozen=True, slots=True)
 class RateResult:
-    """Result of one system at the target's rate or above."""
+    """Result of one system at the target's rate or at a higher rate."""
 
     rate: float
     trials: tuple[Record, ...]
     centre_s: float
-    """Percentile over all trials' transactions together. For a mean or maximum: geometric mean of the trials."""
+    """Percentile over the transactions of all trials together. For a mean or maximum: geometric mean of the trials."""
     bound_s: float | None
     """Upper bound of the trials' 95% confidence interval, at least `centre_s`; None with too few trials."""
     least_s: float | None
-    """Lower bound of the same interval, at most `centre_s`."""
+    """Lower bound of the trials' 95% confidence interval, at most `centre_s`."""
     kept: bool
     """Whether every trial sustained the rate."""
     never_kept: bool
@@ -58,7 +58,7 @@ class RateResult:
         return self.kept and self.bound_s is not None and self.bound_s <= target.limit_s
 
     def misses(self, target: Target) -> bool:
-        """Whether the trials rule out that the target is met; otherwise more trials may decide."""
+        """Returns whether the trials rule out that the target is met. If not, more trials may decide."""
         return self.never_kept or (self.least_s is not None and self.least_s > target.limit_s)
 
 
@@ -68,13 +68,14 @@ class Attained:
 
     system: str
     best: RateResult | None
-    """The measurement that meets the target at the highest rate, or else the closest one; None if not measured."""
+    """The measurement that meets the target at the highest rate, or else the closest measurement; None if not
+    measured."""
     meets: bool
     why: Note
-    """By how much the target is met, or why not."""
+    """By how much the target is met, or why it is not met."""
     misses: bool = False
-    """Whether all measurements at the target's rate rule out that it is met. If neither this nor `meets`:
-    inconclusive."""
+    """Whether all measurements at the target's rate rule out that the target is met. If neither `misses` nor `meets` is
+    true, the result is inconclusive."""
 
     @property
     def undecided(self) -> bool:
@@ -83,7 +84,7 @@ class Attained:
 
 
 def parse(text: str) -> Target:
-    """Parses a target. InputError: invalid form."""
+    """Parses a target. Raises InputError if its form is invalid."""
     match = _FORM.fullmatch(text.strip())
     if match is None:
         raise InputError(f"--target {text!r}", "is not a target", 'e.g. "p99 < 10ms at 5000 tps"')
@@ -95,7 +96,7 @@ def parse(text: str) -> Target:
 
 
 def attained(system: str, records: Sequence[Record], target: Target, archive: Archive = EMPTY) -> Attained:
-    """Checks a system against a target, by the upper bound of its confidence interval.
+    """Checks a system against a target by the upper bound of its confidence interval.
 
     Only open-loop trials at the target's rate or above count. A closed loop sends fewer requests to a slow system, so
     its response times do not apply to a rate.
@@ -125,7 +126,7 @@ def attained(system: str, records: Sequence[Record], target: Target, archive: Ar
 
 
 def may_count(record: Record, target: Target) -> bool:
-    """Whether the trial was driven in an open loop at the target's rate or above, at a constant rate."""
+    """Returns whether the trial was driven in an open loop at a constant rate that is the target's rate or higher."""
     load = record.cell.load
     return load.curve is None and load.rate is not None and load.rate >= target.rate
 
@@ -144,8 +145,8 @@ def _missed(best: RateResult, target: Target) -> Note:
 def _measured(rate: float, trials: Sequence[Record], target: Target, archive: Archive) -> RateResult:
     """Computes the result at one rate.
 
-    Bounds are from a t interval (Student, Biometrika 6, 1908) of logarithms, because response times are positive and
-    skewed.
+    The bounds are from a t interval (Student, Biometrika 6, 1908) of logarithms, because response times are positive
+    and skewed.
     """
     logs = [math.log(max(record.metrics[target.metric], 1e-12)) for record in trials]
     mean = statistics.fmean(logs)

@@ -46,7 +46,7 @@ _LATE = 0.05
 """Seconds by which a trial may end before its last second is complete."""
 
 ONE_DEVICE = 0.02
-"""Relative difference up to which counters read for two roles count as counters of one device."""
+"""Relative difference up to which counters that were read for two roles count as counters of one device."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,11 +66,11 @@ class Timeline:
 
     trial: str
     step_s: float
-    """Seconds per point."""
+    """Seconds per point of the time lines."""
     lines: tuple[TimelineSeries, ...] = ()
     devices: tuple[TimelineSeries, ...] = ()
     own: tuple[TimelineSeries, ...] = ()
-    """Timelines recorded by a workload that drives itself, by profile."""
+    """Time lines that a workload that drives itself recorded, by profile."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,22 +83,22 @@ class SecondOfTrial:
     """Status of the trial in words."""
     metric: str
     t_s: float
-    """Start of the second, from the start of the measured time."""
+    """Start of the second, counted from the start of the measured time."""
     value: float
 
 
 @dataclass(frozen=True, slots=True)
 class Percentiles:
-    """Response (or service) time by share of transactions, merged over trials."""
+    """Response (or service) times by fraction of transactions, merged over trials."""
 
     metric: str
     count: int
     points: tuple[tuple[float, float], ...] = field(default=())
-    """(share of transactions, seconds)."""
+    """Pairs (fraction of transactions, seconds)."""
 
 
 def typical(trials: Sequence[Record]) -> Record:
-    """Returns the trial with the (lower) median throughput: a real trial, so its timeline matches its value."""
+    """Returns the trial with the (lower) median throughput. It is a real trial, so its time line matches its value."""
     ranked = sorted(trials, key=lambda record: (record.metrics.get("throughput", 0.0), record.id))
     return ranked[(len(ranked) - 1) // 2]
 
@@ -107,7 +107,7 @@ def timeline(record: Record, archive: Archive) -> Timeline:
     seconds = archive.seconds(record.id)
     times = [float(t) for t in seconds.get("t_s", ())]
     step = max(1, math.ceil(len(times) / MOST_POINTS))
-    # The count of the last second is a rate only if the trial lasted until its end.
+    # The count of the last second is a rate only if the trial lasted until the end of that second.
     whole = sum(t + 1.0 <= record.elapsed_s + _LATE for t in times)
     lines = tuple(
         TimelineSeries(name, "", *_thinned(times[:known], _values(seconds, column)[:known], step, reduce))
@@ -125,7 +125,8 @@ def timeline(record: Record, archive: Archive) -> Timeline:
 
 
 def line(metric: str, times: Sequence[float], values: Sequence[float]) -> TimelineSeries:
-    """Returns a quantity over time with at most `MOST_POINTS` points: means, or the longest of percentiles."""
+    """Returns a quantity over time with at most `MOST_POINTS` points. The points are means, or the largest values of
+    percentiles."""
     reduce: Callable[[Sequence[float]], float] = max if _PERCENTILE.search(metric) else fmean
     return TimelineSeries(metric, "", *_thinned(times, values, max(1, math.ceil(len(times) / MOST_POINTS)), reduce))
 
@@ -135,7 +136,7 @@ def every_second(trial: Record, archive: Archive) -> Iterator[SecondOfTrial]:
     seconds = archive.seconds(trial.id)
     for metric, column in _EVERY_SECOND.items():
         for t, value in zip(seconds.get("t_s", ()), seconds.get(column, ()), strict=False):
-            # The count of an incomplete last second is no rate; a second without transactions has no times.
+            # The count of an incomplete last second is not a rate, and a second without transactions has no times.
             whole = metric != "throughput" or t + 1.0 <= trial.elapsed_s + _LATE
             if whole and math.isfinite(value):
                 yield SecondOfTrial(trial.id, trial.status.word, metric, float(t), float(value))
@@ -155,7 +156,7 @@ def _own(observed: Mapping[str, Columns]) -> tuple[TimelineSeries, ...]:
 
 
 def devices(observed: Mapping[str, Columns]) -> tuple[TimelineSeries, ...]:
-    """Returns device timelines by role, without those that are always zero. Roles on one device share a line."""
+    """Returns device time lines by role, without those that are always zero. Roles on one device share a line."""
     lines: list[TimelineSeries] = []
     for name in sorted(observed, key=_device_order):
         if base_name(name) in _DEVICE:
@@ -176,7 +177,8 @@ def devices(observed: Mapping[str, Columns]) -> tuple[TimelineSeries, ...]:
 
 
 def _same(a: TimelineSeries, b: TimelineSeries) -> bool:
-    """Whether two roles have the same device: its counters, read moments apart, differ very little."""
+    """Returns whether two roles have the same device. The counters of one device, read moments apart, differ very
+    little."""
     if a.metric != b.metric or len(a.value) != len(b.value) or not any(a.value):
         return False
     apart = sum(abs(x - y) for x, y in zip(a.value, b.value, strict=True))
@@ -218,13 +220,15 @@ def _device_order(name: str) -> tuple[int, str]:
 
 
 KEPT = 0.95
-"""Share of the requested rate that counts as sustained, and share of the highest throughput that counts as reached."""
+"""Fraction of the requested rate that counts as sustained, and fraction of the highest throughput that counts as
+reached."""
 _EARLY = 0.85
-"""The highest throughput must be reached within this share of the ramp to count as a knee."""
+"""Maximum fraction of the ramp by which the highest throughput must be reached to count as a knee."""
 _CHANCE = 4.0
-"""Minimum shortfall in standard deviations. A high value, because each point of a ramp may be mistaken for a knee."""
+"""Minimum shortfall in standard deviations. The value is high because each point of a ramp may be mistaken for a
+knee."""
 _IN_A_ROW = 3
-"""Number of consecutive points that must fall behind; a single point may be a checkpoint."""
+"""Number of consecutive points that must fall behind. A single point may be a checkpoint."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -249,10 +253,10 @@ class LoadCourse:
 
     @property
     def knee(self) -> float | None:
-        """Load at which a ramp stops increasing throughput. This is an estimate, as queues and caches lag behind the
-        load.
+        """Load at which a ramp stops increasing throughput. This is an estimate, because queues and caches lag behind
+        the load.
 
-        Returns None without a ramp, or if throughput grows until the end.
+        None without a ramp, or if throughput grows until the end.
         """
         if not self.curve.is_ramp:
             return None
@@ -260,7 +264,7 @@ class LoadCourse:
 
 
 def course(record: Record, timeline: Timeline) -> LoadCourse | None:
-    """Returns the course of a trial, or None if the load was constant or no timeline is stored."""
+    """Returns the course of a trial; None if the load was constant or no time line is stored."""
     curve = record.cell.load.curve
     lines: Mapping[str, Mapping[float, float]] = {
         line.metric: dict(zip(line.t_s, line.value, strict=True)) for line in timeline.lines
@@ -286,14 +290,15 @@ def _rate_knee(moments: Sequence[Moment]) -> float | None:
         lacking = asked - step_s * sum(one.done for one in behind)
         if len(behind) < _IN_A_ROW or lacking <= _CHANCE * math.sqrt(asked):
             continue
-        # A system that later caught up at a higher load had only stalled; its limit is higher.
+        # If a system caught up later at a higher load, it had only stalled, and its limit is higher.
         if not _keeps_up(moments[place + 1 :], step_s):
             return behind[0].asked
     return None
 
 
 def _keeps_up(later: Sequence[Moment], step_s: float) -> bool:
-    """Whether several consecutive points finish what is requested, not counting work that makes up for a stall."""
+    """Returns whether several consecutive points finish what is requested, not counting work that makes up for a
+    stall."""
     kept = 0
     for one in later:
         chance = _CHANCE * math.sqrt(one.asked / step_s) if step_s else 0.0
@@ -310,5 +315,6 @@ def _clients_knee(moments: Sequence[Moment]) -> float | None:
         for place in range(len(moments))
     ]
     first = next(place for place, value in enumerate(smooth) if value >= KEPT * max(smooth))
-    # Linear growth also reaches this share near the end; more clients might then increase throughput further.
+    # With linear growth, this fraction is also reached near the end. More clients might then increase throughput
+    # further.
     return moments[first].asked if first < _EARLY * len(moments) else None

@@ -4,9 +4,9 @@ First, if a ratio of 1 is rejected, the verdict is faster or slower, however sma
 is smaller than the margin. Otherwise, if ratios outside the margin are rejected, the verdict is equivalent. Otherwise
 it is inconclusive.
 
-A ratio that changes during the lab violates the t interval's assumption that blocks are repeats of one ratio. In this
-case a verdict must hold at both ends of the change, each with its own 95% interval; otherwise there is no verdict. Such
-a change is detected by chance in 1 of 100 comparisons, so few verdicts are lost.
+A ratio that changes during the lab violates the t interval's assumption that blocks are repeats of one ratio. If the
+ratio changes, a verdict must be true at both ends of the change, each with a 95% interval; otherwise there is no
+verdict. Such a change is detected by chance in 1 of 100 comparisons, so few verdicts are lost.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ from ironbench.stats.steadiness import LEAST, Change, change
 from ironbench.study.looks import InterimAnalysis, at
 
 MOST_ADVISED = 100
-"""Maximum number of blocks to recommend. A comparison that needs more is better decided by a quieter machine or longer
-trials."""
+"""Maximum number of blocks that are recommended. A comparison that needs more is better decided with a quieter machine
+or longer trials."""
 
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """Comparison of two configurations by one metric, before the verdict."""
+    """Comparison of two configurations by one metric, before it has a verdict."""
 
     metric: str
     better: str
@@ -43,21 +43,21 @@ class Comparison:
     cell: Configuration
     baseline: Configuration
     pairs: Sequence[tuple[int, float, float]]
-    """(block, configuration's value, baseline's value) of every complete block; all values positive."""
+    """(block, configuration's value, baseline's value) of every complete block. All values are positive."""
     warnings: Sequence[Note] = ()
     dropped: Sequence[Note] = ()
     lost: tuple[int, int] = (0, 0)
-    """See `Finding.lost`."""
+    """Number of blocks without a usable trial, see `Finding.lost`."""
     barred: Note | None = None
-    """Reason why no verdict is allowed."""
+    """Why no verdict is allowed."""
     change: Change | None = None
     """How the logarithm of the ratio changed over the blocks."""
     trials: tuple[tuple[Record, ...], tuple[Record, ...]] = ((), ())
-    """The cell's trials and the baseline's, one each for every pair."""
+    """The configuration's trials and the baseline's, one each for every pair."""
     unmeasured: int = 0
-    """Blocks of the stages begun that have not been measured yet."""
+    """Number of blocks of the started stages that have not been measured yet."""
     planned: int = 0
-    """All blocks of those stages."""
+    """Number of all blocks of these stages."""
 
     @property
     def ratios(self) -> list[float]:
@@ -66,7 +66,7 @@ class Comparison:
 
 @dataclass(frozen=True, slots=True)
 class Holm:
-    """Result of Holm's correction for one comparison among those that a lab decides."""
+    """Result of Holm's correction for one of the comparisons for which a lab has verdicts."""
 
     comparisons: int = 1
     """Divisor of alpha for the test of a difference."""
@@ -80,7 +80,7 @@ ALONE = Holm()
 
 
 def finding(one: Comparison, method: Method, look: int = 1, holm: Holm = ALONE, decides: bool = True) -> Finding:
-    """Computes a finding with its verdict. ValueError if a value is not positive."""
+    """Computes a finding with its verdict. Raises ValueError if a value is not positive."""
     place = at(method, look)
     ratios = tuple((block, value / base) for block, value, base in sorted(one.pairs))
     if not ratios:
@@ -137,7 +137,7 @@ def advice(result: PairedRatios, better: str, margin: float, place: InterimAnaly
     if better == "neither":
         return note("choose-other-metric")
     if result.blocks < LEAST_BLOCKS:
-        # The variation is hardly known from so few blocks, so no prediction is given.
+        # From so few blocks, the variation is hardly known, so no prediction is given.
         if result.blocks < place.planned[-1] >= LEAST_BLOCKS:
             return note("finish-lab", planned=place.planned[-1], least=LEAST_BLOCKS)
         return note("least-blocks", least=LEAST_BLOCKS)
@@ -152,7 +152,7 @@ def advice(result: PairedRatios, better: str, margin: float, place: InterimAnaly
 
 
 def _enough_at_the_end(result: PairedRatios, margin: float, place: InterimAnalysis, share: float) -> bool:
-    """Whether the planned blocks are enough, at the alpha that earlier analyses leave for the last one."""
+    """Returns whether the planned blocks are enough, at the alpha that earlier analyses leave for the last one."""
     last = replace(place, number=place.looks)
     levels = last.level(share, 2), last.level(share, 1)
     wanted = blocks_needed(margin, result.spread, result.blocks, *levels, LEAST_BLOCKS)
@@ -161,7 +161,7 @@ def _enough_at_the_end(result: PairedRatios, margin: float, place: InterimAnalys
 
 @dataclass(frozen=True, slots=True)
 class _Tests:
-    """Margin and alpha levels for the tests of a ratio."""
+    """Margin and alpha levels of the tests of a ratio."""
 
     margin: float
     level: float
@@ -181,7 +181,8 @@ def _conclusion(result: PairedRatios, better: str, tests: _Tests) -> Conclusion:
 
 
 def _holds_throughout(conclusion: Conclusion, change: Change, margin: float) -> bool:
-    """Whether the verdict on the mean also holds at both ends of the change, each with its confidence interval."""
+    """Returns whether the verdict on the mean is also true at both ends of the change, each with its confidence
+    interval."""
     ends = change.interval(LEVEL)
     if conclusion is Conclusion.EQUIVALENT:
         return all(-math.log1p(margin) <= low and high <= math.log1p(margin) for low, high in ends)
@@ -239,22 +240,22 @@ def _nothing(one: Comparison, method: Method, place: InterimAnalysis, decides: b
     )
 
 
-# Changes over the blocks are of the machine, which pairing cancels, or of the ratio, which pairing does not cancel.
-# `stats.steadiness` detects drifts and steps. The machine's drift per trial is the slope of a straight line with an
-# intercept for each configuration, fitted by least squares, compared with the residual variation (Draper and Smith,
-# "Applied Regression Analysis", Wiley 1998, chapters 1 and 14).
+# A change over the blocks is either a change of the machine, which pairing cancels, or a change of the ratio, which
+# pairing does not cancel. `stats.steadiness` detects drifts and steps. The machine's drift per trial is the slope of a
+# straight line with an intercept for each configuration, fitted by least squares, compared with the residual variation
+# (Draper and Smith, "Applied Regression Analysis", Wiley 1998, chapters 1 and 14).
 
 _STEEP = 1.5
-"""Drift between consecutive trials divided by noise. Beyond it, up to 8% of A/A labs of 6 blocks end in faster or
-slower instead of 5% (simulated by `python -m bench verdicts`)."""
+"""Maximum drift between consecutive trials divided by noise. Above it, up to 8% of A/A labs of 6 blocks end in faster
+or slower instead of 5% (simulated by `python -m bench verdicts`)."""
 _WORTH_SAYING = 0.02
-"""Minimum relative change to report."""
+"""Minimum relative change that is reported."""
 
 
 def drift_warnings(
     metric: str, pairs: Sequence[tuple[int, float, float]], trials: Sequence[Record]
 ) -> tuple[Note, ...]:
-    """Notes changes that affected both sides alike.
+    """Returns notes on changes that affected both sides equally.
 
     `pairs`: (block, value, baseline's value) in order. `trials`: the trials of these values.
     """
@@ -264,7 +265,7 @@ def drift_warnings(
     blocks = [block for block, _, _ in pairs]
     notes = []
     shift = change(levels)
-    # If the ratio changed, one side changed, and with it the mean of both; that is not a change of both sides.
+    # If the ratio changed, one side changed, and the mean of both with it. This is not a change of both sides.
     if shift and _worth(shift) and ratio_change(pairs) is None:
         block = None if shift.kind == "drift" else blocks[shift.place] + 1
         notes.append(note("both-changed", metric=metric, change=math.expm1(shift.after - shift.before), block=block))
@@ -274,16 +275,14 @@ def drift_warnings(
 
 
 def ratio_change(pairs: Sequence[tuple[int, float, float]]) -> Change | None:
-    """Returns the change of the ratio's logarithm over the blocks; None if it is insignificant or negligible.
-
-    `pairs` as for `drift_warnings`.
-    """
+    """Returns the change of the ratio's logarithm over the blocks; None if it is insignificant or negligible. `pairs`:
+    as for `drift_warnings`."""
     shift = change([math.log(value / base) for _, value, base in pairs])
     return shift if shift and _worth(shift) else None
 
 
 def ratio_changed(shift: Change, blocks: Sequence[int]) -> Note:
-    """Describes a change of the ratio. `blocks`: block numbers from 0, in order."""
+    """Describes a change of the ratio. `blocks`: 0-based block numbers, in order."""
     block = None if shift.kind == "drift" else blocks[shift.place] + 1
     return note("ratio-changed", before=math.exp(shift.before), after=math.exp(shift.after), block=block)
 
@@ -293,13 +292,14 @@ def _worth(shift: Change) -> bool:
 
 
 def _steep(metric: str, trials: Sequence[Record]) -> bool:
-    """Whether a linear drift between consecutive trials exceeds their variation.
+    """Returns whether a linear drift between consecutive trials exceeds their variation.
 
-    Never the case for interleaved systems: they were measured simultaneously, so a drift affects all of them alike.
+    This is never the case for interleaved systems: they were measured simultaneously, so a drift affects all of them
+    equally.
     """
     if any(record.turns_since for record in trials):
         return False
-    # Sort by block first, because the clock may be set back during a lab.
+    # Trials are sorted by block first, because the clock may be set back during a lab.
     ranked = sorted(trials, key=lambda record: (record.block, record.started_at))
     if len(ranked) < 2 * LEAST:
         return False

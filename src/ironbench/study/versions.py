@@ -1,4 +1,4 @@
-"""Lists differences between two versions or engines besides the version: builds and defaults that may explain a
+"""Lists differences between two versions or engines other than the version: builds and defaults that may explain a
 ratio."""
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ class BesideVersion:
     cell: str
     baseline: str
     rows: tuple[Difference, ...]
-    """`lacks`, then settings: the choices made for a build or a server."""
+    """Features that a build lacks (`LACKS`), followed by settings that were chosen for a build or a server."""
     defaults: tuple[Difference, ...] = ()
-    """Settings at their default in either version, which belong to the version."""
+    """Settings that are at their default in one of the versions, and therefore belong to the version."""
 
 
 def beside_version(
@@ -33,7 +33,7 @@ def beside_version(
     facts: Mapping[str, Mapping[str, str]],
     lacks: Mapping[str, Collection[str] | None],
 ) -> tuple[BesideVersion, ...]:
-    """Lists differences for each comparison of versions or engines that has any and whose sides were measured.
+    """Lists differences for each comparison of versions or engines that has differences and whose sides were measured.
 
     `comparisons`: configuration and baseline. By configuration name, `facts` (as `differences.facts` returns them) and
     `lacks` (the features missing from its build; None if its facts do not say).
@@ -74,7 +74,7 @@ def _impossible(side: Mapping[str, str]) -> list[str]:
 def _settings(
     before: Mapping[str, str], after: Mapping[str, str]
 ) -> tuple[tuple[Difference, ...], tuple[Difference, ...]]:
-    """Splits differing settings into choices of the user or the server's creator, and defaults of the versions.
+    """Splits settings that differ into choices of the user or the server's creator, and defaults of the versions.
 
     Different defaults of two engines are not a change between versions.
     """

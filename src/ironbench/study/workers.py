@@ -19,16 +19,16 @@ class WorkerShare:
     host: str
     clients: int
     throughput: float
-    """Mean over the trials."""
+    """Mean throughput over the trials."""
     p99_s: float | None
-    """Highest value of the trials, since a mean of percentiles is no percentile. The following fields are also
-    maxima."""
+    """Highest 99th percentile of the trials, because a mean of percentiles is not a percentile. The following fields
+    are also maxima."""
     threads_cpu_share: float
     machine_cpu_share: float | None
     start_s: float
     clock_error_s: float
     clock_offset_s: float
-    """The value furthest from zero."""
+    """The clock offset that is furthest from zero."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +39,7 @@ class Workers:
     trials: int
     shares: tuple[WorkerShare, ...]
     start_spread_s: float
-    """Largest value of the trials."""
+    """Largest delay between the starts of two workers in any trial."""
 
 
 def by_worker(groups: Iterable[tuple[str, Sequence[Record]]], archive: Archive) -> tuple[Workers, ...]:

@@ -201,7 +201,7 @@ def _note(queries: Queries, whiskers: bool) -> str:
 
 
 def _expected_note(queries: Queries, shown: Sequence[QuerySubject]) -> str:
-    """Explains the dotted lines, with the reference scores that they are computed from."""
+    """Explains the dotted lines, and the benchmark scores from which they are computed."""
     scores = [
         f"{subject.name} {number(subject.expected, 3)} ({subject.reference_score:g} to "
         f"{queries.subjects[0].reference_score:g})"

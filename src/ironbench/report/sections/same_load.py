@@ -117,8 +117,8 @@ def _marks(behind: bool, repeated: bool) -> tuple[Key, ...]:
 def _rows(
     metric: str, table: Table, shown: list[str], rates: Sequence[_Rate], factor: float
 ) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-    """Draws means of all blocks, and points of each block. Configurations of one rate are side by side, their blocks in
-    order."""
+    """Draws means over all blocks, and points for each block. Configurations at the same rate are side by side, and
+    their blocks are in order."""
     means: list[dict[str, Any]] = []
     points: list[dict[str, Any]] = []
     place = _GROUP / len(shown)
