@@ -25,7 +25,7 @@ class NewLab(FieldSection):
         ),
     ] = field(default_factory=list)
     setting: Annotated[
-        str, row("For `setting`: the setting to vary.", usual="the first one that ironbench suggests for the engine")
+        str, row("For `setting`: the setting to vary.", usual="the first setting that ironbench suggests")
     ] = ""
     index: Annotated[str, row("For `index`: SQL file that creates the index.", metavar="FILE")] = ""
     before: Annotated[str, row("For `query`: SQL file with the current statement.", metavar="FILE")] = ""

@@ -95,9 +95,8 @@ class SystemSection(FieldSection):
 
 
 class DeviceSection(FieldSection):
-    """An emulated device, to which `[layout]` can assign data, temporary files or the WAL. If `[layout]` assigns
-    several of these to one device, each gets a separate partition.
-
+    """An emulated device. `[layout]` can place data, temporary files and WAL on one device; each of the three then has
+    a separate partition.
     A device that needs only a model can be written as `name = "expression"`.
     """
 
