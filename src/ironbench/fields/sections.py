@@ -338,8 +338,9 @@ class LoadSection(FieldSection):
     reconnect_on_loss: Annotated[
         bool,
         row(
-            "A client that loses its connection opens a new connection and continues. Without this option, a lost "
-            "connection ends the trial, or, with `on_error` set to `continue`, only the client, as in pgbench."
+            "A client that loses its connection opens a new connection and continues. Without this "
+            "option, a lost connection ends the trial. If `on_error` is `continue`, a lost connection"
+            " ends only the client, as in pgbench."
         ),
     ] = False
     report_per_statement: Annotated[
@@ -351,7 +352,8 @@ class LoadSection(FieldSection):
         row(
             "Query protocol for sending statements: `prepared`, `extended` or `simple`, if the engine supports more "
             "than one.",
-            usual="simple for script, select-only, tpcb-like and simple-update, as in pgbench; otherwise prepared",
+            usual="simple for the workloads script, select-only, tpcb-like and simple-update, as in "
+            "pgbench; prepared for other workloads",
         ),
     ] = ""
     cache: Annotated[

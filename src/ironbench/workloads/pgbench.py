@@ -55,7 +55,7 @@ class PgbenchWorkload(Workload):
 
     usual_protocol = PGBENCH_PROTOCOL
     options = (
-        Option("scale", "1", "scale factor: 100,000 accounts, up to 16 MB, per unit", lowest=1, highest=100_000),
+        Option("scale", "1", "scale factor; each unit is 100,000 accounts (up to 16 MB)", lowest=1, highest=100_000),
         Option(
             "fillfactor",
             "100",

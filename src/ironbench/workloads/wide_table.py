@@ -31,7 +31,11 @@ GB = Option(
     "gb", "1", "total size of the column values in GB (10^9 bytes)", lowest=0.0001, highest=100_000, whole=False
 )
 ROW = Option(
-    "row", "1000", "bytes per row: 28 bytes of fixed-length columns, the rest is text", lowest=64, highest=8000
+    "row",
+    "1000",
+    "bytes per row; 28 bytes are fixed-length columns, and the other bytes are text",
+    lowest=64,
+    highest=8000,
 )
 
 FOLDER = Path(__file__).parent / "wide_rows"

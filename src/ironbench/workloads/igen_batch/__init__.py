@@ -50,7 +50,11 @@ class IgenBatch(Workload):
     counts = ("job", "jobs")
     options = (
         Option(
-            "scale", "1", "scale factor: 120,000 history rows, about 9 to 18 MB, per unit", lowest=1, highest=10_000
+            "scale",
+            "1",
+            "scale factor; each unit is 120,000 rows of history (about 9 to 18 MB)",
+            lowest=1,
+            highest=10_000,
         ),
         Option("lines", "500", "number of order lines that a posting job inserts", lowest=1, highest=1_000_000),
     )

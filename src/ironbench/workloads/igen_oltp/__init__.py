@@ -42,7 +42,7 @@ class IgenOltp(Workload):
         "reads) or whole business transactions."
     )
     options = (
-        Option("scale", "1", "scale factor: 3300 customers, about 5 to 16 MB, per unit", lowest=1, highest=100_000),
+        Option("scale", "1", "scale factor; each unit is 3300 customers (about 5 to 16 MB)", lowest=1, highest=100_000),
         Option(
             "weight",
             "light",
