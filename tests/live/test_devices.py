@@ -12,9 +12,10 @@ from emulated import HERE, needs_devices, nothing_left
 from patience import eventually
 from user import PAUSED, User
 
-from ironbench.devices import mounting
+from ironbench.devices import emulation_rate, mounting
 from ironbench.errors import InputError
 from ironbench.model.system import Device, Partition
+from ironbench.words import grouped
 
 FAILED = 1
 """Exit code."""
@@ -98,7 +99,7 @@ def test_btrfs_is_made_although_another_device_has_died_and_is_not_yet_unmounted
 
 @pytest.mark.usefixtures("own_register")
 def test_a_model_that_is_too_fast_leaves_no_trace_file(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(mounting, "TOO_FAST", 0.0)
+    monkeypatch.setattr(emulation_rate, "TOO_FAST", 0.0)
     device = Device("hdd-7200", (Partition("data", 1 << 30, str(tmp_path / "d")),))
     with pytest.raises(InputError, match="I/O path allows only"):
         mounting.Mounted(device, trace=tmp_path / "t.parquet")
@@ -231,6 +232,32 @@ def test_writing_under_memory_pressure_never_stops(user: User) -> None:
     assert told.code in (0, 3), told.stderr
     (record,) = user.records()
     assert record["metrics"]["throughput"] > 0 and nothing_left(user.home)
+
+
+def test_with_a_limit_on_all_memory_the_wal_of_a_what_if_is_on_a_zero_latency_device(user: User) -> None:
+    words = ["--ideal", "log", "--set", "max_wal_size=128MB", "--with", "scale=1", "--clients", "2"]
+    told = user("run", "simple-update", *words, "--memory-total", "512MiB", "--duration", "2s", "--warmup", "0s")
+    if "--memory-total" in told.stderr and told.code == 2:
+        pytest.skip(told.stderr)
+    assert told.code in (0, 3), told.stderr
+    (record,) = user.records()
+    system, layout = record["system"], record["system"]["layout"]
+    assert system["memory_total_bytes"] == 512 << 20
+    (device,) = layout["devices"]
+    assert device["model"] == "free" and layout["log"] == device["partitions"][0]["directory"]
+    assert record["metrics"]["wal_bytes_per_s"] > 0 and nothing_left(user.home)
+
+
+def test_a_calibration_says_what_this_machine_can_emulate_and_is_known_afterwards(user: User) -> None:
+    told = user("device", "calibrate", "--json")
+    assert told.code == 0, told.stderr
+    rate, models = told.document["rate"], told.document["models"]
+    assert rate["reads_per_s"] > 1000 and 1e-6 < rate["read_latency_s"] < 0.01
+    assert models["hdd-7200"]["fidelity"] == "faithful" and "free" not in models
+    assert nothing_left(user.home) and user.nothing_runs()
+    assert user("lab", "new", "storage").code == 0
+    text = (user.home / "storage.toml").read_text()
+    assert f"This machine emulated at most {grouped(rate['reads_per_s'])} reads/s on " in text
 
 
 TRACED = """

@@ -13,7 +13,7 @@ from ironbench.model.lab import Configuration, Lab, Method, Stage
 from ironbench.model.note import note
 from ironbench.model.observer import PARTS
 from ironbench.model.record import Budget, Record
-from ironbench.model.system import Cell, Choice, Layout, Load, Setup, System
+from ironbench.model.system import Cell, Choice, Device, Layout, Load, Partition, Setup, System
 from ironbench.report.wording.zero_latency import ceiling_sentence, limit_sentence, unexplained
 from ironbench.study.bottleneck import TimeSpent, where_time_goes
 from ironbench.study.ceiling import Baseline, Verdict, baseline_of, ceiling, ceilings, measured_limit
@@ -256,6 +256,25 @@ def test_a_gain_with_more_memory_is_not_said_to_be_the_logs_alone() -> None:
     )
     unsure = measured(2.4, conclusion=Conclusion.CANNOT_TELL)
     assert ceiling(unsure, ["log"], added_bytes=1).verdict is Verdict.OPEN
+
+
+def test_on_a_zero_latency_device_the_limit_on_memory_stays_and_the_gain_is_the_parts() -> None:
+    def on(model: str, *roles: str) -> Layout:
+        devices = (Device(model, tuple(Partition(role, 1 << 30, f"/d/{role}") for role in roles)),)
+        return Layout("/d/data" if "data" in roles else "/srv", log="/d/log", devices=devices)
+
+    limited = replace(PLAIN, system=replace(PLAIN.system, layout=Layout("/srv"), memory_total_bytes=1 << 30))
+    free = freed("log", layout=on("free", "log"), memory_total_bytes=1 << 30)
+    (found,) = ceilings([replace(measured(2.4), cell="b", baseline="a")], lab_of(free, limited))
+    assert (found.verdict, found.added_bytes, found.on_device) == (Verdict.HELD, 0, True)
+    assert "A real device for WAL can hardly gain more." in ceiling_sentence(found)
+    assert "No real device for WAL can gain more." in ceiling_sentence(replace(found, on_device=False))
+    # The WAL of the baseline is on a slow device: only ideal parts count as free.
+    slow = replace(limited, system=replace(limited.system, layout=on("hdd-7200", "log")))
+    (found,) = ceilings([replace(measured(2.4), cell="b", baseline="a")], lab_of(free, slow))
+    assert found.verdict is Verdict.HELD
+    elsewhere = freed("log", layout=on("free", "data", "log"), memory_total_bytes=1 << 30)
+    assert not credited(elsewhere, limited), "the data are on another device, too"
 
 
 def trial(block: int, log_ms: float, cpu_ms: float = 1.0) -> Record:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -100,6 +101,7 @@ def test_a_side_that_emulation_slowed_down_is_named_if_the_real_difference_may_b
     (effect,) = study.effects
     assert [(side.name, slow, count) for side, slow, count in effect.too_slow] == ([(limited, 4, 10)] if named else [])
     assert ("4 of 10 trials" in answer(study).decision.doubt) == named
+    assert any("`ironbench device calibrate`" in text for text in answer(study).doubts) == named
 
 
 @pytest.mark.parametrize(("memory", "spread", "blocks"), [(70_000.0, 0.5, 4), (1004.0, 0.008, 10), (1010.0, 0.08, 10)])
@@ -152,6 +154,63 @@ def test_what_it_takes_to_tell_what_a_free_part_brings_is_said_once() -> None:
     text = said(studied(plan, trials(plan, {"log=disk": 1000.0, "log=memory": 1100.0}, 0.15)))
     assert text.startswith("With zero-latency WAL, throughput is ")
     assert text.lower().count("to decide: ") == 1
+
+
+def storage(means: Sequence[float], spread: float, lost: Mapping[str, int] | None = None) -> Study:
+    """A lab as `lab new storage` writes it: as it is, a zero-latency WAL, and two devices. `lost`: configuration →
+    block in which its trial failed."""
+    plan = lab({"storage": ("as it is", "zero-latency WAL", "gp3", "io2")}, blocks=6)
+    base = plan.setups[0].system
+    setups = [replace(one, system=replace(base, label=one.system.label)) for one in plan.setups]
+    setups[1] = replace(setups[1], system=replace(setups[1].system, ideal=("log",)))
+    setups[2:] = plan.setups[2:]
+    plan = replace(plan, setups=tuple(setups))
+    cells = [one.cell.name for one in plan.setups]
+    records = trials(plan, dict(zip(cells, means, strict=True)), spread)
+    failed = (text_note("the server crashed"),)
+    for name, block in (lost or {}).items():
+        one = next(one for one in records if one.cell.name == f"storage={name}" and one.block == block)
+        records.remove(one)
+        dead = replace(one, status=Status.FAILED, metrics={}, causes=failed)
+        records += [dead, replace(dead, id=f"{one.id}-2", attempt=2)]
+    return studied(plan, records)
+
+
+@pytest.mark.parametrize("free", [1030.0, 1300.0])
+def test_a_storage_lab_answers_first_what_any_faster_device_could_gain(free: float) -> None:
+    found = answer(storage((1000.0, free, 500.0, 1200.0), 0.01))
+    assert found.decision.text.startswith("With zero-latency WAL, throughput is ")
+    assert [point.text[:11] for point in found.points[:2]] == ["storage=gp3", "storage=io2"]
+
+
+def test_the_upper_bound_is_said_even_before_that_nothing_is_decided() -> None:
+    found = answer(storage((1000.0, 1010.0, 990.0, 1005.0), 0.3))
+    assert found.decision.text.startswith("With zero-latency WAL, throughput is ")
+    assert found.points[0].text == "INCONCLUSIVE: all 3 comparisons of throughput are undecided."
+
+
+def test_an_upper_bound_that_was_not_measured_does_not_lead() -> None:
+    study = storage((1000.0, 1300.0, 500.0, 1200.0), 0.01)
+    (ceiling,) = study.ceilings
+    found = answer(replace(study, ceilings=(replace(ceiling, verdict=Verdict.NOT_MEASURED),)))
+    assert found.decision.text.startswith("storage=gp3 is ")
+
+
+REPEAT = "repeat its block with `ironbench lab resume --failed`"
+
+
+def test_after_a_failed_block_the_answer_says_how_to_repeat_it() -> None:
+    text = said(storage((1000.0, 1300.0, 500.0, 1200.0), 0.01, {"io2": 3}))
+    assert "storage=io2" in text and text.count(REPEAT) == 1
+    assert text.index("storage=io2") < text.index(REPEAT)
+    of_bound = said(storage((1000.0, 1300.0, 500.0, 1200.0), 0.01, {"zero-latency WAL": 3}))
+    assert of_bound.startswith("With zero-latency WAL, ") and of_bound.count(REPEAT) == 1
+    assert "--failed" not in said(storage((1000.0, 1300.0, 500.0, 1200.0), 0.01))
+
+
+def test_advice_about_failed_blocks_does_not_hide_the_advice_for_the_others() -> None:
+    text = said(storage((1000.0, 1300.0, 1010.0, 1200.0), 0.08, {"io2": 3}))
+    assert REPEAT in text and "To decide the others: " in text
 
 
 def test_the_answer_and_the_section_about_time_name_one_limit() -> None:

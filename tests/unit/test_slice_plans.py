@@ -16,9 +16,11 @@ from ironbench.lab import declare
 from ironbench.lab.dry_run import notes
 from ironbench.lab.slices import slice_plan
 from ironbench.model.note import Note
-from ironbench.model.system import Layout
+from ironbench.model.own_data import OwnData
+from ironbench.model.system import Choice, Layout
 from ironbench.report import document
 from ironbench.report.sections import setup
+from ironbench.trial.load import snapshot
 
 GIB = 1 << 30
 
@@ -190,3 +192,31 @@ def test_a_plan_says_that_no_device_is_read_where_the_data_of_compared_devices_f
         for one, place in zip(setups, ("/disk/postgres-16", "/disk/postgres-18"), strict=True)
     ]
     assert not list(notes._cached(alike, {one.cell.name: data_bytes for one in alike}))
+
+
+@pytest.mark.parametrize(
+    ("data", "kept", "told"),
+    [
+        (OwnData(dump="/shop.dump", kind="custom", data_bytes=10**8), None, "estimated from the size of the dump"),
+        (OwnData(dump="/shop.dump", kind="custom", data_bytes=10**8), 10**8, "fit in memory"),
+        (OwnData(setup=("/shop.sql",), data_bytes=10**6), None, ""),
+        (OwnData(setup=("/shop.sql",), data_bytes=10**6), 10**8, "fit in memory"),
+    ],
+)
+def test_a_plan_says_that_own_data_fit_memory_only_once_their_size_is_known(
+    monkeypatch: pytest.MonkeyPatch, data: OwnData, kept: int | None, told: str
+) -> None:
+    monkeypatch.setattr(slice_plan, "memory_there", lambda: 4 * GIB)
+    monkeypatch.setattr(snapshot, "known_bytes", lambda system, data: kept)
+    lab = labfactory.lab({"data": ["disk", "ssd"]}, blocks=6)
+    setups = [
+        replace(
+            one,
+            system=replace(one.system, layout=Layout(data=f"/{place}")),
+            choice=Choice("script", data=data),
+        )
+        for place, one in enumerate(lab.setups)
+    ]
+    found = list(notes._cached(setups, {one.cell.name: 10**8 for one in setups}))
+    assert len(found) == bool(told) and all(told in one for one in found)
+    assert all(("probably" in one) == (kept is None) for one in found)

@@ -125,6 +125,20 @@ def test_below_six_blocks_nothing_is_promised_but_the_end_of_the_lab() -> None:
     assert short.advice == note("least-blocks", least=6)
 
 
+def test_without_a_verdict_because_of_failed_trials_the_advice_is_to_repeat_their_blocks() -> None:
+    def lost(blocks: int, sides: tuple[int, int], failed: int) -> Finding:
+        found = spread(2.0, 0.001, blocks)
+        one = Comparison("throughput", "higher", Configuration("A"), Configuration("B"), found, lost=sides)
+        return finding(replace(one, failed=failed), SIX)
+
+    for blocks, sides, failed in ((5, (1, 0), 1), (5, (1, 1), 1), (9, (0, 2), 2), (0, (6, 0), 6)):
+        advice = lost(blocks, sides, failed).advice
+        assert advice == note("repeat-failed", blocks=failed)
+        assert "`ironbench lab resume --failed`" in wording.text(advice)
+    assert lost(5, (1, 0), 0).advice is None, "a repeat would not help: the trials did not fail"
+    assert lost(9, (1, 1), 1).conclusion is Conclusion.FASTER and lost(9, (1, 1), 1).advice is None
+
+
 def test_what_cannot_be_told_says_what_it_would_take() -> None:
     one = told(spread(1.02, 0.04))
     assert one.advice is not None

@@ -25,7 +25,7 @@ VERBS = {
     "`ironbench run capture` replays it.",
     "tune": "Find which of many settings matter. Screens all settings in few trials, then measures the settings that "
     "matter in more trials.",
-    "device": "Show and mount emulated devices, and replay I/O traces.",
+    "device": "Mount and calibrate emulated devices, and replay I/O traces.",
     "record": "Export records to a file, and import records from a file.",
     "list": "List workloads, engines, metrics, records and more.",
     "show": "Show a record, workload, engine, metric or observer.",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict
 from pathlib import Path
 from shlex import quote
@@ -16,8 +16,10 @@ from ironbench.cli.known_names import names_of
 from ironbench.cli.list import encoded
 from ironbench.cli.mistakes import whole
 from ironbench.cli.options import JSON, group
+from ironbench.devices import emulation_rate
 from ironbench.devices import models as known_models
 from ironbench.devices.device_probe import ProbedDevice, seen
+from ironbench.devices.emulation_rate import EmulatedSpeed, EmulationRate, Fidelity
 from ironbench.errors import FailureError, InputError
 from ironbench.fields.lab import range_of
 from ironbench.fields.sections import CAPACITY
@@ -25,7 +27,7 @@ from ironbench.printer import Printer
 from ironbench.report.cell import TableCell
 from ironbench.report.numbers import quantity
 from ironbench.report.text_layout import Column, fitted, folded
-from ironbench.words import counted, in_percent
+from ironbench.words import counted, grouped, in_percent
 
 if TYPE_CHECKING:
     from ironbench.devices.replay import Prediction, ReplayCheck
@@ -80,6 +82,60 @@ def show(
     pages += [_seen(normal, seen_by, printer.width())] if seen_by else []
     printer.data("\n\n".join(pages))
     return 0
+
+
+@app.command("calibrate")
+def calibrate(models: MODELS = None, json: JSON = False) -> int:
+    """Measure how fast this machine can emulate devices. Lists the device models that it can emulate.
+
+    Run it as root, while no other program uses the machine. `lab plan` and `lab new storage` use the result.
+    """
+    known = known_models.models(models or ())
+    rate = device_mount.calibrated()
+    core = known_models.for_core(known)
+    speeds = {
+        name: emulation_rate.speed(name, core, None, rate)
+        for name, model in known.items()
+        if model.kind not in ("controller", "free")
+    }
+    if json:
+        printer = Printer()
+        printer.data(encoded({"rate": asdict(rate), "models": {name: asdict(one) for name, one in speeds.items()}}))
+        return 0
+    Printer().data(_calibration_page(rate, speeds, Printer().width()))
+    return 0
+
+
+_FIDELITIES = {
+    Fidelity.FAITHFUL: "yes",
+    Fidelity.LIMITED: "only below {limit} I/Os per second",
+    Fidelity.SHORT: "late: single I/Os take longer than in the model",
+    Fidelity.REFUSED: "no: refused",
+}
+
+
+def _calibration_page(rate: EmulationRate, speeds: Mapping[str, EmulatedSpeed], width: int | None) -> str:
+    columns = [
+        Column("model", tuple(speeds)),
+        Column(
+            "reads/s", tuple(TableCell(one.reads_per_s, "count/s", bare=True) for one in speeds.values()), right=True
+        ),
+        Column("one read", tuple(TableCell(one.read_s, "s") for one in speeds.values()), right=True),
+        Column("WAL write", tuple(TableCell(one.log_write_s, "s") for one in speeds.values()), right=True),
+        Column(
+            "can be emulated",
+            tuple(_FIDELITIES[one.fidelity].format(limit=grouped(rate.faithful_per_s)) for one in speeds.values()),
+            prose=True,
+        ),
+    ]
+    lines = (
+        f"This machine can emulate up to {grouped(rate.reads_per_s)} reads of 4 KiB per second; a single read takes at "
+        f"least {quantity(rate.read_latency_s, 's')}.",
+        f"Above {grouped(rate.faithful_per_s)} I/Os per second, or if other programs use the CPU, emulated I/Os may be "
+        "late; such trials are flagged.",
+    )
+    text = "\n".join(folded(line, width or 100) for line in lines)
+    return f"{text}\n\n{fitted(columns, width)[0].rstrip()}"
 
 
 @app.command("mount")

@@ -11,6 +11,7 @@ from types import FrameType
 from typing import Any
 
 from ironbench.devices import arrange, capability, expression, file_systems
+from ironbench.devices.emulation_rate import EmulationRate
 from ironbench.devices.mounting import ORDER, Mounted
 from ironbench.errors import FailureError, InputError
 from ironbench.fields.sections import CAPACITY
@@ -19,6 +20,7 @@ from ironbench.model.system import Device, Partition
 from ironbench.printer import Printer
 
 PARTITION = "data"
+_CALIBRATED_BYTES = 200 << 20
 _WATCH_S = 0.2
 _QUICK_S, _UNMOUNT_S = 3.0, 60.0
 
@@ -52,6 +54,15 @@ def mounted(device: Device, seed: int, detach: bool, trace: str) -> int:
     finally:
         one.stop()
     return 0
+
+
+def calibrated() -> EmulationRate:
+    """Mounts a device for a moment to measure the I/O path of this machine. InputError, FailureError."""
+    Printer().say("measuring how fast this machine can emulate devices, which takes a few seconds …")
+    one = Mounted(wanted(arrange.RAM, "", str(_CALIBRATED_BYTES), file_systems.DEFAULT, arrange.RAM), by_hand=True)
+    one.stop()
+    assert one.rate is not None  # the process answers the requests of every model but `free`
+    return one.rate
 
 
 def traced(name: str) -> Path:

@@ -13,7 +13,7 @@ from ironbench.engines import ideal
 from ironbench.errors import InputError, written
 from ironbench.fields.sections import CAPACITY, DeviceSection, LayoutSection
 from ironbench.host import data_dirs, space
-from ironbench.model.system import Device, Layout, Partition
+from ironbench.model.system import ZERO_LATENCY, Device, Layout, Partition, System
 from ironbench.paths import expanded
 
 ROLES = ("data", "temp", "log")
@@ -32,6 +32,9 @@ UNDONE = 2
 contents of every write, so that a power cut can undo the write (`crates/ironbench-device/src/live/undo.rs`). Between
 two flushes, loading may write all of the data, but hardly more."""
 LEAST_BYTES = 64 << 20
+ZERO_LATENCY_ROOM = 1.5
+"""Size of a zero-latency device as a multiple of the maximum size of its files. A full device would end the trial, and
+the maximum of PostgreSQL's WAL is a soft limit."""
 FILE_SYSTEM_SHARE = 0.1
 """Approximate share of a small partition that file system metadata takes."""
 
@@ -108,6 +111,21 @@ def arranged(
 def with_devices(layout: Layout, devices: tuple[Device, ...]) -> Layout:
     """Returns the layout with its roles placed on the devices."""
     return replace(layout.at(directories(devices)), devices=devices)
+
+
+def zero_latency(system: System, needed: Mapping[str, int], *, cuttable: bool = False) -> System:
+    """Returns the system with the files of its ideal parts on zero-latency devices, which replace other places of these
+    files. Raises InputError: see `arranged`.
+
+    `needed`: part → maximum size of its files in bytes.
+    """
+    sizes = {part: int(size * ZERO_LATENCY_ROOM) for part, size in needed.items()}
+    requests = [DeviceRequest(ZERO_LATENCY, (part,), size) for part, size in sizes.items()]
+    subject = ", ".join(written("system.ideal", part) for part in needed)
+    layout = system.layout.without(needed)
+    devices = (*layout.devices, *arranged(requests, 0, subject, cuttable=cuttable))
+    require_memory(subject, devices, 0)
+    return replace(system, layout=with_devices(layout, devices))
 
 
 def directories(devices: Sequence[Device]) -> dict[str, str]:

@@ -11,6 +11,7 @@ import msgspec
 from ironbench import _core
 
 _LARGE, _LOG = 1 << 20, 8192
+LOG_WRITE = "8 KiB log write and flush"
 _FILLING = 40_000
 """Number of writes before the measured ones: more than the cache of any disk can buffer."""
 LOADS: dict[str, Mapping[str, Any]] = {
@@ -20,7 +21,7 @@ LOADS: dict[str, Mapping[str, Any]] = {
     "4 KiB random write, depth 32": {"reads": 0, "depth": 32, "warm_up": _FILLING},
     "1 MiB sequential read, depth 8": {"random": False, "length": _LARGE, "depth": 8, "count": 2000},
     "1 MiB sequential write, depth 8": {"random": False, "length": _LARGE, "depth": 8, "count": 2000, "reads": 0},
-    "8 KiB log write and flush": {"reads": 0, "random": False, "length": _LOG, "flush": True, "count": 2000},
+    LOG_WRITE: {"reads": 0, "random": False, "length": _LOG, "flush": True, "count": 2000},
 }
 """Label → load as the core's `probe_device` takes it (`crates/ironbench-device/src/replay/probe.rs`)."""
 

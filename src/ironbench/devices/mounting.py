@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from ironbench import units
-from ironbench.devices import arrange, expression
+from ironbench.devices import arrange, emulation_rate, expression
 from ironbench.devices.device_process import IMAGES, STOPPED_PATIENCE_S, DeviceOrder
 from ironbench.devices.models import for_core, models
 from ironbench.devices.recording import TraceWindow, finish, on_its_clock, raw
@@ -24,13 +24,12 @@ from ironbench.errors import FailureError, InputError
 from ironbench.host import data_dirs, loop_mounts, processes, register, space
 from ironbench.host.child import Child
 from ironbench.model.system import Device
+from ironbench.words import grouped
 
 ORDER = "order.json"
 _PREFIX = "device-"
 _LOG = "log"
 _WATCH_S = 0.2
-TOO_FAST = 4.0
-"""Speed above which a model is refused, as a multiple of the speed of the calibrated I/O path of this machine."""
 
 
 class Mounted:
@@ -73,6 +72,7 @@ class Mounted:
             self._forget_trace()
             raise
         self.calibration: dict[str, Any] = answer["ready"]["calibration"]
+        self.rate = emulation_rate.keep(self.calibration)
         try:
             self._refuse_too_fast(self.calibration["reads_per_s"])
         except InputError:
@@ -187,12 +187,13 @@ class Mounted:
         if expression.is_negligible(self.device.model, size):
             return
         modelled = expression.read_rate(self.device.model, size, expression.DEEP)
-        if modelled > reads_per_s * TOO_FAST:
+        if emulation_rate.is_too_fast(modelled, reads_per_s):
             raise InputError(
                 f"device {self.device.model}",
-                f"the model does {modelled:.0f} reads/s, but this machine's I/O path allows only {reads_per_s:.0f}/s",
-                "replay a trace on the model (`ironbench device trace replay`), or mount the device on an idle "
-                "machine; `free` is the fastest device that can be emulated",
+                f"the model does {grouped(modelled)} reads/s, but this machine's I/O path allows only "
+                f"{grouped(reads_per_s)}/s",
+                "use a model that this machine can emulate (`ironbench device calibrate` lists them), mount the device "
+                "on an idle machine, or replay a trace on the model (`ironbench device trace replay`)",
             )
 
     def _ask(self, word: Any) -> dict[str, Any]:

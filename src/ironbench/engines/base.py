@@ -258,8 +258,8 @@ class Engine(ABC):
         return None
 
     def ideal_bytes(self, system: System) -> dict[str, int]:
-        """Returns zero-latency part → additional memory that it may need. A limit on total memory is raised by the
-        sum."""
+        """Returns zero-latency part whose files are in memory that the server allocates → maximum size of these
+        files."""
         return {}
 
     def preset(self, system: System, streams: int) -> dict[str, str]:

@@ -2,8 +2,14 @@
 
 `log` and `temp` are placed in a directory in memory (tmpfs(5)) that belongs to one data directory. The directory is
 removed together with the server: when the server stops, when its owner dies (by the guard), or by `ironbench cleanup`.
-Syncing a log in memory is a system call that returns at once, so the engine's own work for the log remains. For `data`,
-the engine's cache is made larger than the data. An ideal `client` is a matter of the load (`plan.resolve`).
+Syncing a log in memory is a system call that returns at once, so the engine's own work for the log remains.
+
+Such files count towards a limit on the server's memory. The limit could only be raised by their maximum size, and the
+server would cache data in the unused part. With a limit, `log` and `temp` are therefore placed on zero-latency devices
+(`devices.arrange.zero_latency`), whose memory belongs to another process. Where devices cannot be emulated, the limit
+is raised, and the study does not attribute a gain to the part (`study.ceiling`).
+
+For `data`, the engine's cache is made larger than the data. An ideal `client` is a matter of the load (`plan.resolve`).
 """
 
 from __future__ import annotations
@@ -50,8 +56,8 @@ def arranged(system: System, data: str, needed: Mapping[str, int], cache: str) -
     """Returns the system with its zero-latency parts in memory. Raises InputError if there is too little memory.
     Creates nothing.
 
-    `needed`: part → maximum size of its directory in bytes. `cache`: the cache setting that a zero-latency `data`
-    replaces (see `with_cache`).
+    `needed`: part that needs a directory in memory → maximum size of this directory in bytes (see `in_memory`).
+    `cache`: the cache setting that a zero-latency `data` replaces (see `with_cache`).
     """
     for part, count in needed.items():
         where = directory(data, part)
@@ -79,9 +85,14 @@ def with_cache(system: System, files: Path, least_bytes: int) -> System:
     return replace(system, memory_bytes=cache_bytes)
 
 
+def in_memory(system: System) -> tuple[str, ...]:
+    """Ideal parts whose files are in memory that the server allocates, not on a device."""
+    return tuple(part for part in ("log", "temp") if part in system.ideal and not system.ideal_on_device(part))
+
+
 def directories(system: System) -> tuple[str, ...]:
     """Returns the directories that are removed together with the server."""
-    if system.layout.data is None or not {"log", "temp"} & set(system.ideal):
+    if system.layout.data is None or not in_memory(system):
         return ()
     return (str(root(system.layout.data)),)
 

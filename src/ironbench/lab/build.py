@@ -11,7 +11,7 @@ from functools import partial
 from pathlib import Path
 
 from ironbench import engines, units, workloads
-from ironbench.devices import arrange
+from ironbench.devices import arrange, capability
 from ironbench.devices.arrange import DeviceRequest, requested_devices
 from ironbench.engines.ideal import require as require_memory
 from ironbench.errors import InputError, collected, each, nearest, together, written
@@ -173,6 +173,7 @@ class Builder:
         system = replace(system, layout=arrange.with_devices(system.layout, mounted))
         if system.dsn is None:  # ironbench does not change the settings of a server that it did not start
             system = replace(system, settings=workload.preset(system, choice.options) | system.settings)
+        system = _with_zero_latency_devices(system, cuttable=bool(crash))
         asked, of_clients = system, connections(system, load, workload.connections(load.clients, choice.options))
         system, self.secrets[setup.cell.name] = self._validated(asked, of_clients)
         if choice.data and choice.data.imported and asked.layout.data is None and system.layout.data is not None:
@@ -271,6 +272,16 @@ def without_password(found: Commands) -> Commands:
             hint = "read the password from a file or an environment variable"
             raise InputError(written(f"commands.{name}"), "contains a password, and records would show it", hint)
     return found
+
+
+def _with_zero_latency_devices(system: System, *, cuttable: bool) -> System:
+    """Returns the system with its ideal parts on zero-latency devices if its memory is limited, because files in memory
+    would count towards the limit; unchanged if this machine cannot emulate devices. InputError."""
+    limited = system.memory_total_bytes is not None and "data" not in system.ideal  # ideal data removes the limit
+    needed = engines.get(system.engine).ideal_bytes(system) if limited else {}
+    if not needed or capability.lacking():
+        return system
+    return arrange.zero_latency(system, needed, cuttable=cuttable)
 
 
 def _require_tables(workload: Workload, engine: str, choice: Choice) -> None:

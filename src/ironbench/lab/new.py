@@ -11,8 +11,8 @@ from textwrap import wrap
 from typing import Any
 
 from ironbench import engines, ranges, units
-from ironbench.devices import capability, expression, models
-from ironbench.devices.mounting import TOO_FAST
+from ironbench.devices import capability, emulation_rate, expression, models
+from ironbench.devices.emulation_rate import TOO_FAST
 from ironbench.engines.administration import CHECKPOINT
 from ironbench.engines.base import Engine, SuggestedSetting
 from ironbench.errors import FailureError, InputError, nearest
@@ -523,7 +523,7 @@ def _storage(here: LabContext) -> Iterator[str]:
     yield "[vary.storage]"
     yield '"as it is" = {}'
     if _takes(here, ideal=("log",)):
-        yield '"zero-latency WAL" = { ideal = "log" }    # upper bound: no real WAL device is faster'
+        yield '"zero-latency WAL" = { ideal = "log" }    # upper bound for any WAL device'
     roles = ("data", "log") if _takes(here, layout=Layout(log=_ANYWHERE)) else ("data",)
     devices = [
         f"{name} = {{ {', '.join(f'layout.{role} = {_quoted(model)}' for role in roles)} }}{_emulated(model)}"
@@ -531,7 +531,7 @@ def _storage(here: LabContext) -> Iterator[str]:
     ]
     missing = capability.lacking()
     yield "# Emulated devices (docs/how/emulated-devices.md)" + (f", which need {missing}:" if missing else ":")
-    yield "# Remove a device that this machine is too slow to emulate: its speed is measured when a device is mounted."
+    yield from _emulation_lines()
     yield from (f"# {line}" if missing and not here.devices else line for line in devices)
     yield "# A directory on another device of this machine:"
     yield '# "WAL on NVMe" = { layout.log = "/mnt/nvme/log" }'
@@ -539,6 +539,14 @@ def _storage(here: LabContext) -> Iterator[str]:
 
 
 _DEVICE_BYTES = 1 << 40
+
+
+def _emulation_lines() -> Iterator[str]:
+    if (rate := emulation_rate.known()) is None:
+        yield "# `ironbench device calibrate` shows which models this machine can emulate. Remove the others."
+        return
+    yield f"# This machine emulated at most {grouped(rate.reads_per_s)} reads/s on {rate.day}. Remove devices that need"
+    yield f"# more than {grouped(rate.faithful_per_s)}; `ironbench device calibrate` measures again."
 
 
 def _emulated(model: str) -> str:

@@ -12,6 +12,9 @@ from ironbench.model.record import TRIALS
 NOT_AT_BOTH_ENDS = "no-verdict-at-both-ends"
 """Code of `Finding.barred`: the ratio drifted over the blocks, so no single verdict is true for all blocks."""
 
+REPEAT_FAILED = "repeat-failed"
+"""Code of `Finding.advice`: there is no verdict because trials failed, so their blocks must be repeated."""
+
 
 class Conclusion(StrEnum):
     """The outcome of a comparison. `FASTER` means better in the metric's own direction, even for a latency."""

@@ -23,3 +23,6 @@ OUR_SHARE = 0.15
 BUSY = 0.05
 """Fraction of all cores' CPU time above which other programs disturb a measurement. `ironbench doctor` warns at the
 same fraction."""
+FAITHFUL_LOAD = 0.5
+"""Fraction of the maximum I/O rate of an emulated device above which emulation is unreliable. The maximum was measured
+on an idle CPU, but a database also needs the CPU."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Annotated
 
@@ -56,6 +56,10 @@ class Device:
     """Whether the device contains a rotating disk."""
 
 
+ZERO_LATENCY = "free"
+"""Expression of the device that completes every request at once."""
+
+
 @dataclass(frozen=True, slots=True)
 class Layout:
     """Directories of an engine's files as absolute paths. None: the engine chooses the directory of the role."""
@@ -74,6 +78,14 @@ class Layout:
     def device_of(self, role: str) -> Device | None:
         """Returns the emulated device that stores a role; None if no emulated device does."""
         return next((one for one in self.devices if any(part.role == role for part in one.partitions)), None)
+
+    def without(self, roles: Collection[str]) -> Layout:
+        """Returns the layout with these roles where the engine puts them, on no emulated device."""
+        kept = [
+            replace(one, partitions=tuple(part for part in one.partitions if part.role not in roles))
+            for one in self.devices
+        ]
+        return replace(self.at(dict.fromkeys(roles)), devices=tuple(one for one in kept if one.partitions))
 
     def at(self, directories: Mapping[str, str | None]) -> Layout:
         """Returns the layout with the given roles moved to the given directories."""
@@ -116,6 +128,12 @@ class System:
     commands: tuple[Commands, ...] = ()
     """The user's commands that set the system up. They run in order before the system is measured, and are undone in
     reverse order afterwards."""
+
+    def ideal_on_device(self, part: str) -> bool:
+        """Whether the files of a zero-latency part are on a zero-latency device, rather than in memory that the server
+        allocates."""
+        device = self.layout.device_of(part) if part in self.ideal else None
+        return device is not None and device.model == ZERO_LATENCY
 
 
 @dataclass(frozen=True, slots=True)

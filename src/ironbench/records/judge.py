@@ -16,6 +16,7 @@ from ironbench.model.judging_limits import (
     BUSY,
     CLIENT_SATURATED,
     CUT_OFF,
+    FAITHFUL_LOAD,
     LATENCY_LATE_SHARE,
     OUR_SHARE,
     OWN_DELAY,
@@ -53,9 +54,6 @@ from ironbench.workloads import rate_change
 UNCOUNTED = 0.20
 """Limit that replaces `BUSY` if kernel threads are counted as other programs, because kernel threads also work for the
 database."""
-FAITHFUL_LOAD = 0.5
-"""Fraction of the device's maximum I/O rate above which emulation is unreliable. The maximum was measured on an idle
-CPU, but a database also needs the CPU."""
 FAITHFUL_LATENESS = 0.05
 
 

@@ -56,7 +56,7 @@ def interrupted(records: Sequence[Record]) -> bool:
 
 def given_up(records: Iterable[Record]) -> tuple[Record, ...]:
     """Returns the failed records of every trial that will not be repeated."""
-    return tuple(record for tries in by_place(records).values() if _lost(tries) for record in failed(tries))
+    return tuple(record for tries in by_place(records).values() if given_up_on(tries) for record in failed(tries))
 
 
 def given_up_of_all(records: Iterable[Record]) -> tuple[Record, ...]:
@@ -65,10 +65,11 @@ def given_up_of_all(records: Iterable[Record]) -> tuple[Record, ...]:
     places: dict[tuple[str, str, int], list[Record]] = {}
     for record in records:
         places.setdefault((record.purpose, record.cell.name, record.block), []).append(record)
-    return tuple(record for tries in places.values() if _lost(tries) for record in failed(tries))
+    return tuple(record for tries in places.values() if given_up_on(tries) for record in failed(tries))
 
 
-def _lost(tries: Sequence[Record]) -> bool:
+def given_up_on(tries: Sequence[Record]) -> bool:
+    """Whether a trial failed so often that it is repeated only if the user requests it."""
     return over(tries) and not any(record.status.comparable for record in tries)
 
 

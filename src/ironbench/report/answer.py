@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
+from itertools import takewhile
 
-from ironbench.model.finding import Conclusion
+from ironbench.model.finding import REPEAT_FAILED, Conclusion
 from ironbench.report import screen, wording
 from ironbench.report.finding_tables import against_trend_sentences
 from ironbench.report.headline import headline
 from ironbench.report.page import Answer, AnswerPoint
 from ironbench.report.wording import lab_answer
 from ironbench.report.wording.zero_latency import ceiling_sentence, limit_sentence, unexplained
+from ironbench.study.ceiling import Verdict
 from ironbench.study.study import Effect, Study
 from ironbench.study.subjects import failed_share
 
@@ -37,28 +39,32 @@ def answer(study: Study) -> Answer:
     points += [AnswerPoint(text) for text in (*against_trend_sentences(study.against), *growth(study), judged) if text]
     disturbances = wording.sentences(one.note for one in study.disturbances)
     noise = lab_answer.noise(study.noise) if study.noise else ""
-    doubts = (failures(study), *lab_answer.rounds(study.earlier), *disturbances, noise)
+    too_slow = lab_answer.CALIBRATE if any(effect.too_slow for effect in study.effects) else ""
+    doubts = (failures(study), too_slow, *lab_answer.rounds(study.earlier), *disturbances, noise)
     return Answer(points[0], tuple(points[1:]), limit(study), tuple(text for text in doubts if text))
 
 
 def comparisons(study: Study) -> list[AnswerPoint]:
-    """Lists comparisons of the factor in the question first, and among these decided ones first. Comparisons beyond the
-    limit are only counted."""
+    """Lists comparisons of the factor in the question first; among these, upper bounds first, then decided comparisons.
+    Comparisons beyond the limit are only counted."""
     if not any(effect.finding.blocks for effect in study.effects):
-        return [AnswerPoint(lab_answer.no_comparison(study))]
+        return [AnswerPoint(lab_answer.no_comparison(study), doubt=_repeat_failed(study.effects))]
     measured = {(one.finding.cell, one.finding.baseline): one for one in study.ceilings}
-    ranked = sorted(study.effects, key=partial(_rank, study))
+    bounds = {pair for pair, one in measured.items() if one.verdict is not Verdict.NOT_MEASURED}
+    ranked = sorted(study.effects, key=partial(_rank, study, bounds))
     still_open = study.ended(Conclusion.CANNOT_TELL)
     points: list[AnswerPoint] = []
-    if len(still_open) == len(ranked) > 1:
-        points.append(AnswerPoint(lab_answer.all_inconclusive(len(ranked), study.metric)))
     named = len(ranked) if len(ranked) <= _NAMED + 1 else _NAMED
     # A comparison with a zero-latency device already says what it would take to decide.
-    open_yet = [one for one in still_open if (one.finding.cell, one.finding.baseline) not in measured]
+    open_yet = [one for one in still_open if _pair(one) not in measured]
     last_open = -1
-    for effect in ranked[:named]:
+    leading = sum(1 for _ in takewhile(lambda one: _pair(one) in bounds, ranked))
+    summary_at = leading % len(ranked) if len(still_open) == len(ranked) > 1 else None
+    for number, effect in enumerate(ranked[:named]):
+        if number == summary_at:
+            points.append(AnswerPoint(lab_answer.all_inconclusive(len(ranked), study.metric)))
         last_open = len(points) if effect in open_yet else last_open
-        ceiling = measured.get((effect.finding.cell, effect.finding.baseline))
+        ceiling = measured.get(_pair(effect))
         if ceiling:
             points.append(AnswerPoint(ceiling_sentence(ceiling, effect.contrast.where), doubt=unexplained(ceiling)))
         else:
@@ -71,12 +77,18 @@ def comparisons(study: Study) -> list[AnswerPoint]:
     return points
 
 
-def _rank(study: Study, effect: Effect) -> tuple[int, int, float]:
+def _pair(effect: Effect) -> tuple[str, str]:
+    return effect.finding.cell, effect.finding.baseline
+
+
+def _rank(study: Study, bounds: Collection[tuple[str, str]], effect: Effect) -> tuple[int, bool, int, float]:
     """Returns a sort key: a change of only the factor in the question comes first, then a change of this and other
-    factors, then all others. Among these, decided comparisons come before equivalent and inconclusive ones, and decided
-    ones are ordered by the distance of their confidence interval from 1.
+    factors, then all others. Among these, upper bounds come first, because they tell whether any other value can gain
+    much. Then decided comparisons come before equivalent and inconclusive ones, and decided ones are ordered by the
+    distance of their confidence interval from 1.
 
     Across factors, the size does not count: a large effect of a different factor would look like the answer.
+    `bounds`: pairs of configuration and baseline whose comparison is an upper bound.
     """
     lab, finding, distance = study.lab, effect.finding, 0.0
     assert lab is not None
@@ -87,7 +99,7 @@ def _rank(study: Study, effect: Effect) -> tuple[int, int, float]:
     rank = _RANK[finding.conclusion]
     if rank == 0:
         distance = min(abs(math.log(end)) if 0 < end < math.inf else 0.0 for end in (finding.low, finding.high))
-    return about, rank, -distance
+    return about, _pair(effect) not in bounds, rank, -distance
 
 
 def comparison(effect: Effect, metric_named: bool = False) -> AnswerPoint:
@@ -108,13 +120,22 @@ def with_advice(effect: Effect) -> AnswerPoint:
 
 def _advice_for(open_ones: Sequence[Effect]) -> str:
     """Returns the advice for the comparison that needs the most blocks, because with fewer blocks it would stay
-    undecided."""
+    undecided. Failed blocks need separate advice, because more blocks do not replace them."""
+    repeat = _repeat_failed(open_ones)
     known = [(one.advice, one.detectable) for effect in open_ones if (one := effect.finding).advice]
+    known = [one for one in known if one[0].code != REPEAT_FAILED]
     if not known:
-        return ""
+        return repeat
     most, _ = max(known, key=lambda one: math.inf if one[1] is None else one[1])
     alike = len({advice for advice, _ in known}) == 1
-    return lab_answer.to_decide(most) if alike else lab_answer.to_decide(most, "To decide all of them")
+    purpose = "To decide the others" if repeat else "To decide" if alike else "To decide all of them"
+    return " ".join(filter(None, (repeat, lab_answer.to_decide(most, purpose))))
+
+
+def _repeat_failed(open_ones: Sequence[Effect]) -> str:
+    """Returns the advice for the comparison with most failed blocks; empty if no trial failed."""
+    known = [advice for effect in open_ones if (advice := effect.finding.advice) and advice.code == REPEAT_FAILED]
+    return lab_answer.to_decide(max(known, key=lambda one: int(one.values["blocks"]))) if known else ""
 
 
 def courses(study: Study) -> Iterator[AnswerPoint]:

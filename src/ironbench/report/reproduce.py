@@ -164,13 +164,13 @@ def _declared(system: System, workload_name: str, options: Mapping[str, str]) ->
         return system
     decided = {name for part in system.ideal for name in engine.traits.ideal_settings.get(part, ())}
     system = replace(system, settings={name: text for name, text in system.settings.items() if name not in decided})
-    elsewhere: dict[str, str | None] = dict.fromkeys({"log", "temp"}.intersection(system.ideal))
+    elsewhere: dict[str, str | None] = {}
     if is_usual_place(system.layout.data, system.engine):
         elsewhere["data"] = None
     limit = system.memory_total_bytes
     if limit is not None and system.ideal:
         limit -= sum(engine.ideal_bytes(system).values())
-    layout = system.layout.at(elsewhere)
+    layout = system.layout.without({"log", "temp"}.intersection(system.ideal)).at(elsewhere)
     declared = replace(system, layout=layout, memory_total_bytes=limit, settings={})
 
     def with_added(settings: dict[str, str]) -> dict[str, str]:

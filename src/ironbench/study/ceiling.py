@@ -106,6 +106,9 @@ class Ceiling:
     added_bytes: int = 0
     """Bytes by which a memory limit was raised for files that are now in memory. The engine can also cache data in this
     memory."""
+    on_device: bool = False
+    """Whether the files were on a zero-latency device. Its I/O path takes some 20 µs (docs/adr/0014), so a fast real
+    device may gain slightly more; files in memory have no such path."""
     predicted: Gain | None = None
     """Gain that is expected from the time shares of those parts that took time in the baseline; None if unknown."""
     taken: float = 0.0
@@ -131,7 +134,8 @@ def ceilings(
             known = (baselines or {}).get(finding.baseline, Baseline())
             before, after = ((facts or {}).get(name, {}) for name in (finding.baseline, finding.cell))
             besides = _besides(before, after, settings_of(cell.system.engine))
-            results.append(ceiling(finding, more, known, _added(cell, more), besides))
+            on_device = any(map(cell.system.ideal_on_device, more))
+            results.append(ceiling(finding, more, known, _added(cell, more), besides, on_device))
     return results
 
 
@@ -199,8 +203,7 @@ def _beside(setup: Setup, free: Collection[str]) -> tuple[System, Load, Choice]:
     decided = settings_of(system.engine).ideal
     for name in [name for part in free for name in decided.get(part, ())]:
         settings.pop(name, None)
-    if in_memory := {"log", "temp"}.intersection(free):
-        layout = layout.at(dict.fromkeys(in_memory))
+    layout = layout.without({"log", "temp"}.intersection(free))
     return replace(system, layout=layout, settings=settings), load, setup.choice
 
 
@@ -210,6 +213,7 @@ def ceiling(
     baseline: Baseline | None = None,
     added_bytes: int = 0,
     besides: Sequence[Difference] = (),
+    on_device: bool = False,
 ) -> Ceiling:
     """Judges one finding.
 
@@ -241,6 +245,7 @@ def ceiling(
         read_share=known.read_share or 0.0,
         besides=tuple(besides),
         added_bytes=added_bytes,
+        on_device=on_device,
         predicted=spent.gain([name for part in seen for name in SPENT[part]]) if spent and seen else None,
         taken=taken,
     )

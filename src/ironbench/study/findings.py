@@ -14,7 +14,7 @@ from ironbench.model.note import Note, note
 from ironbench.model.record import Record, Status, machine_of
 from ironbench.model.sample import lacking, resolution, sampled, unresolved
 from ironbench.model.system import Setup
-from ironbench.records.progress import Place, by_place, missing
+from ironbench.records.progress import Place, by_place, given_up_on, missing
 from ironbench.records.work import work_of_noise
 from ironbench.stats.multiplicity import LEAST_BLOCKS, LEVEL, corrected, divisors
 from ironbench.stats.ratio import paired
@@ -172,7 +172,7 @@ def _compared(
     pairs: list[tuple[int, float, float]] = []
     dropped: list[Note] = []
     sides: tuple[list[Record], list[Record]] = ([], [])
-    lost = [0, 0]
+    lost, failed = [0, 0], 0
     for block in sorted({block for name, block in seen if name in (cell, baseline)}):
         trials: list[Record | None] = []
         why: list[Note] = []
@@ -183,6 +183,7 @@ def _compared(
             lost[side] += trial is None and any(one.status is not Status.CUT_SHORT for one in attempts)
             why += [cause] if cause else []
         a, b = trials
+        failed += any(given_up_on(seen.get((name, block), ())) for name in (cell, baseline))
         if a is None or b is None:
             dropped.append(_dropped(block, *why))
             continue
@@ -205,6 +206,7 @@ def _compared(
         tuple(pairs),
         dropped=tuple(dropped),
         lost=(lost[0], lost[1]),
+        failed=failed,
         trials=(tuple(sides[0]), tuple(sides[1])),
         unmeasured=unmeasured,
         planned=planned,

@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ironbench.model.finding import NOT_AT_BOTH_ENDS, Conclusion, Finding
+from ironbench.model.finding import NOT_AT_BOTH_ENDS, REPEAT_FAILED, Conclusion, Finding
 from ironbench.model.lab import Configuration, Method
 from ironbench.model.note import Note, note
 from ironbench.model.record import Record
@@ -48,6 +48,8 @@ class Comparison:
     dropped: Sequence[Note] = ()
     lost: tuple[int, int] = (0, 0)
     """Number of blocks without a usable trial, see `Finding.lost`."""
+    failed: int = 0
+    """Blocks in which a trial of either side failed and will not be repeated unless the user requests it."""
     barred: Note | None = None
     """Why no verdict is allowed."""
     change: Change | None = None
@@ -98,7 +100,9 @@ def finding(one: Comparison, method: Method, look: int = 1, holm: Holm = ALONE, 
     if change and conclusion is not Conclusion.CANNOT_TELL and not _holds_throughout(conclusion, change, method.margin):
         conclusion, barred = Conclusion.CANNOT_TELL, note(NOT_AT_BOTH_ENDS, change=changed)
     advised = None
-    if judged and conclusion is Conclusion.CANNOT_TELL:
+    if decides and not one.barred and _lacks_failed_blocks(one):
+        advised = note(REPEAT_FAILED, blocks=one.failed)
+    elif judged and conclusion is Conclusion.CANNOT_TELL:
         advised = note("find-change") if change else advice(result, one.better, method.margin, place, holm.comparisons)
     cautions = _cautions(result, tests, conclusion)
     p = holm.p if holm.p is not None else min(1.0, result.p_equal() * holm.comparisons)
@@ -125,6 +129,11 @@ def finding(one: Comparison, method: Method, look: int = 1, holm: Holm = ALONE, 
         changed=changed,
         ends=(math.exp(change.before), math.exp(change.after)) if change else None,
     )
+
+
+def _lacks_failed_blocks(one: Comparison) -> bool:
+    """Whether there is no verdict because trials failed."""
+    return one.failed > 0 and (one.lost[0] != one.lost[1] or len(one.pairs) < LEAST_BLOCKS)
 
 
 def _unequal_losses(one: Comparison) -> Note:
@@ -218,7 +227,7 @@ def _method(
 
 
 def _nothing(one: Comparison, method: Method, place: InterimAnalysis, decides: bool) -> Finding:
-    level = place.level(LEVEL, 2) or LEVEL
+    level, repeat = place.level(LEVEL, 2) or LEVEL, note(REPEAT_FAILED, blocks=one.failed)
     return Finding(
         metric=one.metric,
         cell=one.cell.name,
@@ -233,7 +242,7 @@ def _nothing(one: Comparison, method: Method, place: InterimAnalysis, decides: b
         detectable=None,
         p=None,
         method=note("no-complete-block"),
-        advice=note("least-blocks", least=LEAST_BLOCKS) if decides else None,
+        advice=(repeat if one.failed else note("least-blocks", least=LEAST_BLOCKS)) if decides else None,
         warnings=(*one.warnings, *((_too_few(0),) if decides else ())),
         dropped=tuple(one.dropped),
         decides=decides,

@@ -153,7 +153,7 @@ class MariadbEngine(Engine):
         return settings.for_devices(system)
 
     def ideal_bytes(self, system: System) -> dict[str, int]:
-        return {part: memory.TEMP_BYTES for part in ("temp",) if part in system.ideal}
+        return {part: memory.TEMP_BYTES for part in ("temp",) if part in memory.in_memory(system)}
 
     def cache_bytes(self, settings: Mapping[str, str], clients: int) -> int | None:
         text = settings.get(CACHE)

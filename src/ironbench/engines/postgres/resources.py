@@ -6,8 +6,7 @@ docs/workloads/tpch-design.md lists them. The user's settings take precedence, a
 
 Ideal parts. `log`: pg_wal in memory; all its writes and syncs are still executed. `temp`: the tablespace for temporary
 files in memory. `data`: shared buffers larger than all tables and indexes, filled before the trial, so that no page is
-read or evicted; checkpoints still write dirty pages. A limit on total memory is raised by the size of the part, and
-removed for `data`.
+read or evicted; checkpoints still write dirty pages. `engines.ideal` explains what happens to a limit on total memory.
 """
 
 from __future__ import annotations
@@ -106,9 +105,9 @@ def with_cache(system: System, cluster: Cluster) -> System:
 
 
 def memory_bytes(system: System) -> dict[str, int]:
-    """Returns zero-latency part → maximum memory that it needs."""
+    """Returns zero-latency part in memory → maximum memory that it needs."""
     needed = {"log": _log_bytes(system), "temp": ideal.TEMP_BYTES}
-    return {part: count for part, count in needed.items() if part in system.ideal}
+    return {part: needed[part] for part in ideal.in_memory(system)}
 
 
 def _log_bytes(system: System) -> int:

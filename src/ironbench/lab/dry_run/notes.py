@@ -5,18 +5,26 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 
 from ironbench import engines, units, workloads
+from ironbench.devices import capability, emulation_rate
+from ironbench.devices.emulation_rate import EmulatedSpeed, EmulationRate, Fidelity
+from ironbench.devices.models import for_core, models
 from ironbench.host import space
 from ironbench.lab import builds, declare, server_control, size
 from ironbench.lab.size import Planned
 from ironbench.lab.slices import slice_plan
 from ironbench.model.commands import Commands, asked
 from ironbench.model.lab import Lab
-from ironbench.model.system import Layout, Setup
+from ironbench.model.system import ZERO_LATENCY, Layout, Setup
+from ironbench.records.described import ideal_bytes
 from ironbench.report import text_layout
 from ironbench.report.charts.base import Table
+from ironbench.report.numbers import quantity
 from ironbench.stats.multiplicity import LEAST_BLOCKS
 from ironbench.trial.drive import checkpoints
-from ironbench.words import counted, listed
+from ironbench.trial.load import snapshot
+from ironbench.words import counted, grouped, listed
+
+_FILES = {"log": "WAL", "temp": "temporary files"}
 
 
 def notes(planned: Planned) -> list[str]:
@@ -62,14 +70,29 @@ def _cached(setups: Sequence[Setup], data_bytes: Mapping[str, int]) -> Iterator[
     places = {(_data_device(setup.system.layout), "data" in setup.system.ideal) for setup in setups}
     if len(places) < 2 or any(setup.system.dsn is not None or setup.cell.load.cache == "cold" for setup in setups):
         return
+    unmeasured = [data for setup in setups if (data := setup.choice.data) and _unmeasured(setup)]
+    if any(not data.dump for data in unmeasured):
+        return  # SQL files create them, so nothing is known of their size
     largest = max(data_bytes[setup.cell.name] for setup in setups)
     held = min(setup.system.memory_total_bytes or slice_plan.memory_there() for setup in setups)
-    if 0 < largest < held:
+    if not 0 < largest < held:
+        return
+    size, memory = f"about {units.stored(largest)}", units.memory(held)
+    reads = "reads come from the page cache, and only WAL and checkpoint writes reach the devices"
+    advice = "set limits.memory_total to make the ratio of memory to data the same as in production"
+    if unmeasured:
         yield (
-            f"the data (about {units.stored(largest)}) fit into memory ({units.memory(held)}), so reads come from "
-            "the page cache, and only WAL and checkpoint writes reach the devices; set limits.memory_total so "
-            "that the ratio of memory to data is the same as in production"
+            f"the data ({size}, estimated from the size of the dump) probably fit in memory ({memory}). If so, "
+            f"{reads}: {advice}; `lab plan` knows the size once a lab or run has loaded the dump"
         )
+    else:
+        yield f"the data ({size}) fit in memory ({memory}): {reads}; {advice}"
+
+
+def _unmeasured(setup: Setup) -> bool:
+    """Whether the user's own data have not been loaded yet, so that their size is only an estimate."""
+    data = setup.choice.data
+    return data is not None and data.imported and snapshot.known_bytes(setup.system, data) is None
 
 
 def _data_device(layout: Layout) -> Hashable:
@@ -138,6 +161,8 @@ def _notes(lab: Lab) -> Iterator[str]:
     able = lab.possible
     if text := builds.differing({setup.cell.name: setup.system for setup in able}):
         yield text_layout.clean(text)
+    yield from _more_memory(able)
+    yield from _emulation(able)
     for latency_s in dict.fromkeys(one.system.latency_s for one in able if one.system.latency_s):
         delayed = [one for one in able if one.system.latency_s == latency_s]
         yield text_layout.clean(f"{_which(delayed, lab)}: {latency_text(latency_s)}")
@@ -153,6 +178,76 @@ def _notes(lab: Lab) -> Iterator[str]:
         gone = [setup.cell.name for setup in lab.setups if setup.skipped and setup.cell.name in claim.cells]
         if gone:
             yield text_layout.clean(f"{claim.text}: will stay undecided, because {gone[0]} is skipped")
+
+
+def _more_memory(setups: Sequence[Setup]) -> Iterator[str]:
+    """Yields a warning about zero-latency parts for which a limit on memory was raised."""
+    for setup in setups:
+        system = setup.system
+        if system.memory_total_bytes is None or not (needed := ideal_bytes(system)):
+            continue
+        files = listed([_FILES[part] for part in needed])
+        more = units.memory(sum(needed.values()))
+        yield text_layout.clean(
+            f"{setup.cell.name}: for {files} in memory, the memory limit is {more} higher. The server can cache data "
+            f"in the unused part, so a gain does not show whether {files} or memory is the bottleneck. An emulated "
+            f"zero-latency device would not need a higher limit, but emulated devices need {capability.lacking()}"
+        )
+
+
+def _emulation(setups: Sequence[Setup]) -> Iterator[str]:
+    """Yields warnings about emulated devices that are faster than this machine can emulate, as far as that is known."""
+    named: dict[tuple[str, int], list[str]] = {}
+    for setup in setups:
+        for device in setup.system.layout.devices:
+            if device.model != ZERO_LATENCY:
+                size = sum(one.bytes for one in device.partitions)
+                named.setdefault((device.model, size), []).append(setup.cell.name)
+    if not named:
+        return
+    if (rate := emulation_rate.known()) is None:
+        yield (
+            "the number of I/Os per second that this machine can emulate is unknown: `ironbench device calibrate` "
+            "measures it, and lists the device models that this machine can emulate"
+        )
+        return
+    core = for_core(models())
+    for (model, size), names in named.items():
+        words = _too_fast(model, emulation_rate.speed(model, core, size, rate), rate)
+        if words:
+            yield text_layout.clean(f"{listed(list(dict.fromkeys(names)))}: {words}")
+
+
+def _about(rate: float) -> str:
+    """Formats a rate with two digits, because calibrations vary by more: `98,000`."""
+    return grouped(float(f"{rate:.2g}"))
+
+
+def _too_fast(model: str, speed: EmulatedSpeed, rate: EmulationRate) -> str:
+    """Says why the emulation of a model may be too slow; empty if it is fast enough."""
+    here = f"this machine emulated at most {_about(rate.reads_per_s)} reads/s on {rate.day}"
+    calibrate = "`ironbench device calibrate` measures again"
+    match speed.fidelity:
+        case Fidelity.REFUSED:
+            return (
+                f"{model} does about {_about(speed.reads_per_s)} reads/s, but {here}, so the device will be "
+                f"refused; remove it, or use an idle or faster machine ({calibrate})"
+            )
+        case Fidelity.SHORT:
+            return (
+                f"single I/Os of {model} take less time ({quantity(speed.read_s, 's')} per read, "
+                f"{quantity(speed.log_write_s, 's')} to write and flush WAL) than the I/O path of this machine "
+                f"allows ({quantity(rate.read_latency_s, 's')} per request): trials will be flagged "
+                "(`emulation-limit`), and the real device would be faster than shown"
+            )
+        case Fidelity.LIMITED:
+            return (
+                f"{model} does about {_about(speed.reads_per_s)} reads/s, but {here}: above "
+                f"{_about(rate.faithful_per_s)} I/Os per second, trials are flagged (`emulation-limit`), and the real "
+                f"device would be faster than shown ({calibrate})"
+            )
+        case _:
+            return ""
 
 
 def _which(setups: list[Setup], lab: Lab) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ironbench.model.finding import NOT_AT_BOTH_ENDS
+from ironbench.model.finding import NOT_AT_BOTH_ENDS, REPEAT_FAILED
 from ironbench.model.lab import Configuration
 from ironbench.model.note import Note
 from ironbench.model.record import DUET, SLICES
@@ -64,6 +64,14 @@ def finish_lab(planned: int, least: int) -> str:
 def least_blocks(least: int) -> str:
     """run another round with at least 6 complete blocks"""
     return f"run another round with at least {least} complete blocks"
+
+
+@wording(REPEAT_FAILED)
+def repeat_failed(blocks: int) -> str:
+    """remove the cause of the failed trials, then repeat their 2 blocks with `ironbench lab resume --failed`"""
+    which = "block" if blocks == 1 else counted(blocks, "block")
+    trials = "failed trial, then repeat its" if blocks == 1 else "failed trials, then repeat their"
+    return f"remove the cause of the {trials} {which} with `ironbench lab resume --failed`"
 
 
 @wording("reduce-variation")

@@ -97,6 +97,13 @@ def emulated_too_slow(side: Configuration, slow: int, trials: int) -> str:
     )
 
 
+CALIBRATE = (
+    "`ironbench device calibrate` shows which device models this machine can emulate. Other programs, and a server "
+    "that uses all cores, slow the emulation down further."
+)
+"""Follows statements that emulation was too slow."""
+
+
 def why_inconclusive(finding: Finding) -> str:
     """Says why a comparison is inconclusive, or which effect its blocks would have detected. Empty for a verdict, and
     if the comparison itself says it."""

@@ -91,11 +91,11 @@ def ceiling_sentence(one: Ceiling, where: Configuration = NOTHING_ELSE) -> str:
     `where`: the values of other factors at which it was measured.
     """
     if one.verdict is Verdict.NOT_MEASURED:
-        return f"The throughput cost of {_names(one.parts)} was not measured."
+        return f"The throughput cost of {_names(one.parts)} was not measured.{_need(one)}"
     at = f" at {configuration(where)}" if where.values else ""
-    most = "" if one.low <= 1 or "client" in one.parts else f" No real device {_held(one.parts)} can gain more."
     sentences = [
-        f"With {_free(one)}{at}, throughput is {_interval(one)}.{most}",
+        f"With {_free(one)}{at}, throughput is {_interval(one)}.",
+        _upper_bound(one),
         _settings(one),
         _verdict(one),
         _reads(one),
@@ -117,6 +117,14 @@ def unexplained(one: Ceiling) -> str:
         f"The gain is larger than the time in the wait classes explains ({shares}), so part of the gain has "
         "another cause."
     )
+
+
+def _upper_bound(one: Ceiling) -> str:
+    """Says that real devices gain no more; empty without a gain, and for parts that are not on a device."""
+    if one.low <= 1 or "client" in one.parts:
+        return ""
+    can = "A real device" if one.on_device else "No real device"
+    return f"{can} {_held(one.parts)} can {'hardly ' if one.on_device else ''}gain more."
 
 
 def _interval(one: Ceiling) -> str:
@@ -146,9 +154,8 @@ def _settings(one: Ceiling) -> str:
 def _verdict(one: Ceiling) -> str:
     every, finding = _names(one.parts), one.finding
     if one.verdict is Verdict.OPEN:
-        need = f" To decide: {text(finding.advice)}." if finding.advice else ""
-        why = f": {text(finding.barred)}" if finding.changed and finding.barred else ""
-        return f"The measurement does not show whether {every} {_is(one.parts)} a bottleneck{why}.{need}"
+        why = f": {text(finding.barred)}" if finding.barred else ""
+        return f"The measurement does not show whether {every} {_is(one.parts)} a bottleneck{why}.{_need(one)}"
     if one.verdict is Verdict.UNAFFECTED:
         return f"{upper_first(every)} {_is(one.parts)} not the bottleneck."
     if one.verdict is Verdict.UNSEEN:
@@ -173,6 +180,10 @@ def _verdict(one: Ceiling) -> str:
             f"gain.{_unseen(one)}"
         )
     return f"{upper_first(seen)} {_is(one.seen)} a bottleneck.{_unseen(one)}"
+
+
+def _need(one: Ceiling) -> str:
+    return f" To decide: {text(one.finding.advice)}." if one.finding.advice else ""
 
 
 def _unseen(one: Ceiling) -> str:
