@@ -26,6 +26,7 @@ from ironbench.report.sections import sections
 from ironbench.report.sections.differences import between_cells
 from ironbench.report.sections.setup import plan as plan_tables
 from ironbench.report.sections.time_spent import limits
+from ironbench.report.wording.lab_answer import all_inconclusive
 from ironbench.study.bottleneck import LimitingResource, TimeSpent
 from ironbench.study.ceiling import Ceiling, Verdict
 from ironbench.study.curve import metrics_of
@@ -186,7 +187,7 @@ def test_a_storage_lab_answers_first_what_any_faster_device_could_gain(free: flo
 def test_the_upper_bound_is_said_even_before_that_nothing_is_decided() -> None:
     found = answer(storage((1000.0, 1010.0, 990.0, 1005.0), 0.3))
     assert found.decision.text.startswith("With zero-latency WAL, throughput is ")
-    assert found.points[0].text == "INCONCLUSIVE: all 3 comparisons of throughput are undecided."
+    assert found.points[0].text == all_inconclusive(3, "throughput")
 
 
 def test_an_upper_bound_that_was_not_measured_does_not_lead() -> None:
