@@ -122,8 +122,8 @@ def test_a_torn_reading_at_the_end_of_the_window_is_left_out_though_a_whole_one_
 
 
 def test_a_process_that_was_read_before_it_ended_and_with_its_parent_counts_once() -> None:
-    twice = (-1.0, _tree(0, LOADED + 900, 900))
-    after = [(0.0, _tree(0, LOADED + 900, 0)), (2.0, _tree(0, LOADED + 900, 200)), (4.0, _tree(0, LOADED + 900, 400))]
+    twice = (0.0, _tree(0, LOADED + 900, 900))
+    after = [(2.0, _tree(0, LOADED + 900, 200)), (4.0, _tree(0, LOADED + 900, 400))]
     assert engine_cores(twice, *after) == pytest.approx(1.0, rel=0.1)
 
 
