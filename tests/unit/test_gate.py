@@ -234,7 +234,7 @@ def test_blocks_that_cannot_tell_follow_the_policy(
 
 def test_fewer_blocks_than_a_verdict_needs_cannot_tell(made: Made, capsys: pytest.CaptureFixture[str]) -> None:
     assert gate(*CELLS, results=made(0.5, blocks=4)) == CLOSED
-    assert "4 complete blocks; a verdict needs 6" in capsys.readouterr().out
+    assert "4 complete blocks; a verdict needs at least 6" in capsys.readouterr().out
 
 
 def test_a_lab_that_is_not_over_cannot_tell(made: Made, capsys: pytest.CaptureFixture[str]) -> None:
