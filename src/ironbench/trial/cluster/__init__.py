@@ -1,1 +1,1 @@
-"""Drives a trial from several processes or machines. Ray starts the workers, and takes no part in transactions."""
+"""Drives a trial from several processes or machines. Ray starts the workers, but has no part in transactions."""

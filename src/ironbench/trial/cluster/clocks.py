@@ -13,13 +13,14 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 LEAD_NS = 30_000_000
-"""Lead time between announcing the start and the start, in addition to the time of the announcement itself."""
+"""Time between the announcement of the start and the start itself, in addition to the time that the announcement
+takes."""
 
 
 @dataclass(frozen=True, slots=True)
 class ClockReading:
-    """The times of one request: sent and answered by this machine's clock, and the answer of the other machine.
-    Nanoseconds since 1970."""
+    """The times of one request: sent and answered according to this machine's clock, and the other machine's answer.
+    All times are in nanoseconds since 1970."""
 
     sent_ns: int
     theirs_ns: int
@@ -28,11 +29,11 @@ class ClockReading:
 
 @dataclass(frozen=True, slots=True)
 class Offset:
-    """The other clock minus this machine's."""
+    """The other machine's clock minus this machine's clock."""
 
     ns: int
     error_ns: int
-    """Maximum error of the offset if neither clock was set meanwhile."""
+    """Maximum error of the offset if neither clock was set in the meantime."""
 
 
 def offset(answers: Iterable[ClockReading]) -> Offset:
@@ -43,20 +44,20 @@ def offset(answers: Iterable[ClockReading]) -> Offset:
 
 
 def begin_ns(now_ns: int, offsets: Sequence[Offset]) -> int:
-    """Returns the earliest common start by this machine's clock, late enough for the slowest worker to receive the
-    announcement."""
+    """Returns the earliest common start by this machine's clock. It is late enough for the slowest worker to receive
+    the announcement."""
     return now_ns + LEAD_NS + 4 * max((one.error_ns for one in offsets), default=0)
 
 
 STEADY_NS = 100_000_000
-"""Maximum change of a clock that is being slewed; a clock that was set changes by more."""
+"""Maximum change in nanoseconds of a clock that is being slewed. A clock that was set changes by more."""
 
 
 def jump(sent_ns: int, heard_ns: int, begin_ns: int, wait_ns: int) -> int:
-    """Returns by how much a clock was set since its offset was measured; 0: negligible.
+    """Returns by how much a clock was set since its offset was measured; 0 if the change is negligible.
 
-    `sent_ns`, `heard_ns`: announcement and reply by this machine's clock. `wait_ns`: time until the start by the other
-    clock.
+    `sent_ns`, `heard_ns`: times of announcement and reply by this machine's clock. `wait_ns`: time until the start by
+    the other clock.
     """
     latest, earliest = begin_ns - sent_ns + STEADY_NS, begin_ns - heard_ns - STEADY_NS
     return min(0, latest - wait_ns) or max(0, earliest - wait_ns)

@@ -1,4 +1,4 @@
-"""The experiment's side of the child process that uses Ray; drives trials and loads data through it."""
+"""The experiment's end of the child process that uses Ray. Drives trials and loads data through this process."""
 
 from __future__ import annotations
 
@@ -29,16 +29,17 @@ if TYPE_CHECKING:
     from ironbench._core import Progress, Sampler
 
 _START_S = 120.0
-"""Ray's start takes several seconds, and longer on a busy machine."""
+"""Seconds that Ray may take to start. It usually takes several seconds, and longer on a busy machine."""
 _STOP_S = 2.0
 _SILENT_S = 7.0
-"""Maximum interval between status messages of the child process; if it is exceeded, the process or Ray hangs."""
+"""Maximum interval in seconds between status messages of the child process. If the interval is longer, the process or
+Ray hangs."""
 HINT = "pip install 'ray>=2.60,<3'"
 
 
 def sampler(observers: Sequence[Mapping[str, Any]], connection: Mapping[str, Any] | None) -> Sampler:
-    """Returns a connected sampler. The connection is made in a thread, so that Ctrl-C works even if the server does not
-    respond."""
+    """Returns a connected sampler. The connection is made in a separate thread, so that Ctrl-C works even if the server
+    does not respond."""
     from ironbench import _core
 
     made: Future[Sampler] = Future()
@@ -68,7 +69,7 @@ class ServerSampler:
         self._thread.start()
 
     def end(self) -> dict[str, Any]:
-        """Stops sampling; returns the observers' part of a drive's summary, and `samples`."""
+        """Stops sampling. Returns the observers' part of a drive's summary, and `samples`."""
         self._over.set()
         if self._thread is None:
             return {"observer_cpu_s": 0.0, "samples": {}}
@@ -114,16 +115,16 @@ class Control:
         return self._child.alive()
 
     def close(self) -> None:
-        with contextlib.suppress(OSError):  # closing a socket that another thread is waiting for has no effect
+        with contextlib.suppress(OSError):  # closing a socket has no effect while another thread is waiting for it
             self._child.socket.shutdown(socket.SHUT_RDWR)
         started = {*self._started, *processes.below(self._child.pid)}
         self._child.stop(_STOP_S)
-        for one in started:  # the guard ends them, unless it was killed itself
+        for one in started:  # the guard ends these processes, unless the guard itself was killed
             one.signal(signal.SIGKILL)
 
     def start_workers(self, count: int, fewer: bool = False) -> None:
-        """Starts workers. Raises InputError if one has another build, FailureError for too few machines unless
-        `fewer`."""
+        """Starts workers. Raises InputError if a worker has a different build, and, unless `fewer` is set, FailureError
+        if there are too few machines."""
         self.workers = self.request({"ask": "workers", "count": count, "fewer": fewer})["workers"]
         self._started = processes.below(self._child.pid)
         from ironbench import _core
@@ -146,7 +147,7 @@ class Control:
         return self._next(_START_S)[0]
 
     def copied(self, plan: dict[str, Any], show: Callable[[int, int], None]) -> dict[str, Any]:
-        """Copies rows; returns `rows`, `bytes`, `connections`, `elapsed_s`, `memory_bytes` of each worker, and `lost`:
+        """Copies rows. Returns `rows`, `bytes`, `connections`, `elapsed_s`, `memory_bytes` of each worker, and `lost`:
         the error if a worker was lost."""
         self._child.tell({"ask": "load", "plan": plan})
         counts: list[list[int]] = []
@@ -162,9 +163,9 @@ class Control:
     def driven(
         self, plans: Sequence[bytes], progress: Progress, sampling: ServerSampler
     ) -> tuple[list[WorkerResult], str]:
-        """Drives a trial; returns the results of the workers that have one, and why others have none.
+        """Drives a trial. Returns the results of the workers that have one, and why the others have none.
 
-        The first Ctrl-C ends the trial and keeps its results; the second is raised.
+        The first Ctrl-C ends the trial and keeps its results; the second raises KeyboardInterrupt.
         """
         self._child.tell({"ask": "drive", "bytes": [len(one) for one in plans]}, b"".join(plans))
         found: list[WorkerResult] = []

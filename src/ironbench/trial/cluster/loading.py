@@ -1,4 +1,4 @@
-"""Shares the pieces of a large load among workers: each free worker takes the next piece."""
+"""Distributes the pieces of a large load among workers: each worker that is free takes the next piece."""
 
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ _LOOK_S = 0.5
 
 
 def connections(hosts: Sequence[Mapping[str, Any]]) -> list[int]:
-    """Returns the connections of each worker: one per CPU, divided among workers on the same machine; at least one."""
+    """Returns the number of connections of each worker: one for each CPU, divided among workers on the same machine,
+    and at least one."""
     boots = [one["boot"] for one in hosts]
     return [max(1, min(MOST_CONNECTIONS, one["cpus"] // boots.count(one["boot"]))) for one in hosts]
 
@@ -26,7 +27,7 @@ def shared(
 ) -> dict[str, Any]:
     """Copies all remaining pieces of the plan. Returns an error to be raised, or an empty dict.
 
-    `slots`: connections of each worker. `look`: called regularly; raises an exception if a worker was lost.
+    `slots`: connections of each worker. `look`: is called regularly and raises an exception if a worker was lost.
     """
     import ray
 
@@ -34,7 +35,7 @@ def shared(
 
     generator, done = (json.dumps(plan[name]).encode() for name in ("generator", "done"))
     waiting = deque(_core.cut_rows(generator, sum(slots), done))
-    # Take one connection of every worker before the second of any, so that all workers start at once.
+    # One connection of every worker is used before the second of any worker, so that all workers start at once.
     free = deque(worker for turn in range(max(slots)) for worker, most in enumerate(slots) if turn < most)
     running: dict[Any, int] = {}
     looked_s = 0.0

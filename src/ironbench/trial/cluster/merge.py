@@ -18,7 +18,7 @@ from ironbench.units import span
 from ironbench.words import counted
 
 Second = tuple[float, int, int, float, float]
-"""Width, transactions, failed, mean and standard deviation of the response time."""
+"""Length of the second, transactions, failed transactions, mean and standard deviation of the response time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,19 +27,19 @@ class WorkerResult:
 
     number: int
     hello: Mapping[str, Any]
-    """The worker's description of itself when it was started."""
+    """The worker's description of itself from its start."""
     clock: Mapping[str, Any]
     stat: Mapping[str, str]
-    """/proc/stat of its machine at both ends of the window."""
+    """/proc/stat of the worker's machine at both ends of the window."""
     data: bytes
-    """The result of its drive loop, as the core encodes it."""
+    """Result of the worker's drive loop, as the core encodes it."""
 
 
 def driven(
     results: Sequence[WorkerResult], load: Load, seen: Mapping[str, Any], began_ns: int, lost: str, started: str
 ) -> Driven:
     """Returns the merged result of the workers that have one. `seen`: samples of observers on this machine. `lost`: why
-    other workers have no result."""
+    the other workers have no result."""
     from ironbench import _core
 
     whole = _core.DriveResult.merged([result.data for result in results])
@@ -94,8 +94,8 @@ def in_words(workers: Sequence[WorkerPart], load: Load) -> str:
 
 
 def second(each: Sequence[Second]) -> Second:
-    """Merges the same second of all workers. The total variance is the variance within each worker about its own mean,
-    plus the variance of these means."""
+    """Merges the same second of all workers. The total variance is the variance within each worker around the worker's
+    mean, plus the variance of these means."""
     done = sum(one[1] for one in each)
     some = [one for one in each if one[1]]
     mean = sum(one[1] * one[3] for one in some) / done if done else math.nan

@@ -25,7 +25,7 @@ def require(load: Load) -> None:
 
 
 Server = tuple[tuple[str, str | int | None], ...]
-"""Address of a server: `host`, `port` and `socket` with their values; empty if there is no server to connect to."""
+"""Address of a server as `host`, `port` and `socket` with their values; empty if there is no server."""
 
 
 def server(target: Mapping[str, Any]) -> Server:
@@ -35,7 +35,8 @@ def server(target: Mapping[str, Any]) -> Server:
 
 
 def require_common(known: Mapping[str, Any], away: Sequence[str]) -> None:
-    """Raises InputError if the address has another meaning, or none, on other machines. `away`: their names."""
+    """Raises InputError if the address means a different server, or none, on other machines. `away`: names of these
+    machines."""
     path, host = known.get("socket"), str(known.get("host") or "/")
     if not away or not (path or host.startswith("/") or _is_loopback(host)):
         return
@@ -55,12 +56,12 @@ def _is_loopback(host: str) -> bool:
 
 
 def clients(count: int, workers: int) -> list[int]:
-    """Returns the clients of each worker, distributed evenly."""
+    """Returns the number of clients of each worker, distributed evenly."""
     return [count * (number + 1) // workers - count * number // workers for number in range(workers)]
 
 
 def cut(plan: bytes, workers: int) -> list[bytes]:
-    """Returns the plans of the workers: each gets its fraction of the clients and of the rate, and no observers."""
+    """Returns the plans of the workers. Each plan has its fraction of the clients and of the rate, and no observers."""
     whole: dict[str, Any] = msgspec.json.decode(plan)
     shares = clients(whole["clients"], workers)
     parts, first = [], 0
@@ -71,7 +72,7 @@ def cut(plan: bytes, workers: int) -> list[bytes]:
         part = {
             **whole,
             "clients": share,
-            # The same number in all parts, because a thread's number identifies its part of the schedule.
+            # All parts have the same number of threads, because a thread's number identifies its part of the schedule.
             "threads": min(whole["threads"], *shares),
             "schedule": schedule,
             "observers": [],

@@ -1,8 +1,8 @@
 """The child process that uses Ray, so that Ray's threads and exit handlers are not in the experiment's process.
 
-The child starts a private cluster on this machine or joins a running one, and uses one actor per worker to do what the
-parent requests. There are two processes. One uses Ray. The other waits until the first one or the parent has ended, and
-then ends every remaining process at once, regardless of Ray.
+The child starts a private cluster on this machine or joins a running cluster, and executes the parent's requests with
+one actor per worker. There are two processes. One uses Ray. The other waits until the first one or the parent has
+ended, and then ends every remaining process at once, regardless of Ray.
 
 Messages from the parent: `begin` (once), `workers`, `reach`, `load`, `drive`; `stop` while a trial is running. The
 reply to each is a sequence of messages, the last of which contains `over` or an error.
@@ -32,20 +32,20 @@ from ironbench.trial.cluster.ray_workers import CLUSTER_S, LOST_S, RayWorkers, f
 from ironbench.trial.cluster.worker import BOOT
 
 LATE_S = 30.0
-"""Maximum time between the first and the last worker becoming ready."""
+"""Maximum seconds between the time when the first worker becomes ready and the time when the last one does."""
 _ENDED = frozenset({"done", "aborted", "refused"})
-"""Phases of a worker that has stopped driving."""
+"""Phases of a worker that no longer drives."""
 _LOOK_S = 0.2
 _SOON_S = 0.005
 _QUESTIONS = 16
-"""Number of requests for the time per worker."""
+"""Number of requests for the time that are sent to each worker."""
 _PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER = 1, 36
 
 
 def main(parent: Channel) -> None:
     """Runs the child process."""
     owner, prctl = os.pidfd_open(os.getppid()), ctypes.CDLL(None).prctl
-    # Processes that Ray starts and abandons become children of this process, which can then find them.
+    # Processes that Ray starts and abandons become children of this process, so that it can find them.
     prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
     driver = os.fork()
     if driver:
@@ -72,7 +72,7 @@ def _end_with(owner: int, driver: int) -> NoReturn:
 def _end_all() -> None:
     """Ends every process below this one."""
     deadline, none = time.monotonic() + 5.0, 0
-    # When a process ends, its children become children of this process; a scan may miss them in that moment.
+    # When a process ends, its children become children of this process. A scan at this moment may miss them.
     while none < 3 and time.monotonic() < deadline:
         left = processes.below(os.getpid())
         for one in left:
@@ -120,13 +120,13 @@ class _RayChild:
 
     def _begin(self, asked: dict[str, Any]) -> None:
         self._pool.begin(asked)
-        import ray  # reads its settings when it is imported: `begin` has made them
+        import ray  # Ray reads its settings when it is imported; `begin` has written them
 
         answer(self._parent, {"over": True, "ray": ray.__version__, "machines": self._pool.machines()})
 
     def _reach(self, server: dict[str, Any]) -> list[str]:
-        """Returns why each worker cannot reach the server, in words; empty if it can. Raises FailureError if a worker
-        is lost."""
+        """Returns why each worker cannot reach the server, in words; an empty text for a worker that can. Raises
+        FailureError if a worker is lost."""
         import ray
 
         asked = [worker.reach.remote(server) for worker in self._pool.workers]
@@ -155,7 +155,7 @@ class _RayChild:
             ended = loading.shared(self._pool.workers, slots, plan, look)
         except _LostError as error:
             ended = {"lost": str(error)}
-        # The 300 MB of text that rows are cut from are freed with the processes.
+        # The 300 MB of text from which rows are cut are freed when the processes end.
         self._pool.stop_all()
         elapsed_s = time.monotonic() - began_s
         answer(self._parent, {"over": True, "connections": sum(slots), "elapsed_s": elapsed_s, **ended})
@@ -179,7 +179,7 @@ class _RayChild:
         self._hand_over(offsets, lost)
 
     def _start(self, begin_ns: int, offsets: list[Offset]) -> None:
-        """Announces the start to all workers. Raises _LostError if a clock was set meanwhile."""
+        """Announces the start to all workers. Raises _LostError if a clock was set in the meantime."""
         sent_ns = time.time_ns()
         waits = self._all(lambda number, worker: worker.start.remote(begin_ns + offsets[number].ns))
         heard_ns = time.time_ns()
@@ -242,7 +242,7 @@ class _RayChild:
             heard_ns = time.time_ns()
             answer(
                 self._parent, {"asked": True}
-            )  # shows that it is alive: with packet loss, the requests may take long
+            )  # reports that this process is alive, because the requests may take long if packets are lost
             return ClockReading(sent_ns, theirs_ns, heard_ns)
 
         try:
@@ -251,15 +251,14 @@ class _RayChild:
             raise _LostError(f"a worker was lost while the clocks were compared: {first_line(error)}") from None
 
     def _hand_over(self, offsets: list[Offset], lost: str) -> None:
-        """Sends the results of all workers that have one; after the loss of a worker, the partial results of the
-        others."""
+        """Sends the results of all workers that have one. If a worker was lost, the others' results are partial."""
         if lost:
             self._end_rest()
         missing = set(range(len(self._pool.workers)))
         for number, (found, data) in self._results(lost):
             missing.discard(number)
             known = offsets[number] if offsets else Offset(0, 0)
-            # A kernel has one clock; if two clocks differ by more than the measurement error, one was set for a
+            # A kernel has one clock. If two clocks on it differ by more than the measurement error, one was set for a
             # process.
             same = (
                 self._pool.hosts[number]["boot"] == Path(BOOT).read_text().strip() and abs(known.ns) <= known.error_ns
@@ -288,7 +287,7 @@ class _RayChild:
         import ray
 
         asked = [worker.result.remote() for worker in self._pool.workers]
-        # Wait for all of them together, so that many lost workers do not add up their timeouts.
+        # All workers are waited for together, so that the timeouts of lost workers do not add up.
         done, _ = ray.wait(asked, num_returns=len(asked), timeout=1.0 if lost else LOST_S)
         for number, one in enumerate(asked):
             if one in done:
@@ -297,7 +296,7 @@ class _RayChild:
 
 
 def _over(state: Any) -> bool:
-    """Whether a worker has stopped driving, or no longer answers."""
+    """Returns whether a worker has stopped driving, or no longer answers."""
     import ray
 
     try:

@@ -1,4 +1,4 @@
-"""Starts the workers of a control process: on a private Ray cluster on this machine, or on a running cluster."""
+"""Starts the workers of a control process, either on a private Ray cluster on this machine or on a running cluster."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from ironbench.trial.cluster.worker import Worker
 from ironbench.words import counted
 
 LOST_S = 5.0
-"""Time without an answer after which a worker counts as lost."""
+"""Seconds without an answer after which a worker counts as lost."""
 _AT_ONCE = MOST_CONNECTIONS + 8
-"""Concurrent calls of a worker: pieces that it copies, and status requests."""
+"""Number of concurrent calls of a worker: pieces that it copies, and status requests."""
 _PATIENCE_S = 5.0
 _JOINED = "start it with `ray start` on each machine, including this one: see docs/how/many-machines.md"
 CLUSTER_S = 20.0
-"""Maximum time until a running cluster, or the actors on it, must respond."""
+"""Maximum seconds until a running cluster, or the actors on it, respond."""
 _STORE_BYTES = 80 << 20
-"""Minimum size of Ray's object store; results are far smaller."""
+"""Minimum size of Ray's object store in bytes. Results are far smaller."""
 _SETTINGS = {
     "RAY_USAGE_STATS_ENABLED": "0",
     "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",
@@ -34,19 +34,19 @@ _SETTINGS = {
 
 
 class RayWorkers:
-    """Creates and keeps the workers, which drive trials or load data."""
+    """Creates the workers, which drive trials or load data, and keeps them for later trials."""
 
     def __init__(self) -> None:
         self.workers: list[Any] = []
         self.hosts: list[dict[str, Any]] = []
         """Host, process and CPUs of each worker."""
         self._waiting: list[Any] = []
-        """Workers that are not needed at present; they are kept because starting a worker takes seconds of CPU time."""
+        """Workers that are not needed at present. They are kept because starting a worker takes seconds of CPU time."""
         self._group: Any = None
         self._address = ""
 
     def begin(self, asked: dict[str, Any]) -> None:
-        """Starts a private cluster, or joins the requested one. Raises InputError."""
+        """Starts a private cluster, or joins the requested cluster. Raises InputError."""
         os.environ |= _SETTINGS | {"PYTHONPATH": os.pathsep.join(asked["packages"])}
         self._address = asked["address"]
         for name in (
@@ -60,9 +60,10 @@ class RayWorkers:
             _require_answer(self._address, asked["written"])
             self._join(asked)
             return
-        # The only setting that keeps Ray on the loopback device (ray/_private/services.py, get_node_ip_address).
+        # This is the only setting that makes Ray use only the loopback device (ray/_private/services.py,
+        # get_node_ip_address).
         os.environ["RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"] = "0"
-        # The token excludes other users of this machine; without one in the environment, Ray writes it to ~/.ray.
+        # The token excludes other users of this machine. Without a token in the environment, Ray writes one to ~/.ray.
         os.environ |= {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": secrets.token_hex(32)}
         import ray
 
@@ -77,7 +78,7 @@ class RayWorkers:
         )
 
     def _join(self, asked: dict[str, Any]) -> None:
-        """Joins a running cluster. Raises InputError if there is none, or if it has another version."""
+        """Joins a running cluster. Raises InputError if there is no cluster, or if it has a different version."""
         import ray
 
         travels = {"py_modules": asked["travels"], "env_vars": _SETTINGS}
@@ -108,8 +109,11 @@ class RayWorkers:
         return sum(1 for node in nodes if node["Alive"] and node["Resources"].get("CPU", 0) >= 1)
 
     def start(self, count: int, fewer: bool) -> list[dict[str, Any]]:
-        """Starts or reuses `count` workers, each on its own machine of a cluster; returns their descriptions. `fewer`:
-        uses the remaining machines if there are not enough. Raises FailureError."""
+        """Starts or reuses `count` workers, each on a separate machine of a cluster. Returns their descriptions. Raises
+        FailureError.
+
+        `fewer`: whether to use fewer machines if there are not enough.
+        """
         import ray
         from ray.util.scheduling_strategies import PlacementGroupSchedulingStrategy
 
@@ -146,14 +150,15 @@ class RayWorkers:
         return f"worker {number + 1} on {self.hosts[number]['host']} (process {self.hosts[number]['pid']})"
 
     def _place(self, count: int, fewer: bool) -> int:
-        """Reserves a CPU on each of `count` machines, or of fewer; returns on how many. Raises FailureError."""
+        """Reserves a CPU on each of `count` machines, or of fewer. Returns the number of machines. Raises
+        FailureError."""
         from ray.util.placement_group import placement_group, remove_placement_group
 
         for asked in range(count, 0, -1):
             if self._group is not None:
                 remove_placement_group(self._group)
             self._group = placement_group([{"CPU": 1}] * asked, strategy="STRICT_SPREAD")
-            # Ray still lists a lost machine until it has noticed the loss.
+            # Ray lists a lost machine until it notices the loss.
             if self._group.wait(CLUSTER_S):
                 return asked
             if not fewer:

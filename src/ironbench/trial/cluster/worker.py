@@ -1,6 +1,7 @@
-"""The actor of a worker: it drives its part of a trial or copies pieces of a load, and answers requests meanwhile.
+"""The actor of a worker. It drives the worker's part of a trial or copies pieces of a load, and answers requests at the
+same time.
 
-The actor runs where Ray puts it, with ironbench's package and a separate Python without other packages, so it imports
+Ray chooses where the actor runs. It has ironbench's package and a separate Python without other packages, so it imports
 only the standard library and the core.
 """
 
@@ -30,7 +31,7 @@ _PATIENCE_S = 5.0
 
 
 class Worker:
-    """A worker. Several threads call its methods; no call waits for another."""
+    """A worker. Several threads call its methods, and no call waits for another."""
 
     def __init__(self) -> None:
         self._progress: Progress | None = None
@@ -59,7 +60,7 @@ class Worker:
         return time.time_ns()
 
     def reach(self, server: dict[str, Any]) -> str:
-        """Returns why the server cannot be reached from here; empty if it can."""
+        """Returns why the server cannot be reached from this machine; empty if it can."""
         host, port = str(server.get("host") or ""), int(server.get("port") or 0)
         path = server.get("socket") or (host if host.startswith("/") else "")
         if path:
@@ -71,7 +72,7 @@ class Worker:
         return ""
 
     def begin(self, plan: bytes) -> None:
-        """Connects the clients of its part; `start` starts them."""
+        """Connects the clients of the worker's part. `start` starts them."""
         from ironbench import _core
 
         progress = _core.Progress()
@@ -79,7 +80,7 @@ class Worker:
         threading.Thread(target=self._drive, args=(plan, progress), daemon=True).start()
 
     def start(self, unix_ns: int) -> int:
-        """Sets the start, `unix_ns` by the local clock; returns the nanoseconds until then."""
+        """Sets the start to `unix_ns` by the local clock. Returns the nanoseconds until then."""
         if self._progress is not None:
             self._progress.begin_at(unix_ns)
         return unix_ns - time.time_ns()
@@ -89,12 +90,12 @@ class Worker:
             self._progress.stop()
 
     def state(self) -> tuple[str, float, int, int, list[tuple[float, int, int, float, float]]]:
-        """Returns the progress, with only the new seconds. The phase is `refused` if the trial could not start, and
+        """Returns the progress, including only new seconds. The phase is `refused` if the trial could not start, and
         `aborted` if an error ended it."""
         progress = self._progress
         if progress is None or self._refused:
             return "refused", 0.0, 0, 0, []
-        # The result follows a moment after the phase `done`.
+        # The result becomes available shortly after the phase `done`.
         phase = progress.phase.replace("done", "drain")
         if self._result is not None:
             phase = "aborted" if json.loads(self._result.summary)["aborted"] else "done"
@@ -103,16 +104,16 @@ class Worker:
         return phase, progress.elapsed_s, progress.transactions, progress.errors, passed
 
     def result(self) -> tuple[dict[str, Any], bytes]:
-        """Returns an error to be raised, or /proc/stat at both ends of the window; and the encoded result."""
+        """Returns an error to be raised, or /proc/stat at both ends of the window, and the encoded result."""
         if self._refused or self._result is None:
             return self._refused, b""
         return {name: raw.decode() for name, raw in self._stat.items()}, self._result.to_bytes()
 
     def load(self, plan: bytes) -> dict[str, Any]:
-        """Copies the pieces that a load plan names over a separate connection; returns an error to be raised, or an
+        """Copies the pieces that a load plan names over a separate connection. Returns an error to be raised, or an
         empty dict.
 
-        Called by several threads. The text that rows are cut from is created once for all of them.
+        Several threads call this method. The text from which rows are cut is created only once.
         """
         from ironbench import _core
 
@@ -123,12 +124,12 @@ class Worker:
         return {}
 
     def copied(self) -> tuple[int, int, int]:
-        """Returns rows and bytes so far, and the peak memory of the process in bytes."""
+        """Returns the number of rows and bytes so far, and the peak memory of the process in bytes."""
         progress = self._loading()
         return progress.rows, progress.bytes, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
 
     def machine(self) -> dict[str, Any]:
-        """Returns the fingerprint of the machine."""
+        """Returns the fingerprint of the worker's machine."""
         from ironbench.host.fingerprint import fingerprint
 
         found: dict[str, Any] = msgspec.to_builtins(fingerprint())

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class WorkerPool:
-    """The workers of an experiment. No worker is started before the first trial that needs one."""
+    """The workers of an experiment. No worker is started before the first trial that needs workers."""
 
     printer: Printer
     _open: contextlib.ExitStack = field(default_factory=contextlib.ExitStack)
@@ -62,7 +62,7 @@ class WorkerPool:
         self._reached.add((load.workers, load.cluster, known))
 
     def drive(self, plan: bytes, load: Load, progress: Progress, started: str) -> Driven:
-        """Drives a trial with all workers; observers sample here. Raises the workers' errors."""
+        """Drives a trial with all workers. Observers sample on this machine. Raises the workers' errors."""
         control = self._ready(load)
         whole = msgspec.json.decode(plan, type=dict[str, Any])
         self._require_reached(control, load, parts.server(whole["engine"]))
@@ -89,12 +89,12 @@ class WorkerPool:
         return self.drive(plan, load, progress, started)
 
     def copiers(self, load: Load) -> WorkerCopiers | None:
-        """Returns workers that copy the rows of large data; None if this process copies them."""
+        """Returns workers that copy the rows of large data; None if this process copies the rows."""
         return WorkerCopiers(self, load) if load.workers else None
 
     def copied(self, plan: dict[str, Any], load: Load, show: Callable[[int, int], None]) -> dict[str, Any]:
-        """Copies all remaining pieces of a load plan; `lost`: why it could not be completed. Raises the workers'
-        errors."""
+        """Copies all remaining pieces of a load plan. Raises the workers' errors. `lost`: why copying could not be
+        completed."""
         control = self._ready(load)
         self._require_reached(control, load, parts.server(plan["engine"]))
         try:
@@ -108,7 +108,7 @@ class WorkerPool:
         return found
 
     def close(self) -> None:
-        """Stops the workers. May be called twice."""
+        """Stops the workers. A second call has no effect."""
         self._open.close()
         self._control = None
         self._reached.clear()
@@ -132,7 +132,7 @@ class WorkerPool:
 
 @dataclass(frozen=True, slots=True)
 class WorkerCopiers:
-    """The workers as copiers of a load."""
+    """Copies the rows of a load with workers."""
 
     _pool: WorkerPool
     _load: Load
@@ -143,7 +143,7 @@ class WorkerCopiers:
 
     @property
     def here(self) -> int:
-        """Number of workers on this machine: at most one on a cluster, where each worker has its own machine."""
+        """Number of workers on this machine: at most one on a cluster, where each worker has a separate machine."""
         return 1 if self._load.cluster else self._load.workers
 
     def begin(self, target: dict[str, Any]) -> None:
@@ -154,7 +154,7 @@ class WorkerCopiers:
 
 
 def require(load: Load) -> None:
-    """Raises InputError if such workers are not possible here."""
+    """Raises InputError if such workers are not possible on this machine."""
     if load.fewer_workers and not load.cluster:
         cause = "needs a Ray cluster"
         raise InputError(

@@ -21,21 +21,22 @@ from ironbench.trial.drive.caches import CacheState, Rehearse
 from ironbench.trial.load import tables
 
 Chill = Callable[[Session], Mapping[str, str]]
-"""Empties the caches; returns what was done, as conditions."""
+"""Function that empties the caches and returns what was done, as conditions."""
 STEP_S = 0.010
-"""The two clocks are slewed alike, but CLOCK_MONOTONIC is never stepped (clock_gettime(2)), so their difference changes
-only by steps; reading both takes less than a microsecond."""
+"""Change of the difference of the two clocks from which it counts as a step. Both clocks are slewed equally, but
+CLOCK_MONOTONIC is never stepped (clock_gettime(2)), so the difference changes only by steps. Reading both clocks takes
+less than a microsecond."""
 
 
 class ClockStepDetector:
-    """Detects steps of CLOCK_REALTIME after its creation, by the difference of the two clocks."""
+    """Detects steps of CLOCK_REALTIME after the object was created, by the difference of the two clocks."""
 
     def __init__(self, offset_s: Callable[[], float] | None = None) -> None:
         self._offset_s = offset_s or _offset_s
         self._before_s = self._offset_s()
 
     def warnings(self) -> tuple[Note, ...]:
-        """Returns a warning if the clock was set meanwhile."""
+        """Returns a warning if the clock was set in the meantime."""
         step_s = self._offset_s() - self._before_s
         return () if abs(step_s) < STEP_S else (note("clock-step", step_s=step_s),)
 
@@ -53,9 +54,9 @@ class ReadyEngine:
     prepared: TrialNotes
     state: CacheState
     read_bytes: int | None = None
-    """Bytes that the engine has read so far."""
+    """Number of bytes that the engine has read so far."""
     pace: Callable[[Session], object] = lambda _: None
-    """Sets the interval of checkpoints again, because a restart resets it."""
+    """Function that sets the interval of checkpoints again, because a restart resets it."""
     clock: ClockStepDetector = field(default_factory=ClockStepDetector)
 
 
@@ -86,9 +87,10 @@ def at_last(
     ready: ReadyEngine, session: Session, load: Load, quiet_s: float | None, chill: Chill = caches.chill
 ) -> ReadyEngine:
     """Finishes the preparation directly before the measured window: empties caches if requested, and waits until the
-    machine is idle. `quiet_s`: maximum wait; None: no wait. Raises FailureError.
+    machine is idle. Raises FailureError.
 
-    Caches are emptied last, because reading the state before the trial fills them.
+    `quiet_s`: maximum wait; None: no wait. Caches are emptied last, because reading the state before the trial fills
+    them.
     """
     done, state = ready.prepared, ready.state
     if state.asked == "cold":
@@ -120,7 +122,7 @@ def after(ready: ReadyEngine, session: Session) -> TrialNotes:
 
 
 def rehearsal(trial: Trial) -> Trial:
-    """Returns a short unmeasured trial with the same load and other random numbers."""
+    """Returns a short trial that is not measured, with the same load and different random numbers."""
     load = trial.cell.load
     span_s = max(1.0, min(5.0, (load.duration_s or 10.0) / 5))
     short = replace(load, duration_s=span_s, transactions=None, warmup_s=0.0, seed=load.seed ^ 0x5EED)

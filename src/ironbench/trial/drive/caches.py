@@ -28,16 +28,17 @@ from ironbench.words import in_percent
 
 STATES = ("cold", "warm", "hot")
 STEADY = 0.005
-"""Change of the hit ratio between rehearsals below which it counts as steady."""
+"""Change of the hit ratio between two rehearsals below which it counts as steady."""
 MOST_REHEARSALS = 15
 FITS = 0.8
-"""Fraction of the available memory up to which data is assumed to stay cached."""
+"""Fraction of the available memory up to which data are assumed to stay cached."""
 WARM_SHARE = 0.01
 WARM_BYTES = 1 << 20
-"""Maximum number of bytes that a warm trial may read from devices; for large data, `WARM_SHARE` of its size."""
+"""Maximum number of bytes that a warm trial may read from devices. For large data, the maximum is `WARM_SHARE` of their
+size."""
 
 Rehearse = Callable[[], None]
-"""Runs the workload for a while without measuring it."""
+"""Function that runs the workload for a while without measuring it."""
 
 
 def require(system: System, load: Load) -> None:
@@ -61,21 +62,21 @@ def require(system: System, load: Load) -> None:
 
 @dataclass(frozen=True, slots=True)
 class CacheState:
-    """The prepared state of the caches, and what is needed to verify it."""
+    """The prepared state of the caches, and the information needed to verify it."""
 
     asked: str
     prepared: TrialNotes = NO_NOTES
     data_bytes: int = 0
     fits: bool = True
-    """Whether all data can stay in memory."""
+    """Whether all data fit in memory."""
 
 
 def prepared(
     session: Session, system: System, load: Load, tables: tuple[str, ...], data_bytes: int, rehearse: Rehearse
 ) -> CacheState:
-    """Prepares the caches as the load declares, except for cold ones, which `chill` empties later. Raises
-    FailureError."""
-    if not load.cache or not engines.get(session.engine).can("data"):  # labs of earlier versions were not rejected
+    """Prepares the caches as the load declares. Cold caches are emptied later, by `chill`. Raises FailureError."""
+    # Earlier versions accepted labs without this ability.
+    if not load.cache or not engines.get(session.engine).can("data"):
         return CacheState("")
     require(system, load)
     fits = data_bytes <= FITS * _memory_bytes(session, system, load.clients)
@@ -116,14 +117,14 @@ def verified(state: CacheState, read_bytes: int | None) -> TrialNotes:
 def read_bytes(session: Session) -> int | None:
     """Returns the bytes that the engine has read from devices so far; None if its processes are not visible.
 
-    A process that has waited for a child includes the child's reads (Linux: wait_task_zombie, kernel/exit.c), so that
-    reads of ended backends are not lost. A library engine runs in child processes of ironbench.
+    The counters of a process that has waited for a child include the child's reads (Linux: wait_task_zombie,
+    kernel/exit.c), so that reads of ended backends are not lost. A library engine runs in child processes of ironbench.
     """
     engine = engines.get(session.engine)
     pids = [os.getpid()] if engine.can("in client") else list(session.processes())
     if isinstance(engine, LibraryEngine):
         if engine.can("in client"):
-            session.restart()  # ends the connection's child process, so that its reads count here
+            session.restart()  # ends the connection's child process, so that the process's reads are counted
         else:
             pids.append(os.getpid())  # includes reads of child processes that have ended
     counts = [_io(pid) for pid in pids]
@@ -132,12 +133,13 @@ def read_bytes(session: Session) -> int | None:
 
 
 def virtual() -> bool:
-    """Whether the machine is virtual, so that a hypervisor may cache the devices."""
+    """Returns whether the machine is virtual, so that a hypervisor may cache the devices."""
     return virtualisation(Tree()) != "none"
 
 
 def chill(session: Session) -> Mapping[str, str]:
-    """Restarts the engine and drops its files from the page cache; returns conditions. Raises FailureError."""
+    """Restarts the engine and drops its files from the page cache. Returns conditions of the trial. Raises
+    FailureError."""
     session.restart()
     for directory in set(session.directories().values()):
         copies.sync(Path(directory))  # dirty pages cannot be dropped
@@ -187,12 +189,12 @@ def _io(pid: int) -> int | None:
 
 
 def warm(session: Session, system: System, tables: tuple[str, ...]) -> str:
-    """Fills the caches with the tables (none: the whole database), as far as they fit; returns how, in words. Raises
-    FailureError."""
+    """Reads the tables (none: the whole database) into the caches, as far as they fit. Returns how this was done, in
+    words. Raises FailureError."""
     ways = []
     data = session.directories().get("data")
-    # A memory control group is charged only for pages that its processes read first; pages read here would escape the
-    # limit.
+    # A memory control group is charged only for pages that its processes are the first to read. Pages read by this
+    # process would not count towards the limit.
     if data is not None and system.memory_total_bytes is None and system.dsn is None:
         copies.touch(Path(data))
         ways.append("files read")
@@ -209,7 +211,7 @@ def warm(session: Session, system: System, tables: tuple[str, ...]) -> str:
 
 
 def hit_share(before: Mapping[str, int], after: Mapping[str, int]) -> float | None:
-    """Returns the hit ratio between two readings of the counters; None if there were no block accesses."""
+    """Returns the hit ratio between two readings of the counters; None if no blocks were accessed."""
     if not before or not after:
         return None
     hit, read = after["hit"] - before["hit"], after["read"] - before["read"]

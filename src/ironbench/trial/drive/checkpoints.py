@@ -1,7 +1,7 @@
 """Sets the interval of checkpoints during a trial, so that short trials include as many as long ones.
 
-After a checkpoint, the first change of each page writes the whole page to the WAL, which can grow twentyfold. A trial
-that covers only part of a checkpoint cycle measures that burst or its absence.
+After a checkpoint, the first change of each page writes the whole page to the WAL, so the volume of WAL can be twenty
+times as large. A trial that covers only part of a checkpoint cycle measures either this burst or its absence.
 """
 
 from __future__ import annotations
@@ -17,17 +17,17 @@ from ironbench.model.system import Choice, Load, Setup, System
 LEAST = 2
 """Number of complete checkpoints that a writing trial must cover."""
 PER_TRIAL = LEAST + 1
-"""Default number of checkpoint cycles per trial: the last one may be incomplete at the end."""
+"""Default number of checkpoint cycles per trial, because the last one may be incomplete at the end."""
 
 
 def made(system: System, choice: Choice) -> bool:
-    """Whether trials change data on an engine whose checkpoints can be requested and observed."""
+    """Returns whether trials change data on an engine whose checkpoints can be requested and observed."""
     return engines.get(system.engine).can("checkpoints") and workloads.get(choice.workload).writes(choice.options)
 
 
 def settled(setup: Setup, crash: str = "") -> Setup:
     """Returns the setup with a default interval of checkpoints, if its trials write to a server that ironbench starts
-    and the user chose none.
+    and the user set no interval.
 
     There is no default before a power cut (`crash`): a checkpoint shortly before it would save data that the settings
     leave unsafe.
@@ -42,9 +42,9 @@ def settled(setup: Setup, crash: str = "") -> Setup:
 
 
 def interval_note(setups: Sequence[Setup], crash: str = "", field: str = "load.checkpoint") -> str:
-    """Returns a sentence about the default interval of checkpoints; empty if no configuration has it.
+    """Returns a sentence about the default interval of checkpoints; empty if no configuration uses the default.
 
-    `field`: the field in which the user may choose another interval.
+    `field`: the field in which the user may set another interval.
     """
     given = [setup for setup in setups if setup.cell.load.checkpoint_s is None and settled(setup, crash) != setup]
     if not given:
@@ -59,7 +59,7 @@ def interval_note(setups: Sequence[Setup], crash: str = "", field: str = "load.c
 
 
 def writing(setups: Sequence[Setup]) -> str:
-    """Returns a phrase saying that trials write, as far as that is known in advance."""
+    """Returns a phrase that trials write, as far as this is known in advance."""
     foreign = any(workloads.get(setup.choice.workload).foreign for setup in setups)
     return "trials may write" if foreign else "trials write"
 
@@ -67,8 +67,8 @@ def writing(setups: Sequence[Setup]) -> str:
 def prepared(
     session: Session, load: Load, own: bool, by_clock: bool = True
 ) -> tuple[tuple[Source, ...], Mapping[str, str]]:
-    """Returns the sources that request checkpoints during a trial, and conditions for the record. `by_clock`: see
-    `pace_checkpoints`. Raises FailureError."""
+    """Returns the sources that request checkpoints during a trial, and conditions for the record. Raises FailureError.
+    `by_clock`: see `pace_checkpoints`."""
     if load.checkpoint_s is None:
         return (), {}
     return engines.get(session.engine).administration.pace_checkpoints(session, load.checkpoint_s, own, by_clock)

@@ -1,4 +1,5 @@
-"""Drives one trial: reads counters, runs the measured window of the core or of the workload itself, then checks."""
+"""Drives one trial: reads counters, runs the measured window of the core or of the workload itself, and then checks the
+results."""
 
 from __future__ import annotations
 
@@ -50,32 +51,32 @@ if TYPE_CHECKING:
 _WORDS_PATIENCE_S = 1.0
 Show = Callable[[float, str], None]
 Drives = Callable[[bytes, Load, "Progress", str], Driven]
-"""`Driver.drive` or `Driver.rehearse`."""
+"""Type of `Driver.drive` and `Driver.rehearse`."""
 
 
 @dataclass(frozen=True, slots=True)
 class DriveOptions:
-    """Options of a trial that do not concern its measured window."""
+    """Options of a trial that do not affect its measured window."""
 
     title: str = ""
     """Title of the progress bar."""
     quiet_s: float | None = None
-    """See `before.at_last`."""
+    """Maximum wait for an idle machine, see `before.at_last`."""
     cut: PowerCut | None = None
-    """A power cut after the measured window, before the checks."""
+    """A power cut after the measured window and before the checks; None: no power cut."""
     checking: Callable[[], AbstractContextManager[None]] = nullcontext
-    """Context in which the checks run if there is no power cut."""
+    """Context manager in which the checks run if there is no power cut."""
     follow: Follow = lambda phase, elapsed_s: None
     chill: preparing.Chill = caches.chill
     driver: Driver | None = None
-    """Drives the trial; None: this process does."""
+    """Object that drives the trial; None: this process does."""
     live: LiveFile | None = None
-    """Publishes the live state of the trial."""
+    """File in which the live state of the trial is published."""
     together: Callable[[Mapping[str, Any]], Mapping[str, Any] | None] = lambda summary: summary
-    """Returns the summary for the checks, possibly combined with summaries of other trials that changed the same data
-    meanwhile; None: skip the checks."""
+    """Function that returns the summary for the checks, which may be combined with summaries of other trials that
+    changed the same data at the same time. If it returns None, the checks are skipped."""
     by_clock: bool = True
-    """Whether checkpoints may be timed by the server's clock; False for interleaved trials, because the clock of a
+    """Whether checkpoints may be timed by the server's clock. False for interleaved trials, because the clock of a
     paused server continues."""
 
 
@@ -116,12 +117,13 @@ def _joined(starved: OutOfMemoryKills, words: str) -> str:
 def trial_seed(seed: int, trial: Trial, trials: int) -> int:
     """Returns the seed of a trial, which depends on the run's seed. `trials`: number of planned trials.
 
-    The only trial of a run uses the seed itself, like pgbench with --random-seed.
+    A run with only one trial uses the seed itself, as pgbench does with --random-seed.
 
     Trials with equal random numbers would access the same rows every time: caches would favour later trials, and a
     workload that inserts and deletes at random would push the same customers to their limits. In a lab, however, all
-    configurations of a block draw the same numbers: they are compared with each other from the same data, so that the
-    effect of the numbers cancels out (common random numbers: Law, "Simulation Modeling and Analysis", section 11.2).
+    configurations of a block draw the same numbers. They are compared with each other and start from the same data, so
+    that the effect of the numbers cancels out (common random numbers: Law, "Simulation Modeling and Analysis", section
+    11.2).
     """
     if trials == 1 and trial.purpose == Purpose.SWEEP:
         return seed
@@ -137,12 +139,12 @@ class _Drive:
         self._scripts = self._workload.scripts(session.engine, plan.choice)
         self._seed = trial_seed(trial.cell.load.seed, trial, len(plan.trials))
         self.inside = NOTHING
-        """The server's statistics so far."""
+        """The server's statistics collected so far."""
 
     def whole(self, sources: Callable[[], Iterable[Source]], printer: Printer, around: DriveOptions) -> Driven:
         """Prepares, drives and checks the trial."""
         plan, session, trial, workload = self._plan, self._session, self._trial, self._workload
-        # Without data there is nothing to check.
+        # There is nothing to check if the workload has no data.
         has_data = workload.dataset(session.engine, self._options) is not None
         alone = trial.purpose == Purpose.SWEEP and len({one.cell.name for one in plan.trials}) == 1
         what = "trial" if alone else trial.purpose
@@ -200,8 +202,9 @@ class _Drive:
         )
 
     def _begun_inside(self) -> ServerStatistics:
-        """Starts the server's statistics and gets query plans. Must precede emptying the caches, because planning reads
-        data. An error of the server here does not end the trial; driving it will show the problem."""
+        """Starts collecting the server's statistics and gets query plans. Must be called before the caches are emptied,
+        because planning reads data. An error of the server in this step does not end the trial; driving the trial will
+        show the problem."""
         if not self._plan.observe:
             return NOTHING
         load = self._trial.cell.load
@@ -248,7 +251,7 @@ class _Drive:
         follow: Follow = lambda phase, elapsed_s: None,
         drives: Drives | None = None,
     ) -> Driven:
-        """Runs the measured window with the system's latency: the core's drive loop, or the workload itself."""
+        """Runs the measured window with the system's latency: either the core's drive loop, or the workload itself."""
         plan, session = self._plan, self._session
         with _delayed(session, plan.system):
             if self._workload.drives:
@@ -274,7 +277,8 @@ class _Drive:
         retried = engines.get(session.engine).traits.duplicate_key if workload.retries_duplicate_keys else ()
         tasks = replace(tasks, reconnect=reconnect, bind_back=bind_back, retried_errors=retried)
         sampled = tuple(sources())
-        # `target` is last: a library engine then closes its own connection, whose locks would otherwise block the work.
+        # `target` is called last, because a library engine then closes its own connection, whose locks would otherwise
+        # block the clients.
         target = session.target(load.protocol, load.io)
         compiled = compiled_plan(target, tasks, load, sampled, plan, trial)
         stall = None
@@ -316,7 +320,8 @@ def _delayed(session: Session, system: System) -> AbstractContextManager[None]:
 
 
 def _relay_cpus(system: System, available: Collection[int]) -> tuple[int, ...]:
-    """Returns the CPUs of the relay: if server or client are pinned, those of neither, or else those of the client."""
+    """Returns the CPUs of the relay. If server or client are pinned, these are CPUs that neither uses, or else the
+    client's CPUs."""
     if not (system.server_cpus or system.client_cpus):
         return ()
     server = set(system.server_cpus or () if system.dsn is None else ())
@@ -338,7 +343,7 @@ def unpacked(result: DriveResult, started: str) -> Driven:
 
 
 STALLED_S = 60.0
-"""Time without a finished transaction after which a trial without time limit checks that its server answers."""
+"""Seconds without a finished transaction after which a trial without a time limit checks that its server answers."""
 
 
 def _stop_stalled(stall: Stall, progress: _core.Progress) -> None:
@@ -347,7 +352,7 @@ def _stop_stalled(stall: Stall, progress: _core.Progress) -> None:
 
 
 CHECK_S = 3600.0
-"""Time limit of each query of a workload's checks."""
+"""Time limit in seconds of each query of a workload's checks."""
 
 
 def _limited(session: Session) -> AbstractContextManager[None]:
@@ -358,7 +363,7 @@ _FALSE = ("0", "f", "false")
 
 
 def _own_check(session: Session, data: OwnData | None) -> tuple[Check, ...]:
-    """Runs the user's query that must return true after every trial; an error counts as false."""
+    """Runs the user's query, which must return true after every trial. An error counts as false."""
     if data is None or not data.check:
         return ()
     name = f"check ({shortened(data.check)})"
@@ -383,8 +388,8 @@ def _answer(session: Session, rows: list[Row]) -> tuple[str, bool]:
 
 
 def _last_words(session: Session) -> str:
-    """Returns the engine's last message; waits a little, because connections break before the process has written
-    it."""
+    """Returns the engine's last message. Waits for a short time, because connections break before the process has
+    written the message."""
     deadline = time.monotonic() + _WORDS_PATIENCE_S
     while not (words := session.last_words()) and time.monotonic() < deadline:
         time.sleep(0.02)
@@ -392,7 +397,7 @@ def _last_words(session: Session) -> str:
 
 
 def _rehearsed(result: Driven) -> None:
-    """Raises FailureError if a rehearsal failed, because the trial would fail as well."""
+    """Raises FailureError if a rehearsal failed, because the trial would also fail."""
     summary = result.summary
     if summary["aborted"]:
         raise FailureError("rehearsal", summary["cause"] or "the workload ended early")

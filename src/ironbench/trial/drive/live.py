@@ -22,15 +22,15 @@ if TYPE_CHECKING:
     from ironbench._core import Progress
 
 _KEPT_S = 120
-"""Number of seconds of the window that the file contains: the latest ones."""
+"""Number of seconds of the window that the file contains, which are the latest ones."""
 _PERIOD_S = 0.9
-"""Minimum time between two states; progress is polled five times a second."""
+"""Minimum number of seconds between two states. Progress is polled five times a second."""
 _MOST_BYTES = 1 << 16
 PREPARING = "prepare"
-"""Phase before the clients connect: data is restored, the engine is started, caches are filled."""
+"""Phase before the clients connect: data are restored, the engine is started, caches are filled."""
 IN_TURN = "turns"
-"""Phase of an interleaved block, which belongs to several trials at once: their metrics are available when it is
-over."""
+"""Phase of an interleaved block, which belongs to several trials at once. Their metrics are available when the block
+ends."""
 
 
 class LiveTrial(msgspec.Struct, frozen=True):
@@ -38,7 +38,7 @@ class LiveTrial(msgspec.Struct, frozen=True):
 
     pid: int
     at: float
-    """Unix time in seconds."""
+    """Time of the state, in Unix seconds."""
     title: str
     """Title of the progress bar, such as `trial 7 of 24, 12 min left: log=memory, block 2`."""
     cell: str
@@ -46,7 +46,7 @@ class LiveTrial(msgspec.Struct, frozen=True):
     purpose: str
     attempt: int
     phase: str
-    """`prepare`, `turns`, or as in `Progress.phase`."""
+    """Phase of the trial: `prepare`, `turns`, or as in `Progress.phase`."""
     elapsed_s: float
     """Seconds since the window began; negative during warm-up."""
     duration_s: float | None
@@ -54,13 +54,14 @@ class LiveTrial(msgspec.Struct, frozen=True):
     transactions: int = 0
     failed: int = 0
     seconds: tuple[tuple[float, int, int, float | None, float | None], ...] = ()
-    """Latest seconds of the window: width, transactions, failed, mean and standard deviation of the response time."""
+    """Latest seconds of the window. Each has length, transactions, failed transactions, mean and standard deviation of
+    the response time."""
     first: int = 0
     """Number of the first second in `seconds`."""
 
 
 _STATES = msgspec.json.Decoder(LiveTrial)
-"""Made at import: two threads that first use a type at the same time crash (msgspec 0.22, serve/app.py)."""
+"""Created at import, because two threads that first use a type at the same time crash (msgspec 0.22, serve/app.py)."""
 
 
 class LiveFile:
@@ -136,12 +137,12 @@ class LiveFile:
 
 
 def place(directory: Path, series: str) -> Path:
-    """Returns the path of the file, next to the records of the experiment."""
+    """Returns the path of the file, which is in the directory of the experiment's records."""
     return directory / f".{series}.live"
 
 
 def read(path: Path) -> LiveTrial | None:
-    """Returns the state in the file; None if there is no file, or if it is just being written."""
+    """Returns the state in the file; None if there is no file, or if it is being written at this moment."""
     try:
         with path.open("rb") as file:
             return _STATES.decode(file.read(_MOST_BYTES).partition(b"\n")[0])

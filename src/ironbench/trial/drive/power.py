@@ -1,4 +1,4 @@
-"""Cuts the power of emulated devices after the last transaction of a trial was committed, and checks that no data is
+"""Cuts the power of emulated devices after the last transaction of a trial was committed, and checks that no data were
 lost."""
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ WAYS = {
     "subset": "some of the writes after the last flush are lost",
     "torn": "of each write after the last flush, only some sectors are stored",
 }
-"""The kinds of data loss at a power cut, as implemented by the devices: `crates/ironbench-device/src/live/undo.rs`."""
+"""Kinds of data loss at a power cut, which the devices implement: `crates/ironbench-device/src/live/undo.rs`."""
 NOTHING_AT_STAKE = "nothing-at-stake"
 SUMMARY = "power_cut"
-"""Key in the summary for checks after a power cut, at which the engine's own counters were lost."""
+"""Key of a summary that is passed to checks after a power cut, in which the engine's own counters were lost."""
 
 
 class NotBackError(FailureError):
-    """Error: the database did not survive a power cut."""
+    """The database did not survive a power cut."""
 
     code = NOT_BACK
 
@@ -39,7 +39,7 @@ class PowerCut:
     """A planned power cut."""
 
     how: str
-    """A key of `WAYS`."""
+    """Kind of data loss: a key of `WAYS`."""
     storage: Devices
     """The engine's devices, mounted so that their power can be cut."""
 
@@ -49,11 +49,11 @@ class PowerCutRecovery:
     """A power cut after which the engine started again."""
 
     how: str
-    """A key of `WAYS`."""
+    """Kind of data loss: a key of `WAYS`."""
     at_stake: int
-    """Writes on all devices that were not yet flushed when the power was cut."""
+    """Number of writes on all devices that had not been flushed when the power was cut."""
     back_s: float
-    """Time in s from the return of the power until the engine answered."""
+    """Seconds from the return of the power until the engine answered."""
 
     def conditions(self) -> dict[str, str]:
         back = f"the engine answered again after {units.span(self.back_s)}"
@@ -67,7 +67,7 @@ class PowerCutRecovery:
 
 
 def cut(session: Session, planned: PowerCut, seed: int) -> PowerCutRecovery:
-    """Cuts the power and waits until the engine has recovered. Raises FailureError if it does not."""
+    """Cuts the power and waits until the engine has recovered. Raises FailureError if it does not recover."""
     subject = f"power cut ({planned.how})"
     if not isinstance(session, PowerCutSession):
         raise FailureError(subject, f"{session.engine} cannot be restarted by ironbench after a power cut")
@@ -90,7 +90,7 @@ def cut(session: Session, planned: PowerCut, seed: int) -> PowerCutRecovery:
 
 
 def held(how: str, check: Callable[[], tuple[Check, ...]]) -> tuple[Check, ...]:
-    """Returns the workload's checks of the remaining data; data that cannot even be read fails them."""
+    """Runs the workload's checks of the remaining data. Data that cannot even be read fail the checks."""
     try:
         return check()
     except IronbenchError as error:

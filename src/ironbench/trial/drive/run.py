@@ -1,4 +1,4 @@
-"""Compiles the plan of a trial for the core, and runs it here or in a child process with a progress bar."""
+"""Compiles the plan of a trial for the core, and runs it in this process or in a child process, with a progress bar."""
 
 from __future__ import annotations
 
@@ -25,9 +25,10 @@ if TYPE_CHECKING:
 
 
 Follow = Callable[[str, float], None]
-"""Called several times a second and at the end with the phase of a trial and the seconds since its window began."""
+"""Function that is called several times a second and at the end, with the phase of a trial and the seconds since its
+window began."""
 Looks = Sequence[Callable[["Progress"], None]]
-"""Called several times a second and at the end with the progress of a trial."""
+"""Function that is called several times a second and at the end, with the progress of a trial."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,13 +38,16 @@ class Tasks:
     scripts: Sequence[ScriptSource] = ()
     variables: Mapping[str, str] = field(default_factory=dict)
     work: Mapping[str, Any] | None = None
-    """Work of the core other than scripts; it decides when the trial ends if the load sets no duration."""
+    """Work of the core other than scripts. If the load sets no duration, this work decides when the trial ends."""
     jobs: Mapping[str, Any] | None = None
-    """Strategy for choosing among the scripts, or for their inputs; None: by their weights."""
+    """Plan of what chooses among the scripts, or of what generates their inputs; None: scripts are chosen by their
+    weights."""
     retried_errors: tuple[str, ...] = ()
-    """Classes of errors after which a transaction is tried again, besides serialization failures and deadlocks."""
+    """Classes of errors, in addition to serialization failures and deadlocks, after which a transaction is tried
+    again."""
     reconnect: int = 0
-    """Requests to a directory server, or transactions, after which a client opens a new connection; 0: never."""
+    """Number of requests to a directory server, or of transactions, after which a client opens a new connection; 0:
+    never."""
     bind_back: bool = False
     """Whether a client of a directory server that has bound as another user returns to the connection's own user."""
 
@@ -58,8 +62,8 @@ def compiled_plan(
 ) -> bytes:
     """Returns the plan as JSON for crates/ironbench-core/src/drive/plan.rs.
 
-    `target` contains the password, if any, so the result must not be stored. `plan`, `trial`: the run and the trial
-    within it; without them any CPU may be used.
+    `target` contains the password, if any, so the result must not be stored. `plan`, `trial`: the run and the trial in
+    it; without them, any CPU may be used.
     """
     schedule: dict[str, Any]
     if load.rate is None:
@@ -123,8 +127,9 @@ def run(
 def drive_in_child(plan: bytes, progress: Progress, child: ChildPlacement) -> DriveResult:
     """Runs a trial like `_core.drive`, in a child process.
 
-    Ctrl-C and `progress.stop()` end the trial and keep its result; a second Ctrl-C ends the child and is raised. Raises
-    the trial's exceptions, and EngineDiedError if the child died, with the signal in its cause.
+    Ctrl-C and `progress.stop()` end the trial and keep its result; a second Ctrl-C ends the child and raises
+    KeyboardInterrupt. Raises the trial's exceptions, and EngineDiedError if the child died, with the signal in its
+    cause.
     """
     from ironbench import _core
 
@@ -138,21 +143,21 @@ def drive_in_child(plan: bytes, progress: Progress, child: ChildPlacement) -> Dr
 
 
 class ProgressLines:
-    """Prints a line of progress per interval of the measured window and of the warm-up, in the format of pgbench's
+    """Prints a line of progress for each interval of the measured window and of the warm-up, in the format of pgbench's
     -P."""
 
     def __init__(self, say: Callable[[str], None], every_s: int) -> None:
         self._say = say
         self._every_s = every_s
         self._seen = 0
-        """Number of seconds of the window printed or buffered so far."""
+        """Number of seconds of the window that have been printed or buffered."""
         self._passed: list[tuple[float, int, int, float, float]] = []
         self._lines_to_come = 0
-        """Number of lines still to be printed for the warm-up; the last one is at 0 s."""
+        """Number of lines still to be printed for the warm-up. The last of them is for the time 0 s."""
         self._begun: tuple[float, int] | None = None
-        """Start of the current interval of the warm-up: seconds and transactions."""
+        """Seconds and transactions at the start of the current interval of the warm-up."""
         self._warmed = (0.0, 0)
-        """Latest state of the warm-up: seconds and transactions."""
+        """Seconds and transactions in the latest state of the warm-up."""
 
     def look(self, progress: Progress) -> None:
         """Prints lines that are due. Must be called a few times a second, and at the end."""
@@ -187,7 +192,7 @@ class ProgressLines:
         failed = sum(second[2] for second in passed)
         some = [second for second in passed if second[1]]
         mean = sum(second[1] * second[3] for second in some) / done if done else 0.0
-        # Total variance: within each second about its own mean, plus between these means.
+        # The total variance is the variance within each second around its mean, plus the variance between these means.
         squares = sum(second[1] * (second[4] ** 2 + (second[3] - mean) ** 2) for second in some)
         stdev = math.sqrt(squares / done) if done else 0.0
         latency = f"lat {mean * 1e3:.3f} ms stddev {stdev * 1e3:.3f}" if done else "lat - ms stddev -"
@@ -198,14 +203,14 @@ LOOKS_PER_S = 5
 
 
 class Driver(Protocol):
-    """Drives trials instead of this process, for example with workers on other machines."""
+    """Drives trials in place of this process, for example with workers on other machines."""
 
     def drive(self, plan: bytes, load: Load, progress: Progress, started: str) -> Driven:
         """Drives a trial by its compiled plan. Ctrl-C ends the trial and keeps its result."""
         ...
 
     def rehearse(self, plan: bytes, load: Load, progress: Progress, started: str) -> Driven:
-        """Drives a rehearsal like `drive`; its result is not stored."""
+        """Drives a rehearsal as `drive` does. Its result is not stored."""
         ...
 
 
@@ -252,7 +257,7 @@ class ProgressDisplay:
 
 
 def _rate(passed: Sequence[tuple[int, float]]) -> float:
-    """Returns the transactions per second between the first and the last of (transactions, seconds)."""
+    """Returns the transactions per second between the first and the last pair of (transactions, seconds)."""
     (before, began_s), (done, ended_s) = passed[0], passed[-1]
     return (done - before) / (ended_s - began_s) if ended_s > began_s else 0.0
 

@@ -1,4 +1,4 @@
-"""The SQL statements of a workload's scripts with typical values, namely the values that client 0 would send first."""
+"""The SQL statements of a workload's scripts with typical values: the values that client 0 would send first."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ironbench.workloads.base import ScriptSource
 
 _PARAMETER = re.compile(r"\$\d+")
 _LEFT = re.compile(r"(?<![:\w]):[A-Za-z_]\w*")
-"""A variable without a value, because its value comes from the server's answer."""
+"""Pattern of a variable that has no value, because the value comes from the server's answer."""
 
 
 def statements(
@@ -41,7 +41,8 @@ def statements(
 
 
 def _sent(script: ScriptSource, variables: Sequence[tuple[str, str]], seed: int) -> list[str]:
-    """Returns the statements of one pass in order; empty if the pass depends on the server's answers."""
+    """Returns the statements of one pass through the script, in order; empty if the pass depends on the server's
+    answers."""
     from ironbench import _core
 
     try:

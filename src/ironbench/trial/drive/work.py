@@ -35,7 +35,7 @@ class StartedTrial:
     at: str
     """Time of day, ISO 8601."""
     folder: Path
-    """Temporary directory of this trial, removed afterwards."""
+    """Temporary directory of this trial, which is removed afterwards."""
 
     @property
     def log(self) -> Path:
@@ -54,8 +54,8 @@ def run_work(
 ) -> Driven:
     """Runs one trial. Exceptions of the workload are passed on."""
     workload = workloads.get(plan.choice.workload)
-    # `target` is first: a library engine may end its process then, and observers must watch the process that does the
-    # work.
+    # `target` is called first, because a library engine may end its process in it, and observers must watch the process
+    # that does the work.
     target = session.target(load.protocol, load.io)
     window = MeasuredWindow(target, sources(), follow)
     with interruptible() as interrupt, _bound(_cpus(plan.system)):
@@ -75,7 +75,7 @@ def run_work(
 
 
 class MeasuredWindow:
-    """The window in which observers sample and CPU time is counted."""
+    """The window during which observers sample and CPU time is counted."""
 
     def __init__(
         self,
@@ -118,7 +118,7 @@ class MeasuredWindow:
             seen = sampler.stop()
             self.seen = {**msgspec.json.decode(seen.summary, type=dict[str, Any]), "samples": seen.samples}
             user, system = (late - early for late, early in zip(after, before, strict=True))
-            # The sampling threads are part of this process but counted separately; they mostly read, in the kernel.
+            # The sampling threads are part of this process but are counted separately. They mostly read, in the kernel.
             self.cpu = (user, max(0.0, system - self.seen["observer_cpu_s"]))
 
 
@@ -174,13 +174,14 @@ def _driven(outcome: Outcome, window: MeasuredWindow, load: Load, interrupt: Int
 
 
 def _cpu() -> tuple[float, float]:
-    """Returns user and system CPU seconds of this process and of children that it waited for (getrusage(2))."""
+    """Returns user and system CPU seconds of this process and of those children that it has waited for
+    (getrusage(2))."""
     used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
     return sum(one.ru_utime for one in used), sum(one.ru_stime for one in used)
 
 
 def _cpus(system: System) -> tuple[int, ...] | None:
-    """Returns the CPUs of the work. Without an engine the work itself is the system, so the server's CPUs apply to
+    """Returns the CPUs of the work. Without an engine, the work itself is the system, so the server's CPUs apply to
     it."""
     own = system.server_cpus if engines.get(system.engine).can("bare machine") else None
     return own or system.client_cpus
@@ -188,7 +189,7 @@ def _cpus(system: System) -> tuple[int, ...] | None:
 
 @contextmanager
 def _bound(cpus: tuple[int, ...] | None) -> Iterator[None]:
-    """Pins this thread, and threads that it starts meanwhile, to these CPUs."""
+    """Pins this thread, and threads that it starts inside the block, to these CPUs."""
     if cpus is None:
         yield
         return
@@ -201,7 +202,7 @@ def _bound(cpus: tuple[int, ...] | None) -> Iterator[None]:
 
 
 class Interrupt:
-    """Whether the user has requested the end of the trial."""
+    """Whether the user has requested that the trial ends."""
 
     def __init__(self) -> None:
         self._happened = False
@@ -211,8 +212,8 @@ class Interrupt:
         return self._happened
 
     def tell(self, what: Callable[[], None]) -> None:
-        """Registers a callback, called once in the signal handler, or immediately if the request has already been
-        made."""
+        """Registers a callback, which is called once in the signal handler, or immediately if the user has already made
+        the request."""
         self._listeners.append(what)
         if self._happened:
             what()
@@ -225,7 +226,7 @@ class Interrupt:
 
 @contextmanager
 def interruptible() -> Iterator[Interrupt]:
-    """Turns Ctrl-C into an interrupt during the block. Only the main thread gets interrupts."""
+    """Converts Ctrl-C to an `Interrupt` during the block. Only the main thread receives interrupts."""
     interrupt = Interrupt()
     if threading.current_thread() is not threading.main_thread():
         yield interrupt

@@ -1,4 +1,5 @@
-"""Loads a workload's data into an engine: with a check of disk space, in parallel, timed, and reused if it exists."""
+"""Loads a workload's data into an engine: checks disk space, loads in parallel, measures times, and reuses existing
+data."""
 
 from ironbench.trial.load.loaded import Loaded
 from ironbench.trial.load.prepare import data_ready

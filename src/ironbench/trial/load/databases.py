@@ -27,8 +27,8 @@ from ironbench.words import counted
 
 
 def database_ready(setup: Setup, data: OwnData, secrets: Secrets, printer: Printer) -> DataSource:
-    """Returns the database that trials copy, newly loaded or existing. Raises InputError or FailureError, leaving
-    nothing behind."""
+    """Returns the database that trials copy, newly loaded or existing. If it raises InputError or FailureError, no new
+    database remains."""
     with closing(engines.get(setup.system.engine).data_import.copies(setup.system, secrets)) as copies:
         _say_what_was_left(copies.abandoned(), printer)
         state = copies.state(data.template) if data.template else ""
@@ -46,7 +46,7 @@ def database_ready(setup: Setup, data: OwnData, secrets: Secrets, printer: Print
             with engines.running(copies.with_database(setup.system, made.name), secrets, 1) as session:
                 _require_room(session, data)
                 loaded = own.fill(session, data, printer)
-            copies.reconnect()  # the connection was idle for the whole load
+            copies.reconnect()  # the connection was idle while the data were loaded
             made = copies.complete(made, key)
         except BaseException:
             with suppress(IronbenchError):
@@ -79,15 +79,15 @@ def _require_room(session: Session, data: OwnData) -> None:
 
 @dataclass(slots=True)
 class TrialDatabases:
-    """The copies that trials run in, one at a time on each server."""
+    """The copies in which trials run. Each server has at most one copy at a time."""
 
     _servers: dict[str, DatabaseCopies] = field(default_factory=dict)
-    """Address of the database in the trials' configuration → access to its server."""
+    """Address of the database in the trials' configuration → access to the database's server."""
     _current: dict[str, str] = field(default_factory=dict)
     """Address of the database → name of its current copy."""
 
     def restored(self, setup: Setup, source: DataSource) -> dict[str, str]:
-        """Replaces the previous copy by a new copy; returns conditions of the trial. Raises InputError or
+        """Replaces the previous copy by a new copy. Returns conditions of the trial. Raises InputError or
         FailureError."""
         place = _place(setup)
         if place not in self._servers:
@@ -104,13 +104,13 @@ class TrialDatabases:
         return {"data": f"copy of database {source.database} ({source.key})", "restored": f"{copy.how}, {took}"}
 
     def system(self, setup: Setup) -> System:
-        """Returns the system with the copy as its database, if there is one."""
+        """Returns the system with the copy as its database, if there is a copy."""
         if setup.system.dsn is None or (place := _place(setup)) not in self._current:
             return setup.system
         return self._servers[place].with_database(setup.system, self._current[place])
 
     def close(self) -> None:
-        """Drops the copies. Raises FailureError if one is in use."""
+        """Drops the copies. Raises FailureError if a copy is in use."""
         failure: IronbenchError | None = None
         for place, copies in self._servers.items():
             try:
@@ -131,7 +131,7 @@ class TrialDatabases:
 
 
 def _place(setup: Setup) -> str:
-    """Returns the address without session settings: configurations that differ only in these use one copy after
-    another."""
+    """Returns the address without session settings, because configurations that differ only in session settings use one
+    copy after another."""
     assert setup.system.dsn is not None
     return engines.get(setup.system.engine).without_session_settings(setup.system.dsn)

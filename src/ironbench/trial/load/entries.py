@@ -1,4 +1,4 @@
-"""Loads the data of a workload into a directory server: entries below one that has ironbench's mark."""
+"""Loads the data of a workload into a directory server, as entries below an entry that has ironbench's mark."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ class _Passed:
 
 
 def fill(session: Session, dataset: Dataset, printer: Printer, own_server: bool) -> Loaded:
-    """Reuses the entries if they are complete and have the same key, otherwise loads them. Raises InputError for
-    foreign entries."""
+    """Reuses the entries if they are complete and have the same key, and loads them otherwise. Raises InputError if
+    others created the entries."""
     assert isinstance(session, DirectorySession) and dataset.entries is not None
     mark = _mark(session, dataset)
     if mark == dataset.key:
@@ -70,7 +70,7 @@ def fill(session: Session, dataset: Dataset, printer: Printer, own_server: bool)
 
 def _require_absent(session: Session, dataset: Dataset) -> None:
     """Raises InputError if an entry of the user's file already exists, or if the file changes entries that it does not
-    add, because such a load could not be undone."""
+    add. Such a load could not be undone."""
     assert isinstance(session, DirectorySession)
     if dataset.stranger and (found := dataset.stranger(session.base)):
         where, dn = found
@@ -93,8 +93,8 @@ def _require_absent(session: Session, dataset: Dataset) -> None:
 
 
 def _explained(session: Session, dataset: Dataset, error: IronbenchError, own_server: bool) -> IronbenchError:
-    """Returns the error with the line of the user's file, after removing what was added to a running directory
-    server."""
+    """Returns the error with the line of the user's file, after removing the entries that were added to a running
+    directory server."""
     hint = error.hint
     if not own_server:
         try:
@@ -120,12 +120,12 @@ def drop(session: Session, dataset: Dataset) -> None:
 
 
 def _top(dataset: Dataset) -> str:
-    """Returns the RDN of the entry above all others; the session appends its base DN."""
+    """Returns the RDN of the topmost entry. The session appends its base DN."""
     return f"{dataset.name},"
 
 
 def _mark(session: Session, dataset: Dataset) -> str | None:
-    """Returns the key of the data; "" if others created the entry, None if it does not exist."""
+    """Returns the key of the data; "" if others created the entry, None if the entry does not exist."""
     try:
         rows = session.query(f"search {_top(dataset)}?description?base")
     except FailureError as error:
@@ -144,5 +144,5 @@ def _set_mark(session: Session, dataset: Dataset, key: str) -> None:
 
 
 def _escaped(text: str) -> str:
-    """Escapes a text for use in an LDAP operation, where `?` separates the parts."""
+    """Escapes a text for use in an LDAP operation, in which `?` separates the parts."""
     return text.replace("%", "%25").replace("?", "%3F").replace("[", "%5B")

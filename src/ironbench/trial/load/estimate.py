@@ -1,4 +1,5 @@
-"""Estimates the time and space of a lab with rates from a small virtual machine, accurate to an order of magnitude."""
+"""Estimates the time and space of a lab from rates that were measured on a small virtual machine. The estimates are
+accurate to an order of magnitude."""
 
 from __future__ import annotations
 
@@ -15,25 +16,27 @@ from ironbench.trial.load.space import CHILD_BYTES
 from ironbench.words import counted, grouped
 
 COPY_BYTES_PER_S = 0.13e9
-"""Copy rate where the file system cannot share blocks: measured with syncing, on the virtual disk of a small
-machine."""
+"""Copy rate in bytes per second if the file system cannot share blocks: measured with syncing, on the virtual disk of a
+small machine."""
 EXPENSIVE = 0.10
-"""Fraction of a trial's length above which copying before every trial would take too much of the budget."""
+"""Fraction of a trial's length above which copying data before every trial would take too much of the budget."""
 LOAD_BYTES_PER_S = 40e6
-"""Load rate for rows, keys and statistics, relative to the final size of the data; per loading worker."""
+"""Load rate in bytes per second of each worker, relative to the final size of the data. It includes rows, keys and
+statistics."""
 READ_BYTES_PER_S = 0.5e9
-"""Rate of reading data to warm caches."""
+"""Rate of reading data to warm caches, in bytes per second."""
 REHEARSING_S = 2.0
-"""Time until the hit ratio is steady, usually two rehearsals of a short trial."""
+"""Seconds until the hit ratio is steady, which usually takes two rehearsals of a short trial."""
 MOUNT_S = 4.0
-"""Time for an emulated device: process, file system, calibration, and removal."""
+"""Seconds for an emulated device: process, file system, calibration, and removal."""
 PIN_S = 0.5
-"""Time to pin a server to CPUs over ssh and to undo it, with one process on the server for each of its threads."""
+"""Seconds for pinning a server to CPUs over ssh and undoing it, which takes one process for each of the server's
+threads."""
 MADE_ROWS_PER_S = 0.8e6
-"""Rows of large data that one core generates per second, without the server's time: assumed. `bench pieces` measures
-it."""
+"""Rows of large data that one core generates per second, without the server's time. The value is assumed; `bench
+pieces` measures it."""
 RECORD_BYTES = 300_000
-"""Size of a trial: record, timeline, histograms, time series of observers."""
+"""Size of a trial on disk: record, time line, histograms, time series of observers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,12 +44,13 @@ class Content:
     """The data that a configuration starts from."""
 
     key: str
-    """Key that is equal for configurations with the same data; empty: no data is loaded."""
+    """Key that is equal for configurations with the same data; empty if no data are loaded."""
     bytes: int
     work_s: float | None = None
-    """Approximate measured time of a trial without a duration, which ends with its work."""
+    """Approximate measured time in seconds of a trial without a duration, which ends when its work is done."""
     once: bool = False
-    """Whether one copy may be sufficient for a whole lab: trials do not write, and `restore` is `auto`."""
+    """Whether one copy may be sufficient for a whole lab. This requires that trials do not write and `restore` is
+    `auto`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,9 +62,9 @@ class SharedLoad:
     pieces: int
     rows: int
     made_s: float
-    """Time to generate the rows with one core of each worker."""
+    """Seconds for generating the rows with one core of each worker."""
     memory_bytes: int
-    """Memory of each worker."""
+    """Memory of each worker in bytes."""
 
     @property
     def words(self) -> str:
@@ -83,7 +87,7 @@ def shared_loads(setups: Sequence[Setup]) -> list[SharedLoad]:
         dataset = workloads.get(setup.choice.workload).dataset(setup.system.engine, setup.choice.options)
         if dataset is None or not dataset.large or imported or dataset.key in found:
             continue
-        # The number of pieces is computed for one connection per worker; pieces of large data have a fixed size.
+        # The number of pieces is computed for one connection per worker. Pieces of large data have a fixed size.
         pieces = _core.cut_rows(json.dumps(dataset.generator).encode(), workers, b"[]")
         made_s = dataset.rows / MADE_ROWS_PER_S / workers
         found[dataset.key] = SharedLoad(dataset.key, workers, len(pieces), dataset.rows, made_s, CHILD_BYTES)
@@ -97,8 +101,8 @@ def cells(
     rated: Sequence[Setup] = (),
     rated_blocks: int = 0,
 ) -> LabTimes:
-    """Returns the times of a lab's configurations. `contents`: name of the configuration → its data. `own_times`: every
-    configuration keeps its measured time, regardless of the budget."""
+    """Returns the times of a lab's configurations. `contents`: name of the configuration → its data. `own_times`:
+    whether every configuration keeps its measured time, regardless of the budget."""
     loads = {
         contents[setup.cell.name].key: contents[setup.cell.name].bytes / LOAD_BYTES_PER_S / _loaders(setup)
         for setup in setups
@@ -114,7 +118,7 @@ def cells(
             _around_s(setup, contents[setup.cell.name].bytes) - once.get(setup.cell.name, 0.0) for setup in setups
         ),
         once_s=sum(load_s + _costs(setups[0]).start_stop_s for load_s in loads.values()),
-        # Trials before the first block cannot leave their data to the next one (`ironbench.lab.benches`).
+        # Trials before the first block cannot leave their data to the next trial (`ironbench.lab.benches`).
         copies_s=sum(copies.values())
         + peak_trials * once.get(setups[0].cell.name, 0.0)
         + search_trials * sum(once.get(setup.cell.name, 0.0) for setup in setups),
@@ -130,7 +134,8 @@ def cells(
 
 
 def _loaders(setup: Setup) -> int:
-    """Returns how many processes load the data of a configuration in parallel: its workers if the data is large."""
+    """Returns the number of processes that load a configuration's data in parallel, which is the number of its workers
+    if the data are large."""
     workers = setup.cell.load.workers
     if not workers or (setup.choice.data is not None and setup.choice.data.imported):
         return 1
@@ -139,8 +144,8 @@ def _loaders(setup: Setup) -> int:
 
 
 def _copied_once(setups: Sequence[Setup], contents: Mapping[str, Content]) -> dict[str, float]:
-    """Returns the configurations that start from the data that the previous trial left: name → time in s to copy the
-    data.
+    """Returns the configurations that start from the data that the previous trial left behind: name → seconds to copy
+    the data.
 
     `trial.load.restore` makes the same decision when the trials run. Configurations in the same directory must have
     equal data.
@@ -160,7 +165,7 @@ def _copied_once(setups: Sequence[Setup], contents: Mapping[str, Content]) -> di
 
 
 def _takes_too_long(setup: Setup, content: Content) -> bool:
-    """Whether copying the data before every trial would take too long."""
+    """Returns whether copying the data before every trial would take too long."""
     load, lasts = setup.cell.load, not setup.system.layout.devices  # an emulated device exists only for one trial
     length_s = content.work_s if load.duration_s is None else load.duration_s
     if not (content.once and content.key and lasts) or length_s is None:
@@ -175,8 +180,8 @@ def _own_s(setup: Setup, content: Content, own_times: bool) -> float | None:
 
 
 def space_bytes(setups: Sequence[Setup], contents: Mapping[str, Content], trials: int) -> int:
-    """Returns the space for a snapshot of each content, data and WAL of each directory, and the records. Third-party
-    servers are assumed to have room for their data."""
+    """Returns the space for a snapshot of each content, data and WAL of each directory, and the records. Existing
+    servers are assumed to have enough space for their data."""
     setups = [setup for setup in setups if setup.system.dsn is None]
     loaded = (contents[setup.cell.name] for setup in setups)
     snapshots = {content.key: content.bytes for content in loaded if content.key}
@@ -191,9 +196,9 @@ def space_bytes(setups: Sequence[Setup], contents: Mapping[str, Content], trials
 
 
 def _around_s(setup: Setup, data_bytes: int, pilot: bool = False) -> float:
-    """Returns the time that a trial takes outside its measured window; for a pilot, the window is included.
+    """Returns the time that a trial takes outside its measured window. For a pilot, the window is included.
 
-    On a running server, only the user's own data is copied, and restarts happen only with permission.
+    On a running server, only the user's own data are copied, and restarts happen only with permission.
     """
     warming = data_bytes / READ_BYTES_PER_S if setup.cell.load.cache in ("warm", "hot") else 0.0
     warming += REHEARSING_S if setup.cell.load.cache == "hot" else 0.0
@@ -206,7 +211,7 @@ def _around_s(setup: Setup, data_bytes: int, pilot: bool = False) -> float:
 
 
 def _changing(setup: Setup) -> float:
-    """Returns the time to change a running server of the user: a restart, and pinning to CPUs."""
+    """Returns the time for changes to a running server of the user: a restart, and pinning to CPUs."""
     if not setup.system.control:
         return 0.0
     restart = _costs(setup).start_stop_s if setup.cell.load.cache == "cold" else 0.0

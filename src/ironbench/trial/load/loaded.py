@@ -8,32 +8,33 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True, slots=True)
 class Loaded:
-    """The result of a load. `reused`: the data already existed; rows, bytes and times are then those of the original
-    load."""
+    """The result of a load. `reused`: whether the data already existed; rows, bytes and times are then those of the
+    original load."""
 
     rows: int = 0
     bytes: int = 0
-    """Bytes sent to the engine."""
+    """Number of bytes sent to the engine."""
     elapsed_s: float = 0.0
-    """Total time for schema, rows, keys and statistics."""
+    """Total seconds for schema, rows, keys and statistics."""
     phases: Mapping[str, float] = field(default_factory=dict)
-    """`schema`, `rows`, `keys`, `references`, `analyze` → seconds; empty if reused."""
+    """Phase (`schema`, `rows`, `keys`, `references`, `analyze`) → seconds; empty if the data were reused."""
     data_bytes: int = 0
-    """Size of the tables with their indexes, after the load or as found."""
+    """Size of the tables with their indexes, after loading or as found."""
     connections: int = 0
     reused: bool = False
     key: str = ""
     resumed: bool = False
-    """Whether the load was interrupted before; times and bytes are those of its last part."""
+    """Whether the load had been interrupted before. Times and bytes are then those of its last part."""
 
     objects: Mapping[str, int] = field(default_factory=dict)
-    """Objects restored from the user's dump and compared with its table of contents: `tables`, `rows`, … → number."""
+    """Kind of object (`tables`, `rows`, …) → number of objects that were restored from the user's dump and compared
+    with the dump's table of contents."""
     left_out: Mapping[str, int] = field(default_factory=dict)
-    """Kind of statement in the dump that was skipped → number."""
+    """Kind of statement in the dump → number of such statements that were skipped."""
 
     def metrics(self) -> dict[str, float]:
-        """Returns metrics by catalogue name. Rates include only copying; a reused load has none because it may be
-        old."""
+        """Returns metrics by catalogue name. Rates include only copying. Reused data have no metrics because the load
+        may be old."""
         metrics = {"data_bytes": float(self.data_bytes)} if self.data_bytes else {}
         metrics |= {"load_rows": float(self.rows)} if self.rows else {}
         metrics |= {f"restored_objects{{kind={kind}}}": float(count) for kind, count in self.objects.items()}

@@ -1,4 +1,4 @@
-"""The row in the database that records which data is loaded and whether it is complete."""
+"""The row in the database that records which data are loaded and whether they are complete."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ironbench.trial.load.tables import present
 
 TABLE = "ironbench_load"
 _SCHEMA = (
-    # `rows` is a reserved word of some engines, and all engines know these types.
+    # `rows` is a reserved word in some engines, and all engines have these types.
     f"create table {TABLE} (data varchar(200) not null primary key, content_key varchar(1000) not null, "
     'loaded_at varchar(40), "rows" decimal(19) not null, bytes decimal(19) not null, '
     "elapsed_s double precision not null)"
@@ -22,7 +22,7 @@ _SCHEMA = (
 class LoadState:
     key: str
     loaded_at: str
-    """UTC; empty while the load runs, so that an interrupted load is never considered complete."""
+    """Time of the load in UTC; empty while loading, so that an interrupted load is never considered complete."""
     rows: int
     bytes: int
     elapsed_s: float
@@ -63,7 +63,7 @@ class Marker:
         self._session.query(f"insert into {TABLE} values ({quoted(self._data)}, {quoted(key)}, null, 0, 0, 0)")
 
     def fixed(self) -> dict[str, str]:
-        """Returns table → count and sums of its fixed rows after the load; empty if an older version loaded the
+        """Returns table → number and sums of its fixed rows after loading; empty if an older version loaded the
         data."""
         rows = self._session.query(f"select data, content_key from {TABLE} where data like {quoted(f'{self._data}/%')}")
         return {(data or "").removeprefix(f"{self._data}/"): sums or "" for data, sums in rows}
@@ -75,7 +75,7 @@ class Marker:
             self._session.query(f"insert into {TABLE} values ({name}, {quoted(sums)}, {quoted(loaded_at)}, 0, 0, 0)")
 
     def complete(self, loaded_at: str, rows: int, size: int, elapsed_s: float) -> None:
-        """Marks the data as complete; the last step of a load."""
+        """Marks the data as complete, which is the last step of a load."""
         self._session.query(
             f'update {TABLE} set loaded_at = {quoted(loaded_at)}, "rows" = {rows}, bytes = {size}, '
             f"elapsed_s = {elapsed_s:.6f} where data = {quoted(self._data)}"

@@ -29,14 +29,14 @@ from ironbench.workloads import Workload
 
 _CHUNK_BYTES = 1 << 22
 _LARGE_BYTES = 1 << 28
-"""Size from which files take a second or more to read and examine."""
+"""Size in bytes from which files take a second or more to read and examine."""
 SETUP_BYTES = 1_000_000
 """Assumed size of data that only setup files create; the real size is unknown."""
 
 
 def identified(data: OwnData, system: System, workload: Workload) -> OwnData:
-    """Returns the data with digests of the files and the kind of dump. Starts nothing. Raises InputError for unusable
-    files."""
+    """Returns the data with digests of the files and the kind of dump. Starts nothing. Raises InputError for files that
+    cannot be used."""
     engine = engines.get(system.engine)
     data_import = engine.data_import
     if data.imported and not workload.foreign:
@@ -91,7 +91,7 @@ def _first_field(data: OwnData) -> str:
 
 
 def refuse_changed(data: OwnData) -> None:
-    """Raises InputError if a file is missing or was changed since the trials were planned."""
+    """Raises InputError if a file is missing or was changed after the trials were planned."""
     for file, now, then in zip(data.files, _digests(data), data.digests, strict=True):
         if now != then:
             raise InputError(
@@ -100,8 +100,8 @@ def refuse_changed(data: OwnData) -> None:
 
 
 def fill(session: Session, data: OwnData, printer: Printer) -> Loaded:
-    """Fills an empty database. Raises InputError or FailureError if the result is not what was requested; the database
-    must not be used then."""
+    """Fills an empty database. If it raises InputError or FailureError, the result is not what was requested, and the
+    database must not be used."""
     refuse_changed(data)
     data_import = engines.get(session.engine).data_import
     began, restored = time.perf_counter(), RestoreResult()
@@ -131,7 +131,7 @@ def _singular(kind: str) -> str:
 
 
 def set_up(session: Session, data: OwnData, show: Show) -> Counter[str]:
-    """Runs the setup files; returns how many statements of each kind were skipped."""
+    """Runs the setup files. Returns how many statements of each kind were skipped."""
     left_out: Counter[str] = Counter()
     dump = Path(data.dump) if data.dump else None
     for file in data.setup:
@@ -141,8 +141,8 @@ def set_up(session: Session, data: OwnData, show: Show) -> Counter[str]:
 
 
 def expected(data: OwnData, servers: Sequence[str] = (), kept_bytes: int | None = None) -> str:
-    """Returns a description of the load: `custom dump of version 15.8, 210 MB; about 1.2 GB when loaded into postgres
-    18.4, about 30 s`.
+    """Returns a description of the load, such as `custom dump of version 15.8, 210 MB; about 1.2 GB when loaded into
+    postgres 18.4, about 30 s`.
 
     `servers`: engines with their versions, as far as known. `kept_bytes`: the size of existing data from an earlier
     load.
@@ -169,8 +169,8 @@ def require_check(session: Session, data: OwnData | None) -> None:
     try:
         session.query(data.check)
     except FailureError as error:
-        # Syntax error or access rule violation (PostgreSQL 18 documentation, appendix A). Codes of libraries have no
-        # such classes: what they reject now, they would reject after every trial.
+        # SQLSTATE class 42: syntax error or access rule violation (PostgreSQL 18 documentation, appendix A). Codes of
+        # libraries have no such classes: a statement that a library rejects now would be rejected after every trial.
         ended = isinstance(error, EngineDiedError) or error.sqlstate == CANCELLED
         library = isinstance(engine, LibraryEngine) and not ended
         if error.sqlstate[:2] == "42" or library:
@@ -207,7 +207,7 @@ def _of_path(subject: str, path: Path) -> str:
 
 @lru_cache(maxsize=10_000)
 def _of_file(path: str, size: int, mtime_ns: int, inode: int) -> str:
-    """Returns the digest of a file's content; reads it again only if size, time or inode have changed."""
+    """Returns the digest of a file's content. Reads the content again only if size, time or inode have changed."""
     digest = hashlib.sha256()
     with open(path, "rb", buffering=0) as file:  # noqa: PTH123
         while chunk := file.read(_CHUNK_BYTES):

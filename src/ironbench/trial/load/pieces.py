@@ -1,4 +1,4 @@
-"""The progress of a large load: each piece is recorded in the transaction that inserts its rows."""
+"""The progress of a large load. Each piece is recorded in the transaction that inserts the piece's rows."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ _SCHEMA = (
 
 
 class LoadedPieces:
-    """The recorded pieces of one family of tables; they are dropped once the load is complete."""
+    """The recorded pieces of one family of tables. The record is dropped once the load is complete."""
 
     def __init__(self, session: Session, data: str) -> None:
         self._session = session
         self._data = data
 
     def known(self) -> bool:
-        """Whether a load was started here and is not complete."""
+        """Returns whether a load was started in this database and is not complete."""
         return bool(present(self._session, (TABLE,)))
 
     def begin(self) -> None:
-        """Forgets earlier pieces and starts recording."""
+        """Removes the record of earlier pieces and starts recording."""
         self.end()
         self._session.query(_SCHEMA)
         engines.get(self._session.engine).administration.mark(self._session, (TABLE,))
@@ -49,7 +49,7 @@ class LoadedPieces:
         return f"insert into {TABLE} values ({quoted(self._data)}, ':table', :first, :past)"
 
     def missing(self, phase: str, statements: tuple[str, ...]) -> list[str]:
-        """Returns statements of a phase that have not been run yet, each recorded in its own transaction."""
+        """Returns those statements of a phase that have not run yet. Each is recorded in its own transaction."""
         rows = self._session.query(
             f"select first from {TABLE} where data = {quoted(self._data)} and piece = {quoted('#' + phase)}"
         )

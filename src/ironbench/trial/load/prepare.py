@@ -25,8 +25,8 @@ from ironbench.workloads import Dataset
 
 
 def data_ready(session: Session, plan: Plan, printer: Printer, copiers: Copiers | None = None) -> Loaded:
-    """Loads or finds the complete data of the plan's workload. Raises InputError for foreign tables or too little
-    space, or FailureError."""
+    """Loads the complete data of the plan's workload, or finds existing data. Raises InputError if tables were created
+    by others or if there is too little space, and FailureError."""
     dataset = workloads.get(plan.choice.workload).dataset(session.engine, plan.choice.options)
     if dataset is None:
         return Loaded()
@@ -41,9 +41,9 @@ def fill(
     own_server: bool = True,
     copiers: Copiers | None = None,
 ) -> Loaded:
-    """Reuses the tables if they are complete and have the same key, otherwise creates them again.
+    """Reuses the tables if they are complete and have the same key. Otherwise creates them again.
 
-    Complete tables are dropped only on a server that ironbench started. On other servers loading them may have taken
+    Complete tables are dropped only on a server that ironbench started. On other servers, loading them may have taken
     hours, or another user may have created tables with the same names.
     """
     if dataset.entries is not None:
@@ -69,7 +69,7 @@ def fill(
     if not own_server:
         needs = ((f"table {dataset.tables[0]}", TABLES),)
         engines.get(session.engine).administration.require_rights(session, needs)
-    if known is None or not own_server:  # our own server: routines without a mark are from older versions
+    if known is None or not own_server:  # on ironbench's own server, routines without a mark are from older versions
         refuse_foreign_routines(session, dataset.references)
     if known is not None:
         if known.complete and tables_there:

@@ -1,4 +1,4 @@
-"""Finds and reports what an experiment leaves behind in a third-party database."""
+"""Finds and reports the objects that an experiment leaves behind in an existing server's database."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ from ironbench.trial.load import marker, pieces
 
 
 def _left(session: Session, choices: Sequence[Choice]) -> MarkedObjects:
-    """Returns marked objects that belong to the data of these choices, without those of other experiments."""
+    """Returns marked objects that belong to the data of these choices. Objects of other experiments are not
+    included."""
     found = (workloads.get(one.workload).dataset(session.engine, one.options) for one in choices)
     datasets = [dataset for dataset in found if dataset is not None]
     own_keys = {one.data.key for one in choices if one.data is not None and one.data.imported}
@@ -37,7 +38,7 @@ def _left(session: Session, choices: Sequence[Choice]) -> MarkedObjects:
 
 
 def say_of_lab(lab: Lab, secrets: Mapping[str, Secrets], printer: Printer) -> None:
-    """Reports what a lab leaves behind, once per third-party server."""
+    """Reports what a lab leaves behind, once for each existing server."""
     theirs: dict[str, list[Setup]] = {}
     for setup in lab.possible:
         if setup.system.dsn:
@@ -57,9 +58,9 @@ def say_at(
 
 
 def say(session: Session, dsn: str, choices: Sequence[Choice], printer: Printer, named: set[tuple[str, str]]) -> None:
-    """Reports the data of these choices on a third-party server, however the run ended. `named`: server and database of
-    those already reported, because one database may have several addresses."""
-    with suppress(IronbenchError):  # a server that has died is not reported
+    """Reports the data of these choices on an existing server, however the run ended. `named`: servers and databases
+    that were already reported, because one database may have several addresses."""
+    with suppress(IronbenchError):  # nothing is reported for a server that has died
         made = _left(session, choices)
         if made.words and (made.server, made.database) not in named:
             named.add((made.server, made.database))

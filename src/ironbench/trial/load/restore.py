@@ -20,16 +20,16 @@ from ironbench.workloads import Dataset
 
 MOST_DEAD = 0.02
 """Ratio of dead tuples to live tuples above which a table is vacuumed. A trial would not notice fewer dead tuples, and
-reading a large database for fewer would be a waste. Below 2% of the pages PostgreSQL's vacuum skips the indexes
-(BYPASS_THRESHOLD_PAGES in vacuumlazy.c)."""
+reading a large database to remove them would take too long. Below 2% of the pages, PostgreSQL's vacuum skips the
+indexes (BYPASS_THRESHOLD_PAGES in vacuumlazy.c)."""
 
 
 def often(setup: Setup, source: DataSource, restore: str) -> str:
-    """Returns when data is restored: for each `trial`, each `block`, or once per `lab`. `restore` is the lab file's
-    value: `trial`, `block` or `auto`.
+    """Returns when data are restored: for each `trial`, for each `block`, or once per `lab`. `restore` is the lab
+    file's value: `trial`, `block` or `auto`.
 
-    For `auto`, data is restored before each trial unless that would take more than a tenth of the trial's length. In
-    that case, data is restored once per lab if trials do not write, and once per block if their changes do not last
+    For `auto`, data are restored before each trial unless this would take more than a tenth of the trial's length. In
+    that case, data are restored once per lab if trials do not write, and once per block if their changes do not last
     (`Workload.is_stable`). A workload may require a copy for each trial (`Workload.starts_from_copy`).
     """
     if restore != "auto":
@@ -46,14 +46,14 @@ def often(setup: Setup, source: DataSource, restore: str) -> str:
 
 
 def lasting(setup: Setup) -> bool:
-    """Whether a trial changes its data permanently."""
+    """Returns whether a trial changes its data permanently."""
     workload = workloads.get(setup.choice.workload)
     options = setup.choice.options
     return workload.writes(options) and not workload.is_stable(options)
 
 
 def cost_s(setup: Setup, source: DataSource) -> float:
-    """Returns the approximate time in s to restore the data."""
+    """Returns the approximate number of seconds to restore the data."""
     if source.kind == "database":
         return source.bytes / COPY_BYTES_PER_S
     if source.kind == "snapshot" and source.folder is not None and setup.system.layout.data is not None:
@@ -63,14 +63,14 @@ def cost_s(setup: Setup, source: DataSource) -> float:
 
 
 def brought_back(setup: Setup, source: DataSource, databases: TrialDatabases) -> dict[str, str]:
-    """Restores the data of a configuration before a trial, as a copy in a new database or by `restored`; returns
-    conditions of the trial. Raises InputError for too little space, or FailureError."""
+    """Restores the data of a configuration before a trial, as a copy in a new database or by `restored`. Returns
+    conditions of the trial. Raises InputError if there is too little space, and FailureError."""
     return databases.restored(setup, source) if source.kind == "database" else restored(setup, source)
 
 
 def restored(setup: Setup, source: DataSource) -> dict[str, str]:
-    """Restores the data of a configuration while its engine is stopped; returns conditions of the trial. Raises
-    InputError for too little space, or FailureError."""
+    """Restores the data of a configuration while its engine is stopped. Returns conditions of the trial. Raises
+    InputError if there is too little space, and FailureError."""
     begin = time.perf_counter()
     if source.kind == "snapshot" and source.folder is not None:
         done = engines.get(setup.system.engine).restore(setup.system, source.folder)
@@ -87,7 +87,7 @@ AS_FOUND = "data-as-found"
 
 
 def warnings(setup: Setup, source: DataSource) -> tuple[Note, ...]:
-    """Returns a warning if trials do not start from the same data; it is dropped later if they turn out not to
+    """Returns a warning if trials do not start from the same data. The warning is dropped later if the trials did not
     write."""
     if source.kind != "as-found" or not workloads.get(setup.choice.workload).writes(setup.choice.options):
         return ()
@@ -95,11 +95,11 @@ def warnings(setup: Setup, source: DataSource) -> tuple[Note, ...]:
 
 
 def untouched(session: Session, system: System, load: Load, choice: Choice, printer: Printer) -> dict[str, str]:
-    """Loads the data again if checks of the next trial need the original data; returns conditions of that trial. Raises
+    """Loads the data again if checks of the next trial need the original data. Returns conditions of that trial. Raises
     InputError or FailureError.
 
-    On third-party servers only tables with ironbench's mark are dropped. A cold trial is checked afterwards, because a
-    check fills caches; if it changes data itself, it cannot be checked at all.
+    On existing servers, only tables with ironbench's mark are dropped. A cold trial is checked afterwards, because a
+    check fills caches. If such a trial changes data itself, it cannot be checked at all.
     """
     workload = workloads.get(choice.workload)
     dataset = workload.dataset(session.engine, choice.options)
@@ -126,7 +126,7 @@ def _anew(session: Session, dataset: Dataset, printer: Printer, own_server: bool
 
 
 def _loaded_anew(setup: Setup, source: DataSource) -> None:
-    """Loads the data again on a third-party server, into tables that this process has loaded."""
+    """Loads the data again on an existing server, into tables that this process has loaded."""
     with engines.running(setup.system, source.secrets, setup.cell.load.clients) as session:
         dataset = workloads.get(setup.choice.workload).dataset(session.engine, setup.choice.options)
         if dataset is not None:
@@ -134,9 +134,9 @@ def _loaded_anew(setup: Setup, source: DataSource) -> None:
 
 
 def without_dead_tuples(session: Session, dataset: Dataset) -> Mapping[str, str]:
-    """Removes dead tuples that earlier trials left behind; returns what was done, as conditions of the next trial.
+    """Removes dead tuples that earlier trials left behind. Returns what was done, as conditions of the next trial.
 
-    The next trial then finds the data at its original size.
+    The next trial then finds the data at their original size.
     """
     administration = engines.get(session.engine).administration
     return administration.vacuum_dead_rows(session, dataset.tables, MOST_DEAD)

@@ -1,4 +1,4 @@
-"""Loads data from empty tables to statistics, with separate times for each phase."""
+"""Loads data, from empty tables to statistics, and measures the time of each phase."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ from ironbench.workloads import Dataset
 
 POLL_S = 0.1
 SILENCE_S = 120.0
-"""Time without network traffic after which a load is given up if the server does not answer a new connection either.
-The total time of a load is not limited."""
+"""Seconds without network traffic after which a load is given up, unless the server answers a new connection. The total
+time of a load is not limited."""
 WAITING_S = 3600.0
-"""Time without a new row after which a load is given up even if the server answers new connections."""
+"""Seconds without a new row after which a load is given up even if the server answers new connections."""
 _BROKEN = ("08", "57P")
-"""SQLSTATE classes for a lost connection, or one that the server ends (PostgreSQL, appendix A)."""
+"""SQLSTATE classes for a connection that was lost or that the server ends (PostgreSQL, appendix A)."""
 _ATTEMPTS = 3
-"""Maximum number of attempts at a load by workers; after the loss of a worker, the others continue."""
+"""Maximum number of attempts at a load by workers. After a worker was lost, the others continue."""
 
 Show = Callable[[float, str], None]
 
@@ -58,13 +58,14 @@ class Copiers(Protocol):
         ...
 
     def copied(self, plan: dict[str, Any], show: Callable[[int, int], None]) -> dict[str, Any]:
-        """Copies rows; returns `rows`, `bytes`, `connections`, and `lost`: why it could not be completed, or empty."""
+        """Copies rows. Returns `rows`, `bytes`, `connections`, and `lost`: why copying could not be completed, or an
+        empty text."""
         ...
 
 
 def connections(session: Session) -> int:
-    """Returns the number of connections for a load: one per core, because the server does most of the work; at least 2,
-    so that the server does not wait for rows."""
+    """Returns the number of connections for a load: one per core, because the server does most of the work, and at
+    least 2, so that the server does not wait for rows."""
     return most_connections(session.engine)
 
 
@@ -78,7 +79,7 @@ def drop(session: Session, tables: Sequence[str]) -> None:
 
 
 def resumable(session: Session, dataset: Dataset) -> bool:
-    """Whether an interrupted load of the same data can be continued."""
+    """Returns whether an interrupted load of the same data can be continued."""
     return dataset.large and LoadedPieces(session, dataset.name).known()
 
 
@@ -94,7 +95,8 @@ def loaded(
     """Creates the tables and fills them. The tables count as complete only if everything succeeded. Raises
     FailureError.
 
-    `resume`: keeps complete pieces of an interrupted load. `copiers`: the workers that copy the rows of large data.
+    `resume`: whether to keep complete pieces of an interrupted load. `copiers`: the workers that copy the rows of large
+    data.
     """
     phases: dict[str, float] = {}
     pieces = LoadedPieces(session, dataset.name) if dataset.large else None
@@ -113,7 +115,7 @@ def loaded(
             resume |= copied.get("resumed", False)
             for directory in set(session.directories().values()) if session.within() else ():
                 copies.sync(Path(directory))
-                # The server's memory limit does not count pages that this process wrote to the page cache.
+                # Pages that this process wrote to the page cache would not count towards the server's memory limit.
                 copies.evict(Path(directory))
         with _Timed(phases, "keys"):
             show(0.9, "keys")
@@ -161,7 +163,7 @@ def loaded(
 
 
 def complained(session: Session, error: FailureError) -> FailureError:
-    """Returns the error; if connections broke, with the server's own messages, because a full disk may be reported only
+    """Returns the error. If connections broke, adds the server's own messages, because a full disk may be reported only
     there."""
     if not error.sqlstate.startswith(_BROKEN) or not (words := session.last_words()):
         return error
@@ -177,14 +179,14 @@ def _begun(session: Session, dataset: Dataset, marker: Marker, pieces: LoadedPie
     marker.begin(dataset.key)
     for statement in dataset.schema:
         session.query(statement)
-    # On a third-party server the mark distinguishes these tables from others.
+    # On an existing server, the mark distinguishes these tables from others.
     engines.get(session.engine).administration.mark(session, dataset.tables)
     if pieces:
         pieces.begin()
 
 
 def _require_conditions(session: Session, dataset: Dataset, pieces: LoadedPieces | None) -> None:
-    """Raises FailureError if the loaded rows violate a condition. The next load then begins with empty tables."""
+    """Raises FailureError if the loaded rows violate a condition. The next load then starts with empty tables."""
     if violated := violations(session, dataset, fresh=True):
         if pieces:
             pieces.end()
@@ -220,12 +222,13 @@ def _copied(
     pieces: LoadedPieces | None,
     copiers: Copiers | None,
 ) -> dict[str, Any]:
-    """Copies rows in a thread, so that this thread can show progress and handle Ctrl-C; large data in a child process,
-    or by workers."""
+    """Copies rows in a separate thread, so that this thread can show progress and handle Ctrl-C. Large data are copied
+    in a child process, or by workers."""
     plan: dict[str, Any] = {"generator": dataset.generator, "connections": connections, "silence_s": SILENCE_S}
     if pieces:
         plan |= {"done": pieces.rows(), "note": pieces.note}
-    plan["engine"] = session.target()  # last: an embedded engine then closes its database file, for the loader to open
+    # Must be last, because a library engine closes its database file here for the loader to open.
+    plan["engine"] = session.target()
     begin = time.perf_counter()
     stall = Stall(session.require_answer, SILENCE_S, WAITING_S) if isinstance(session, RemoteSession) else None
     copied = 0
@@ -253,7 +256,7 @@ def _copied(
 
 
 def _copied_here(plan: bytes, show: Callable[[int, int], None], stopping: Callable[[], bool]) -> dict[str, Any]:
-    """Copies rows like `copied_in_child`, in a thread of this process."""
+    """Copies rows as `copied_in_child` does, in a thread of this process."""
     from ironbench import _core
 
     progress = _core.LoadProgress()
@@ -273,8 +276,8 @@ def _copied_here(plan: bytes, show: Callable[[int, int], None], stopping: Callab
 def _by_workers(
     copiers: Copiers, plan: dict[str, Any], pieces: LoadedPieces, show: Callable[[int, int], None]
 ) -> dict[str, Any]:
-    """Copies rows by workers; after the loss of a worker, continues with the pieces that are not recorded. Raises
-    FailureError if that happens repeatedly."""
+    """Copies rows by workers. After a worker was lost, continues with the pieces that are not recorded. Raises
+    FailureError if workers are lost repeatedly."""
     for attempt in range(_ATTEMPTS):
         found = copiers.copied(plan | {"done": pieces.rows()}, show)
         if not found["lost"]:
@@ -285,10 +288,11 @@ def _by_workers(
 def copied_in_child(
     plan: bytes, show: Callable[[int, int], None], stopping: Callable[[], bool] = lambda: False
 ) -> dict[str, Any]:
-    """Copies rows like `_core.load_rows`, in a child process, which frees 300 MB of text when it ends. Raises
+    """Copies rows as `_core.load_rows` does, in a child process, which frees 300 MB of text when it ends. Raises
     FailureError, also if the child died.
 
-    `show` gets rows and bytes so far, several times a second, in another thread. `stopping`: whether to end the load.
+    `show` is called with the rows and bytes so far, several times a second, in another thread. `stopping`: whether to
+    end the load.
     """
     call = job.CoreCall("load", plan, "load", FailureError)
     result = job.run(call, show=lambda state: show(*state), stopping=stopping)
@@ -296,7 +300,7 @@ def copied_in_child(
 
 
 def _in_parallel(session: Session, statements: Sequence[str], connections: int) -> None:
-    """Runs independent statements, in parallel over separate connections if the engine supports that."""
+    """Runs independent statements, in parallel over separate connections if the engine supports this."""
     if not engines.get(session.engine).can("parallel statements") or len(statements) < 2:
         for statement in statements:
             session.query(statement)
@@ -310,7 +314,8 @@ def _in_parallel(session: Session, statements: Sequence[str], connections: int) 
 
 
 def _shared_out(connections: Sequence[WorkConnection], statements: Sequence[str]) -> None:
-    """Lets each connection take the next statement until none is left or one has failed; raises that failure."""
+    """Lets each connection take the next statement until none is left or one has failed. Raises the error of the failed
+    statement."""
     waiting = iter(statements)
     lock, failures = threading.Lock(), list[IronbenchError]()
 
@@ -343,7 +348,7 @@ def _shared_out(connections: Sequence[WorkConnection], statements: Sequence[str]
 
 
 def _settle(session: Session, dataset: Dataset, connections: int) -> None:
-    """Updates the planner's statistics, and flushes writes that the first trial would otherwise have to wait for."""
+    """Updates the planner's statistics, and flushes writes for which the first trial would otherwise have to wait."""
     dialect = engines.get(session.engine).traits.dialect
     _in_parallel(session, dialect.after_load(dataset.tables), connections)
-    checkpoint(session, dialect)  # without the right to do so, the trial's checkpoint metrics show the writes
+    checkpoint(session, dialect)  # if the role may not do this, the trial's checkpoint metrics show the writes

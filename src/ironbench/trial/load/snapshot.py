@@ -31,12 +31,12 @@ from ironbench.workloads import Dataset
 
 _INITDB_PATIENCE_S = 30.0
 NOTE = "snapshot.json"
-"""File in a snapshot's folder, written last."""
+"""Name of the file in a snapshot's folder that is written last."""
 
 
 def source_ready(setup: Setup, secrets: Secrets, printer: Printer, copiers: rows.Copiers | None = None) -> DataSource:
-    """Returns the data of a configuration, newly loaded or from an earlier run. Raises InputError for too little space,
-    or FailureError."""
+    """Returns the data of a configuration, newly loaded or from an earlier run. Raises InputError if there is too
+    little space, and FailureError."""
     engine = engines.get(setup.system.engine)
     dataset = workloads.get(setup.choice.workload).dataset(engine.name, setup.choice.options)
     data = setup.choice.data
@@ -94,7 +94,8 @@ def _folder(contents: _Contents, basis: str) -> Path:
 def _on_their_server(
     setup: Setup, secrets: Secrets, dataset: Dataset, printer: Printer, copiers: rows.Copiers | None
 ) -> DataSource:
-    """Loads data on a third-party server, where only tables loaded by this process may be dropped and loaded again."""
+    """Loads data on an existing server, on which only tables that this process loaded may be dropped and loaded
+    again."""
     with engines.running(setup.system, secrets, setup.cell.load.clients) as session:
         connections = rows.connections(session)
         loaded = prepare.fill(session, dataset, connections, printer, own_server=False, copiers=copiers)
@@ -108,7 +109,7 @@ def _snapshot(folder: Path, note: dict[str, Any]) -> DataSource:
 
 
 def _read_note(folder: Path) -> dict[str, Any] | None:
-    """Returns the note of a complete snapshot; None if files were changed or lost since."""
+    """Returns the note of a complete snapshot; None if its files were changed or lost after it was completed."""
     try:
         note: dict[str, Any] = json.loads((folder / NOTE).read_text())
         return note if note["bytes"] == _file_bytes(folder) else None
@@ -117,12 +118,13 @@ def _read_note(folder: Path) -> dict[str, Any] | None:
 
 
 def _file_bytes(folder: Path) -> int:
-    """Returns the sum of file lengths, not blocks: the latter may change without a write (delayed allocation)."""
+    """Returns the sum of file lengths. Blocks are not used, because their number may change without a write (delayed
+    allocation)."""
     return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file() and path.name != NOTE)
 
 
 def _require_unused(folder: Path) -> None:
-    """Raises InputError for a snapshot whose files were changed while another ironbench process uses it."""
+    """Raises InputError for a snapshot whose files were changed while another ironbench process is using it."""
     data_dirs.release(folder)
     if folder.is_dir() and data_dirs.used(folder):
         cause = "the files of the snapshot were changed, and another ironbench process uses the snapshot"
@@ -156,7 +158,7 @@ def _made(
         engine.snapshot(plain, folder, keep=False)
     finally:
         shutil.rmtree(building, ignore_errors=True)
-    # The load did not sync, so its rates are meaningless: records show the data as found.
+    # The load did not sync, so its rates are meaningless. Records show the data as found instead.
     loaded = Loaded(loaded.rows, loaded.bytes, loaded.elapsed_s, {}, loaded.data_bytes, 0, True, loaded.key)
     now = datetime.now(UTC).strftime("%Y-%m-%d %H:%M:%S")
     note = {"made_at": now, "bytes": _file_bytes(folder), "loaded": asdict(loaded)}
@@ -167,13 +169,13 @@ def _made(
 
 
 def _clear(building: Path) -> None:
-    """Removes leftovers of a killed load. Raises InputError if its server is still running."""
+    """Removes the files of a killed load. Raises InputError if the load's server is still running."""
     gone = building.with_suffix(".gone")
     if not building.exists() and not gone.exists():
         return
     if data_dirs.ours(building):
         os.close(data_dirs.lock(building))
-    # An initdb whose ironbench was killed continues for a moment; it cannot access its files under a new name.
+    # An initdb whose ironbench was killed continues for a short time. It cannot access its files under a new name.
     deadline = time.monotonic() + _INITDB_PATIENCE_S
     while building.exists() or gone.exists():
         if not gone.exists():
@@ -188,7 +190,8 @@ def _clear(building: Path) -> None:
 
 @contextlib.contextmanager
 def _held(folder: Path, printer: Printer) -> Iterator[None]:
-    """Lets one ironbench process at a time load the same data; others wait and then reuse it."""
+    """Allows only one ironbench process at a time to load the same data. Other processes wait, and then reuse the
+    data."""
     fd = _locked(folder.with_suffix(".lock"), printer)
     try:
         yield
@@ -197,7 +200,8 @@ def _held(folder: Path, printer: Printer) -> Iterator[None]:
 
 
 def _locked(path: Path, printer: Printer) -> int:
-    """Returns a descriptor that holds the lock file; `cleanup` may have removed the file that was waited for."""
+    """Returns a descriptor that holds the lock file. `cleanup` may have removed the file for which this process
+    waited."""
     while True:
         try:
             path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)

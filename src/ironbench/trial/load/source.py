@@ -1,4 +1,4 @@
-"""Where the data of trials comes from."""
+"""The origin of the data from which trials start."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ from ironbench.trial.load.loaded import Loaded
 
 @dataclass(frozen=True, slots=True)
 class DataSource:
-    """Where the data of a trial comes from."""
+    """The origin of the data from which a trial starts."""
 
     kind: str
-    """`snapshot`: a copy of files; `database`: a copy of a database on a running server; `reload`: loaded again each
-    time; `as-found`: whatever the previous trial left."""
+    """Kind of the source: `snapshot` (a copy of files), `database` (a copy of a database on a running server), `reload`
+    (loaded again each time), or `as-found` (whatever the previous trial left behind)."""
     key: str = ""
     """Content key of the data."""
     folder: Path | None = None
     bytes: int = 0
-    """Size of the files on their device."""
+    """Size of the files on their device, in bytes."""
     loaded: Loaded = field(default_factory=Loaded)
     secrets: Secrets = field(default_factory=Secrets)
-    """Secrets for loading data again on a third-party server."""
+    """Secrets for loading data again on an existing server."""
     database: str = ""
-    """The database that is copied."""
+    """Name of the database that is copied."""
     state: str = ""
-    """State of the user's template database; changes when the template is changed."""
+    """State of the user's template database, which changes when the template is changed."""

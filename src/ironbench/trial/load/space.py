@@ -10,15 +10,16 @@ from ironbench.model.session import Session
 from ironbench.workloads import Dataset
 
 SLACK = 1.1
-"""Allowance for sorting keys, statistics, and the file system itself."""
+"""Extra space for sorting keys, for statistics, and for the file system itself."""
 
 
 CHILD_BYTES = 450_000_000
-"""Measured memory of the process that generates the rows of large data: 300 MB of text, and buffers."""
+"""Memory of the process that generates the rows of large data, in bytes; measured: 300 MB of text, and buffers."""
 
 
 def enough_memory(dataset: Dataset, processes: int = 1, available_bytes: int | None = None) -> None:
-    """Raises InputError if the processes that generate rows here would need more than the available memory."""
+    """Raises InputError if the processes that generate rows on this machine would need more than the available
+    memory."""
     available = ideal.available_bytes() if available_bytes is None else available_bytes
     needed = processes * CHILD_BYTES
     if dataset.large and available < needed:
@@ -30,7 +31,7 @@ def enough_memory(dataset: Dataset, processes: int = 1, available_bytes: int | N
 
 
 def needs(session: Session, dataset: Dataset) -> dict[str, int]:
-    """Returns role → maximum bytes that the load will write there."""
+    """Returns role → maximum number of bytes that the load will write to the role's directory."""
     data = int(dataset.bytes * SLACK)
     return {"data": data, "log": engines.get(session.engine).traits.costs.log_of(data)}
 

@@ -12,9 +12,9 @@ from ironbench.model.session import Session
 from ironbench.workloads import Dataset
 
 _ELSEWHERE = "name another database"
-"""The first hint if existing tables are in the way, because they may be the user's only copy."""
+"""First part of the hint if existing tables prevent loading, because these may be the user's only copy."""
 _LONGEST = 200
-"""Maximum length of sums that are stored as text."""
+"""Maximum number of characters of sums that are stored as text."""
 
 
 def present(session: Session, tables: Sequence[str]) -> list[str]:
@@ -24,7 +24,7 @@ def present(session: Session, tables: Sequence[str]) -> list[str]:
 
 
 def refuse_occupied(session: Session, tables: Sequence[str]) -> None:
-    """Raises InputError if a view, sequence or the like has the name of one of `tables`."""
+    """Raises InputError if a view, a sequence or another object has the name of one of `tables`."""
     dialect = _dialect(session)
     for name, kind in session.query(dialect.non_tables(tables)):
         what = dialect.kinds.get(kind or "", kind or "relation")
@@ -33,7 +33,8 @@ def refuse_occupied(session: Session, tables: Sequence[str]) -> None:
 
 
 def refuse_foreign_routines(session: Session, statements: Sequence[str]) -> None:
-    """Raises InputError if a third-party function or procedure has the name of one that `statements` create."""
+    """Raises InputError if a function or procedure that ironbench did not create has the name of one that `statements`
+    create."""
     for name in engines.get(session.engine).administration.unmarked_routines(session, statements):
         cause = (
             "exists without an ironbench mark, but ironbench needs that name (routines of old ironbench versions "
@@ -57,7 +58,7 @@ def size(session: Session, tables: Sequence[str]) -> int:
 
 
 def true(session: Session, sql: str) -> bool:
-    """Whether a query returns a single true value."""
+    """Returns whether the result of a query is a single true value."""
     return session.query(sql)[0][0] in _dialect(session).true
 
 
@@ -89,13 +90,15 @@ def refuse_strangers(session: Session, dataset: Dataset, there: Sequence[str]) -
 
 
 def violations(session: Session, dataset: Dataset, *, fresh: bool) -> str:
-    """Returns the conditions of the dataset that its rows violate, with the number of rows; "" if there are none."""
+    """Returns the conditions of the dataset that its rows violate, with the number of rows; "" if no condition is
+    violated."""
     found = dataset.conditions(session, fresh) if dataset.conditions else ()
     return ", ".join(f"'{check.name}' ({check.actual})" for check in found if not check.passed)
 
 
 def refuse_changed(session: Session, dataset: Dataset, key: str, there: Sequence[str], own_server: bool) -> None:
-    """Raises InputError if tables that ironbench loaded completely have changed since, or if other data is required."""
+    """Raises InputError if tables that ironbench loaded completely have changed since, or if different data are
+    required."""
     hint = f"{_ELSEWHERE}: ironbench drops only data that it can identify as its own"
     whole = len(there) == len(dataset.tables)
     if key == dataset.key and whole and dataset.intact and not true(session, dataset.intact):
@@ -111,7 +114,7 @@ def refuse_changed(session: Session, dataset: Dataset, key: str, there: Sequence
 
 
 def fixed_rows(session: Session, dataset: Dataset) -> dict[str, str]:
-    """Returns table → count and sums of rows that no transaction changes, as a digest if the text is long."""
+    """Returns table → number and sums of rows that no transaction changes, as a digest if the text is long."""
     sums = {fixed.table: fixed.read(session, dataset.rows) for fixed in dataset.fixed}
     return {
         table: text if len(text) <= _LONGEST else f"sha256 {hashlib.sha256(text.encode()).hexdigest()}"

@@ -1,4 +1,4 @@
-"""Observers of a trial: every module here, or in an engine's folder `observers`, that defines an `OBSERVER`.
+"""Observers of a trial: every module in this package, or in an engine's folder `observers`, that defines an `OBSERVER`.
 
 The core's sampling threads read the declared sources, unparsed, at fixed times; all code here runs before or after the
 measured window. Order of use: `sources(session)` → the core samples → `observed(driven)`.
@@ -39,7 +39,7 @@ class Observer(Protocol):
     """A sentence for `ironbench list observers`."""
 
     def sources(self, session: Session, machine: Tree) -> tuple[Source, ...]:
-        """Returns sources named `observer.part`; empty if this observer can see nothing here."""
+        """Returns sources named `observer.part`; empty if this observer can observe nothing on this machine."""
         ...
 
     def parse(self, samples: Samples, window_s: float) -> Observation:
@@ -95,10 +95,11 @@ def get(name: str) -> Observer:
 def sources(
     session: Session, observe: bool = True, machine: Tree | None = None, clients: int = 0
 ) -> tuple[Source, ...]:
-    """Returns what the core must sample for this engine on this machine; may ask the engine which views it has.
+    """Returns the sources that the core must sample for this engine on this machine. May ask the engine which views it
+    has.
 
     `clients`: expected number of backends; sources with a cost per backend are read less often. Missing sources are
-    left out without an error. Empty if `observe` is false.
+    left out without an error. Returns nothing if `observe` is false.
     """
     if not observe:
         return ()
@@ -108,13 +109,13 @@ def sources(
 
 
 def paced(source: Source, backends: int) -> Source:
-    """Returns the source with a period at which it uses no more of a core than permitted."""
+    """Returns the source with a period at which reading it takes no more of a core than permitted."""
     cost_s = source.cost_s + source.backend_cost_s * backends
     return replace(source, period_s=max(source.period_s, cost_s / source.most_cost))
 
 
 def parse(samples: Samples, window_s: float) -> Observation:
-    """Returns the combined results of all observers. A source without samples has no results."""
+    """Returns the combined results of all observers. A source without samples gives no results."""
     metrics: dict[str, float] = {}
     series: list[Series] = []
     counted: list[Counted] = []
@@ -135,7 +136,7 @@ def observed(
 ) -> tuple[Observation, Budget | None]:
     """Returns the observations of a trial, and its breakdown of CPU time (None if the machine's CPU was not sampled).
 
-    `load`: the load of the trial; default: a closed loop. `connections`: number of connections that do work, if they
+    `load`: the load of the trial; default: a closed loop. `connections`: number of connections that do work, if these
     are not the load's clients.
     """
     samples = {name: [Sample(t_s, raw) for t_s, raw in taken] for name, taken in driven.samples.items()}
@@ -150,7 +151,7 @@ def observed(
     if load is not None and _some_wait_for_work(load, connections):
         busy = _busy_clients(driven, window_s)
     elif load is not None and load.curve is not None and load.curve.of == "clients":
-        busy = load.curve.mean(0.0, window_s)  # the others are connected, and idle until the curve needs them
+        busy = load.curve.mean(0.0, window_s)  # the other clients are connected, and idle until the curve needs them
     for one in observers():
         if isinstance(one, WaitObserver):
             observation.metrics.update(parts.shares(one.waits(samples, window_s), busy))
@@ -171,12 +172,12 @@ def observed(
     relay_s = observation.metrics.get("relay_cpu_cores", 0.0) * window_s
     library_s = 0.0
     if inside:
-        # The library works in the threads that call it, and in its own threads of the same process, a child of this
-        # one.
+        # The library works in the threads that call it, and in its own threads of the same process, which is a child of
+        # this process.
         children = None if driven.drives_itself else processes.children_growth(samples, window_s, os.getpid())
         whole_s = children.rate("children") * window_s - observers_s - emulation_s if children else 0.0
         library_s = max(threads_cpu_s, whole_s)
-    # Only the workers on this machine.
+    # These are only the workers on this machine.
     client_s = summary.get("client_cpu_here_s", threads_cpu_s)
     ours = CpuSeconds(
         client=0.0 if inside or not here else client_s,
@@ -190,8 +191,9 @@ def observed(
 
 
 def _some_wait_for_work(load: Load, connections: int | None) -> bool:
-    """Whether connections without a transaction wait for work: in an open loop, or for the work of other clients, like
-    a brokerage's market. Clients in think time are not idle in this sense."""
+    """Returns whether connections without a transaction wait for work: in an open loop, or for the work of other
+    clients, as in the market of the brokerage workload. Clients that are in their think time are not idle in this
+    sense."""
     return load.rate is not None or (connections is not None and connections > load.clients and not load.think_time_s)
 
 

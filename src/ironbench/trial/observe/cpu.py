@@ -15,7 +15,7 @@ from ironbench.trial.observe import processes
 
 STAT = "cpu.stat"
 _FIELDS = ("user", "nice", "system", "idle", "iowait", "irq", "softirq", "steal")
-"""The first eight fields; guest time, which follows, is already part of user and nice."""
+"""The first eight fields of a line. Guest time, which follows, is already part of user and nice."""
 SHARES = {
     "user": ("user", "nice"),
     "system": ("system", "irq", "softirq"),
@@ -24,7 +24,7 @@ SHARES = {
     "idle": ("idle",),
     "irq": ("irq", "softirq"),
 }
-"""Category → the kernel's fields; `irq` is part of `system`, the other categories add up to the total time."""
+"""Category → the kernel's fields. `irq` is part of `system`; the other categories add up to the total time."""
 
 
 class CpuObserver:
@@ -85,7 +85,7 @@ def _share_of(core: str, kind: str) -> Callable[[CounterGrowth], float | None]:
 
 
 _DIGITS = 5
-"""Number of digits of a fraction: records must be small, and the kernel counts in hundredths of a second."""
+"""Number of digits of a fraction, because records must be small and the kernel counts in hundredths of a second."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,8 +98,8 @@ class CpuSeconds:
     relay: float = 0.0
     """CPU time of the relay that adds latency between clients and server."""
     library: float = 0.0
-    """CPU time of a process in whose client threads the engine itself runs, including the engine's own threads
-    there."""
+    """CPU time of a process in whose client threads the engine itself runs. It includes the engine's own threads in the
+    process."""
     programs: float | None = None
     """CPU time of other programs; None if some of them are not visible (in a container)."""
 
@@ -112,10 +112,10 @@ def budget(
 ) -> Budget | None:
     """Returns fractions of all cores' time that sum to 1; None if /proc/stat was not sampled.
 
-    `observer_pids`: server processes that answered ironbench's observers; their time counts as the observers'. Time
-    waiting for a device is idle time. Clocks differ by a tick now and then: if the known parts exceed the busy time,
-    they are scaled down to it. The rest is split into `other`, the time of other programs (or everything except
-    interrupts if that was not measured), and the kernel's time.
+    `observer_pids`: server processes that answered ironbench's observers, whose time counts as the observers'. Time
+    waiting for a device is idle time. Clocks sometimes differ by a tick: if the known parts exceed the busy time, they
+    are scaled down to it. The rest is split into `other`, the time of other programs (or everything except interrupts
+    if this was not measured), and the kernel's time.
     """
     grown = growth(points(samples.get(STAT), parse_stat), window_s)
     if grown is None or (idle := share(grown, "cpu", "idle", "iowait")) is None:
@@ -125,7 +125,7 @@ def budget(
     cores = len({key.partition(".")[0] for key in grown.by if key.startswith("cpu")} - {"cpu"}) or 1
     whole_s = cores * grown.span_s
     engine = processes.engine_growth(samples, window_s, frozenset(observer_pids))
-    # The samples of the engine may span a shorter time than the machine's: rates make them comparable.
+    # The samples of the engine may span a shorter time than those of the machine. Rates make them comparable.
     server_cpu_s = engine.rate("engine") * grown.span_s if engine else 0.0
     served_cpu_s = engine.rate("observers") * grown.span_s if engine else 0.0
     scale = grown.span_s / window_s / whole_s if window_s > 0 else 0.0

@@ -1,4 +1,4 @@
-"""The write backlog at the end of a trial: without it, a system that only postpones writes looks fast.
+"""The write backlog at the end of a trial. Without it, a system that only postpones writes would look fast.
 
 `dirty_left_bytes`: dirty pages of the kernel's page cache (Dirty + Writeback), plus those in the engine's own buffers
 if the engine counts them.
@@ -15,7 +15,8 @@ from ironbench.trial.observe.memory import parse_meminfo
 
 _KERNEL = "dirty.meminfo"
 _PERIOD_S = 5.0
-"""Only the sample at the end of the window counts, which the core takes regardless of the period."""
+"""Sampling period in seconds. Any value is suitable, because only the sample at the end of the window is used, which
+the core always takes."""
 
 
 class Dirty:

@@ -29,7 +29,8 @@ _FIELDS = (
     ("flushes", 15, 1.0),
     ("flush_s", 16, 1e-3),
 )
-"""Counter, its position in the line, its unit. Flushes exist since Linux 5.5, and only for whole disks."""
+"""Name of a counter, its position in the line, and its unit. Flushes are counted since Linux 5.5, and only for whole
+disks."""
 _COUNTS = {
     "device_reads_per_s": "reads",
     "device_writes_per_s": "writes",
@@ -45,8 +46,8 @@ _LATENCIES = {
     "device_flush_latency_s": ("flush_s", "flushes"),
 }
 _TIMES = {"device_utilisation_share": "busy_s", "device_queue_depth": "queued_s"}
-"""Metric → its counter, and that of its requests. Requests are rounded to whole ones, although the window's edges are
-between samples."""
+"""Name of a metric → its counter, and the counter of its requests. Requests are rounded to whole ones, because the
+window's edges are between samples."""
 
 
 class Disk:
@@ -81,7 +82,7 @@ class Disk:
 
 
 def role_devices(directories: dict[str, str], machine: Tree) -> dict[str, str]:
-    """Returns role → `major:minor` of the block device under its directory, for roles with a visible device."""
+    """Returns role → `major:minor` of the block device under the role's directory, for roles with a visible device."""
     mounts = all_mounts(machine)
     numbers: dict[str, str] = {}
     for role, directory in directories.items():

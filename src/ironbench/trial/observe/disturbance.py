@@ -19,7 +19,7 @@ _NOT_WORK = ("cpu.irq", "cpu.softirq", "cpu.steal")
 
 @dataclass(frozen=True, slots=True)
 class DisturbanceCounters:
-    """Counters of the machine's CPU time."""
+    """Counters of the machine's CPU time at one moment."""
 
     ticks: Values
     programs_s: float | None
@@ -29,12 +29,12 @@ class DisturbanceCounters:
 
 @dataclass(frozen=True, slots=True)
 class DisturbanceShares:
-    """CPU time used by others between two moments, as fractions of all cores' time."""
+    """CPU time that others used between two moments, as fractions of all cores' time."""
 
     programs: float = 0.0
     steal: float = 0.0
     counted: bool = True
-    """Whether `programs` was measured; otherwise it also includes the kernel's threads."""
+    """Whether `programs` was measured. If not, it also includes the kernel's threads."""
 
     @property
     def share(self) -> float:
@@ -42,7 +42,7 @@ class DisturbanceShares:
 
 
 def read(own: Set[int], machine: Tree | None = None) -> DisturbanceCounters:
-    """Reads the counters. `own`: processes of the work; their descendants are included."""
+    """Reads the counters. `own`: processes of the work, whose descendants are included."""
     machine = machine or Tree()
     ticks = {name: value for name, value in parse_stat(machine.read("/proc/stat") or "").items() if "cpu." in name}
     return DisturbanceCounters(ticks, *processes.programs_and_own_s(machine, own))
@@ -59,6 +59,6 @@ def taken(before: DisturbanceCounters, after: DisturbanceCounters) -> Disturbanc
     counted = before.programs_s is not None and after.programs_s is not None
     if before.programs_s is not None and after.programs_s is not None:
         used_s = min(used_s, after.programs_s - before.programs_s)
-    # The CPU time of a process that its parent does not wait for is lost, and clocks differ by a tick now and then.
+    # The CPU time of a process that its parent does not wait for is lost, and clocks sometimes differ by a tick.
     programs = max(0.0, used_s) * processes.TICKS_PER_S / whole
     return DisturbanceShares(programs, steal, counted)

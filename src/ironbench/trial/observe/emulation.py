@@ -63,7 +63,7 @@ class Emulation:
                 counted += _counted(grown, role, partition)
         if seen:
             metrics["emulation_cpu_cores"] = cpu_s
-        if load > 0:  # the kernel passes requests of zero-latency devices through without counting them
+        if load > 0:  # the kernel passes on requests of zero-latency devices without counting them
             metrics["emulation_load_share"] = load
         return Observation(metrics, tuple(series), tuple(counted))
 
@@ -127,7 +127,7 @@ def _latency(grown: CounterGrowth, key: str, q: float) -> float | None:
 
 
 def _buckets(grown: CounterGrowth, prefix: str) -> dict[float, float]:
-    """Returns upper edge of a bucket → its count."""
+    """Returns the upper edge of a bucket → the count of the bucket."""
     return {float(name[len(prefix) :]): by for name, by in grown.by.items() if name.startswith(prefix)}
 
 

@@ -1,4 +1,4 @@
-"""Server counters that are published with a delay: they are left out if they miss too much of a trial."""
+"""Handles server counters that are published with a delay. They are left out if they miss too much of a trial."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from ironbench.model.observation import Observation
 MISSED = 0.10
 """Fraction of a trial that the server's counters may miss without a warning."""
 _MOST = 0.50
-"""Fraction of a trial above which the counters are not shown."""
+"""Fraction of a trial that the counters may miss; if they miss more, they are not shown."""
 CODE = "counts-late"
 
 
 def published(observation: Observation, summary: Mapping[str, Any], scripts: bool) -> Observation:
-    """Returns the observation without the server's counters if they miss too much. `scripts`: clients ran scripts, so
-    the server counted each transaction at least once."""
+    """Returns the observation without the server's counters if these miss too much. `scripts`: whether clients ran
+    scripts, so that the server counted each transaction at least once."""
     late_s, window_s = max(observation.late.values(), default=0.0), float(summary["elapsed_s"])
     if not late_s:
         return observation
@@ -37,7 +37,7 @@ def published(observation: Observation, summary: Mapping[str, Any], scripts: boo
 
 
 def doubt(observation: Observation, window_s: float) -> Note | None:
-    """Returns the warning about these counters, if any."""
+    """Returns the warning about the delayed counters; None if there is none."""
     late_s = max((late_s for name, late_s in observation.late.items() if name in observation.metrics), default=0.0)
     if observation.withheld or late_s <= MISSED * window_s:
         return observation.withheld
@@ -49,7 +49,7 @@ def _ended_per_s(observation: Observation) -> float:
 
 
 def _done(summary: Mapping[str, Any]) -> int:
-    """Returns the number of transactions, without scripts that send no statements."""
+    """Returns the number of transactions. Scripts that send no statements are not included."""
     scripts = summary.get("scripts")
     if not scripts:
         return int(summary.get("transactions", 0))

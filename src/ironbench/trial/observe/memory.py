@@ -35,7 +35,7 @@ _GAUGES = {
 }
 _RATES = {"swap_in_bytes_per_s": "pswpin", "swap_out_bytes_per_s": "pswpout"}
 _MAPPED, _MAPPED_PAGES = "Mapped", "nr_mapped"
-"""Two names for the same quantity: in bytes in one file, in pages in the other."""
+"""Two names for the same quantity, which is in bytes in one file and in pages in the other."""
 _PAGES_BYTES = (4096.0, 16384.0, 65536.0)
 """Page sizes of Linux on x86-64 (the first), on Arm (all; Documentation/arch/arm64/memory.rst) and on POWER (the
 last)."""
@@ -66,7 +66,7 @@ class Memory:
 
 
 def parse_meminfo(text: str) -> Values:
-    """Returns bytes by the kernel's names, and `swap used`."""
+    """Returns bytes by the kernel's names, and the swap space used (`swap used`)."""
     values: Values = {}
     for line in text.splitlines():
         key, separator, rest = line.partition(":")
@@ -78,16 +78,16 @@ def parse_meminfo(text: str) -> Values:
 
 
 def _parse_vmstat(text: str) -> Values:
-    """Returns pages swapped in and out since boot, and pages that are mapped now."""
+    """Returns the pages swapped in and out since boot, and the pages that are mapped at this moment."""
     pairs = (line.split() for line in text.splitlines())
     return {pair[0]: float(pair[1]) for pair in pairs if pair[0] in (*_RATES.values(), _MAPPED_PAGES)}
 
 
 def _page_bytes(memory: Sequence[SamplePoint], pages: Sequence[SamplePoint]) -> float:
-    """Returns the page size of the machine that was sampled, which may be another one, from a quantity that is in both
-    files.
+    """Returns the page size of the sampled machine, which may be a different one, from a quantity that both files
+    contain.
 
-    In a container, possibly only one of the files is the container's own (lxcfs, `proc_fuse.c`); the result is then
+    In a container, possibly only one of the files is the container's own (lxcfs, `proc_fuse.c`). The result is then
     this machine's page size.
     """
     both = zip(memory, pages, strict=False)

@@ -5,8 +5,8 @@ Linux: Documentation/scheduler/sched-stats.rst), and these counts take precedenc
 shows its old wait event until it gets a core, and one that starts to wait first runs in the kernel.
 
 The kernel's counts become the times of the wait classes CPU and run queue. If backends had no wait event for longer
-than the sum of both, the remaining time is `other`. If for a shorter time, the excess is subtracted from all waits in
-proportion to their time.
+than the sum of both, the remaining time is `other`. If they had none for a shorter time, the excess is subtracted from
+all waits in proportion to their time.
 """
 
 from __future__ import annotations
@@ -18,13 +18,14 @@ from ironbench.model.observer import CLIENT, CPU, IDLE, OTHER, PARTS, RUN_QUEUE,
 from ironbench.model.points import SamplePoint, Values
 
 MOST_BATCHES = 30
-"""Fewer and longer batches keep correlated samples together (Law, Simulation Modeling and Analysis, 5th ed., 9.5.3)."""
+"""Maximum number of batches. Fewer and longer batches keep correlated samples together (Law, Simulation Modeling and
+Analysis, 5th ed., 9.5.3)."""
 LEAST_BATCHES = 6
 LEAST_IN_BATCH = 5
 
 
 def shares(waits: Waits, busy: float | None) -> dict[str, float]:
-    """Returns `time_share{part=…}`, and for sampled classes `time_samples{part=…}`; classes without time are left out.
+    """Returns `time_share{part=…}`, and for sampled classes `time_samples{part=…}`. Classes without time are left out.
 
     `busy`: mean number of clients with a transaction in progress, if idle backends wait for work that has not arrived
     (open loop); None: every backend is busy.
@@ -52,7 +53,7 @@ def shares(waits: Waits, busy: float | None) -> dict[str, float]:
 
 
 def divided_up(sampled: Mapping[str, float], counted: OnCores | None) -> Values:
-    """Returns backends by wait class; `sampled` has those without a wait event under `CPU`."""
+    """Returns backends by wait class. `sampled` contains those without a wait event under `CPU`."""
     if counted is None:
         return dict(sampled)
     total = sum(sampled.values())
@@ -68,7 +69,7 @@ def divided_up(sampled: Mapping[str, float], counted: OnCores | None) -> Values:
 
 
 def effective(instants: Sequence[SamplePoint], part: str, part_of: Callable[[str], str]) -> float:
-    """Returns how many independent observations the samples of a wait class are worth.
+    """Returns the number of independent observations to which the samples of a wait class are equivalent.
 
     Backends sampled at the same instant wait for the same flush or row, and successive instants are similar. The
     variance of the fraction p is therefore estimated from batch means, and the number of independent draws with this

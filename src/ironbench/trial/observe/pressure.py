@@ -34,7 +34,7 @@ class Pressure:
             if (grown := growth(readings, window_s)) is None:
                 continue
             each = steps(readings)
-            # "full" has no meaning for the CPU of a whole machine (psi.rst): it is always zero there.
+            # "full" has no meaning for the CPU of a whole machine (psi.rst), where it is always zero.
             for kind in ("some",) if resource == "cpu" else ("some", "full"):
                 name = f"psi_{resource}_{kind}_share"
                 metrics[name] = grown.rate(kind)

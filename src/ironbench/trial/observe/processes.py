@@ -38,8 +38,8 @@ _PERIOD_S = 5.0
 _KERNEL_THREAD = 0x00200000
 """PF_KTHREAD in the flags of a process (Linux: include/linux/sched.h)."""
 _FIRST_KERNEL_THREAD = 2
-"""kthreadd. This thread is visible only from the first process namespace, and not if /proc is mounted with
-`hidepid`."""
+"""Process id of kthreadd. This thread is visible only from the first process namespace, and not if /proc is mounted
+with `hidepid`."""
 TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 
 
@@ -75,7 +75,7 @@ def engine_growth(
     samples: Samples, window_s: float, observer_pids: frozenset[int] = frozenset()
 ) -> CounterGrowth | None:
     """Returns CPU seconds over the window: `engine` without the server processes that answered observers, and
-    `observers` for those."""
+    `observers` for these processes."""
     parser = partial(_engine_cpu, first=roots(samples), observers=observer_pids)
     return _long_enough(_whole(points(samples.get(_ALL), parser)), window_s)
 
@@ -84,11 +84,11 @@ def _whole(readings: list[SamplePoint]) -> list[SamplePoint]:
     """Returns the samples without those that were taken while processes were ending, as all backends do after the
     window.
 
-    The files of one sample are read one after the other. If a process ends between its own file and its parent's, the
-    sample has its time twice or not at all. The true sum never decreases, so the longest series of samples that does
-    not decrease is kept; of several, the one that is complete first.
+    The files of one sample are read one after the other. If a process ends between the reading of its own file and the
+    reading of its parent's, the sample contains its time twice or not at all. The true sum never decreases, so the
+    longest series of samples that does not decrease is kept; if there are several, the one that is complete first.
     """
-    ends: list[float] = []  # the lowest value at which a series of this length ends, and which sample that is
+    ends: list[float] = []  # the lowest value at which a series of this length ends, and the sample with this value
     last: list[int] = []
     before: list[int] = []
     longest = -1
@@ -111,8 +111,10 @@ _LEAST_OF_WINDOW = 0.5
 
 
 def _long_enough(readings: list[SamplePoint], window_s: float) -> CounterGrowth | None:
-    """Returns the increase over the window; None if the samples cover less than half of it. The kernel counts ticks of
-    10 ms, so an increase over a few milliseconds would be 0 for a busy engine."""
+    """Returns the increase over the window; None if the samples cover less than half of it.
+
+    The kernel counts ticks of 10 ms, so an increase over a few milliseconds would be 0 for a busy engine.
+    """
     grown = growth(readings, window_s)
     return grown if grown is not None and grown.span_s >= _LEAST_OF_WINDOW * window_s else None
 
@@ -127,8 +129,8 @@ def programs_growth(samples: Samples, window_s: float, own: Set[int]) -> Counter
 
 
 def _rising(readings: list[SamplePoint], key: str) -> list[SamplePoint]:
-    """Returns a sum over processes without its decreases: the time of a process is lost if its parent does not wait for
-    it."""
+    """Returns a sum over processes without its decreases, because the time of a process is lost if its parent does not
+    wait for it."""
     reached, before, rising = 0.0, 0.0, []
     for point in readings:
         reached += max(0.0, point.values[key] - before)
@@ -138,7 +140,8 @@ def _rising(readings: list[SamplePoint], key: str) -> list[SamplePoint]:
 
 
 def own_growth(samples: Samples, window_s: float, own: Set[int]) -> CounterGrowth | None:
-    """Returns CPU seconds of processes and their descendants, as `own`. The set of processes may change meanwhile."""
+    """Returns CPU seconds of processes and their descendants, as `own`. The set of processes may change during the
+    window."""
     return growth(_rising(points(samples.get(_ALL), partial(_own_cpu, own=own)), "own"), window_s)
 
 
@@ -185,7 +188,8 @@ def programs_and_own_s(machine: Tree, own: Set[int]) -> tuple[float | None, floa
 
 
 def _engine_cpu(text: str, first: set[int], observers: frozenset[int] = frozenset()) -> Values:
-    """Returns CPU seconds of the engine in one sample of all processes; empty if its first process has ended."""
+    """Returns the CPU seconds of the engine in one sample of all processes; empty if the engine's first process has
+    ended."""
     stats = _stats(text)
     ours = _with_descendants(first & stats.keys(), stats)
     if not ours:
@@ -203,7 +207,7 @@ class _Stat:
     flags: int
     own: int
     ended: int
-    """CPU time of ended children that it has waited for."""
+    """CPU time of ended children for which the process has waited."""
 
 
 def _with_descendants(first: set[int], stats: Mapping[int, _Stat]) -> set[int]:
@@ -224,7 +228,7 @@ def _stats(text: str) -> dict[int, _Stat]:
 
 
 def _stat(text: str) -> _Stat | None:
-    """Parses a line of stat; the name in parentheses may itself contain blanks and parentheses."""
+    """Parses a line of stat. The name in parentheses may itself contain blanks and parentheses."""
     words = text.rpartition(")")[2].split()
     if len(words) < 15:
         return None

@@ -1,4 +1,5 @@
-"""Statistics of the relay that adds latency: the round-trip time that it really added, and its CPU time."""
+"""Statistics of the relay that adds latency: the round-trip time that it really added, and the CPU time that it
+used."""
 
 from __future__ import annotations
 
@@ -21,7 +22,7 @@ class RelayObserver:
 
     def sources(self, session: Session, machine: Tree) -> tuple[Source, ...]:
         path = session.relay_counters if isinstance(session, DelayedSession) else ""
-        # The relay runs on the client's machine, which may be another one than the observed machine.
+        # The relay runs on the client's machine, which may differ from the observed machine.
         return (Source(_COUNTERS, "file", path),) if path and machine.read(path) else ()
 
     def parse(self, samples: Samples, window_s: float) -> Observation:
@@ -39,13 +40,13 @@ class RelayObserver:
 
 
 def _late_s(grown: CounterGrowth) -> float | None:
-    """Returns how late a request and its answer leave the relay, together; None without traffic."""
+    """Returns by how much a request and its answer together leave the relay late; None without traffic."""
     mean_s = grown.ratio("late_s", "pieces")
     return None if mean_s is None else 2 * mean_s
 
 
 def parse_counters(text: str) -> Values:
-    """Parses the relay's counters. Raises ValueError if they were read while they were written."""
+    """Parses the relay's counters. Raises ValueError if they were read while the relay was writing them."""
     counters = json.loads(text)
     threads = {f"{_THREAD} {number}": cpu_ns / 1e9 for number, cpu_ns in enumerate(counters["cpu_ns"])}
     return {

@@ -1,8 +1,8 @@
-"""CPU scheduling wait: how long runnable threads wait for a core, a saturation that CPU utilisation does not show.
+"""CPU scheduling wait: how long runnable threads wait for a core. CPU utilisation does not show this saturation.
 
 /proc/schedstat counts it for the whole machine (Linux: Documentation/scheduler/sched-stats.rst). Kernels built without
-that file still count it per process (second number of /proc/<pid>/schedstat); threads of other programs are then not
-included.
+that file still count it for each process (second number of /proc/<pid>/schedstat); threads of other programs are then
+not included.
 """
 
 from __future__ import annotations
@@ -26,14 +26,16 @@ from ironbench.model.points import (
 from ironbench.model.session import Session
 
 _WAITING = "run_queue_waiting_per_core"
-"""Seconds of waiting per second and core; may exceed 1, because several threads may wait at once."""
+"""Name of the metric: seconds of waiting per second and core. It may exceed 1, because several threads may wait at
+once."""
 _SCHEDSTAT = "runqueue.schedstat"
 _PROCESSES = "runqueue.processes"
 _THREADS = "runqueue.threads"
 _ONLINE = "runqueue.online"
 _LOADAVG = "runqueue.loadavg"
 _PROCESS_PERIOD_S = 5.0
-"""Sampling costs about 10 µs per process, so 1,000 backends at this period take 0.2% of a core."""
+"""Sampling period in seconds. Sampling costs about 10 µs per process, so 1,000 backends at this period take 0.2% of a
+core."""
 
 
 class RunQueue:
@@ -93,7 +95,7 @@ def count_list(text: str) -> int:
 
 
 def _parse_schedstat(text: str) -> Values:
-    """Returns nanoseconds waited per core: the eighth number of its line."""
+    """Returns nanoseconds of waiting per core: the eighth number in the core's line."""
     return {
         words[0]: float(words[8])
         for line in text.splitlines()
@@ -102,7 +104,7 @@ def _parse_schedstat(text: str) -> Values:
 
 
 def _parse_tasks(text: str) -> Values:
-    """Returns nanoseconds waited per task, without /proc/self and /proc/thread-self, which repeat a task."""
+    """Returns nanoseconds of waiting per task, without /proc/self and /proc/thread-self, which repeat a task."""
     return {
         path: float(content.split()[1])
         for path, content in by_file(text).items()
