@@ -1,4 +1,5 @@
-"""Workloads. Packages in this folder that define `WORKLOAD` are found by scanning, so adding one touches one folder.
+"""Workloads. Packages in this folder that define `WORKLOAD` are found by scanning, so a new workload changes only one
+folder.
 
 A workload whose result is not a throughput also needs metrics in the catalogue and, for reports and comparisons, a
 module in `report` whose `Presentation` is listed in `_known` of `report/presentation.py`.
@@ -27,7 +28,8 @@ def _packages() -> frozenset[str]:
 
 @cache
 def find(name: str) -> Workload | None:
-    """Imports and returns the workload with this name. Importing all workloads would slow down short commands."""
+    """Imports and returns the workload with this name. Only this workload is imported, because importing all would slow
+    down short commands."""
     package = name.replace("-", "_")
     if package not in _packages():
         return None
@@ -62,7 +64,7 @@ def compared(choice: Choice) -> Choice:
 
     Scripts and the user's own data are compared by their contents, and the order of scripts does not matter. Other
     files are compared by their names. Options that do not change the work are ignored. If the workload is unknown, all
-    options count.
+    options are compared.
     """
     choice = replace(_by_contents(choice), data=_data(choice.data))
     workload = find(choice.workload)
@@ -88,5 +90,5 @@ def _by_contents(choice: Choice) -> Choice:
 
 
 def _data(data: OwnData | None) -> OwnData | None:
-    """Replaces the user's own data by the key of their contents."""
+    """Replaces the user's own data by the key of the data's contents."""
     return OwnData(template=data.key) if data is not None and data.imported else None

@@ -1,4 +1,4 @@
-"""The directory that a backup is written to, or restored from, during a trial."""
+"""The directory to which a backup is written, or from which it is restored, during a trial."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ NAME = "ironbench-backup"
 
 @contextmanager
 def folder(work: Work, to: str, need_bytes: int, name: str = NAME) -> Iterator[Path]:
-    """Creates an empty path for a backup in `to`, or beside the data, and deletes it afterwards.
+    """Creates an empty path for a backup in `to`, or in the directory of the data, and deletes it afterwards.
 
     Raises InputError if the file system has less than `need_bytes` free.
     """
@@ -27,7 +27,7 @@ def folder(work: Work, to: str, need_bytes: int, name: str = NAME) -> Iterator[P
         parent.mkdir(parents=True, exist_ok=True)
         if to and not data_dirs.ours(parent):
             data_dirs.claim(str(parent), "backup")
-        shutil.rmtree(path, ignore_errors=True)  # left by a killed ironbench
+        shutil.rmtree(path, ignore_errors=True)  # a killed ironbench left it behind
     except OSError as error:
         raise FailureError(f"directory {parent}", error.strerror or str(error)) from error
     try:

@@ -20,15 +20,15 @@ from ironbench.model.work import Outcome, Work
 from ironbench.workloads.fixed_rows import FixedRows
 
 SCRIPT_FIGURES = ("throughput", "failed", "response_time_mean_s", "response_time_p50_s", "response_time_p99_s")
-"""Metrics that a record contains for each script when there are several: few, to keep the record small."""
+"""Metrics that a record contains for each script if there are several. There are few, to keep the record small."""
 PGBENCH_PROTOCOL = "simple"
-"""pgbench's default (`-M`; PostgreSQL 18 documentation, pgbench). The server then receives literals instead of
-parameters, so types and plans can differ from those of prepared statements."""
+"""Default protocol of pgbench (`-M`; PostgreSQL 18 documentation, pgbench). With this protocol, the server receives
+literals instead of parameters, so types and plans can differ from those of prepared statements."""
 
 
 @dataclass(frozen=True, slots=True)
 class ScriptSource:
-    """A pgbench script; messages and records refer to it by `name`."""
+    """A pgbench script. Messages and records refer to it by `name`."""
 
     name: str
     text: str
@@ -37,7 +37,7 @@ class ScriptSource:
 
 @dataclass(frozen=True, slots=True)
 class Option:
-    """A workload option that users set with --with NAME=VALUE."""
+    """A workload option that users set with `--with NAME=VALUE`."""
 
     name: str
     default: str
@@ -46,16 +46,18 @@ class Option:
     lowest: float | None = None
     highest: float | None = None
     whole: bool = True
-    """Whether the value must be a whole number; used only with bounds."""
+    """Whether the value must be a whole number. Used only with bounds."""
     incidental: bool = False
-    """Whether the option does not change the measured work: trials that differ only in this option did the same
-    work."""
+    """Whether the option does not change the measured work. Trials that differ only in such an option have done the
+    same work."""
     path: Literal["", "file", "directory", "directories"] = ""
-    """`directories` is a comma-separated list. In a lab file, relative paths start at the directory of the lab file.
-    The path of a directory is part of the work; for a file, only its name counts."""
+    """Kind of path that the value contains; `directories` is a comma-separated list. In a lab file, relative paths
+    start at the directory of the lab file. The path of a directory is part of the work; for a file, only its name
+    is."""
 
     def validated(self, text: str) -> str:
-        """Returns the value in its normal form. The InputError names the option, the value and the possible values."""
+        """Returns the value in its normal form. Raises InputError that names the option, the value and the possible
+        values."""
         subject = written("workload.with", f"{self.name}={text}")
         if self.choices:
             if text not in self.choices:
@@ -68,7 +70,7 @@ class Option:
         except ValueError:
             kind = "a whole number" if self.whole else "a number"
             raise InputError(subject, f"{text!r} is not {kind}", self._range()) from None
-        if not self.lowest <= value <= self.highest:  # also refuses NaN
+        if not self.lowest <= value <= self.highest:  # the condition also refuses NaN
             raise InputError(subject, f"{text} is out of range", self._range())
         return f"{value:d}" if isinstance(value, int) else f"{value:g}"
 
@@ -82,58 +84,59 @@ Pieces = Callable[[str], Iterable[bytes]]
 
 @dataclass(frozen=True, slots=True)
 class Dataset:
-    """The tables a workload runs on, and how to load them. Several workloads may share a dataset."""
+    """The tables on which a workload runs, and how they are loaded. Several workloads may share a dataset."""
 
     name: str
-    """Name of the family of tables, such as `igen`. A database contains at most one dataset of each name."""
+    """Name of the family of tables, such as `igen`. A database contains at most one dataset with each name."""
     key: str
-    """Identifies the rows: datasets with the same key have the same rows. The key must change whenever the rows
-    change."""
+    """Key of the rows: datasets with the same key have the same rows. The key must change whenever the rows change."""
     tables: tuple[str, ...]
     """Tables of the dataset, in an order in which they can be dropped."""
     schema: tuple[str, ...]
-    """Statements executed one after another before the rows are loaded."""
+    """Statements that are executed one after another before the rows are loaded."""
     generator: Mapping[str, Any]
-    """Plan of the row generator (crates/ironbench-data/src/plan.rs)."""
+    """Plan of the row generator, as described in crates/ironbench-data/src/plan.rs."""
     keys: tuple[str, ...]
-    """Statements executed after the rows are loaded, several at a time."""
+    """Statements that are executed after the rows are loaded, several at a time."""
     references: tuple[str, ...]
-    """Statements executed last, one after another."""
+    """Statements that are executed last, one after another."""
     rows: int
     """Approximate number of rows, for the progress bar."""
     bytes: int
     """Approximate size including indexes, for the check of free space."""
     recognised: tuple[str, ...] = ()
-    """Queries, sent one after another, that all return true if the tables contain exactly these rows, whichever tool
-    loaded them."""
+    """Queries, sent one after another, that all return true if the tables contain exactly these rows, whichever program
+    loaded the rows."""
     prepared_by: str = ""
-    """The command of another tool that loads tables which `recognised` accepts."""
+    """Command of another program that loads tables which `recognised` accepts."""
     conditions: Callable[[Session, bool], Sequence[Check]] | None = None
-    """Checks all rows after they are loaded (second argument: true), and before a run uses tables that a third-party
-    tool loaded and may have driven (false). Data that violate a condition are not used."""
+    """Function that checks all rows: after they were loaded (second argument: true), and before a run uses tables that
+    another program loaded and may have changed (false). Data that violate a condition are not used."""
     intact: str = ""
-    """A query that returns true as long as tables that ironbench loaded satisfy the conditions that every trial
+    """Query that returns true as long as tables that ironbench loaded satisfy the conditions that every trial
     preserves."""
     fixed: tuple[FixedRows, ...] = ()
-    """Rows that no transaction of the workload changes. Before the data are reused, they are compared with their state
-    after the load."""
+    """Rows that no transaction of the workload changes. Before data are reused, these rows are compared with their
+    state after loading."""
     facts: Mapping[str, str] = field(default_factory=dict)
     """Values that describe the dataset in messages, such as {"scale": "4"}."""
     entries: Pieces | None = None
-    """For a directory: maps the base DN to pieces of an LDIF. A piece contains whole entries; the first entry is the
-    root of all others."""
+    """For a directory: function from the base DN to pieces of an LDIF. A piece contains whole entries; the first entry
+    is the root of all others."""
     roots: Callable[[str], tuple[str, ...]] | None = None
-    """For a directory: maps the base DN to the DNs of entries in the user's file whose parents are not in the file."""
+    """For a directory: function from the base DN to the DNs of entries in the user's file whose parents are not in the
+    file."""
     line_of: Callable[[str, str], str] | None = None
-    """For a directory: maps a DN and an operation (`add`, `modify`, …) to file and line of that record; "" if there is
-    none."""
+    """For a directory: function from a DN and an operation (`add`, `modify`, …) to file and line of that record; "" if
+    there is no such record."""
     changes: Pieces | None = None
-    """For a directory: maps the base DN to pieces of an LDIF that are applied with LDAP operations after `entries`."""
+    """For a directory: function from the base DN to pieces of an LDIF that are applied with LDAP operations after
+    `entries`."""
     stranger: Callable[[str], tuple[str, str] | None] | None = None
-    """For a directory: maps the base DN to (file and line, DN) of the first change to an entry that the file does not
-    add."""
+    """For a directory: function from the base DN to (file and line, DN) of the first change to an entry that the file
+    does not add."""
     large: bool = False
-    """Whether the dataset is large. A separate process then generates the rows, so that its memory is freed before
+    """Whether the dataset is large. If so, a separate process generates the rows, so that its memory is freed before
     anything is measured, and an interrupted load continues where it stopped."""
 
 
@@ -151,52 +154,51 @@ class Workload(ABC):
     """Abilities that an engine must have (`engines.base.ABILITIES`)."""
     stable: bool = False
     """Whether the data keep their size and state however often the workload runs, apart from dead tuples. Only then may
-    a trial start from the data that another trial left (`ironbench.trial.load.restore`). Has no meaning for read-only
-    workloads."""
+    a trial start from the data that another trial left behind (`ironbench.trial.load.restore`). The value has no
+    meaning for read-only workloads."""
     starts_from_copy: bool = False
-    """Whether the data are restored before every trial. Needed if a trial is a single operation of unknown duration
-    (`ironbench.trial.load.restore`)."""
+    """Whether the data are restored before every trial. This is needed if a trial is a single operation of unknown
+    duration (`ironbench.trial.load.restore`)."""
     counts: tuple[str, str] = ("transaction", "transactions")
-    """The unit of work as reports call it, singular and plural."""
+    """Name of the unit of work in reports, in the singular and the plural."""
     foreign: bool = False
-    """Whether the scripts are the user's, so that it is not known in advance whether they write."""
+    """Whether the user wrote the scripts, so that it is not known in advance whether they write."""
     rights: tuple[str, ...] = ()
-    """Privileges that the role needs on an existing server besides creating the tables: names from
+    """Privileges that the role needs on an existing server in addition to creating the tables: names from
     `engines.administration`."""
     scores: tuple[str, ...] = ("throughput",)
-    """Metrics that systems are ranked by, where more is better; the first one that was measured is used. Empty if no
+    """Metrics by which systems are ranked, higher is better. The first metric that was measured is used. Empty if no
     single number ranks systems."""
     script_figures: tuple[str, ...] = SCRIPT_FIGURES
     derived: str = ""
-    """A sentence shown with every result, for workloads that resemble a published benchmark."""
+    """Sentence that is shown with every result, for workloads that resemble a published benchmark."""
     drives: bool = False
     """Whether the workload has no scripts and drives itself, as described in `ironbench.model.work`."""
     honours: frozenset[str] = frozenset({"duration_s"})
-    """For a workload that drives itself: the fields of `Load` that it uses, besides the seed."""
+    """For a workload that drives itself: the fields of `Load` that it uses in addition to the seed."""
     looks_before: bool = False
     """Whether `before` is called although the workload has no dataset."""
     own_length: bool = False
     """Whether the workload determines the length of a trial, so that a budget does not change it."""
     caution: str = "script-caution"
-    """Code of the notes with the warnings about scripts."""
+    """Code of the note that contains the warnings about scripts."""
     usual_warmup_s: float = 5.0
-    """Warm-up if the user sets none."""
+    """Warm-up in seconds if the user sets none."""
     usual_max_tries: int = 1
-    """Tries after serialization failures and deadlocks if the user sets no number."""
+    """Maximum number of tries of a transaction after serialization failures and deadlocks, if the user sets none."""
     retries_duplicate_keys: bool = False
-    """Whether a transaction is also tried again after a duplicate key, if another transaction can have inserted it at
-    the same time (`Traits.duplicate_key`)."""
+    """Whether a transaction is also tried again after a duplicate key, if another transaction may have inserted the key
+    at the same time (`Traits.duplicate_key`)."""
     usual_protocol: str = Load().protocol
-    """Protocol that statements are sent with if the user sets none."""
+    """Protocol with which statements are sent if the user sets none."""
 
     @property
     def engines(self) -> list[str]:
-        """Names of the engines that can run this workload, the preferred one first."""
+        """Names of the engines that can run this workload, with the preferred one first."""
         return engines.able(self.needs)
 
     def validated(self, options: Mapping[str, str]) -> dict[str, str]:
-        """Returns every option in normal form, with defaults filled in. Raises InputError for unknown names and
-        values."""
+        """Returns every option in normal form, including defaults. Raises InputError for unknown names and values."""
         known = {option.name: option for option in self.options}
         for name in options:
             if name not in known:
@@ -205,18 +207,18 @@ class Workload(ABC):
         return {name: option.validated(options.get(name, option.default)) for name, option in known.items()}
 
     def leading(self, options: Mapping[str, str]) -> tuple[str, ...]:
-        """Metrics that a comparison of two systems lists first, the most informative first; metrics that were not
-        measured are skipped."""
+        """Returns the metrics that a comparison of two systems lists first, with the most informative first. Metrics
+        that were not measured are skipped."""
         return LEADING
 
     def telling(self, options: Mapping[str, str]) -> Mapping[str, str]:
-        """Options that describe the work in reports. Two choices for which this method returns the same options do the
-        same work."""
+        """Returns the options that describe the work in reports. Two choices for which this method returns the same
+        options do the same work."""
         return options
 
     def is_paced(self, options: Mapping[str, str]) -> bool:
-        """Whether each operation has a scheduled start, as in a recorded log. The throughput then follows from the
-        schedule, so it is not a peak, is not compared between systems, and does not follow the laws of closed
+        """Returns whether each operation has a scheduled start, as in a recorded log. The throughput then follows from
+        the schedule, so it is not a peak, is not compared between systems, and does not follow the laws of closed
         loops."""
         return False
 
@@ -226,50 +228,51 @@ class Workload(ABC):
         return load
 
     def streams(self, options: Mapping[str, str]) -> tuple[int, str] | None:
-        """Maximum number of concurrent streams and what they are called; None if the clients of the load do the
+        """Returns the maximum number of concurrent streams, and their name; None if the clients of the load do the
         work."""
         return None
 
     def connections(self, clients: int, options: Mapping[str, str]) -> int:
-        """Returns the number of connections to the engine for this many clients; larger if some connections wait for
-        others."""
+        """Returns the number of connections to the engine for this many clients. It is larger if some connections wait
+        for others."""
         return clients
 
     def rests(self, options: Mapping[str, str]) -> bool:
-        """Whether clients rest between transactions, as long as the workload determines."""
+        """Returns whether clients rest between transactions for a time that the workload determines."""
         return False
 
     def scripts(self, engine: str, choice: Choice) -> list[ScriptSource]:
-        """The scripts in the engine's dialect, with their weights; empty if the workload drives itself."""
+        """Returns the scripts in the engine's dialect, with their weights; empty if the workload drives itself."""
         return []
 
     def core_work(self, engine: str, options: Mapping[str, str]) -> Mapping[str, Any] | None:
-        """Plan of work that the core does in place of scripts (`Work` in crates/ironbench-python/src/drive.rs), or
-        None."""
+        """Returns the plan of work that the core does in place of scripts (`Work` in
+        crates/ironbench-python/src/drive.rs); None for scripts."""
         return None
 
     def commands(self, options: Mapping[str, str]) -> Sequence[ScriptCommand]:
-        """Typical commands of work that does not consist of scripts, of which the engine reports plans."""
+        """Returns typical commands of work that does not consist of scripts. The engine reports plans of these
+        commands."""
         return ()
 
     def jobs(self, session: Session, options: Mapping[str, str], load: Load) -> Mapping[str, Any] | None:
-        """Plan of what chooses among the scripts and sets their variables (`Chooser` in
+        """Returns the plan of what chooses among the scripts and sets their variables (`Chooser` in
         crates/ironbench-python/src/drive.rs); None if scripts are chosen by weight."""
         return None
 
     def reconnect(self, options: Mapping[str, str]) -> int:
-        """Number of requests after which a client reconnects; 0 means never. Only for workloads that need
+        """Returns the number of requests after which a client reconnects; 0 means never. Only for workloads that need
         `directory`."""
         return 0
 
     def binds_back(self, options: Mapping[str, str]) -> bool:
-        """Whether clients of a directory that have bound as another user bind again as the DSN's user before they
-        continue."""
+        """Returns whether clients of a directory that have bound as another user bind again as the DSN's user before
+        they continue."""
         return False
 
     def in_parts(self, engine: str, options: Mapping[str, str]) -> bool:
-        """Whether several processes can share the clients. This is possible for workloads made of scripts, however
-        scripts are chosen."""
+        """Returns whether several processes can share the clients. This is possible for all workloads that consist of
+        scripts."""
         return not self.drives and self.core_work(engine, options) is None
 
     def drive(self, work: Work) -> Outcome:
@@ -282,46 +285,48 @@ class Workload(ABC):
         return usual if usual in engines.get(engine).traits.protocols else Load().protocol
 
     def usual_duration_s(self, options: Mapping[str, str]) -> float | None:
-        """Duration of a trial if the user sets none; None: until the work is done."""
+        """Returns the duration of a trial in seconds if the user sets none; None: until the work is done."""
         return 30.0
 
     def resting_s(self, options: Mapping[str, str]) -> float:
-        """Seconds that a trial waits between its measurements, in addition to its duration."""
+        """Returns the seconds for which a trial waits between its measurements, in addition to its duration."""
         return 0.0
 
     def expected_read_bytes(
         self, engine: str, options: Mapping[str, str], memory_bytes: int | None, cold: bool
     ) -> float:
-        """Estimates how many bytes a trial reads from the data device; called only if that device may be slow.
+        """Estimates how many bytes a trial reads from the data device. Is called only if that device may be slow.
 
-        `cold`: caches are empty at the start. `memory_bytes`: limit for engine and page cache together, if there is
-        one.
+        `cold`: whether caches are empty at the start. `memory_bytes`: limit for engine and page cache together, if
+        there is one.
         """
         return 0.0
 
     def expected_s(self, engine: str, options: Mapping[str, str]) -> float | None:
-        """Estimates how long a trial without a duration measures, for plans and budgets; None if unknown."""
+        """Estimates the measured time of a trial without a duration, in seconds, for plans and budgets; None if
+        unknown."""
         return None
 
     def units(self, options: Mapping[str, str]) -> int | None:
-        """Transactions in the core's work, over all clients; None if the load determines the number."""
+        """Returns the number of transactions in the core's work, over all clients; None if the load determines the
+        number."""
         return None
 
     def measures(self, options: Mapping[str, str]) -> Mapping[str, Sequence[str]]:
-        """Metrics of this workload only (catalogue/metrics.toml) that its trials will have: name → parts, such as
-        `profile=…`, or "" for the whole. Empty if not known in advance. Called only for labs, before anything
-        starts."""
+        """Returns the metrics that only this workload has (catalogue/metrics.toml) and that its trials will contain:
+        name → parts, such as `profile=…`, or "" for the whole. Empty if not known in advance. Is called only for labs,
+        before anything starts."""
         return {}
 
     def accepts(self, system: System, load: Load, choice: Choice) -> None:
         """Raises InputError if this workload does not support this system or load. Has no side effects."""
         if not self.drives:
             return
-        # `on_error` is set because its default is the meaning of old records, not the user's default.
+        # `on_error` is set because its default has the meaning of old records, not of the user's default.
         usual = Load(on_error="stop")
         for one in fields(Load):
             kept = one.name in self.honours or one.name in ("seed", "duration_s")
-            # A what-if trial with a zero-cost client sets `threads` itself.
+            # A trial with a zero-latency client sets `threads` itself.
             kept |= one.name == "threads" and "client" in system.ideal
             if not kept and getattr(load, one.name) != getattr(usual, one.name):
                 names = {"rate_share": "rate", "warmup_auto": "warmup", "curve": load.curve.of if load.curve else ""}
@@ -331,33 +336,34 @@ class Workload(ABC):
                 raise InputError(subject, cause, "remove it")
 
     def counts_after_cut(self, options: Mapping[str, str]) -> bool:
-        """Whether the checks detect a commit that was lost in a power cut."""
+        """Returns whether the checks detect a commit that was lost in a power cut."""
         return True
 
     def variables(self, options: Mapping[str, str]) -> dict[str, str]:
-        """Variables for the scripts, like pgbench's -D."""
+        """Returns variables for the scripts, like pgbench's -D."""
         return {}
 
     def is_stable(self, options: Mapping[str, str]) -> bool:
-        """Returns `stable`, for workloads where it depends on the options."""
+        """Returns `stable`. Overridden by workloads for which it depends on the options."""
         return self.stable
 
     def chooses_new_keys(self, options: Mapping[str, str]) -> bool:
-        """Whether a trial chooses at its start the keys that it will insert, so that another trial that runs on the
-        same data meanwhile would insert the same ones."""
+        """Returns whether a trial chooses, when it starts, the keys that it will insert. Another trial that runs on the
+        same data at the same time would insert the same keys."""
         return False
 
     def writes(self, options: Mapping[str, str]) -> bool:
-        """Whether the workload may change data; whether a trial wrote is measured (`record.judge.wrote`)."""
+        """Returns whether the workload may change data. Whether a trial actually wrote is measured
+        (`records.judge.wrote`)."""
         return "bare machine" not in self.needs
 
     def counts_all(self, options: Mapping[str, str]) -> bool:
-        """Whether the units of work (`counts`) cover everything a trial does; otherwise no cost per unit is
-        computed."""
+        """Returns whether the units of work (`counts`) include everything that a trial does. If not, no cost per unit
+        is computed."""
         return True
 
     def dataset(self, engine: str, options: Mapping[str, str]) -> Dataset | None:
-        """The tables the workload needs; None if it has none."""
+        """Returns the tables that the workload needs; None if it needs none."""
         return None
 
     def content_key(self, engine: str, options: Mapping[str, str]) -> str:
@@ -365,7 +371,7 @@ class Workload(ABC):
         return dataset.key if dataset else ""
 
     def preset(self, system: System, options: Mapping[str, str]) -> dict[str, str]:
-        """Settings that suit this workload on this system; the user's settings take precedence."""
+        """Returns settings that suit this workload on this system. The user's settings take precedence."""
         return {}
 
     def estimate_bytes(self, engine: str, options: Mapping[str, str]) -> int:
@@ -373,12 +379,12 @@ class Workload(ABC):
         return dataset.bytes if dataset else 0
 
     def needs_untouched(self, session: Session, options: Mapping[str, str]) -> bool:
-        """Whether the next trial needs the data in their original state, which earlier trials have changed."""
+        """Returns whether the next trial needs the data in their original state, which earlier trials have changed."""
         return False
 
     def set_up(self, session: Session, options: Mapping[str, str]) -> None:
-        """Creates what the scripts need besides the tables, such as stored procedures, unless it exists. Called before
-        each trial, before its caches are warmed. Raises InputError or FailureError."""
+        """Creates what the scripts need in addition to the tables, such as stored procedures, unless it exists. Is
+        called before each trial, before caches are warmed. Raises InputError or FailureError."""
         return
 
     def before(self, session: Session, options: Mapping[str, str]) -> Any:
@@ -398,7 +404,7 @@ class Workload(ABC):
         return {}
 
     def assessed(self, driven: Driven, seen: Sequence[Note]) -> tuple[Mapping[str, float], tuple[Note, ...]]:
-        """Computes additional metrics, by catalogue name, and notes for the reader in addition to those already
+        """Returns additional metrics by catalogue name, and notes for the reader in addition to those already
         `seen`."""
         return {}, ()
 
@@ -410,13 +416,13 @@ class Workload(ABC):
         return
 
     def identified(self, choice: Choice, engine: str) -> Choice:
-        """Returns the choice with option values as the engine interprets them, and with digests of the files it names,
-        because files may change. Raises InputError if a file cannot be read."""
+        """Returns the choice with option values as the engine interprets them, and with digests of the files that the
+        options name, because files may change. Raises InputError if a file cannot be read."""
         return choice
 
     def compile(self, engine: str, choice: Choice, protocol: str) -> Mapping[str, Sequence[str]]:
-        """Compiles all scripts before anything is started, and returns the SQL commands of each. The InputError shows
-        file, line, column and caret."""
+        """Compiles all scripts before anything is started. Returns the SQL commands of each script. Raises InputError
+        with file, line, column and a caret."""
         scripts, variables = self._compilable(engine, choice)
         if not scripts:  # the workload drives itself, or the core does its work
             return {}
@@ -426,7 +432,7 @@ class Workload(ABC):
         return {name: commands for (name, _, _), commands in zip(scripts, compiled, strict=True)}
 
     def cautions(self, engine: str, choice: Choice, protocol: str) -> list[str]:
-        """Warnings about probable mistakes in the scripts, as text. Raises InputError like `compile`."""
+        """Returns warnings about probable mistakes in the scripts, as text. Raises InputError as `compile` does."""
         scripts, variables = self._compilable(engine, choice)
         if not scripts:
             return []
@@ -440,12 +446,13 @@ class Workload(ABC):
         return scripts, list(variables.items())
 
     def where(self, system: System) -> str:
-        """A sentence about the database the workload runs in, if the user should know it; otherwise ""."""
+        """Returns a sentence about the database in which the workload runs, if the user should know it; otherwise
+        ""."""
         return ""
 
 
 def checked(name: str, expected: object, actual: object, passed: bool | None = None) -> Check:
-    """Builds a check that passes if both values are equal, unless `passed` is given."""
+    """Returns a check that passes if both values are equal, unless `passed` is given."""
     return Check(name, expected == actual if passed is None else passed, str(expected), str(actual))
 
 

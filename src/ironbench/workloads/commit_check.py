@@ -32,12 +32,14 @@ from ironbench.model.session import Session
 from ironbench.workloads.base import checked
 
 PER_TABLE = 8
-"""Vacuum commits when it starts, after truncating the table, and after storing the result; analyze commits once."""
+"""Number of commits of autovacuum per table. A vacuum commits when it starts, after truncating the table, and after
+storing the result; an analyze commits once."""
 PER_ROUND = 12
-"""Three workers (autovacuum_max_workers) connect, list the tables, find none to process, and end."""
+"""Number of commits per round of autovacuum: three workers (autovacuum_max_workers) connect, list the tables, find none
+to process, and end."""
 OBSERVED_PER_S = 100
 SETTLE_S = 2.0
-"""How long backends may take to end after their clients have disconnected."""
+"""Seconds that backends have to end after their clients have disconnected."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,9 +47,9 @@ class Commits:
     """A reading of the server's commit counter."""
 
     server: int | None
-    """`None` if the engine has no such counter."""
+    """Number of commits that the server has counted; None if the engine has no such counter."""
     own: int = 0
-    """Commits of the session that reads the counter."""
+    """Number of commits of the session that reads the counter."""
     maintained: int = 0
     rest_s: float = 60.0
     at_s: float = field(default_factory=time.monotonic, compare=False)
@@ -62,7 +64,7 @@ class Commits:
 
 
 def commits_check(session: Session, then: Commits, summary: Mapping[str, Any]) -> tuple[Check, ...]:
-    """Returns one check; none if the engine has no commit counter."""
+    """Returns one check; returns none if the engine has no commit counter."""
     if then.server is None or summary.get("power_cut"):
         # After an unclean shutdown, all counters of the server start at zero (PostgreSQL 18 documentation, 27.2).
         return ()
@@ -77,10 +79,10 @@ def commits_check(session: Session, then: Commits, summary: Mapping[str, Any]) -
 
 
 def _allowance(summary: Mapping[str, Any], maintained: int, rounds: float) -> int:
-    """Upper bound of commits that are not transactions of the trial.
+    """Returns an upper bound of commits that are not transactions of the trial.
 
-    `maintained`: tables that autovacuum processed. `rounds`: rounds of autovacuum between the two readings, whose clock
-    does not stop while the system of a slice is paused.
+    `maintained`: tables that autovacuum processed. `rounds`: rounds of autovacuum between the two readings. The clock
+    of autovacuum continues while the system of a slice is paused.
     """
     seconds = float(summary["elapsed_s"]) + float(summary.get("warmup_s", 0.0)) + SETTLE_S
     observed = OBSERVED_PER_S * seconds if "observer_commits" not in summary else 0.0
@@ -88,7 +90,8 @@ def _allowance(summary: Mapping[str, Any], maintained: int, rounds: float) -> in
     connections = int(summary["clients"]) + int(summary.get("waiting_clients", 0))
     connections += int(summary.get("connections_lost", 0)) + int(summary.get("observer_connections", 0))
     if again := int(summary.get("reconnects", 0)):
-        # `reconnects` covers the measured time; the warm-up is assumed to reconnect as often per transaction.
+        # `reconnects` covers only the measured time. Clients are assumed to reconnect as often per transaction during
+        # the warm-up.
         connections += math.ceil(again * int(summary["commits"]) / max(1, int(summary["transactions"]))) + connections
     return int(observed + PER_TABLE * maintained + PER_ROUND * (1 + rounds) + connections)
 

@@ -11,27 +11,27 @@ from dataclasses import dataclass
 from ironbench.model.session import Session
 
 WHOLE_ROWS = 20_000_000
-"""If all tables together have at most this many rows, they are read completely, which takes a few seconds. Otherwise
-tables with a key are sampled."""
+"""Maximum number of rows in all tables together for which the tables are read completely, which takes a few seconds. If
+there are more, tables with a key are sampled."""
 _WINDOWS, _WINDOW_KEYS = 32, 2_000
 
 
 @dataclass(frozen=True, slots=True)
 class FixedRows:
-    """A part of a table that stays as it was loaded."""
+    """A part of a table whose rows stay as they were loaded."""
 
     table: str
     sums: tuple[str, ...] = ()
     """Numeric expressions over columns that never change."""
     where: str = ""
-    """Condition that selects the loaded rows of a table that trials add rows to."""
+    """Condition that selects the loaded rows, for a table to which trials add rows."""
     key: str = ""
-    """An integer column that is the first column of an index; large tables are sampled by ranges of it."""
+    """Integer column that is the first column of an index. Large tables are sampled by ranges of this column."""
 
     def read(self, session: Session, rows: int) -> str:
-        """Returns row count and sums as text that is equal for equal rows on one server.
+        """Returns row count and sums as a text that is equal for equal rows on one server.
 
-        `rows`: the number of rows of all tables together.
+        `rows`: the number of rows in all tables together.
         """
         if not self.key or rows <= WHOLE_ROWS:
             return self._summed(session, self.where)

@@ -7,7 +7,7 @@ from ironbench.host.cgroup_limits import memory_available
 from ironbench.host.tree import Tree
 
 SPARE_BYTES = 256 << 20
-"""Memory that stays free for other processes."""
+"""Bytes of memory that stay free for other processes."""
 WAY_OUT = "use less memory, or fewer threads"
 
 

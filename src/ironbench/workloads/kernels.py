@@ -31,11 +31,12 @@ class KernelTimes:
 
     units: int
     rate: float
-    """Units per second: the sum over threads of units divided by the time until the thread's last unit ended."""
+    """Units per second: the sum over all threads of the thread's units divided by the time until its last unit
+    ended."""
     reports: tuple[Mapping[str, Any], ...]
     """Metrics reported by the kernel itself, one mapping per thread."""
     histograms: Mapping[str, Histogram]
-    """Times of whole units under the empty name, and of their parts under the names of the parts."""
+    """Histograms of the times: of whole units under the empty name, and of their parts under the parts' names."""
     columns: Mapping[str, Mapping[str, bytes]]
     """Columns of the two time lines, `timeline` and `seconds`."""
     warnings: tuple[Note, ...]
@@ -90,7 +91,7 @@ def run_kernel(work: Work, kernel: Mapping[str, Any]) -> KernelTimes:
 
 
 def right(name: str, reports: Sequence[Mapping[str, Any]], units: int) -> Check:
-    """Builds the check that no unit of any thread gave a wrong result."""
+    """Returns a check that no unit of any thread gave a wrong result."""
     wrong = sum(report["wrong"] for report in reports)
     return checked(name, f"{units} right", f"{units - wrong} right")
 
@@ -104,8 +105,8 @@ def _crowded(load: Load, allowed: Sequence[int]) -> tuple[Note, ...]:
 def _columns(ended: Sequence[int], elapsed_s: float) -> dict[str, Mapping[str, bytes]]:
     """Counts units by the tenth of a second, and by the second, in which they ended.
 
-    Units that ended while the threads were stopping count in the last interval: a separate row of a few milliseconds
-    would look like a standstill.
+    Units that ended while the threads were stopping are counted in the last interval, because a separate row of a few
+    milliseconds would look like a standstill.
     """
     import numpy as np
 

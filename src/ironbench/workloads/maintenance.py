@@ -1,6 +1,6 @@
 """Maintenance operations on a database in use: backup, restore, index build, vacuum (docs/workloads/maintenance.md).
 
-A trial is one such operation. A probe client is timed before and during the operation.
+A trial consists of one such operation. A probe client is timed before and during the operation.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class OperationResult:
     """Result of a maintenance operation."""
 
     bytes: int
-    """Size of what was processed: the table, the backup, the index."""
+    """Size in bytes of the object of the operation: the table, the backup, or the index."""
     metrics: Mapping[str, float] = field(default_factory=dict)
     checks: tuple[Check, ...] = ()
     facts: Mapping[str, str] = field(default_factory=dict)
@@ -44,7 +44,7 @@ class ReadyOperation:
 
     operation: Operation
     done: Callable[[], OperationResult]
-    """Returns the result; called once, right after the operation. Raises FailureError."""
+    """Function that returns the result. It is called once, right after the operation. Raises FailureError."""
 
 
 class Maintenance(Workload):
@@ -65,7 +65,7 @@ class Maintenance(Workload):
     @contextmanager
     @abstractmethod
     def prepared(self, work: Work) -> Iterator[ReadyOperation]:
-        """Prepares the operation, and removes at the end of the block whatever was created for it. Raises
+        """Prepares the operation. At the end of the block, removes everything that was created for it. Raises
         FailureError."""
 
     def usual_duration_s(self, options: Mapping[str, str]) -> float | None:

@@ -14,7 +14,7 @@ _LOOK_S = 0.05
 
 
 class Operation(Protocol):
-    """A long operation. `run` raises FailureError and must end soon after `cancel`, which another thread calls."""
+    """A long operation. `run` raises FailureError and must end soon after another thread has called `cancel`."""
 
     def run(self) -> None: ...
 
@@ -22,10 +22,11 @@ class Operation(Protocol):
 
 
 def carried_out(operation: Operation, stopping: Callable[[], bool], tell: Callable[[float], None]) -> float | None:
-    """Runs the operation and returns its duration in seconds, or None if it was cancelled.
+    """Runs the operation. Returns its duration in seconds, or None if it was cancelled. Raises the FailureError of the
+    operation.
 
-    `stopping` is polled; once it returns true, the operation is cancelled. `tell` is called repeatedly with the elapsed
-    seconds. Raises the FailureError of the operation.
+    `stopping` is polled; when it returns true, the operation is cancelled. `tell` is called repeatedly with the elapsed
+    seconds.
     """
     errors = list[IronbenchError]()
     ended_s = list[float]()
@@ -58,7 +59,7 @@ def carried_out(operation: Operation, stopping: Callable[[], bool], tell: Callab
 
 
 class SqlOperation:
-    """SQL executed over a separate connection."""
+    """SQL that is executed over a separate connection."""
 
     def __init__(self, session: Session, sql: str) -> None:
         self._sql = sql
@@ -75,7 +76,7 @@ class SqlOperation:
 
 
 class Steps:
-    """A sequence of operations; each is created after the previous one has ended."""
+    """A sequence of operations. Each is created after the previous one has ended."""
 
     def __init__(self, *makes: Callable[[], Operation | None]) -> None:
         self._makes = makes

@@ -1,7 +1,7 @@
 """Base class of the workloads that repeat pgbench's built-in scripts on the tables of `pgbench -i`.
 
 Tables and scripts: PostgreSQL 18 documentation, pgbench, "What Is the 'Transaction' Actually Performed in pgbench?".
-The tables may be loaded by pgbench or by ironbench, and then used by either.
+Either pgbench or ironbench may load the tables, and both can use them.
 """
 
 from __future__ import annotations
@@ -25,17 +25,17 @@ TABLES_FOLDER = FOLDER / "pgbench_tables"
 VERSION = 1
 """Version of the data, increased whenever the same options would produce other rows or another schema."""
 ACCOUNTS, TELLERS = 100_000, 10
-"""Accounts and tellers per unit of scale; each unit also has one branch."""
+"""Number of accounts and of tellers per unit of scale. Each unit also has one branch."""
 WIDE_KEYS_FROM = 20_000
-"""From this scale on, `pgbench -i` makes account numbers bigint, because they would exceed 2^31."""
+"""Scale from which `pgbench -i` makes account numbers bigint, because they would exceed 2^31."""
 TABLES = ("pgbench_history", "pgbench_accounts", "pgbench_tellers", "pgbench_branches")
 FIXED = (
     FixedRows("pgbench_branches", ("cast(bid as decimal(19))",)),
     FixedRows("pgbench_tellers", ("cast(tid as decimal(19))", "cast(bid as decimal(19))")),
     FixedRows("pgbench_accounts", ("cast(aid as decimal(19))", "cast(bid as decimal(19))"), key="aid"),
 )
-"""Balances change, and so do the filler columns of tellers and branches. The casts prevent an overflow of integer sums
-on some servers."""
+"""Rows that do not change. Balances change, and so do the filler columns of tellers and branches. The casts prevent an
+overflow of integer sums on some servers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +51,7 @@ class BalanceSums:
 
 
 class PgbenchWorkload(Workload):
-    """Workload with one of pgbench's three built-in scripts: `<name>.sql` in the folder of the workload."""
+    """A workload with one of pgbench's three built-in scripts: `<name>.sql` in the folder of the workload."""
 
     usual_protocol = PGBENCH_PROTOCOL
     options = (
@@ -107,7 +107,7 @@ class PgbenchWorkload(Workload):
     def check(
         self, session: Session, options: Mapping[str, str], before: Any, summary: Mapping[str, Any]
     ) -> tuple[Check, ...]:
-        """Checks that all tables' balances grew by the same amount, and that each transaction left one row of
+        """Checks that all tables' balances grew by the same amount, and that each transaction left one row in the
         history."""
         if not engines.get(session.engine).can("data"):
             return ()
@@ -124,8 +124,8 @@ class PgbenchWorkload(Workload):
 
 
 def _recognised(engine: str, scale: int, fillfactor: str) -> str:
-    """Query that recognises the tables of `pgbench -i -s SCALE` by their lowest and highest keys; counting reads all
-    rows."""
+    """Returns a query that recognises the tables of `pgbench -i -s SCALE` by their lowest and highest keys, because
+    counting would read all rows."""
     values = {"scale": scale, "tellers": TELLERS * scale, "accounts": ACCOUNTS * scale, "fillfactor": fillfactor}
     query = "".join(sql_files.statements(TABLES_FOLDER, "recognised", engine))
     for name, value in values.items():

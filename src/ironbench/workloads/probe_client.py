@@ -1,9 +1,8 @@
 """A probe client that uses the database during a maintenance operation, to measure what other users notice.
 
-By default, ten times a second the probe client opens and closes a connection, and equally often it reads a row by its
-key over an open connection. The core times both from their scheduled start
-(crates/ironbench-core/src/drive/bystander.rs): first during a baseline phase without the operation, then during the
-operation.
+By default, the probe client opens and closes a connection ten times a second, and reads a row by its key over an open
+connection equally often. The core times both from their scheduled start (crates/ironbench-core/src/drive/bystander.rs):
+first during a baseline phase without the operation, then during the operation.
 """
 
 from __future__ import annotations
@@ -55,20 +54,22 @@ class ProbeTimes:
     """Number of probes that were scheduled but never started because the previous probe took too long."""
     errors: dict[str, int] = field(default_factory=dict)
     cause: str = ""
-    """Error that ended the probing early, or ""."""
+    """Error that ended the probing early; "" if there was none."""
 
 
 class ProbeClient:
     """The probe client of one trial."""
 
     def __init__(self, work: Work, select: str, keys: int) -> None:
-        """`select`: a query of one row that ends in `=`; a number from 1 to `keys` is appended."""
+        """Creates the probe client. `select`: a query for one row that ends in `=`, to which a number from 1 to `keys`
+        is appended."""
         self._work = work
         self._what = {"kind": "bystander", "select": select, "keys": keys}
         self._per_s = int(work.choice.options["probe"])
 
     def calm(self, duration_s: float) -> ProbeTimes:
-        """Measures the baseline phase, while nothing else happens. Raises FailureError if the server is unreachable."""
+        """Measures the baseline phase, during which nothing else happens. Raises FailureError if the server is
+        unreachable."""
         from ironbench import _core
 
         progress = _core.Progress()
@@ -77,7 +78,7 @@ class ProbeClient:
 
     @contextmanager
     def watching(self) -> Iterator[Callable[[], ProbeTimes]]:
-        """Probes while the block runs. Call the yielded function after the block; it raises FailureError if probing
+        """Probes while the block runs. After the block, call the yielded function, which raises FailureError if probing
         failed."""
         from ironbench import _core
 
@@ -131,7 +132,7 @@ def _seen(result: DriveResult) -> ProbeTimes:
 
 
 def metrics(calm: ProbeTimes, busy: ProbeTimes) -> dict[str, float]:
-    """Returns the metrics by catalogue name; response times themselves are derived from `histograms`."""
+    """Returns the metrics by catalogue name. Response times are derived from `histograms`."""
     by_name = {"bystander_failed": float(busy.failed), "bystander_missed": float(busy.missed)}
     for kind in KINDS:
         quiet, felt = calm.histograms[kind], busy.histograms[kind]

@@ -1,18 +1,19 @@
-"""Detects whether the rate changed during a trial: for closed loops and for the parts of a trial that a score
+"""Detects whether the rate changed during a trial, for closed loops and for those parts of a trial that a score
 counts."""
 
 from __future__ import annotations
 
 NOTABLE = 0.10
-"""Smallest relative change within a trial that is reported; smaller changes are part of the variation between
+"""Smallest relative change within a trial that is reported. Smaller changes are part of the variation between
 blocks."""
 CODE = "not-steady"
 """Code of the note about a change of the rate within a trial."""
 _BATCHES = 20
 _LEAST_BUCKETS = 100
-"""At least five buckets in each batch."""
+"""Minimum number of buckets in each batch."""
 LEAST_S = 0.1 * _LEAST_BUCKETS
-"""Shortest measurement that is tested. A column of a trial's timeline has a value for each 100 ms."""
+"""Minimum length in seconds of a measurement that is tested. A column of a trial's time line has a value for each 100
+ms."""
 
 
 def is_long_enough(column: bytes) -> bool:
@@ -26,7 +27,7 @@ def changed(column: bytes, elapsed_s: float, share: float = 1.0) -> dict[str, fl
     `change` is relative to the rate before. `after_s` is the time of a step; a drift over the whole trial has none.
     `share` is the fraction of the time, from its start, that is examined.
     """
-    # Imported here because loading numpy would slow down commands that only list workloads.
+    # numpy is imported here because loading it would slow down commands that only list workloads.
     import numpy as np
 
     from ironbench.stats import steadiness

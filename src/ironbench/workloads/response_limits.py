@@ -9,11 +9,11 @@ from ironbench.model.note import Note, note
 
 P90 = "response_time_p90_s"
 CODE = "response-limit-missed"
-"""Code of the note about a response time over its limit."""
+"""Code of the note about a response time above its limit."""
 
 
 def slow(driven: Driven, limits_s: Mapping[str, float]) -> list[Note]:
-    """Returns a note for each transaction whose 90th percentile is over its limit."""
+    """Returns a note for each transaction whose 90th percentile is above its limit."""
     found = []
     for name, limit_s in limits_s.items():
         histogram = driven.histograms.get(f"response_time{{script={name}}}")

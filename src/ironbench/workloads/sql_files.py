@@ -1,4 +1,4 @@
-"""SQL files that a workload ships, in the dialect of each engine."""
+"""SQL files that a workload contains, in the dialect of each engine."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from ironbench.workloads.base import ScriptSource
 
 
 def text(folder: Path, name: str, engine: str) -> str:
-    """Returns `NAME.ENGINE.sql` if the engine's dialect needs its own text, else `NAME.sql`, or "" if neither
-    exists."""
+    """Returns `NAME.ENGINE.sql` if the engine's dialect needs a different text, otherwise `NAME.sql`, or "" if neither
+    file exists."""
     for path in (*(folder / f"{name}.{suffix}.sql" for suffix in engines.texts(engine)), folder / f"{name}.sql"):
         if path.exists():
             return path.read_text()
@@ -38,7 +38,7 @@ def statements(folder: Path, name: str, engine: str) -> tuple[str, ...]:
     """Returns the statements of a file in the engine's dialect; none if there is no such file.
 
     A `;` at the end of a line ends the statement if the line is not indented, or if it ends with `);`. The built-in
-    files are written that way, so that the body of a trigger stays in one piece.
+    files are written in this way, so that the body of a trigger stays in one piece.
     """
     parts: list[str] = []
     current: list[str] = []

@@ -1,4 +1,5 @@
-"""Statistics of units of work timed from Python: histograms by part, and completions in each tenth of a second."""
+"""Statistics of units of work that are timed in Python: histograms by part, and completions in each tenth of a
+second."""
 
 from __future__ import annotations
 
@@ -16,9 +17,9 @@ _BUCKET_S = 0.1
 
 
 class Tally:
-    """Collects times and errors; safe to use from several threads.
+    """Collects times and errors. May be used from several threads.
 
-    `word` is what metric names call a part, such as `query`.
+    `word` is the name of a part in metric names, such as `query`.
     """
 
     def __init__(self, word: str) -> None:
@@ -31,7 +32,7 @@ class Tally:
         self._errors: Counter[str] = Counter()
 
     def done(self, part: str, began_s: float, ended_s: float) -> None:
-        """Records a successful unit; both times are on the clock of the window (`Window.elapsed_s`)."""
+        """Records a successful unit. Both times are on the clock of the window (`Window.elapsed_s`)."""
         took_ns = max(0, round((ended_s - began_s) * 1e9))
         with self._lock:
             self._whole.record(took_ns)
@@ -42,7 +43,7 @@ class Tally:
             self._ended[int(ended_s / _BUCKET_S)] += 1
 
     def failed(self, ended_s: float, error: str) -> None:
-        """Records a unit that failed; `error` is its SQLSTATE or another short name."""
+        """Records a unit that failed. `error` is its SQLSTATE or another short name."""
         with self._lock:
             self._errors[error] += 1
             self._failed[int(ended_s / _BUCKET_S)] += 1
@@ -53,7 +54,7 @@ class Tally:
             return self._parts.get(part) or _histogram()
 
     def outcome(self, elapsed_s: float, **more: Any) -> Outcome:
-        """Returns an `Outcome` of everything counted; `more` sets its other fields."""
+        """Returns an `Outcome` of everything that was counted. `more` sets its other fields."""
         with self._lock:
             parts = {f"response_time{{{self._word}={part}}}": times for part, times in self._parts.items()}
             return Outcome(

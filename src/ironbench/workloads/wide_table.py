@@ -1,4 +1,4 @@
-"""The table of wide rows that the populate workload fills and maintenance workloads operate on.
+"""The table of wide rows, which the `populate` workload fills and on which maintenance workloads operate.
 
 The core generates the rows (crates/ironbench-data/src/wide.rs), so their checksums are known without reading the table.
 """
@@ -22,9 +22,10 @@ VERSION = 1
 """Version of the data, increased whenever the same options would produce other rows or another schema."""
 TABLE = "wide_row"
 FIXED_BYTES = 28
-"""Size of the values of a row besides its payload: two 8-byte numbers, an 8-byte timestamp, a 4-byte amount."""
+"""Size in bytes of the values of a row without its payload: two 8-byte numbers, an 8-byte timestamp, a 4-byte
+amount."""
 KEY_BYTES = {"identity": 21, "number": 21, "random": 32}
-"""Index bytes per row for a separate primary-key index. Random keys leave it about two thirds full
+"""Index bytes per row if the primary key is a separate index. Random keys leave it about two thirds full
 (docs/workloads/populate.md)."""
 
 GB = Option(

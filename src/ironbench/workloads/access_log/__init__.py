@@ -23,9 +23,9 @@ from ironbench.workloads.directory import counts, entries, entry_password
 
 _UNSAFE = re.compile(r"[^A-Za-z0-9 ,=+._@()&|!<>~*/\\-]+")
 _LETTERS = "[a-z]{20}"
-"""Random text used in place of values, which access logs do not contain."""
+"""Random text that replaces values, because access logs do not contain values."""
 _MANY = 10_000_000
-"""Assumed number of entries of an existing directory of unknown size, for the time limit of counts."""
+"""Number of entries that is assumed for an existing directory of unknown size, to compute the time limit of counts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +34,7 @@ class _Replay:
 
     operations: tuple[str, ...]
     clients: tuple[tuple[tuple[int, int, bool], ...], ...]
-    """For each client, its operations in the form that crates/ironbench-core/src/drive/ldap/replay.rs expects."""
+    """For each client: its operations in the form that crates/ironbench-core/src/drive/ldap/replay.rs expects."""
     left_out: Mapping[str, int]
     length_s: float
 
@@ -142,8 +142,8 @@ class AccessLog(Workload):
         return {"kind": "replay", "operations": operations, "clients": made.clients}
 
     def binds_back(self, options: Mapping[str, str]) -> bool:
-        """Clients bind again as the user of the DSN before changes: no other user may change a directory that ironbench
-        started."""
+        """Returns whether clients bind again as the user of the DSN before changes. They do, because no other user may
+        change a directory that ironbench started."""
         return options["binds"] == "password" and options["changes"] != "skip"
 
     def is_paced(self, options: Mapping[str, str]) -> bool:
@@ -153,7 +153,7 @@ class AccessLog(Workload):
         return "response_time_p99_s", "response_time_mean_s"
 
     def usual_duration_s(self, options: Mapping[str, str]) -> float | None:
-        """The length of the log, plus a little time for the last operation."""
+        """Returns the length of the log, plus a short time for the last operation."""
         if not options["log"]:
             return super().usual_duration_s(options)
         return math.ceil(_replay(options).length_s * 10 + 1) / 10
@@ -200,7 +200,7 @@ class AccessLog(Workload):
         return options["changes"] != "skip"
 
     def counts_after_cut(self, options: Mapping[str, str]) -> bool:
-        return False  # the server's counters start at zero after a power cut
+        return False  # after a power cut, the server's counters start at zero
 
     def dataset(self, engine: str, options: Mapping[str, str]) -> Dataset | None:
         return entries.dataset(options) if options["loaded"] == "yes" else None
@@ -262,7 +262,7 @@ def _made(stamp: tuple[int, int], path: str, speed: str, suffix: str, binds: str
 
 
 def _text(one: LoggedOperation, suffix: str, binds: str, changes: str) -> tuple[str, str]:
-    """Returns the operation in script form, with a newline in place of the password, and the reason why it is not
+    """Returns the operation in script form, with a newline in place of the password, and why the operation is not
     replayed, or ""."""
     if not one.succeeded:
         return "", "without a result in the log" if one.code is None else "that failed when logged"

@@ -1,4 +1,5 @@
-"""Reads the lines of an access log: gzip-compressed, or wrapped by the systemd journal or a container runtime."""
+"""Reads the lines of an access log, which may be compressed with gzip, or wrapped by the systemd journal or a container
+runtime."""
 
 from __future__ import annotations
 
@@ -21,16 +22,16 @@ _OTHERS = {
     b"\x28\xb5\x2f\xfd": ("zstd", "unzstd"),
     b"PK\x03\x04": ("zip", "unzip"),
 }
-"""First bytes of other compressed files, with the name of the format and the program that decompresses it."""
+"""First bytes of a file in another compression format → name of the format, and the program that decompresses it."""
 _COMPOSE = re.compile(r"^[\w.-]+ +\| ")
-"""`docker compose logs` prefixes each line with the container name."""
+"""Pattern of the prefix that `docker compose logs` adds to each line: the name of the container."""
 _MICROSECONDS = re.compile(r"[0-9]{1,17}")
 _LONGEST_LINE = 1 << 20
 
 
 @contextmanager
 def opened(path: str) -> Iterator[Iterator[str]]:
-    """Yields the lines of the log itself, including line ends. Raises OSError, or InputError for other compression
+    """Yields the lines of the log itself, including line ends. Raises OSError, and InputError for other compression
     formats."""
     with Path(path).open("rb") as file:
         first = file.read(8)

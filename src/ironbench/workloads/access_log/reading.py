@@ -23,11 +23,11 @@ from ironbench.words import grouped
 from ironbench.workloads.access_log import log_lines
 
 _OK = {"search": {0}, "compare": {5, 6}}
-"""Result codes (RFC 4511, 4.1.9) of operations that are replayed. For operations that are not listed, only code 0
-is."""
+"""Kind of operation → result codes (RFC 4511, 4.1.9) with which the operation is replayed. Other operations are
+replayed only if their code is 0."""
 _SCOPES = ("base", "one", "sub", "children")
 _SIMPLE = 128
-"""The `method` number of a simple bind in the log."""
+"""Number of the `method` of a simple bind in the log."""
 _WAY_OUT = "name a log of OpenLDAP at level stats, or an access log of 389 Directory Server"
 _MOST_OPERATIONS = 2_000_000
 _DAY_S = 86_400
@@ -43,7 +43,7 @@ class LoggedOperation:
     """An operation in the log."""
 
     at_s: float
-    """Seconds since 1970, or since another origin that all operations share."""
+    """Time of the operation in seconds since 1970, or since another origin that all operations share."""
     connection: int
     verb: str
     dn: str
@@ -56,7 +56,7 @@ class LoggedOperation:
     simple: bool = True
     """For a bind: whether it is a simple bind."""
     code: int | None = None
-    """Result code; None if the log contains no result."""
+    """Result code of the operation; None if the log contains no result."""
 
     @property
     def succeeded(self) -> bool:
@@ -68,12 +68,12 @@ class AccessLogContents:
     operations: tuple[LoggedOperation, ...]
     """The operations, ordered by time."""
     connections: tuple[tuple[float, float], ...]
-    """Times of the first and last operation of each connection, in the order of `numbers`."""
+    """Times of the first and the last operation of each connection, in the order of `numbers`."""
     numbers: tuple[int, ...]
     others: Counter[str] = field(default_factory=Counter)
     """Number of operations that are not replayed, by kind."""
     stamp: tuple[int, int] = (0, 0)
-    """Size and modification time of the file, which identify its contents."""
+    """Size and modification time of the file, which identify the file's contents."""
 
     @property
     def length_s(self) -> float:
@@ -123,7 +123,7 @@ def _log(path: str, found_lines: Iterable[str], year: int) -> AccessLogContents:
             numbers.heard(line)
             continue  # a message of the server itself
         if not whole.endswith("\n"):
-            break  # incomplete line: the server was still writing
+            break  # incomplete line, which the server was still writing
         at_s = clock.read(line)
         if at_s is None:
             raise InputError(f"{path}, line {number}", f"has no known time format: {line[:60].strip()!r}", _WAY_OUT)
@@ -161,7 +161,7 @@ def _log(path: str, found_lines: Iterable[str], year: int) -> AccessLogContents:
 
 
 class _Numbers:
-    """Maps connection numbers in the log to connections: a restarted server reuses numbers."""
+    """Maps connection numbers in the log to connections, because a restarted server uses the same numbers again."""
 
     def __init__(self) -> None:
         self._meant: dict[int, int] = {}
@@ -169,15 +169,16 @@ class _Numbers:
         self._others = count(-1, -1)
 
     def connection(self, number: int) -> int:
-        """Returns the number itself at its first use, and a new negative number for each later connection with that
-        number."""
+        """Returns the number itself when it is first used, and a new negative number for each later connection with
+        that number."""
         if number not in self._meant:
             self._meant[number] = next(self._others) if number in self._used else number
             self._used.add(number)
         return self._meant[number]
 
     def anew(self, number: int) -> int:
-        """Returns a new connection, because an operation with a number that has already ended starts again."""
+        """Returns a new connection, because an operation with a number whose operation has already ended starts
+        again."""
         del self._meant[number]
         return self.connection(number)
 
@@ -188,7 +189,7 @@ class _Numbers:
 
 
 class _Clock:
-    """Parses the times of lines in all supported forms."""
+    """Parses the times of log lines in all supported forms."""
 
     def __init__(self, year: int) -> None:
         self._year = year
@@ -196,7 +197,7 @@ class _Clock:
         self._last_s = 0.0
 
     def read(self, line: str) -> float | None:
-        """Returns seconds, or None if the line has no time in a known form."""
+        """Returns the time in seconds; None if the line has no time in a known form."""
         try:
             for form, seconds in _FORMS:
                 if (match := form.match(line)) is not None:
@@ -206,8 +207,8 @@ class _Clock:
             return None
 
     def _with_year(self, match: re.Match[str]) -> float:
-        """The old syslog format has no year: when December is followed by January, a year is added. Raises
-        ValueError."""
+        """Returns the time with a year, which the old syslog format lacks. When January follows December, a year is
+        added. Raises ValueError."""
         at_s = _of_syslog(self._year, *match.groups())
         if at_s + self._years_s < self._last_s - _YEAR_S / 2:
             self._years_s += _YEAR_S
@@ -217,7 +218,8 @@ class _Clock:
 
 _SYSLOG = re.compile(r"(?:<\d+>)?([A-Z][a-z]{2}) ([ \d]\d) (\d\d):(\d\d):(\d\d)(\.\d+)? ")
 _FORMS: tuple[tuple[re.Pattern[str], Callable[[re.Match[str]], float]], ...] = (
-    # OpenLDAP 2.5 and later without syslog: seconds and nanoseconds in hexadecimal; earlier versions: only seconds.
+    # A time in OpenLDAP 2.5 and later without syslog is seconds and nanoseconds in hexadecimal; in earlier versions,
+    # only seconds.
     (re.compile(r"([0-9a-f]{8})\.([0-9a-f]{8}) "), lambda m: int(m[1], 16) + int(m[2], 16) / 1e9),
     (re.compile(r"(\d{10}\.\d{6}) "), lambda m: float(m[1])),  # journalctl -o short-unix
     (re.compile(r"([0-9a-f]{8}) "), lambda m: float(int(m[1], 16))),
@@ -233,7 +235,8 @@ _FORMS: tuple[tuple[re.Pattern[str], Callable[[re.Match[str]], float]], ...] = (
 
 
 def _month(name: str) -> int:
-    """Number of the month with this English name, independent of the locale; 0 if there is none."""
+    """Returns the number of the month with this English name, independent of the locale; 0 if there is no such
+    month."""
     place = _MONTHS.find(name)
     return place // 3 + 1 if place % 3 == 0 else 0
 
@@ -244,8 +247,8 @@ def _of_389(text: str, zone: str) -> float:
 
 
 def _of_syslog(year: int, month: str, day: str, hour: str, minute: str, second: str, fraction: str | None) -> float:
-    """Seconds of a time in that year. 29 February in a non-leap year counts as the day after the 28th. Raises
-    ValueError."""
+    """Returns the seconds of a time in that year. 29 February in a year that is not a leap year counts as the day after
+    the 28th. Raises ValueError."""
     lacks = (month, day) == ("Feb", "29") and not isleap(year)
     whole = f"{year}-{_month(month):02}-{28 if lacks else int(day):02}T{hour}:{minute}:{second}+00:00"
     return datetime.fromisoformat(whole).timestamp() + lacks * _DAY_S + float(fraction or 0)
@@ -260,9 +263,11 @@ def _spread(found: list[LoggedOperation]) -> None:
 
 
 def _line(pattern: str) -> re.Pattern[str]:
-    """Compiles a pattern in which `@` matches a quoted text. The text may contain quotes that are not followed by
-    another field or the end of the line. The quantifiers are possessive, so that each line is read once however many
-    quotes it contains."""
+    """Compiles a pattern in which `@` matches a quoted text.
+
+    The text may contain quotes that are not followed by another field or the end of the line. The quantifiers are
+    possessive, so that each line is read only once, however many quotes it contains.
+    """
     return re.compile(pattern.replace("@", r'"((?:[^"]++|"(?! [a-z]+=|$))*+)"'))
 
 
@@ -279,8 +284,8 @@ _BEGINNINGS = ("SRCH base", "BIND dn", "CMP dn", "MODRDN dn", "MODDN dn", "MOD d
 
 
 def _operation(connection: int, at_s: float, text: str) -> LoggedOperation | str:
-    """Returns the operation in a line, the name of a kind that is not replayed, or "" if the line does not start an
-    operation."""
+    """Returns the operation in a line, or the kind of an operation that is not replayed. Returns "" if the line does
+    not start an operation."""
     if match := _SEARCH.match(text):
         scope = _SCOPES[int(match[2])] if int(match[2]) < len(_SCOPES) else "sub"
         attributes = tuple((match[4] or "").split())
@@ -299,7 +304,7 @@ def _operation(connection: int, at_s: float, text: str) -> LoggedOperation | str
 
 
 def _more(one: LoggedOperation, text: str) -> None:
-    """Adds the result or the attributes that a later line gives for an operation."""
+    """Adds the result or the attributes that a later line contains for an operation."""
     if match := _RESULT.match(text):
         one.code = int(match[1])
     elif match := _ATTRIBUTES.match(text):
@@ -307,7 +312,7 @@ def _more(one: LoggedOperation, text: str) -> None:
 
 
 def at_once(log: AccessLogContents) -> list[int]:
-    """Assigns each connection, in the log's order, to a client: the first one that is free when the connection
+    """Assigns each connection, in the log's order, to a client: the first client that is free when the connection
     starts."""
     order = sorted(range(len(log.connections)), key=lambda number: log.connections[number])
     free_s: list[float] = []

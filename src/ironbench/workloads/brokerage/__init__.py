@@ -1,4 +1,5 @@
-"""A brokerage workload derived from TPC-E: customers trade, a market responds. Design: docs/workloads/brokerage.md."""
+"""A brokerage workload derived from TPC-E: customers trade, and a market responds. Design:
+docs/workloads/brokerage.md."""
 
 from __future__ import annotations
 
@@ -18,16 +19,16 @@ from ironbench.workloads.base import Dataset, Option, ScriptSource, Workload
 from ironbench.workloads.brokerage import checks, figures, tables, transactions
 
 MOST_BROKERS = 40
-"""Longest list of brokers in the input of Broker-Volume."""
+"""Maximum number of brokers in the input of Broker-Volume."""
 LEAST_DAYS = 8
-"""Days of 8 business hours: twice the 32 hours that Trade-Lookup goes back at least."""
+"""Minimum number of days with 8 business hours, because Trade-Lookup goes back at least 32 hours: twice that time."""
 
 
 def market_clients(clients: int) -> int:
-    """Number of clients that act as the market.
+    """Returns the number of clients that act as the market.
 
-    The market's transactions are a tenth of all but, since a Trade-Result takes longest, almost half of the time. As
-    many market clients as customers are always enough, and an idle one costs only a connection.
+    A tenth of all transactions are the market's, but because a Trade-Result takes longest, they take almost half of the
+    time. An equal number of market clients and customers is always enough, and an idle client costs only a connection.
     """
     return max(2, clients)
 
@@ -110,7 +111,7 @@ class Brokerage(Workload):
             "first_trade": checks.first_trade(session),
             "first_time": checks.last_time(session, tables.initial_trades(options)),
             "market_clients": market_clients(load.clients),
-            # With one client and a number of transactions, the same seed produces the same final state.
+            # With one client and a number of transactions, the same seed leads to the same final state.
             "alone": load.clients == 1 and load.transactions is not None,
             "maintenance_s": float(options["maintenance"]),
             "price_period_s": float(options["price_period"]),
@@ -120,8 +121,8 @@ class Brokerage(Workload):
         return tables.dataset(engine, options) if engines.get(engine).can("data") else None
 
     def identified(self, choice: Choice, engine: str) -> Choice:
-        """Records `references=no` if the engine cannot declare the foreign keys, whatever was requested: results with
-        and without foreign keys are not ranked together."""
+        """Sets `references=no` if the engine cannot declare the foreign keys, whatever the user requested, because
+        results with and without foreign keys are not ranked together."""
         if tables.has_references(engine):
             return choice
         return replace(choice, options={**choice.options, "references": "no"})

@@ -92,13 +92,14 @@ def rules(first: int, sample: range | None = None) -> dict[str, str]:
 
 RULES = rules(0)
 SAMPLE = 50_000
-"""Number of earlier trades that are checked after a trial; takes less than a second."""
+"""Number of earlier trades that are checked after a trial, which takes less than a second."""
 _STEP = 7_919
-"""A prime, so that each trial checks different trades."""
+"""Distance between samples. It is a prime, so that each trial checks different trades."""
 
 
 def sample(first: int) -> range:
-    """Earlier trades to check after a trial whose first trade has number `first`; each trial checks different ones."""
+    """Returns earlier trades to check after a trial whose first trade has number `first`. Each trial checks different
+    ones."""
     there = first - FIRST_TRADE
     begin = FIRST_TRADE + there * _STEP % max(1, there - SAMPLE)
     return range(begin, min(first, begin + SAMPLE))
@@ -114,7 +115,7 @@ class BrokerageState:
     """State before a trial, when no transaction is in progress."""
 
     first: int
-    """The lowest trade number that this trial can assign."""
+    """Lowest number of a trade that this trial can assign."""
     brokers: Mapping[str, tuple[int, Decimal]]
     balances: tuple[Decimal, ...]
     """Checksums over the balances of all accounts, from `_sums`."""
@@ -128,18 +129,20 @@ def first_trade(session: Session) -> int:
 _FIRST_DAY = date(2005, 1, 3)
 _OPENS = time(9)
 _DAY = timedelta(hours=8)
-"""Business days are Monday to Friday, from this Monday on (crates/…/brokerage/market.rs)."""
+"""First Monday of the business calendar. Business days are Monday to Friday (crates/…/brokerage/market.rs)."""
 
 
 def last_time(session: Session, loaded: int) -> int | None:
-    """Business time of the last trade placed or completed in earlier trials, in milliseconds since the first of the
-    `loaded` trades; None if there was no trial. Initial trades are not read because there may be millions."""
+    """Returns the business time of the last trade that earlier trials placed or completed, in milliseconds since the
+    first of the `loaded` trades; None if there was no trial. Initial trades are not read because there may be millions
+    of them."""
     last = session.query(f"select max(t_dts) from trade where t_id >= {FIRST_TRADE + loaded}")[0][0]
     return None if last is None else business_ms(datetime.fromisoformat(last))
 
 
 def business_ms(moment: datetime) -> int:
-    """Milliseconds of business hours from the first day to this moment, which is within a business day."""
+    """Returns the milliseconds of business hours from the first day to this time, which must be within a business
+    day."""
     weeks, weekday = divmod((moment.date() - _FIRST_DAY).days, 7)
     passed = (5 * weeks + weekday) * _DAY + (moment - datetime.combine(moment.date(), _OPENS))
     return passed // timedelta(milliseconds=1)
@@ -151,7 +154,7 @@ def before(session: Session) -> BrokerageState:
 
 
 def _cancel_what_was_left(session: Session) -> None:
-    """Cancels open orders of an earlier trial in one transaction, so that either all or none are cancelled."""
+    """Cancels open orders of an earlier trial in one transaction, so that either all of them are cancelled or none."""
     session.query("begin")
     try:
         for statement in transactions.cleanup(session.engine):
@@ -164,7 +167,7 @@ def _cancel_what_was_left(session: Session) -> None:
 
 
 def check(session: Session, then: BrokerageState, summary: Mapping[str, Any]) -> tuple[Check, ...]:
-    # The first check, because the following queries of this session would also be counted.
+    # This check is the first, because the following queries of this session would also be counted.
     commits = commits_check(session, then.commits, summary)
     held = rules(then.first, sample(then.first))
     del held[BROKERS]
@@ -173,7 +176,7 @@ def check(session: Session, then: BrokerageState, summary: Mapping[str, Any]) ->
 
 
 def _paid(session: Session, then: BrokerageState) -> Check:
-    """Checks the totals of brokers against the trades of this trial. Only changes are added up, not all earlier
+    """Checks the totals of brokers against the trades of this trial. Only changes are added up, and not all earlier
     trades."""
     earned = session.query(
         "select ca_b_id, count(*), sum(t_comm) from trade join customer_account on ca_id = t_ca_id "
@@ -201,8 +204,8 @@ def _balances(session: Session) -> tuple[Decimal, ...]:
 
 
 _PRIMES = (1009, 1013)
-"""An account has two numbers: the remainders of its id. Accounts whose ids are less than a million apart (up to a
-hundred thousand customers) differ in at least one of them."""
+"""Divisors that give an account two numbers: the remainders of its id. Accounts whose ids are less than a million apart
+(up to a hundred thousand customers) differ in at least one of the remainders."""
 
 
 def _sums(session: Session, amount: str, account: str, rows: str) -> tuple[Decimal, ...]:
@@ -217,7 +220,8 @@ def _sums(session: Session, amount: str, account: str, rows: str) -> tuple[Decim
 
 
 def _counted(session: Session, then: BrokerageState, summary: Mapping[str, Any]) -> tuple[Check, ...]:
-    """Compares what the clients counted with the tables. The outcome of transactions that were cut off is unknown."""
+    """Compares what the clients counted with the tables. It is unknown whether transactions that were cut off have
+    committed."""
     unsure = int(summary.get("server_commits_uncertain", 0))
     scripts = {script["name"]: script for script in summary["scripts"]}
     placed, done, submitted, pending = one_row(

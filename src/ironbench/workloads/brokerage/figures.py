@@ -23,11 +23,12 @@ MIX = {
     "trade_update": 0.020,
     "market_feed": 0.010,
 }
-"""Transaction → specified share of all transactions except Data-Maintenance."""
+"""Transaction → share of all transactions (except Data-Maintenance) in the specification."""
 TOLERANCE = 0.002
 """Relative deviation that each share may have in a trial of any length."""
 CHANCE = 3.0
-"""How many standard deviations a count may deviate by chance. Counts vary because results follow their orders later."""
+"""Number of standard deviations by which a count may deviate by chance. Counts vary because results follow their orders
+later."""
 LIMITS_S = {
     "trade_status": 1.0,
     "market_watch": 3.0,
@@ -48,13 +49,13 @@ NO_STEADY_STATE = "no-steady-state"
 GIVEN_UP = "market-gave-up"
 NO_SCORE = "no-score"
 MARKETS = "unscheduled"
-"""Column of the timeline that counts the market's transactions, of which ten in eleven are results, and the
+"""Column of the time line that counts the market's transactions (ten in eleven of these are results) and the
 maintenance."""
 LAG, TAKEN_BACK = "market_lag", "orders_taken_back"
 
 
 def allowed(name: str, transactions: float) -> float:
-    """Returns how far the number of one transaction may deviate from the specified number."""
+    """Returns by how much the number of one transaction may deviate from the specified number."""
     specified = MIX[name] * transactions
     return TOLERANCE * specified + CHANCE * math.sqrt(specified)
 
@@ -90,7 +91,7 @@ def _mix(counts: Mapping[str, int]) -> list[Note]:
         if abs(count - specified * whole) > allowed(name, whole):
             off = abs(count / (specified * whole) - 1) if whole else 1.0
             missed.append((off, name, count / whole if whole else 0.0))
-    # The largest deviations come first: if results are missing, all other shares are too large.
+    # The largest deviations come first. For example, if results are missing, all other shares are too large.
     return [
         note(MIX_MISSED, script=name, share=share, specified=MIX[name], transactions=whole)
         for _, name, share in sorted(missed, reverse=True)[:2]
@@ -105,7 +106,8 @@ def _slow_maintenance(driven: Driven) -> list[Note]:
 
 
 def _unsteady(driven: Driven, seen: Sequence[Note]) -> list[Note]:
-    """Tests the rate of all transactions, and separately the market's rate, because the score depends on the market."""
+    """Tests whether the rate of all transactions changed. Tests the market's rate separately, because the score depends
+    on it."""
     if known := next((one for one in seen if one.code == rate_change.CODE), None):
         return [note(NO_STEADY_STATE, rate="all", **known.values)]
     column = driven.timeline.get(MARKETS, b"")
@@ -118,6 +120,6 @@ def _unsteady(driven: Driven, seen: Sequence[Note]) -> list[Note]:
 
 
 def _given_up(summary: Mapping[str, Any]) -> list[Note]:
-    """Counts the whole trial, including the warm-up (`crates/…/roles/market.rs`)."""
+    """Counts given-up transactions over the whole trial, including the warm-up (`crates/…/roles/market.rs`)."""
     count = int(summary.get("figures", {}).get("market_given_up", 0))
     return [note(GIVEN_UP, given_up=count)] if count else []

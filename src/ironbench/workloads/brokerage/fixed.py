@@ -12,7 +12,7 @@ from datetime import date, timedelta
 from ironbench.workloads.fixed_rows import FixedRows
 
 _FEW = 65_536
-"""Keys are summed modulo this number, because sums in SQLite are limited to 64 bits."""
+"""Modulus for sums of keys, because sums in SQLite are limited to 64 bits."""
 
 
 def _key(column: str) -> str:
@@ -51,11 +51,12 @@ _SMALL = 20
 """Number of load units up to which all past prices are read: 18 million rows."""
 _FIRST_MONDAY = date(2000, 1, 3)
 _MONDAYS = tuple(_FIRST_MONDAY + timedelta(weeks=20 * place) for place in range(13))
-"""Sampled days within the five years of past prices."""
+"""Days that are sampled within the five years of past prices."""
 
 
 def fixed(past: int, units: int) -> tuple[FixedRows, ...]:
-    """Returns the fixed rows. `past`: the first trade that a trial can place. `units`: thousands of customers."""
+    """Returns the rows that do not change. `past`: the first trade that a trial can place. `units`: thousands of
+    customers."""
     days = ", ".join(f"'{day}'" for day in _MONDAYS)
     return (
         *_ALWAYS,

@@ -20,9 +20,9 @@ ISOLATION = {
     "market_feed": "repeatable read",
     "data_maintenance": "read committed",
 }
-"""Transaction → lowest isolation level that TPC-E requires.
+"""Transaction → lowest isolation level that TPC-E permits.
 
-The order is: transactions of customers, the most frequent first; of the market; maintenance.
+Transactions of customers come first, with the most frequent at the top; then those of the market, and maintenance.
 """
 
 VARIABLES = (
@@ -36,15 +36,15 @@ VARIABLES = (
 
 
 BY_LOCKS = {"trade_result": "read committed"}
-"""Isolation levels that differ if a Trade-Result locks its account first. The lock serializes results of the same
+"""Isolation levels that differ if a Trade-Result locks its account first. The lock serializes results for the same
 account, and no other transaction changes what a result both reads and writes."""
 
 
 def script(name: str, engine: str, isolation: str = "", logic: str = "client") -> ScriptSource:
-    """Returns the transaction's script in the engine's dialect, with the isolation level it needs unless `isolation` is
-    given.
+    """Returns the transaction's script in the engine's dialect, with the isolation level that the transaction needs
+    unless `isolation` is given.
 
-    With `logic="server"` the transaction is one call of a server-side function.
+    With `logic="server"`, the transaction is one call of a server-side function.
     """
     source = ScriptSource(name, sql_files.script(FOLDER, f"{name}_called" if logic == "server" else name, engine).text)
     begin = engines.get(engine).traits.dialect.transaction(isolation or ISOLATION[name])
@@ -53,5 +53,5 @@ def script(name: str, engine: str, isolation: str = "", logic: str = "client") -
 
 
 def cleanup(engine: str) -> tuple[str, ...]:
-    """Statements that cancel open orders of an earlier trial; executed before the next one."""
+    """Returns statements that cancel open orders of an earlier trial. They are executed before the next trial."""
     return sql_files.statements(FOLDER, "trade_cleanup", engine)

@@ -28,9 +28,10 @@ _FIGURES = {
     "capture_keys": "replayed_keys",
     "capture_keys_missing": "replay_missing_keys",
 }
-"""Count of the core → metric."""
+"""The core's name of a count → metric."""
 _COUNTED_S = 0.6
-"""Backends that end report their statistics at once, older servers at most every 0.5 s."""
+"""Seconds after which the server's statistics are complete: backends report them when they end, and older servers at
+most every 0.5 s."""
 
 
 class Capture(Workload):
@@ -111,7 +112,8 @@ class Capture(Workload):
         return replace(choice, options={**choice.options, "digest": _digest(choice.options["file"])})
 
     def suited(self, load: Load, options: Mapping[str, str]) -> Load:
-        """One client replays one session at a time, so the capture determines the least number of clients."""
+        """Returns the load. One client replays one session at a time, so the capture determines the minimum number of
+        clients."""
         if not options["file"] or load.clients > 1:
             return load
         from ironbench.workloads.capture import tape
@@ -168,7 +170,7 @@ class Capture(Workload):
         return paced if self.is_paced(options) else super().leading(options)
 
     def usual_duration_s(self, options: Mapping[str, str]) -> float | None:
-        """Returns None except for mode=rate: a replay ends with its last transaction."""
+        """Returns None except for mode=rate, because a replay ends with its last transaction."""
         return super().usual_duration_s(options) if options.get("mode") == "rate" else None
 
     def expected_s(self, engine: str, options: Mapping[str, str]) -> float | None:
@@ -256,7 +258,8 @@ class Capture(Workload):
 
 
 def _counted(session: Session) -> dict[str, int]:
-    """Returns the server's counters. A server updates its statistics up to a second after the work."""
+    """Returns the server's counters after waiting, because a server updates its statistics up to a second after the
+    work."""
     from ironbench.workloads.capture import marks
 
     time.sleep(_COUNTED_S)
@@ -264,7 +267,7 @@ def _counted(session: Session) -> dict[str, int]:
 
 
 def is_capture(path: str) -> bool:
-    """Whether the file exists and begins like a Parquet file."""
+    """Returns whether the file exists and begins like a Parquet file."""
     try:
         with Path(path).open("rb") as opened:
             return opened.read(4) == b"PAR1"

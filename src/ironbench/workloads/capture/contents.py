@@ -12,7 +12,7 @@ from ironbench.workloads.capture.file import CaptureFacts
 from ironbench.workloads.capture.keys import KeyUse
 
 _INTERVALS = 24
-"""Most intervals of the rates over time."""
+"""Maximum number of intervals for rates over time."""
 _WIDTHS_S = (1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 14400, 43200, 86400, 604800)
 _TOP = 20
 _FEW = 10
@@ -33,13 +33,13 @@ class StatementUse:
 @dataclass(frozen=True, slots=True)
 class Interval:
     start_s: float
-    """Since the start of the capture."""
+    """Start of the interval in seconds since the start of the capture."""
     transactions_per_s: float
     statements_per_s: float
     sessions: int
-    """Sessions that sent a statement."""
+    """Number of sessions that sent a statement in the interval."""
     mean_s: float | None
-    """Mean duration of a statement."""
+    """Mean duration of a statement in seconds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +56,7 @@ class Pauses:
 @dataclass(frozen=True, slots=True)
 class Sender:
     kind: str
-    """`user`, `database` or `application`."""
+    """Kind of the name: `user`, `database` or `application`."""
     name: str
     statements: int
     sessions: int
@@ -66,32 +66,32 @@ class Sender:
 class Contents:
     facts: CaptureFacts
     at_once: int
-    """Most sessions that were open at the same time."""
+    """Maximum number of sessions that were open at the same time."""
     mix: tuple[tuple[str, int], ...]
-    """Statements by their first keyword."""
+    """Number of statements by first keyword."""
     reads: int
     writes: int
     failed: int
     busy_s: float
-    """Total duration of all statements."""
+    """Total duration of all statements in seconds."""
     peak_per_s: float
-    """Most transactions that started in one second."""
+    """Maximum number of transactions that started in one second."""
     width_s: float
     intervals: tuple[Interval, ...]
     inside: Pauses | None
-    """Pauses inside transactions; None if durations are unknown or there are none."""
+    """Pauses inside transactions; None if durations are unknown or there are no such pauses."""
     between: Pauses | None
     """Pauses between transactions."""
     top: tuple[StatementUse, ...]
     templates: int
     senders: tuple[Sender, ...]
     left_out: tuple[tuple[str, int], ...]
-    """Reason and number of statements."""
+    """Reason → number of statements that a replay leaves out for this reason."""
     keys: KeyUse
 
 
 def contents(path: str) -> Contents:
-    """Reads a capture. Raises InputError if the file is not a capture."""
+    """Reads a capture and summarises it. Raises InputError if the file is not a capture."""
     facts = file.facts(path)
     with file.database() as opened:
         opened.execute(f"CREATE VIEW capture AS SELECT *, epoch_us(started_at) AS at_us FROM {file.source(path)}")
@@ -186,7 +186,7 @@ def _pauses(opened: duckdb.DuckDBPyConnection, facts: CaptureFacts, condition: s
 
 
 def _top(opened: duckdb.DuckDBPyConnection, facts: CaptureFacts) -> list[StatementUse]:
-    """Returns the statements that took most time, or, without durations, those that ran most often."""
+    """Returns the statements that took the most time, or, without durations, those that ran most often."""
     rows = file.asked(
         opened,
         "SELECT template, count(*), coalesce(sum(duration_us), 0), avg(duration_us), quantile_cont(duration_us, 0.99), "

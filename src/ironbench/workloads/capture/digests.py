@@ -1,8 +1,8 @@
-"""Makes a capture from a running server's statistics of statements, where logs may not leave the server.
+"""Makes a capture from a running server's statistics of statements, for cases in which logs must not leave the server.
 
-The statements, how often they ran, how long they took and how many rows they had are known. The rest is invented: each
-call is a transaction of its own, calls are distributed at random over time and sessions, and values of parameters
-come from the statistics of the columns.
+The statements, how often they ran, how long they took and how many rows they had are known. Everything else is
+invented: each call is a separate transaction, calls are distributed at random over time and sessions, and values of
+parameters come from the statistics of the columns.
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ _LOOKS_PER_S = 4
 def capture(
     dsn: str, output: str, seconds: float, mask: bool = False, show: Show = lambda share, text: None
 ) -> CaptureFacts:
-    """Watches the server for some time and writes the capture. `mask`: no value comes from a column.
+    """Watches the server for some time and writes the capture. Raises InputError and FailureError.
 
-    Raises InputError and FailureError.
+    `mask`: whether no value may come from a column.
     """
     making.require_new(output)
     word = engines.scheme(dsn)

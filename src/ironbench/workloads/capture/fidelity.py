@@ -1,4 +1,5 @@
-"""How closely a replay repeated the recorded work: counts of the recording beside those of the replay.
+"""Measures how closely a replay repeated the recorded work, by comparing counts of the recording with counts of the
+replay.
 
 The recording's statements and their mix are in every capture. Rows, WAL and blocks are known if the log contains marks.
 """
@@ -12,16 +13,17 @@ from ironbench.model.note import Note, note
 from ironbench.workloads.capture import file, selection, tape
 
 RECORDED, REPLAYED, DIVERGENCE = "recorded_work", "replayed_work", "replay_divergence"
-"""Metrics, with the measure as their part."""
+"""Names of the metrics whose part is the name of a measure."""
 STATEMENTS, MIX, FAILED = "statements", "mix", "failed_statements"
 NOTED, FLAGGED = 0.05, 0.2
-"""Divergence from which a measure is noted, and from which a measure of the work flags the trial."""
+"""Divergence from which a measure is noted, and divergence from which a measure of the work flags the trial."""
 WORK = (STATEMENTS, MIX, FAILED, "rows_inserted", "rows_updated", "rows_deleted", "wal_records")
 """Measures of the work. The others also depend on the replaying system: its memory, plans and checkpoints, after which
 the WAL contains full-page images."""
 _LEAST = {"wal_bytes": 1e6, "blocks_hit": 1000.0, "blocks_read": 1000.0}
 _LEAST_COUNT = 100.0
-"""Smaller recorded counts are compared with this number instead, because a few more or less mean nothing."""
+"""Minimum count for a comparison. Smaller recorded counts are compared with this number instead, because small
+differences between small counts mean nothing."""
 
 
 def measured(
@@ -40,7 +42,7 @@ def measured(
     values |= _compared(STATEMENTS, chosen.statements, sent)
     failed = figures.get("capture_failed_again", 0.0) + sum((summary.get("errors") or {}).values())
     values |= _pair(FAILED, chosen.failed, failed)
-    # A share of all statements: a capture may contain no failure at all.
+    # Failures are compared as a fraction of all statements, because a capture may contain no failures at all.
     values[_part(DIVERGENCE, FAILED)] = abs(failed - chosen.failed) / chosen.statements
     if chosen.rows is not None:
         values |= _compared("rows", chosen.rows, figures.get("capture_rows", 0.0))
@@ -53,7 +55,8 @@ def measured(
 
 
 def _mix(made: tape.Tape, summary: Mapping[str, Any]) -> Iterator[tuple[str, float]]:
-    """Yields the share of statements that would have to be others for the mix of the recording."""
+    """Yields, for each kind of statement, the fraction of statements by which the replay's mix differs from the
+    recording's."""
     recorded = {(kind, text): calls for kind, counted in made.kinds for text, calls in counted}
     replayed = {(one["script"], one["text"]): one["count"] for one in summary.get("statements") or ()}
     of_recorded, of_replayed = sum(recorded.values()), sum(replayed.values())
@@ -82,7 +85,7 @@ def _part(metric: str, name: str) -> str:
 
 
 def notes(metrics: Mapping[str, float]) -> Iterator[Note]:
-    """Yields notes about the measures of a trial that diverge."""
+    """Yields notes on the measures in which a trial diverges from the recording."""
     start = f"{DIVERGENCE}{{of="
     by_measure = {name[len(start) : -1]: value for name, value in metrics.items() if name.startswith(start)}
     flagged = {name: value for name, value in by_measure.items() if name in WORK and value > FLAGGED}

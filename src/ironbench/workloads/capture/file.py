@@ -1,4 +1,5 @@
-"""Captures: one Parquet file with a row per statement. Its metadata say where it comes from and what it lacks."""
+"""Captures: Parquet files with a row for each statement. The metadata of such a file contain where it comes from and
+what it lacks."""
 
 from __future__ import annotations
 
@@ -16,10 +17,10 @@ from ironbench.errors import InputError
 from ironbench.model.note import Note
 
 KEY = "ironbench_capture"
-"""Key of the metadata."""
+"""Key of the capture's metadata in the Parquet file."""
 SCHEMA = 1
 _MEMORY = "1GB"
-"""Memory limit of DuckDB; larger intermediate results go to temporary files."""
+"""Memory limit of DuckDB. Larger intermediate results are written to temporary files."""
 _WAY_OUT = "make a capture: ironbench capture LOG -o FILE.capture"
 
 COLUMNS = """
@@ -27,8 +28,8 @@ COLUMNS = """
     duration_us, row_count, error, "user" AS user_name, "database" AS database_name,
     application AS application_name, command, writes, obstacle
 """
-"""Columns of a capture, from those that the core reads from logs (crates/ironbench-capture/src/rows.rs), and the
-number of rows, which logs do not contain."""
+"""Columns of a capture: those that the core reads from logs (crates/ironbench-capture/src/rows.rs), and the number of
+rows, which logs do not contain."""
 
 
 class CaptureFacts(msgspec.Struct, frozen=True, kw_only=True):
@@ -36,26 +37,26 @@ class CaptureFacts(msgspec.Struct, frozen=True, kw_only=True):
 
     schema: int
     format: str
-    """Format of the logs."""
+    """Format of the logs from which the capture was made."""
     masked: bool
     statements: int
     transactions: int
     sessions: int
     began_us: int
-    """Microseconds since 1970."""
+    """Start of the capture in microseconds since 1970."""
     ended_us: int
     with_duration: int
-    """Statements whose duration is known."""
+    """Number of statements whose duration is known."""
     databases: tuple[str, ...]
     notes: tuple[Note, ...] = ()
     counters: dict[str, int] = {}
-    """How much the server's counters grew during the capture; empty if the logs contain no marks."""
+    """Growth of the server's counters during the capture; empty if the logs contain no marks."""
     counted_database: str = ""
-    """The database of `counters`."""
+    """Name of the database to which `counters` apply."""
     replayable: bool = True
-    """Whether a replay can send the statements: those of some logs can only be shown."""
+    """Whether a replay can send the statements. Statements of some kinds of logs can only be shown."""
     invented: bool = False
-    """Whether the capture was made from statistics of a server: times, sessions, transactions and values are
+    """Whether the capture was made from a server's statistics, so that times, sessions, transactions and values are
     invented."""
 
     @property
@@ -64,7 +65,7 @@ class CaptureFacts(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def has_durations(self) -> bool:
-        """Whether the durations of nearly all statements are known, so that pauses between them are, too."""
+        """Whether the durations of nearly all statements are known, and therefore also the pauses between them."""
         return self.with_duration >= 0.9 * self.statements
 
 
@@ -72,7 +73,7 @@ def database() -> duckdb.DuckDBPyConnection:
     """Opens a database in memory, which uses temporary files for what does not fit."""
     folder = str(Path(tempfile.gettempdir()) / "ironbench-capture")
     opened = duckdb.connect(config={"memory_limit": _MEMORY, "temp_directory": folder})
-    # The core reads strings and lists in their oldest form.
+    # The core reads strings and lists only in their oldest format.
     opened.execute("SET arrow_output_version = '1.0'")
     return opened
 
@@ -83,7 +84,7 @@ def facts(path: str) -> CaptureFacts:
 
 
 def stamp(path: str) -> tuple[int, int]:
-    """Returns size and modification time of a file, which identify its contents. Raises InputError."""
+    """Returns the size and modification time of a file, which identify its contents. Raises InputError."""
     try:
         known = Path(path).stat()
     except OSError as error:
@@ -111,7 +112,7 @@ def _facts(path: str, stamp: tuple[int, int]) -> CaptureFacts:
 
 
 def source(path: str) -> str:
-    """Returns a capture as a table of SQL."""
+    """Returns a capture as a table expression in SQL."""
     return f"read_parquet({quoted(glob.escape(path))})"
 
 

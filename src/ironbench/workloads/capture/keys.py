@@ -1,12 +1,13 @@
 """Generated keys: values that the server made when the work was recorded, and that later statements contain.
 
-A log has no results, so the keys are inferred. A statement with RETURNING, nextval, currval or lastval is a *maker*. Of
-the numbers and UUIDs in the later statements of its session, those at one place of one statement are its keys if they
+A log contains no results, so the keys are inferred. A statement with RETURNING, nextval, currval or lastval is called a
+*maker*. The numbers or UUIDs at one place in a later statement of the maker's session are taken for its keys if they
 behave like keys:
 
-- Numbers: all differ, grow with the time of their makers over all sessions, and are about as many as makers ran.
-  Values of a clock are excluded.
-- UUIDs: all differ and occur nowhere before their maker. The statement looks a row up by them, or has no other UUID.
+- Numbers: all differ, they grow with the time of their makers over all sessions, and their number is about the number
+  of executions of makers. Values of a clock are excluded.
+- UUIDs: all differ and occur nowhere before their maker. The statement looks up a row by them, or contains no other
+  UUID.
 
 A replay sends the value that the server returns in place of the recorded one.
 """
@@ -22,16 +23,18 @@ from ironbench.workloads.capture import file
 
 _MAKES = r"\breturning\b|\b(?:nextval|currval|lastval)\s*\("
 _LEAST = 5
-"""Fewer values do not show that they are keys."""
+"""Minimum number of values that show that they are keys."""
 _WRONG = 0.01
-"""Share of a place's values that may break a rule: several processes write a log, in milliseconds."""
+"""Fraction of a place's values that may break a rule, because several processes write a log, with times in
+milliseconds."""
 _LATE_US = 100_000
-"""Tolerance of the order of makers: times are in milliseconds, and durations lack the time between Parse, Bind and
-Execute."""
+"""Tolerance in microseconds for the order of makers, because times are in milliseconds and durations do not include the
+time between Parse, Bind and Execute."""
 _SPARE, _SPARE_COUNT = 4, 100
-"""Numbers may be this many times as many as makers, and so many more: other statements use the sequence, too."""
+"""Maximum ratio of numbers to makers, and maximum number of additional numbers, because other statements also use the
+sequence."""
 _NEAR_S = 86_400
-"""Numbers this near to the time of their statement are values of a clock."""
+"""Seconds within which a number must be near the time of its statement to count as a value of a clock."""
 _TOKENS = r"'(?:[^']|'')*'|[A-Za-z_][A-Za-z0-9_$]*|[0-9][0-9.]*|[^A-Za-z0-9_']+|'"
 """Splits a text into tokens without losing a character."""
 _NUMBER, _UUID = r"^[1-9][0-9]{0,17}$", r"^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$"
@@ -40,14 +43,14 @@ _COLUMNS = re.compile(r"\breturning\b(.*)$", re.DOTALL)
 
 @dataclass(frozen=True, slots=True)
 class KeyUse:
-    """How much of the generated keys is known."""
+    """How many of the generated keys are known."""
 
     makers: int
-    """Statements that return a generated key."""
+    """Number of statements that return a generated key."""
     known: int
-    """Makers whose key is known from a later statement."""
+    """Number of makers whose key is known from a later statement."""
     values: int
-    """Places in later statements where a replay sends the new key."""
+    """Number of places in later statements at which a replay sends the new key."""
 
 
 def ignore(opened: duckdb.DuckDBPyConnection) -> KeyUse:
@@ -158,7 +161,7 @@ def _judge(opened: duckdb.DuckDBPyConnection) -> None:
             AND count(*) FILTER (is_old) <= {_WRONG} * count(*)
             AND (any_value(alike) = 1 OR NOT starts_with(template, 'insert'))
     """
-    # A value also follows the makers of other keys, before its own maker and in the next round of a loop.
+    # A value may also follow makers of other keys, before its own maker and in the next iteration of a loop.
     opened.execute(f"""
         CREATE TABLE trusted AS
         SELECT * FROM (FROM ({numbers}) UNION ALL FROM ({uuids}))
@@ -169,7 +172,8 @@ def _judge(opened: duckdb.DuckDBPyConnection) -> None:
 def _choose(opened: duckdb.DuckDBPyConnection) -> None:
     """Fills the tables `keys` and `replaced`.
 
-    If places of one maker contradict each other, those with the densest values count, then those with most values.
+    If places of one maker contradict each other, the places with the densest values are used, and among these the
+    places with the most values.
     """
     opened.execute("""
         CREATE TABLE ranked AS
@@ -189,13 +193,13 @@ def _choose(opened: duckdb.DuckDBPyConnection) -> None:
     opened.execute("CREATE TABLE results (maker_template VARCHAR, result INTEGER)")
     if results:
         opened.executemany("INSERT INTO results VALUES (?, ?)", results)
-    # Of several makers with one value, such as an INSERT and a later lastval(), the last one counts.
+    # If several makers have the same value, such as an INSERT and a later lastval(), the last one is used.
     opened.execute("""
         INSERT INTO keys
         SELECT maker, (row_number() OVER (ORDER BY maker) - 1)::INTEGER, result
         FROM named JOIN results USING (maker_template)
     """)
-    # A number is replaced only at trusted places that agree with the keys; a UUID is the same thing everywhere.
+    # A number is replaced only at trusted places that agree with the keys. A UUID means the same thing everywhere.
     opened.execute(f"""
         CREATE TABLE agreeing AS
         SELECT maker_template, template, place FROM followed

@@ -25,7 +25,8 @@ if TYPE_CHECKING:
 Show = Callable[[float, str], None]
 
 _SLOW_S = 0.005
-"""If no statement of many was faster, the log probably contains only slow statements."""
+"""Minimum duration in seconds of the fastest of many statements from which the log probably contains only slow
+statements."""
 _MANY = 100
 _LOOKS_PER_S = 4
 
@@ -33,10 +34,10 @@ _LOOKS_PER_S = 4
 def capture(
     logs: Sequence[str], output: str, prefix: str = "", mask: bool = False, show: Show = lambda share, text: None
 ) -> CaptureFacts:
-    """Reads the logs and writes the capture. `prefix`: `log_line_prefix` of logs in the format stderr.
+    """Reads the logs and writes the capture. Raises InputError if the output exists or the logs contain no statements,
+    and FailureError if the capture cannot be written.
 
-    Raises InputError if the output exists or the logs contain no statements, FailureError if the capture cannot be
-    written.
+    `prefix`: `log_line_prefix` of logs in the format stderr.
     """
     making.require_new(output)
     from ironbench import _core
@@ -63,7 +64,7 @@ def capture(
 
 
 def _files(logs: Sequence[str]) -> Iterator[tuple[str, bool]]:
-    """Yields the files, and whether the user named each of them rather than its directory."""
+    """Yields the files, and for each whether the user named the file itself and not its directory."""
     for log in logs:
         path = Path(log)
         if path.is_dir():
@@ -79,7 +80,7 @@ def _files(logs: Sequence[str]) -> Iterator[tuple[str, bool]]:
 
 @contextmanager
 def _shown(rows: LogRows, size: int, show: Show) -> Iterator[None]:
-    """Shows the progress of reading; stops the reader if the block is left early."""
+    """Shows the progress of reading. Stops the reader if the block ends early."""
     over = threading.Event()
 
     def watch() -> None:
@@ -111,7 +112,7 @@ def _read(opened: duckdb.DuckDBPyConnection, rows: LogRows) -> None:
 
 
 def _described(opened: duckdb.DuckDBPyConnection, summary: Mapping[str, Any], mask: bool) -> CaptureFacts:
-    """Marks the statements that a replay leaves out, and returns the facts about the capture."""
+    """Marks the statements that a replay leaves out. Returns the facts about the capture."""
     marks, outside = _between_marks(opened)
     cut_at = summary["cut_at"]
     if cut_at:
@@ -157,8 +158,8 @@ def _described(opened: duckdb.DuckDBPyConnection, summary: Mapping[str, Any], ma
 
 
 def _between_marks(opened: duckdb.DuckDBPyConnection) -> tuple[list[Mark], int]:
-    """Removes the sessions that sent marks, which do nothing else, and the statements before the first and after the
-    last of several marks. Returns the marks, and the number of statements that were outside them."""
+    """Removes the sessions that sent marks, which do nothing else, and statements before the first and after the last
+    of several marks. Returns the marks, and the number of statements that were outside them."""
     rows = asked(
         opened,
         f'SELECT at_us, "database", text FROM read WHERE template LIKE {quoted(TEMPLATE)} AND error IS NULL '

@@ -1,4 +1,4 @@
-"""Writes a capture: the file appears complete or not at all, and nothing is overwritten."""
+"""Writes a capture. The file appears completely or not at all, and no file is overwritten."""
 
 from __future__ import annotations
 
@@ -13,13 +13,15 @@ from ironbench.errors import FailureError, InputError
 from ironbench.workloads.capture.file import COLUMNS, KEY, CaptureFacts, database, facts, quoted
 
 _BREAKING = ("copy", "two-phase", "no-parameters", "cut-parameters", "password", "encoding", "begun-before")
-"""Obstacles because of which a replay leaves out the whole transaction: the rest of it could fail or do other work."""
+"""Reasons for which a replay leaves out the whole transaction, because the rest of it could fail or do different
+work."""
 
 
 def made(output: str, fill: Callable[[duckdb.DuckDBPyConnection], CaptureFacts]) -> CaptureFacts:
-    """Writes a capture. `fill` creates the table `read` and returns the facts about the capture.
+    """Writes a capture. Raises InputError if the output exists, FailureError if it cannot be written, and the
+    exceptions of `fill`.
 
-    Raises InputError if the output exists, FailureError if it cannot be written, and what `fill` raises.
+    `fill` creates the table `read` and returns the facts about the capture.
     """
     target = Path(output)
     require_new(output)
@@ -28,7 +30,7 @@ def made(output: str, fill: Callable[[duckdb.DuckDBPyConnection], CaptureFacts])
         with database() as opened:
             described = fill(opened)
             _write(opened, aside, described)
-        # Fails if the file has been created meanwhile, unlike a rename.
+        # Unlike a rename, this fails if the file has been created in the meantime.
         os.link(aside, target)
     except FileExistsError:
         raise InputError(output, "exists, and captures are never overwritten", "use another name") from None
@@ -49,7 +51,7 @@ def require_new(output: str) -> None:
 
 
 def _write(opened: duckdb.DuckDBPyConnection, path: Path, described: CaptureFacts) -> None:
-    """Writes the capture in the order of reading, which is nearly that of time."""
+    """Writes the capture in the order of reading, which is nearly the order of time."""
     breaking = ", ".join(map(quoted, _BREAKING))
     left_out = "coalesce(obstacle, CASE WHEN transaction IN (FROM broken) THEN 'transaction' END) AS left_out"
     metadata = quoted(msgspec.json.encode(described).decode())

@@ -1,6 +1,8 @@
-"""Marks: statements in a log that contain the server's counters, sent at the start and at the end of a capture.
+"""Marks: statements in a log that contain the server's counters. They are sent at the start and at the end of a
+capture.
 
-The counters are names of columns, because `--mask` keeps names and every format of log contains whole statements.
+The counters are written as names of columns, because `--mask` keeps names and every log format contains whole
+statements.
 """
 
 from __future__ import annotations
@@ -16,12 +18,12 @@ from ironbench.model.system import System
 
 NAME = "ironbench mark"
 TEMPLATE = f'select ? as "{NAME}"%'
-"""Pattern of the templates of marks, for LIKE."""
+"""LIKE pattern of the templates of marks."""
 COUNTED = (
     *("rows_inserted", "rows_updated", "rows_deleted"),
     *("wal_bytes", "wal_records", "wal_full_page_images", "blocks_hit", "blocks_read"),
 )
-"""Counters that are compared between recording and replay, of those that engines have."""
+"""Counters that are compared between recording and replay; each engine has some of them."""
 _COUNTER = re.compile(r'"(\w+)=(\d+)"')
 
 
@@ -33,7 +35,7 @@ class Mark:
 
 
 def write(dsn: str) -> dict[str, int]:
-    """Sends a mark to the database of a DSN, and returns its counters. Raises InputError and FailureError."""
+    """Sends a mark to the database of a DSN. Returns the counters in the mark. Raises InputError and FailureError."""
     word = engines.scheme(dsn)
     engine = engines.of_scheme(word)
     if engine is None or not engine.can("replay"):
@@ -61,7 +63,8 @@ def read(at_us: int, database: str, text: str) -> Mark:
 
 
 def growth(first: Mark, last: Mark) -> dict[str, int]:
-    """Returns how much each counter grew. Empty if the counters are not of one database, or were reset in between."""
+    """Returns by how much each counter grew. Empty if the counters are from different databases, or were reset in
+    between."""
     if first.database != last.database:
         return {}
     grown = {name: last.counters[name] - count for name, count in first.counters.items() if name in last.counters}
@@ -69,5 +72,5 @@ def growth(first: Mark, last: Mark) -> dict[str, int]:
 
 
 def together(marks: Sequence[Mark]) -> tuple[str, dict[str, int]]:
-    """Returns database and growth between the first and the last mark."""
+    """Returns the database, and the growth between the first and the last mark."""
     return marks[0].database, growth(marks[0], marks[-1])

@@ -1,4 +1,4 @@
-"""Makes a capture from logs that an engine reads itself. Such a capture can be shown, but not replayed."""
+"""Makes a capture from logs that an engine itself reads. Such a capture can be shown but not replayed."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ from ironbench.workloads.capture.file import SCHEMA, CaptureFacts, asked, quoted
 Show = Callable[[float, str], None]
 
 _LONGEST = 1 << 26
-"""Longest statement as JSON, in bytes."""
+"""Maximum length of a statement as JSON, in bytes."""
 _SHOWN = 20_000
-"""Statements between two updates of the progress."""
+"""Number of statements between two updates of the progress bar."""
 _COLUMNS = (
     "{session: 'UINTEGER', transaction: 'UBIGINT', at_us: 'BIGINT', text: 'VARCHAR', template: 'VARCHAR', "
     "command: 'VARCHAR', writes: 'BOOLEAN', duration_us: 'BIGINT', row_count: 'BIGINT', user: 'VARCHAR', "
@@ -32,9 +32,10 @@ _COLUMNS = (
 
 
 def reader_of(files: Sequence[tuple[str, bool]]) -> tuple[LogReader, list[str]] | None:
-    """Returns the reader and its files if an engine reads some of them; None if the core reads them all.
+    """Returns the reader and its files if an engine reads some of the files; None if the core reads all. Raises
+    InputError.
 
-    `files`: path, and whether the user named the file rather than its directory. Raises InputError.
+    `files`: path, and whether the user named the file itself and not its directory.
     """
     found = [(path, _reader(Path(path)), named) for path, named in files]
     known = [(path, reader) for path, reader, _ in found if reader is not None]
@@ -62,8 +63,8 @@ def _began_us(path: str) -> int:
 
 
 def capture(reader: LogReader, paths: list[str], output: str, mask: bool, show: Show) -> CaptureFacts:
-    """Reads the logs and writes the capture. `mask`: the capture has templates in place of texts. Raises InputError and
-    FailureError."""
+    """Reads the logs and writes the capture. Raises InputError and FailureError. `mask`: whether the capture contains
+    templates in place of texts."""
     return making.made(output, lambda opened: _fill(opened, reader, paths, mask, show))
 
 

@@ -1,4 +1,5 @@
-"""Which statements of a capture are replayed: `only` and `except`, by user, database, application and statement."""
+"""Selects the statements of a capture that are replayed: `only` and `except`, by user, database, application and
+statement."""
 
 from __future__ import annotations
 
@@ -14,14 +15,15 @@ FIELDS = ("user", "database", "application", "statement")
 @dataclass(frozen=True, slots=True)
 class Selection:
     only: tuple[tuple[str, str], ...]
-    """Field and pattern. Patterns of one field are alternatives; all fields must match."""
+    """Pairs of a field and a pattern. Patterns of one field are alternatives, and all fields must match."""
     without: tuple[tuple[str, str], ...]
     read_only: bool = False
     """Whether transactions that change data or the schema are left out."""
 
     @property
     def condition(self) -> str:
-        """Returns the SQL condition for the transactions of the table `every`, of which each is chosen as a whole."""
+        """SQL condition for the transactions of the table `every`. Each transaction is chosen as a whole or not at
+        all."""
         conditions = [
             f"bool_or({' OR '.join(_matches(name, pattern) for one, pattern in self.only if one == name)})"
             for name in FIELDS
@@ -32,7 +34,7 @@ class Selection:
         return " AND ".join(conditions) or "true"
 
     def is_whole(self, database: str) -> bool:
-        """Whether all work of this database is chosen."""
+        """Returns whether all work of the database is chosen."""
         return not self.read_only and not self.without and all(one == ("database", database) for one in self.only)
 
 

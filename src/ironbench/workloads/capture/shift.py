@@ -1,6 +1,6 @@
-"""Moves the time of statements back to the time of their capture: `now()` becomes `(now() - interval '86400 s')`.
+"""Shifts times in statements back to the time of the capture: `now()` becomes `(now() - interval '86400 s')`.
 
-Restored data are as old as the capture. A condition such as `at > now() - interval '1 hour'` would find none of them.
+Restored data are as old as the capture. A condition such as `at > now() - interval '1 hour'` would find no rows.
 """
 
 from __future__ import annotations
@@ -30,18 +30,18 @@ _TOKENS = re.compile(
 
 @lru_cache(maxsize=8)
 def seconds(began_us: int) -> float:
-    """Returns by how much the time goes back. All trials of a process use the same value, so that their statements are
-    the same."""
+    """Returns the seconds by which times are shifted back. All trials of a process use the same value, so that their
+    statements are the same."""
     return round(time.time() - began_us / 1e6)
 
 
 def register(opened: duckdb.DuckDBPyConnection, seconds: float) -> None:
-    """Makes the function available in SQL."""
+    """Makes the function `shifted` available in SQL."""
     opened.create_function(FUNCTION, lambda text: shifted(text, seconds), ["VARCHAR"], "VARCHAR")
 
 
 def shifted(text: str, seconds: float) -> str:
-    """Returns a statement with the time moved back. Strings, names and comments stay."""
+    """Returns a statement with times shifted back. Strings, names and comments are unchanged."""
     back = f"interval '{seconds:.0f} s'"
 
     def replaced(found: re.Match[str]) -> str:

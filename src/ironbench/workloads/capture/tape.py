@@ -1,4 +1,4 @@
-"""Prepares the replay of a capture: assigns sessions to clients and writes the tape that the core reads."""
+"""Prepares the replay of a capture: assigns sessions to clients, and writes the file (tape) that the core reads."""
 
 from __future__ import annotations
 
@@ -21,11 +21,12 @@ from ironbench.workloads.capture import file, keys, selection, shift
 from ironbench.workloads.capture.keys import KeyUse
 
 _KINDS = 11
-"""Kinds of transactions that are counted separately: those that occur most often. The rest is one more kind."""
+"""Maximum number of kinds of transactions that are counted separately, chosen by frequency. All others form one more
+kind."""
 _PLACES = 300
-"""Statements that are counted and timed separately: those that occur most often."""
+"""Maximum number of statements that are counted and timed separately, chosen by frequency."""
 _TYPICAL = 30
-"""Most statements whose plans are compared."""
+"""Maximum number of statements whose plans are compared."""
 _PARAMETER = re.compile(r"\$(\d+)")
 _REST = "other transactions"
 _REST_STATEMENTS = "other statements"
@@ -41,17 +42,17 @@ class Chosen:
 
     statements: int
     left_out: int
-    """Statements that the user chose, but that a replay cannot run."""
+    """Number of statements that the user chose but that a replay cannot run."""
     transactions: int
     clients: int
-    """Sessions that were open at the same time."""
+    """Maximum number of sessions that were open at the same time."""
     length_s: float
     databases: tuple[str, ...]
     writes: bool
     failed: int
-    """Statements that failed when they were captured."""
+    """Number of statements that failed when they were captured."""
     rows: int | None
-    """Rows that the statements returned or changed; None if the capture does not contain them."""
+    """Number of rows that the statements returned or changed; None if the capture does not contain it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +60,7 @@ class Changes:
     """How a replay differs from the recording."""
 
     copies: int
-    """How many times each session is replayed."""
+    """Number of times that each session is replayed."""
     shift_time: bool
     new_keys: bool
 
@@ -69,14 +70,14 @@ class Tape:
     path: str
     clients: tuple[tuple[int, int], ...]
     kinds: tuple[tuple[str, tuple[tuple[str, int], ...]], ...]
-    """Kinds of transactions: name, and their statements with the number of calls."""
+    """Name of each kind of transaction, with its statements and their number of calls."""
     keys: KeyUse
     typical: tuple[ScriptCommand, ...]
-    """The statements that took most time, with values of one execution."""
+    """The statements that took the most time, with values from one execution."""
 
 
 def chosen(options: Mapping[str, str]) -> Chosen:
-    """Returns facts about the statements that the options choose. Raises InputError if there are none."""
+    """Returns facts about the statements that the options choose. Raises InputError if they choose none."""
     path = options["file"]
     one = _chosen(path, file.stamp(path), selection.read(options))
     copies = int(options["sessions"])
@@ -92,7 +93,7 @@ def chosen(options: Mapping[str, str]) -> Chosen:
 
 
 def tape(options: Mapping[str, str]) -> Tape:
-    """Returns the tape of these options, which exists as long as this process. Raises InputError, FailureError."""
+    """Returns the tape for these options, which exists as long as this process. Raises InputError and FailureError."""
     path = options["file"]
     changes = Changes(int(options["sessions"]), options["shift_time"] == "yes", options["keys"] == "new")
     return _tape(path, file.stamp(path), selection.read(options), changes)
@@ -138,8 +139,8 @@ def _chosen(path: str, stamp: tuple[int, int], which: selection.Selection) -> Ch
 
 
 def _choose(opened: duckdb.DuckDBPyConnection, path: str, which: selection.Selection, shift_s: float = 0.0) -> None:
-    """Creates the table `selected`, with the transactions that the user chose, and the view `chosen`, with their
-    statements that can be replayed. `shift_s`: by how much the time in statements goes back."""
+    """Creates the table `selected`, with the transactions that the user chose, and the view `chosen`, with those of
+    their statements that can be replayed. `shift_s`: seconds by which times in statements are shifted back."""
     text = "text"
     if shift_s:
         shift.register(opened, shift_s)
@@ -183,7 +184,7 @@ def _assigned(opened: duckdb.DuckDBPyConnection) -> tuple[list[int], dict[str, A
 
 @lru_cache(maxsize=4)
 def _tape(path: str, stamp: tuple[int, int], which: selection.Selection, changes: Changes) -> Tape:
-    # A file without a name disappears with this process, however it ends.
+    # A file without a name is removed when this process ends in any way.
     descriptor = os.open(tempfile.gettempdir(), os.O_TMPFILE | os.O_RDWR | os.O_CLOEXEC, 0o600)
     place = f"/proc/self/fd/{descriptor}"
     from ironbench import _core
@@ -247,8 +248,8 @@ def _count_kinds(opened: duckdb.DuckDBPyConnection, copies: int) -> tuple[tuple[
 
 
 def _typical(opened: duckdb.DuckDBPyConnection, kinds: Sequence[tuple[str, object]]) -> tuple[ScriptCommand, ...]:
-    """Returns the statements that took most time, or without durations those that ran most often, and have a place of
-    their own."""
+    """Returns the statements that have a separate place and took the most time, or without durations those that ran
+    most often."""
     rows = file.asked(
         opened,
         f"""
@@ -307,8 +308,8 @@ def label(template: str) -> str:
 
 
 def _statements(copies: int, clients: int, keys: int) -> str:
-    """Returns the query for the tape. Copies of a session have their own clients and keys. They start one after another
-    within the mean time between two transactions, so that they do not run in step."""
+    """Returns the query for the tape. Copies of a session have separate clients and keys. They start one after another
+    within the mean time between two transactions, so that they are not synchronised."""
     return f"""
     SELECT
         (copy * {clients} + assigned.client)::INTEGER AS client,

@@ -24,7 +24,7 @@ READING = ("search", "multi-search", "compare", "bind", "auth", "prime")
 
 
 def entry_password() -> str:
-    """Returns the password to bind as entries. If the user set one, it is masked wherever a message repeats it."""
+    """Returns the password for binding as entries. If the user set a password, it is masked in all messages."""
     given = Secrets(os.environ.get("LDAP_ENTRY_PASSWORD", ""))
     return given.password or entries.PASSWORD
 
@@ -32,11 +32,11 @@ def entry_password() -> str:
 @dataclass(frozen=True, slots=True)
 class DirectoryCounts:
     entries: int | None
-    """`None` if the server does not allow counting entries."""
+    """Number of entries; None if the server does not allow counting entries."""
     writes: int | None
-    """Changes that the server has completed since its start; None if it has no such counter."""
+    """Number of changes that the server has completed since it started; None if it has no such counter."""
     size: int
-    """Estimated number of entries, for the time limit of counts."""
+    """Estimated number of entries, from which the time limit of counts is computed."""
 
 
 class Directory(Workload):
@@ -117,9 +117,10 @@ class Directory(Workload):
         return valid
 
     def telling(self, options: Mapping[str, str]) -> Mapping[str, str]:
-        """Returns the non-default options that the job uses; all options if the job is unknown.
+        """Returns the non-default options that the job uses; all options if the job is unknown. Raises InputError if
+        the weights are invalid.
 
-        Records of other versions may lack some options. Raises InputError if the weights are invalid.
+        Records of other versions may lack some options.
         """
         usual = {option.name: option.default for option in self.options}
         whole = usual | dict(options)
@@ -137,7 +138,8 @@ class Directory(Workload):
         return jobs.scripts(choice.options)
 
     def variables(self, options: Mapping[str, str]) -> dict[str, str]:
-        """Script variables. The password comes from the environment because it must not reach a record."""
+        """Returns the script variables. The password comes from the environment because it must not be stored in a
+        record."""
         return {"turn": "0", "added": "0", "deleted": "0", "password": entry_password()}
 
     def reconnect(self, options: Mapping[str, str]) -> int:
@@ -162,13 +164,13 @@ class Directory(Workload):
         return entries.dataset(options)
 
     def before(self, session: Session, options: Mapping[str, str]) -> DirectoryCounts:
-        """Repairs what an aborted trial left behind."""
+        """Repairs the entries that an aborted trial left renamed or undeleted."""
         assert isinstance(session, DirectorySession)
         _clear(session)
         whole, size = _whole(options), _size(options)
         there = counts.entries(session, entries.TOP, size, _IN_PLACE)
         if whole is not None and there != whole:
-            # If the server does not show all entries, job modify-dn raises the error itself.
+            # If the server does not show all entries, the job modify-dn raises the error itself.
             with suppress(FailureError):
                 _rename_back(session)
                 there = counts.entries(session, entries.TOP, size, _IN_PLACE)
@@ -177,8 +179,8 @@ class Directory(Workload):
     def check(
         self, session: Session, options: Mapping[str, str], before: Any, summary: Mapping[str, Any]
     ) -> tuple[Check, ...]:
-        """Checks that no entry is lost and that the server counted the written changes, and removes the entries added
-        by jobs."""
+        """Checks that no entry was lost and that the server counted the written changes. Removes entries that jobs
+        added."""
         assert isinstance(session, DirectorySession)
         size = before.size + int(summary["commits"])
         writes = counts.writes_after(session, before.writes, summary)
@@ -205,11 +207,11 @@ class Directory(Workload):
     def _written(
         self, session: DirectorySession, options: Mapping[str, str], summary: Mapping[str, Any], size: int
     ) -> tuple[Check, ...]:
-        """Checks that every person still has the attribute that job modify replaces, if the built-in template gives it
-        to all.
+        """Checks that every person still has the attribute that the job `modify` replaces, if the built-in template
+        gives it to all people.
 
-        Skipped if every change was refused, because people may not be allowed to have the attribute; the failed
-        operations already invalidate the trial.
+        Skipped if every change was refused, because people may not be allowed to have the attribute. In that case, the
+        failed operations already invalidate the trial.
         """
         if options["job"] not in ("modify", "login") or options["ldif"] or options["template"]:
             return ()
@@ -223,16 +225,17 @@ class Directory(Workload):
 
 
 _IN_PLACE = f"(!(uid={jobs.MOVED}*))"
-"""Every entry except those that a client was about to rename back."""
+"""Filter for every entry, except those that a client was about to rename back."""
 
 
 def _whole(options: Mapping[str, str]) -> int | None:
-    """Number of entries: people, plus the parent entries of people and of jobs; None if they come from an LDIF file."""
+    """Returns the number of entries: people, and the parent entries of people and of jobs; None if the entries come
+    from an LDIF file."""
     return None if options["ldif"] else int(options["entries"]) + 2
 
 
 def _size(options: Mapping[str, str]) -> int:
-    """Estimated number of entries."""
+    """Returns the estimated number of entries."""
     ldif = options["ldif"]
     return Path(ldif).stat().st_size // _LEAST_BYTES if ldif else int(options["entries"])
 
@@ -249,7 +252,7 @@ def _only_adds(options: Mapping[str, str]) -> bool:
 def _added(
     session: DirectorySession, options: Mapping[str, str], summary: Mapping[str, Any], size: int
 ) -> tuple[Check, ...]:
-    """For a mix that only adds entries: checks that every confirmed entry exists, also after a power cut."""
+    """Checks, for a mix that only adds entries, that every confirmed entry exists, even after a power cut."""
     if not _only_adds(options):
         return ()
     ours, unsure = int(summary["commits"]), int(summary.get("server_commits_uncertain", 0))
@@ -260,9 +263,9 @@ def _added(
 def _left(
     session: DirectorySession, options: Mapping[str, str], summary: Mapping[str, Any], size: int
 ) -> tuple[Check, ...]:
-    """Checks what jobs left behind before it is removed: entries that they added, people that are renamed.
+    """Checks what jobs left behind before it is removed: entries that they added, and people that are renamed.
 
-    A change is one commit, so the number follows from commits and completed transactions; this also covers a
+    A change is one commit, so the number follows from commits and completed transactions. This also includes a
     transaction that failed between two changes. A commit with an unknown outcome may have left or removed one entry.
     """
     if options["job"] not in ("add-delete", "modify-dn", "mixed") or summary.get("power_cut"):
@@ -270,7 +273,7 @@ def _left(
     done = {script["name"]: int(script["completed"]) for script in summary["scripts"]}
     commits, unsure = int(summary["commits"]), int(summary.get("server_commits_uncertain", 0))
     if options["job"] == "mixed":
-        # A delete or rename that found none of the client's entries has added one first.
+        # A delete or rename that found none of the client's entries has first added one.
         left = commits - 2 * done.get("delete", 0) - done.get("modify", 0) - done.get("modify-dn", 0)
     else:
         left = commits - 2 * done[options["job"]]

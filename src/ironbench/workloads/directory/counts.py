@@ -20,15 +20,16 @@ _PATIENCE_S = 1.0
 
 
 def entries(session: DirectorySession, top: str, among: int, which: str = "") -> int | None:
-    """Number of entries at and below `top` that match a filter; None if the server refuses. `among`: see `shown`."""
+    """Returns the number of entries at and below `top` that match a filter; None if the server refuses. `among`: see
+    `shown`."""
     return shown(session, f"search {top}?1.1?sub{'?' if which else ''}{which}", among)
 
 
 def shown(session: DirectorySession, search: str, among: int) -> int | None:
-    """Number of entries that a search returns; None if the server refuses it, for example beyond a size limit.
+    """Returns the number of entries that a search returns; None if the server refuses it, for example because of a size
+    limit. Raises FailureError if the server does not answer.
 
-    `among`: estimated size of the directory, see `model.session.Directory.count`. Raises FailureError if there is no
-    answer.
+    `among`: estimated size of the directory, see `model.session.DirectorySession.count`.
     """
     try:
         return session.count(search, among)
@@ -39,14 +40,14 @@ def shown(session: DirectorySession, search: str, among: int) -> int | None:
 
 
 def writes(session: Session) -> int | None:
-    """Number of changes completed since the server started, whether they succeeded or failed; None if it has no such
-    counter."""
+    """Returns the number of changes completed since the server started, including failed ones; None if the server has
+    no such counter."""
     counted = session.counters()
     return sum(counted[name] for name in WRITES) if counted.keys() >= set(WRITES) else None
 
 
 def writes_after(session: Session, before: int | None, summary: Mapping[str, Any]) -> int | None:
-    """Like `writes`, but waits briefly until the count includes the changes of the trial.
+    """Returns the same number as `writes`, after waiting briefly until it includes the changes of the trial.
 
     A server may count an operation after sending its answer (OpenLDAP 2.6, servers/slapd/connection.c,
     `connection_operation`).
@@ -61,11 +62,11 @@ def writes_after(session: Session, before: int | None, summary: Mapping[str, Any
 def changes(
     session: DirectorySession, before: int | None, now: int | None, summary: Mapping[str, Any]
 ) -> tuple[Check, ...]:
-    """Checks that the server counted the clients' changes.
+    """Checks that the server counted the clients' changes. Skipped after a power cut, because the counters then start
+    at zero.
 
     The server also counts changes that it refused, and may count those in progress at the end. Other clients may change
-    an existing server, so only a lower bound is checked there. Skipped after a power cut, because the counters start at
-    zero.
+    an existing server, so only a lower bound is checked there.
     """
     if before is None or now is None or summary.get("power_cut"):
         return ()

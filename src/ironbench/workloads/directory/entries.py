@@ -1,4 +1,4 @@
-"""The entries that the jobs use: people below one entry, and a parent entry for those that the jobs add."""
+"""The entries that the jobs use: people below one entry, and a second entry below which the jobs add entries."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ironbench.workloads.base import Dataset
 from ironbench.workloads.directory import ldif
 
 VERSION = 1
-"""Version of the entries, increased whenever the same options would produce other entries."""
+"""Version of the entries. It is increased whenever the same options would produce different entries."""
 NAME = "ou=directory"
 TOP = f"{NAME},"
 """DN of the parent of all entries, to which the base DN is appended."""
@@ -47,9 +47,9 @@ postalCode: <random:digits:5>
 postalAddress: {cn}${street}${l} {postalCode}
 description: <random:alpha:80>
 """
-"""Default template of the entries: people (tags: crates/ironbench-data/src/entries.rs)."""
+"""Default template of the entries, which are people (tags: crates/ironbench-data/src/entries.rs)."""
 PASSWORD = "password"
-"""Password of every generated entry; it protects nothing."""
+"""Password of every generated entry. It protects nothing."""
 _PIECE = 1000
 _LARGEST = 1 << 20
 
@@ -106,7 +106,7 @@ def _made(text: str, count: int, base: str) -> Iterator[bytes]:
 def _own(path: str, base: str) -> Iterator[bytes]:
     """Yields the user's entries up to the first change, in pieces of whole entries. The DNs are below the base DN.
 
-    Entries that already exist are left out: the export of a directory contains the entry of its base DN.
+    Entries that already exist are left out, because the export of a directory contains the entry of its base DN.
     """
     yield _head(base).encode()
     if roots := _roots(path, base):
@@ -115,7 +115,7 @@ def _own(path: str, base: str) -> Iterator[bytes]:
 
 
 def _changes(path: str, base: str) -> Iterator[bytes]:
-    """Yields the records from the first change on."""
+    """Yields the records of the user's file from the first change on."""
     return _pieces(itertools.dropwhile(_adds, _below(path, base)))
 
 
@@ -148,7 +148,7 @@ def _roots(path: str, base: str) -> tuple[str, ...]:
             continue
         name = record.renamed or record.dn
         dn = ldif.plain(name)
-        # A renamed entry may leave the subtree it was added to.
+        # A renamed entry may leave the subtree in which it was added.
         if (record.renamed or ldif.parent(dn) not in seen) and not dn.endswith(f",{top}"):
             roots.append(name)
         seen.add(dn)
@@ -168,7 +168,7 @@ def _stranger(path: str, base: str) -> tuple[str, str] | None:
 
 
 def _listed(roots: Sequence[str], base: str) -> bytes:
-    """Entries that list the DNs a load adds outside of `TOP`, so that `ironbench cleanup` finds them."""
+    """Returns entries that list the DNs that a load adds outside of `TOP`, so that `ironbench cleanup` finds them."""
     parts = []
     for number, first in enumerate(range(0, len(roots), _PIECE)):
         name = f"{ROOTS}{number}"

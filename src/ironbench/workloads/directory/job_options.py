@@ -1,4 +1,4 @@
-"""Which options a job uses, and whether it can work on the chosen entries."""
+"""Determines which options a job uses, and whether it can work on the chosen entries."""
 
 from __future__ import annotations
 
@@ -64,7 +64,8 @@ def validate(options: Mapping[str, str], defaults: Mapping[str, str], weights: M
 
 
 def _require_chosen(options: Mapping[str, str], work: str) -> None:
-    """Raises InputError unless the options select entries: those of an LDIF file are not the generated people."""
+    """Raises InputError unless the options select entries, because entries of an LDIF file are not the generated
+    people."""
     mixed = options["job"] == "mixed"
     by_name = bool(options["dn"]) and not mixed
     ways: Mapping[str, tuple[str, bool]] = {
@@ -81,7 +82,7 @@ def _require_chosen(options: Mapping[str, str], work: str) -> None:
         "add": ("", True),
         "delete": ("", True),
     }
-    own = mixed and work == "modify-dn"  # a mix renames only entries that the client has added
+    own = mixed and work == "modify-dn"  # a mix renames only entries that the same client has added
     way, chosen = ways.get(work, ("", own))
     if not chosen:
         hint = (

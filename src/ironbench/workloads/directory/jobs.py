@@ -18,9 +18,9 @@ JOBS = (
 MIXED = ("search", "modify", "bind", "compare", "add", "delete", "modify-dn")
 WEIGHTS = "search=70,modify=10,bind=10,compare=6,add=2,delete=1,modify-dn=1"
 MOVED = "moved."
-"""Prefix of a person's uid between the two renames by a client."""
+"""Prefix of a person's uid between the two renames that a client does."""
 STRIDE = 10_000
-"""Maximum number of clients, since each renames its own entries."""
+"""Maximum number of clients, because each client renames its own entries."""
 _PATTERN = re.compile(r"\[(\d+)([-:])(\d+)\]")
 _WEIGHT = re.compile(r"[0-9]{1,9}")
 _PERSON = f"uid=user.:id,{TOP}"
@@ -32,7 +32,7 @@ _NEW = (
     "?sn=Ironbench?cn=Ironbench :{number}?uid=ironbench.:client_id.:{number}?description=[a-z]{{80}};"
 )
 _LOGIN = ("cn,mail", "telephoneNumber,mobile", "employeeNumber", "street,l,st", "description", "initials,sn", "mail")
-"""Attributes that each search asks for between finding a person and binding as this person."""
+"""Attributes that each search requests between finding a person and binding as this person."""
 
 
 def scripts(options: Mapping[str, str]) -> list[ScriptSource]:
@@ -66,7 +66,7 @@ def weights(options: Mapping[str, str]) -> dict[str, int]:
 
 
 def _chosen(options: Mapping[str, str]) -> str:
-    """Script lines that set `:id` to a person of one of two populations."""
+    """Returns script lines that set `:id` to a person from one of two populations."""
     first = _drawn(options, "id")
     if int(options["share"]) == 100:
         return first
@@ -75,9 +75,10 @@ def _chosen(options: Mapping[str, str]) -> str:
 
 
 def _drawn(options: Mapping[str, str], option: str) -> str:
-    """Script lines that set `:id` to a number in the range of an option.
+    """Returns script lines that set `:id` to a number in the range of an option.
 
-    Raises InputError if it is not a range or exceeds the number of people: searches that find no entry are faster.
+    Raises InputError if the option is not a range or exceeds the number of people, because searches that find no entry
+    are faster.
     """
     entries = int(options["entries"])
     pattern = options[option] or f"[1-{entries}]"
@@ -93,7 +94,7 @@ def _drawn(options: Mapping[str, str], option: str) -> str:
 
 
 def _chooses_itself(options: Mapping[str, str]) -> bool:
-    """Whether the user's own entries or filters determine the meaning of `{id}`."""
+    """Returns whether the user's own entries or filters determine the meaning of `{id}`."""
     searches = options["job"] in ("search", "multi-search", "mixed", "auth", "login")
     return bool(options["ldif"] or (searches and (options["filter"] or options["filters"])))
 
@@ -113,7 +114,8 @@ def plain(text: str) -> str:
 
 
 def binds_back(options: Mapping[str, str]) -> bool:
-    """Whether clients do more than bind as people, because all other operations run as the user of the DSN."""
+    """Returns whether clients do more than bind as people. All other operations run as the user of the DSN, as which
+    clients must then bind again."""
     if options["job"] == "mixed":
         weighed = {name for name, weight in weights(options).items() if weight}
         return "bind" in weighed and len(weighed) > 1
@@ -121,7 +123,8 @@ def binds_back(options: Mapping[str, str]) -> bool:
 
 
 def _patterned(text: str) -> tuple[str, str]:
-    """Replaces number ranges and `{id}` in a text by variables; returns the lines that set them, and the text."""
+    """Replaces number ranges and `{id}` in a text by variables. Returns the lines that set the variables, and the
+    text."""
     sets, out, at = "", "", 0
     for number, found in enumerate(_PATTERN.finditer(text), 1):
         if re.match(r"\w", text[found.end() :]):
@@ -142,7 +145,7 @@ def _numbered(text: str, subject: str) -> str:
 
 
 def _search(options: Mapping[str, str], text: str = "") -> str:
-    """A search with the user's filter, or for one person."""
+    """Returns a search with the user's filter, or for one person."""
     attributes, scope, limit = plain(options["attributes"]), options["scope"], options["limit"]
     limits = "" if limit == "0" else f"?sizelimit={limit}"
     text = text or options["filter"]
@@ -155,13 +158,14 @@ def _search(options: Mapping[str, str], text: str = "") -> str:
 
 
 def _base(options: Mapping[str, str]) -> str:
-    """Base DN of searches. Entries of an LDIF file are anywhere below the base DN; generated people are below `TOP`."""
+    """Returns the base DN of searches. Entries of an LDIF file are anywhere below the base DN; generated people are
+    below `TOP`."""
     return _numbered(plain(options["dn"]), f"dn {options['dn']}") or ("," if options["ldif"] else TOP)
 
 
 def _entry(options: Mapping[str, str]) -> str:
-    """DN of the entry that an operation works on: the option `dn`, or a person. A mix uses `dn` only as the base of
-    searches."""
+    """Returns the DN of the entry on which an operation works: the option `dn`, or a person. A mix uses `dn` only as
+    the base of searches."""
     return _base(options) if options["dn"] and options["job"] != "mixed" else _PERSON
 
 
@@ -226,7 +230,7 @@ def _add_delete(options: Mapping[str, str]) -> str:
 
 
 def _modify_dn(options: Mapping[str, str]) -> str:
-    """Renames an entry and renames it back. No two clients rename the same entry."""
+    """Returns a script that renames an entry and renames it back. No two clients rename the same entry."""
     stride = min(int(options["entries"]), STRIDE)
     whole = int(options["entries"]) // stride
     return (
@@ -245,8 +249,8 @@ def _prime(options: Mapping[str, str]) -> str:
 
 
 def _mixed(options: Mapping[str, str]) -> dict[str, str]:
-    """Scripts of the mixed job. Deletes and renames use entries that the same client added; if none is left, one is
-    added first.
+    """Returns the scripts of the job `mixed`. Deletes and renames use entries that the same client added; if no such
+    entry is left, one is added first.
 
     A client's entries have numbers without gaps, from `deleted` + 1 to `added`: a rename gives the oldest entry the
     next number. Numbers change only after the operation, because it may fail.

@@ -27,11 +27,11 @@ _CHANGE_HINT = "write the change as in ldapmodify input"
 _DEEPEST = 20
 """Maximum depth of nested includes."""
 ADD, MODIFY, DELETE, RENAME = "add", "modify", "delete", "rename"
-"""Kinds of records, by the names that operations have elsewhere in ironbench."""
+"""Kinds of records, under the names that operations have elsewhere in ironbench."""
 _KINDS = {"add": ADD, "modify": MODIFY, "delete": DELETE, "modrdn": RENAME, "moddn": RENAME}
 _MODIFICATIONS = ("add", "delete", "replace", "increment")
 _NOT_ENTRIES = (b"search", b"result", b"ref", b"matcheddn", b"control", b"text")
-"""First words of records that ldapsearch prints beside entries (ldapsearch(1), -L)."""
+"""First words of records that ldapsearch prints in addition to entries (ldapsearch(1), -L)."""
 _OPERATIONAL = frozenset(
     (
         *("createtimestamp", "creatorsname", "modifytimestamp", "modifiersname", "entryuuid", "entrycsn", "entrydn"),
@@ -43,7 +43,7 @@ _OPERATIONAL = frozenset(
 """Attributes defined as NO-USER-MODIFICATION (RFC 4512, 3.4; RFC 4530) in OpenLDAP or in other servers, which refuse
 them in an add operation."""
 _CRITICAL = re.compile(rb"^\s*[\d.]+\s+true\b", re.IGNORECASE)
-"""A control that a server must not ignore (RFC 2849, `control`; RFC 4511, 4.1.11)."""
+"""Pattern of a control that a server must not ignore (RFC 2849, `control`; RFC 4511, 4.1.11)."""
 _SPACE_AT_SEPARATOR = re.compile(r"(?<!\s)\s++(?=[,=])|(?<=[,=])\s++")
 _LINE = re.compile(rb"([A-Za-z0-9.;_-]+):(<|:)?[ ]*(.*)", re.DOTALL)
 
@@ -51,13 +51,13 @@ _LINE = re.compile(rb"([A-Za-z0-9.;_-]+):(<|:)?[ ]*(.*)", re.DOTALL)
 class LdifRecord(NamedTuple):
     file: Path
     line: int
-    """Line of the file where the record starts."""
+    """Number of the line in the file at which the record starts."""
     dn: str
     text: bytes
-    """The record as LDIF: a line per value, followed by an empty line."""
+    """The record as LDIF: one line for each value, followed by an empty line."""
     kind: str = ADD
     renamed: str = ""
-    """New DN, for a rename."""
+    """New DN of the entry, for a rename."""
 
     @property
     def where(self) -> str:
@@ -65,13 +65,13 @@ class LdifRecord(NamedTuple):
 
 
 def records(path: Path) -> Iterator[LdifRecord]:
-    """Yields the records of a file and of the files it includes. The InputError for an unreadable or invalid file names
-    the line."""
+    """Yields the records of a file and of the files that it includes. Raises InputError that names the line if a file
+    cannot be read or is invalid."""
     return _records(path, ())
 
 
 def _records(path: Path, within: tuple[Path, ...]) -> Iterator[LdifRecord]:
-    """`within`: the chain of files that include this one."""
+    """Yields the records of a file. `within`: the chain of files that include this file."""
     try:
         text_files.refuse_unreadable(text_files.head_of(path), str(path), "LDIF")
         for line, text in _texts(path):
@@ -88,7 +88,7 @@ def _records(path: Path, within: tuple[Path, ...]) -> Iterator[LdifRecord]:
 
 
 _INCLUDE = re.compile(rb"(?:#[^\n]*+\n(?: [^\n]*+\n)*+|\n)*+(?i:include):[ \t]*([^\n]*)")
-"""An include at the start of a record (`ldif_read_record` in libraries/libldap/ldif.c of OpenLDAP)."""
+"""Pattern of an include at the start of a record (`ldif_read_record` in libraries/libldap/ldif.c of OpenLDAP)."""
 
 
 def _included(subject: str, url: str, path: Path, within: tuple[Path, ...]) -> Path:
@@ -101,24 +101,25 @@ def _included(subject: str, url: str, path: Path, within: tuple[Path, ...]) -> P
 
 
 def line_of(path: Path, dn: str, kind: str = ADD) -> str:
-    """File and line where the first record with this kind and DN starts; "" if there is none."""
+    """Returns the file and line at which the first record with this kind and DN starts; "" if there is no such
+    record."""
     wanted = plain(dn)
     return next((one.where for one in records(path) if one.kind == kind and plain(one.dn) == wanted), "")
 
 
 def plain(dn: str) -> str:
-    """Normalizes a DN: case and spaces around separators do not matter."""
+    """Normalises a DN. Case, and spaces around separators, do not matter."""
     return _SPACE_AT_SEPARATOR.sub("", dn).lower()
 
 
 def parent(dn: str) -> str:
-    """The part of a DN after the first comma that is not escaped by a backslash (RFC 4514)."""
+    """Returns the part of a DN after the first comma that is not escaped by a backslash (RFC 4514)."""
     found = re.match(r"(?:[^\\,]|\\.)*,", dn, re.DOTALL)
     return dn[found.end() :] if found else ""
 
 
 def _texts(path: Path) -> Iterator[tuple[int, bytes]]:
-    """Yields each block of text between empty lines, with the number of its first line; line ends are `\\n`."""
+    """Yields each block of text between empty lines, with the number of the block's first line. Line ends are `\\n`."""
     line, rest, first = 1, b"", True
     with path.open("rb") as file:
         while chunk := file.read(_CHUNK_BYTES):
@@ -138,7 +139,7 @@ class _Line(NamedTuple):
     number: int
     name: str
     parts: re.Match[bytes] | None
-    """`None` for the line `-`, which ends a modification."""
+    """Parts of the line; None for the line `-`, which ends a modification."""
     text: bytes
 
 
@@ -160,7 +161,7 @@ def _lines(path: Path, first_line: int, record: bytes) -> Iterator[_Line]:
 
 
 def _record(path: Path, first_line: int, text: bytes) -> LdifRecord | None:
-    """Parses a record; None if it is neither an entry nor a change."""
+    """Parses a record. Returns None if it is neither an entry nor a change."""
     lines = list(_lines(path, first_line, text))
     while lines and lines[0].name == "version":
         lines = lines[1:]
@@ -239,7 +240,7 @@ def _value(path: Path, line: int, parts: re.Match[bytes]) -> bytes:
 
 
 def _at_url(subject: str, url: str) -> bytes:
-    """Reads the value from the file that a `file:` URL names (RFC 2849: `attrval-spec`)."""
+    """Returns the value in the file that a `file:` URL names (RFC 2849: `attrval-spec`)."""
     file = _file(subject, url, Path(), "correct the URL of the value")
     try:
         value = file.read_bytes() if file.stat().st_size <= _LARGEST_VALUE else None
@@ -251,7 +252,7 @@ def _at_url(subject: str, url: str) -> bytes:
 
 
 def _file(subject: str, url: str, beside: Path, hint: str) -> Path:
-    """Returns the file that a `file:` URL names; relative paths start at `beside`, or at the working directory."""
+    """Returns the file that a `file:` URL names. Relative paths start at `beside`, or at the working directory."""
     if not url.lower().startswith("file:"):
         raise InputError(subject, f"{url!r} is not a file: URL", "only file: URLs can be read")
     try:
@@ -260,7 +261,7 @@ def _file(subject: str, url: str, beside: Path, hint: str) -> Path:
         if parts.netloc not in ("", "localhost"):
             raise InputError(subject, f"{url!r} names another machine", "only files on this machine can be read")
         found = next((one for one in (beside / path, path) if one.is_file()), None)
-    except (OSError, ValueError) as error:  # ValueError: not a URL, or a null character in the path
+    except (OSError, ValueError) as error:  # ValueError: the text is not a URL, or the path contains a null character
         raise InputError(subject, f"{url}: {getattr(error, 'strerror', None) or error}", hint) from None
     if found is None:
         raise InputError(subject, f"{path}: no such file", hint)

@@ -1,4 +1,4 @@
-"""Results of searches and compares: a search that finds no entry does less work, so its speed must not count as a
+"""Evaluates searches and compares. A search that finds no entry does less work, so its speed must not count as a
 result."""
 
 from __future__ import annotations
@@ -17,11 +17,12 @@ _EMPTY = "searches that return no entry"
 _MOST = "searches of six kinds that return no entry"
 _FALSE = "compares that are false"
 _CHOICES = ("filter", "filters", "dn", "template", "ldif")
-"""Options with which users determine what a search finds."""
+"""Options by which users determine what a search finds."""
 
 
 def metrics(summary: Mapping[str, Any]) -> dict[str, float]:
-    """Returns entries per search, shares of empty searches and false compares, and result codes, by catalogue name."""
+    """Returns entries per search, fractions of empty searches and false compares, and result codes, by catalogue
+    name."""
     figures = _figures(summary)
     values = {}
     if searches := figures.get("searches", 0.0):
@@ -60,7 +61,8 @@ def checks(options: Mapping[str, str], summary: Mapping[str, Any]) -> tuple[Chec
 
 
 def warnings(driven: Driven) -> tuple[Note, ...]:
-    """Returns warnings in place of checks if the user chose what is searched for: empty results may be intended."""
+    """Returns warnings in place of checks if the user chose what is searched for, because empty results may be
+    intended."""
     values = metrics(driven.summary)
     checked_names = {check.name for check in driven.checks}
     found = []

@@ -23,11 +23,11 @@ VERSION = 2
 """Version of the data, increased whenever the same options would produce other rows or another schema."""
 MONTHS = 12
 PRODUCTS = 1000
-"""Products per unit of scale; the next constant is also per unit of scale."""
+"""Number of products per unit of scale. The next constant is also per unit of scale."""
 LINES_PER_MONTH = 10_000
 REPRICED = 20
 JOBS = {"post": 20, "reprice": 8, "summary": 8, "age": 1}
-"""Job → weight. Between two runs of `age`, about twenty runs of `post` fill the newest months."""
+"""Name of a job → its weight. Between two runs of `age`, about twenty runs of `post` fill the newest months."""
 TABLES = (
     "batch_job",
     "batch_price_change",
@@ -107,7 +107,7 @@ _SEQUENCE = re.compile(r"create sequence (\w+)$")
 
 
 def _sequences(schema: Sequence[str]) -> list[str]:
-    """Sequences that belong to no table, so that dropping a table does not drop them."""
+    """Returns sequences that belong to no table, so that dropping a table does not drop them."""
     return [made[1] for statement in schema if (made := _SEQUENCE.match(statement))]
 
 
@@ -142,7 +142,8 @@ def sums(session: Session) -> JobSums:
 
 def check(session: Session, then: JobSums, summary: Mapping[str, Any]) -> tuple[Check, ...]:
     commits = commits_check(session, then.commits, summary)
-    for statement in sql_files.statements(FOLDER, "finish", session.engine):  # completes jobs that a crash interrupted
+    # Completes jobs that a crash has interrupted.
+    for statement in sql_files.statements(FOLDER, "finish", session.engine):
         session.query(statement)
     now = sums(session)
     done = {script["name"]: int(script["completed"]) for script in summary["scripts"]}
@@ -163,7 +164,7 @@ def _lines(then: JobSums, now: JobSums) -> tuple[int, int]:
 
 
 def _jobs(name: str, expected: int, jobs: int, unsure: int) -> Check:
-    """Compares numbers of jobs. A job whose connection broke may have committed without the client knowing."""
+    """Compares the numbers of jobs. A job whose connection broke may have committed without the client knowing."""
     return checked(f"{name} = their commits", expected, jobs, expected <= jobs <= expected + unsure)
 
 

@@ -1,4 +1,4 @@
-"""The `igen-cpu` workload: images of the Mandelbrot set; half of the work is floating-point, half integer."""
+"""The `igen-cpu` workload: computes images of the Mandelbrot set. Half of the work is floating-point, half integer."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from ironbench.workloads import free_memory, kernels
 from ironbench.workloads.base import Option, Workload
 
 _POINT_BYTES = 4
-"""Bytes per point of a thread's image: the number of iterations."""
+"""Bytes for each point of a thread's image, which is the number of iterations."""
 _DRAWN_BYTES = 12
-"""Bytes per point while a file is written: iterations, packed colour, and the colour as Python bytes."""
+"""Bytes for each point while a file is written: iterations, packed colour, and the colour as Python bytes."""
 
 
 class IgenCpu(Workload):
@@ -85,7 +85,7 @@ class IgenCpu(Workload):
 
 
 def _picture(path: Path, stopping: Callable[[], bool], width: int, height: int, limit: int) -> None:
-    """Writes the image to a file; writes nothing if the trial is being stopped. Raises FailureError if writing
+    """Writes the image to a file. Writes nothing if the trial is being stopped. Raises FailureError if writing
     fails."""
     from ironbench import _core
 

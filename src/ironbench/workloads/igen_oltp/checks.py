@@ -18,14 +18,14 @@ PLACED, ARCHIVED = "place_order", "archive_order"
 """Names of scripts with weight=light."""
 
 SLICE = 250_000
-"""Number of customers whose orders are compared with their lines. For larger databases, each trial checks a different
-range."""
+"""Number of customers whose orders are compared with their lines. In a larger database, each trial checks a different
+range of customers."""
 TOLERANCE = 0.5
 """Fraction of the expected writes that may be missing.
 
-If two clients choose the same customer at the same time, a statement occasionally has no effect. Repeating a `--seed`
-on the same data selects the same customers again, so that more and more of them are at their limits. The check is meant
-to find statements that never have an effect.
+If two clients choose the same customer at the same time, a statement occasionally has no effect. If a `--seed` is
+repeated on the same data, the same customers are selected again, so that more and more of them are at their limits. The
+check is meant to find statements that never have an effect.
 """
 
 
@@ -35,7 +35,7 @@ FIXED = (
     FixedRows("igen_customer", ("customer_id", "region_id", "length(name)", "length(email)", "length(city)")),
     FixedRows("igen_stock", ("product_id", "region_id")),
 )
-"""Only `spent_cents` of customers and `quantity` of stock change."""
+"""Rows that do not change. Only `spent_cents` of customers and `quantity` of stock change."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +88,7 @@ def check(
 
 def _totals(session: Session, options: Mapping[str, str], summary: Mapping[str, Any]) -> Check:
     customers = layout(options).customers
-    # Every trial checks another range of customers, so that repeated trials cover all.
+    # Every trial checks a different range of customers, so that repeated trials check all of them.
     first = 1 + int(summary.get("commits", 0)) % max(1, customers - SLICE)
     within = f"between {first} and {first + SLICE}"
     wrong = one_row(
@@ -120,9 +120,10 @@ def _longest(session: Session) -> tuple[int, bool]:
 def _writes(options: Mapping[str, str], inserted: int, deleted: int, summary: Mapping[str, Any]) -> tuple[Check, ...]:
     """Checks that the statements had the intended effect.
 
-    Heavy: every commit places exactly one order and archives one. Light: one in `MOST_ORDERS` inserts, and as many
-    deletes, finds its customer at the limit and correctly has no effect (docs/workloads/igen-oltp.md). The number is
-    binomial, and concurrent clients that choose the same customer may cause one more miss.
+    With weight=heavy, every commit places exactly one order and archives one. With weight=light, one in `MOST_ORDERS`
+    inserts, and the same fraction of deletes, finds its customer at the limit and correctly has no effect
+    (docs/workloads/igen-oltp.md). The number of such statements is binomial, and concurrent clients that choose the
+    same customer may cause one more.
     """
     unsure = int(summary["server_commits_uncertain"])
     if options["weight"] == "heavy":

@@ -7,22 +7,22 @@ from dataclasses import dataclass
 
 REGIONS = 6
 CUSTOMERS = 3300
-"""Customers per unit of scale; the next two constants are also per unit of scale."""
+"""Number of customers per unit of scale. The next two constants are also per unit of scale."""
 PRODUCTS = 1000
 CATEGORIES = 50
 MOST_ORDERS = 20
-"""Maximum number of orders of a customer; each has at least one."""
+"""Maximum number of orders of a customer. Each customer has at least one order."""
 MOST_LINES = 7
 CHANCES = 1_000_000
-"""Scripts draw a random number from 1 to this one to choose a region."""
+"""Upper end of the random numbers by which scripts choose a region; the lower end is 1."""
 
 
 @dataclass(frozen=True, slots=True)
 class TableLayout:
     last: tuple[int, ...]
-    """Number of the last customer in each region; customers are numbered region by region."""
+    """Number of the last customer in each region. Customers are numbered region by region."""
     active: tuple[int, ...]
-    """Largest random number that selects each region; the last one is `CHANCES`."""
+    """Largest random number that selects each region. The last one is `CHANCES`."""
     products: int
     categories: int
 
@@ -31,7 +31,7 @@ class TableLayout:
         return self.last[-1]
 
     def variables(self) -> dict[str, str]:
-        """Variables for the scripts, like pgbench's -D."""
+        """Returns variables for the scripts, like pgbench's -D."""
         numbered = {f"last{region}": end for region, end in enumerate(self.last, 1)}
         numbered |= {f"active{region}": end for region, end in enumerate(self.active[:-1], 1)}
         single = {"products": self.products, "categories": self.categories}
@@ -39,7 +39,7 @@ class TableLayout:
         return {name: str(value) for name, value in {**numbered, **single}.items()}
 
     def generator(self) -> dict[str, object]:
-        """Parameters of the row generator (crates/ironbench-data/src/igen.rs)."""
+        """Returns the parameters of the row generator (crates/ironbench-data/src/igen.rs)."""
         return {
             "rows": "igen",
             "region_ends": self.last,
@@ -64,7 +64,7 @@ def layout(options: Mapping[str, str]) -> TableLayout:
 
 
 def _shared(total: int, weights: list[float]) -> list[int]:
-    """Distributes `total` items by weight and returns the running totals; each share is at least 1."""
+    """Distributes `total` items by weight. Returns the running totals. Each share is at least 1."""
     ends: list[int] = []
     sum_so_far = 0.0
     for position, weight in enumerate(weights):

@@ -17,8 +17,8 @@ from ironbench.workloads.base import Option, Workload
 
 _PROBE_S = 0.5
 _PROBED_BYTES = 256 << 20
-"""Several times the last-level cache of common processors. The measurements use up to 256 MiB (latency) and 384 MiB
-(bandwidth)."""
+"""Bytes that a measurement should exceed: several times the last-level cache of common processors. The measurements use
+up to 256 MiB (latency) and 384 MiB (bandwidth)."""
 
 
 class IgenRam(Workload):
@@ -95,15 +95,15 @@ def _require(threads: int, memory: str) -> int:
 
 
 def _within_caches(size: int) -> tuple[Note, ...]:
-    """Returns a warning if the threads had too little memory to exceed the caches: the measurements use no more memory
-    than one thread has."""
+    """Returns a warning if the threads had too little memory to exceed the caches, because the measurements use only as
+    much memory as one thread has."""
     if size >= _PROBED_BYTES:
         return ()
     return (note("probes-within-caches", probed_bytes=size, needed_bytes=_PROBED_BYTES),)
 
 
 def _phases(parts: Mapping[str, Any], threads: int, draws: int, size: int) -> dict[str, float]:
-    """Metrics of each phase, over all threads."""
+    """Returns the metrics of each phase, over all threads."""
     search, allocate = (parts.get(f"response_time{{phase={name}}}") for name in ("search", "allocate"))
     if search is None or allocate is None:
         return {}
@@ -116,7 +116,8 @@ def _phases(parts: Mapping[str, Any], threads: int, draws: int, size: int) -> di
 
 
 def _probed(reports: Sequence[Mapping[str, Any]]) -> dict[str, float]:
-    """Combines the threads, which measure at the same time: bandwidths are added, latencies averaged."""
+    """Combines the results of the threads, which measure at the same time: bandwidths are added, latencies are
+    averaged."""
     return {
         "memory_copy_bytes_per_s": sum(one["copy"] for one in reports),
         "memory_triad_bytes_per_s": sum(one["triad"] for one in reports),
@@ -125,7 +126,7 @@ def _probed(reports: Sequence[Mapping[str, Any]]) -> dict[str, float]:
 
 
 def _placed(reports: Sequence[Mapping[str, Any]], size: int) -> dict[str, str]:
-    """Facts about the memory that the kernel provided, which may differ from the requested memory."""
+    """Returns facts about the memory that the kernel provided, which may differ from the requested memory."""
     known = [one["huge_bytes"] for one in reports if one["huge_bytes"] is not None]
     share = f"{in_percent(sum(known) / (len(known) * size))} of the memory" if known else "not visible here"
     nodes = [one["nodes"] for one in reports if one["nodes"]]

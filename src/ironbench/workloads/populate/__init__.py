@@ -18,9 +18,9 @@ from ironbench.workloads.commit_check import wait_for_clients
 from ironbench.workloads.wide_table import GB, ROW, TABLE, WideTable
 
 LEAST_BYTES_PER_S = 5e6
-"""Assumed rate of a slow disk that commits row by row, for the estimate of the duration."""
+"""Assumed rate in bytes per second of a slow disk that commits row by row, for the estimate of the duration."""
 USUAL_BYTES_PER_S = {"rows": 20e6, "batch": 50e6, "copy": 80e6}
-"""Typical rate, measured on a small virtual machine and accurate to an order of magnitude."""
+"""Typical rate in bytes per second, measured on a small virtual machine and accurate to an order of magnitude."""
 
 
 class Populate(Workload):
@@ -76,8 +76,8 @@ class Populate(Workload):
         return wide(options).value_bytes / (rate if per_commit > 100_000 else LEAST_BYTES_PER_S)
 
     def accepts(self, system: System, load: Load, choice: Choice) -> None:
-        """Raises InputError if the engine has no COPY, if there are fewer commits than clients, or for options without
-        effect."""
+        """Raises InputError if the engine has no COPY, if there are fewer commits than clients, or for options that
+        have no effect."""
         if choice.options["method"] == "copy" and not engines.get(system.engine).can("copy"):
             raise InputError(
                 written("workload.with", "method=copy"),
@@ -111,7 +111,7 @@ class Populate(Workload):
         return None if not engines.get(engine).can("data") else wide(options).dataset(engine, loaded=False)
 
     def estimate_bytes(self, engine: str, options: Mapping[str, str]) -> int:
-        """Size of data and WAL at the end."""
+        """Returns the size of data and WAL at the end of a trial."""
         if not engines.get(engine).can("data"):
             return 0
         stored = wide(options).stored_bytes(engine)
@@ -149,11 +149,11 @@ def wide(options: Mapping[str, str]) -> WideTable:
 
 
 REPORT_S = 1.0
-"""How long the server may take to show a checkpoint in its statistics."""
+"""Seconds that the server has to show a checkpoint in its statistics."""
 
 
 def _counters_before(session: Session) -> WriteCounters | None:
-    """Reads the counters after a checkpoint, so that no earlier write backlog counts; None if the engine has no
+    """Reads the counters after a checkpoint, so that no earlier write backlog is included; None if the engine has no
     counters."""
     administration = engines.get(session.engine).administration
     if administration.written(session) is None:
@@ -163,7 +163,7 @@ def _counters_before(session: Session) -> WriteCounters | None:
 
 
 def _log_and_debt(session: Session, then: WriteCounters, table: WideTable, elapsed_s: float) -> dict[str, float]:
-    """Metrics of WAL and write backlog, by catalogue name."""
+    """Returns metrics of WAL and write backlog, by catalogue name."""
     engine = engines.get(session.engine)
     log_bytes = _written(session).log_bytes
     owed_log = engine.administration.log_since_checkpoint(session, log_bytes)

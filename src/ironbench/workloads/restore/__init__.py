@@ -1,5 +1,5 @@
-"""The `restore` workload: starts a second server from a backup while a probe client measures the effect on the
-first."""
+"""The `restore` workload: starts a second server from a backup, while a probe client measures the effect on the first
+server."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ RESTORED = "ironbench-restored"
 
 
 class RestoredServer:
-    """The restored server, which replays the WAL of the backup before it accepts queries."""
+    """The restored server, which replays the backup's WAL before it accepts queries."""
 
     def __init__(self, system: System, folder: Path, stack: ExitStack) -> None:
         self.system = system
@@ -54,7 +54,7 @@ class Restore(Maintenance):
         return False
 
     def estimate_bytes(self, engine: str, options: Mapping[str, str]) -> int:
-        """Size of the data, the backup, and the restored data."""
+        """Returns the size of the data, the backup, and the restored data."""
         return 3 * super().estimate_bytes(engine, options)
 
     def accepts(self, system: System, load: Load, choice: Choice) -> None:

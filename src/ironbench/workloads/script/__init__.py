@@ -78,8 +78,8 @@ class Script(Workload):
 
 
 def _refuse_repeated(sources: Sequence[ScriptSource]) -> None:
-    """Raises InputError for a script that is named twice: metrics are stored under its name, so one would overwrite the
-    other."""
+    """Raises InputError for a script that is named twice, because metrics are stored under its name and one would
+    overwrite the other."""
     weights: dict[str, list[int]] = {}
     for source in sources:
         weights.setdefault(source.name, []).append(source.weight)
@@ -124,7 +124,7 @@ def _standard_input() -> str:
 
 @cache
 def _from_pipe(path: Path) -> str:
-    """Reads the output of a named pipe or of the shell's `<(command)`; only once, as with standard input."""
+    """Reads the output of a named pipe or of the shell's `<(command)` only once, as with standard input."""
     try:
         with path.open("rb") as pipe:
             data = pipe.read(_LARGEST + 1)

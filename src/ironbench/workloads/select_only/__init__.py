@@ -1,4 +1,4 @@
-"""pgbench's `select-only`: reads one account by its key."""
+"""The workload `select-only` of pgbench, which reads one account by its key."""
 
 from __future__ import annotations
 

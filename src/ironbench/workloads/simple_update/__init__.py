@@ -1,5 +1,5 @@
-"""pgbench's `simple-update`: updates an account and inserts into the history, without contention on tellers and
-branches."""
+"""The workload `simple-update` of pgbench, which updates an account and inserts into the history, without contention on
+tellers and branches."""
 
 from __future__ import annotations
 

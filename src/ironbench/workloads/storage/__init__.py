@@ -116,7 +116,7 @@ class Storage(Workload):
         return valid
 
     def estimate_bytes(self, engine: str, options: Mapping[str, str]) -> int:
-        """Size of the measured file in --data."""
+        """Returns the size of the measured file in --data."""
         return _size(options)
 
     def usual_duration_s(self, options: Mapping[str, str]) -> float | None:

@@ -20,19 +20,20 @@ _TERSE = (
     (12, ("storage_iops",)),
     (14, (_CPU_PER_IO,)),
 )
-"""Pairs (number, metrics): with more tests than this number, a record omits these metrics to stay small."""
+"""Pairs of a number of tests and metrics. With more tests than this number, a record omits these metrics to stay
+small."""
 _COST = "cost"
-"""Prefix of tests that measure the CPU time of an I/O, which is always stored."""
+"""Prefix of tests that measure the CPU time of an I/O. This metric is always stored."""
 _OF_SEVERAL = ("storage_bytes_per_s_best", "storage_bytes_per_s_lowest")
 _QUANTILES = {"storage_latency_p50_s": 0.5, "storage_latency_p99_s": 0.99, "storage_latency_p999_s": 0.999}
 _USUAL = ("storage_bytes_per_s", "storage_iops", "storage_latency_mean_s", *_QUANTILES, _CPU_PER_IO)
-"""Quantiles are missing if there were too few I/Os."""
+"""Quantiles of the usual tests. A quantile is missing if there were too few I/Os."""
 _SETTLED = 3
-"""The last third of a sustained write shows the rate that a drive can sustain."""
+"""Fraction of a sustained write, at its end, that shows the rate which the drive can sustain: the last third."""
 
 
 def metrics(passes: Sequence[PassResult]) -> dict[str, float]:
-    """Computes for every test the rate of the median pass (for KDiskMark's tests the mean of the passes), the range of
+    """Returns for every test the rate of the median pass (for KDiskMark's tests the mean of the passes), the range of
     the passes, and latency and CPU time over all passes."""
     values: dict[str, float] = {}
     by_test = grouped(passes)
@@ -78,7 +79,7 @@ def _alone(by_file: dict[int, list[PassResult]]) -> dict[str, float]:
 
 
 def grouped(passes: Sequence[PassResult]) -> dict[str, list[PassResult]]:
-    """Groups passes by test; with several files, only the passes that used all of them."""
+    """Groups passes by test. With several files, only the passes that used all of them are included."""
     by_test: dict[str, list[PassResult]] = {}
     for one in passes:
         if one.ios and one.alone is None:

@@ -23,19 +23,20 @@ from ironbench.host.tree import Tree
 from ironbench.words import in_percent
 
 PREFIX = ".ironbench-storage-"
-"""Name prefix on file systems that do not support nameless files; such a file is unlinked as soon as it is open."""
+"""Prefix of names on file systems that do not support files without a name. Such a file is unlinked as soon as it is
+open."""
 
 
 @dataclass(frozen=True, slots=True)
 class TestFile:
-    """A file, opened in each way that tests need; `made` owns the descriptors."""
+    """A file, opened in each way that tests need. `made` owns the descriptors."""
 
     folder: str
     direct: int
-    """Descriptor opened with O_DIRECT; like `cached` if the user turned direct I/O off."""
+    """Descriptor opened with O_DIRECT. If the user turned direct I/O off, it is like `cached`."""
     cached: int
     synced: int
-    """Descriptor opened with O_DSYNC: writes go through the page cache, but are durable when they return."""
+    """Descriptor opened with O_DSYNC. Writes go through the page cache, but are durable when they return."""
 
 
 def require(folder: str, size: int, direct: bool) -> None:
@@ -65,8 +66,8 @@ def require(folder: str, size: int, direct: bool) -> None:
 
 @contextmanager
 def made(folders: Sequence[str], size: int, direct: bool) -> Iterator[list[TestFile]]:
-    """Creates a file in each folder; its space is reserved but not written. The files disappear however this process
-    ends."""
+    """Creates a file in each folder. Its space is reserved but not written. The files disappear in whatever way this
+    process ends."""
     with ExitStack() as stack:
         yield [_made(folder, size, direct, stack) for folder in folders]
 
@@ -86,7 +87,7 @@ def _made(folder: str, size: int, direct: bool, stack: ExitStack) -> TestFile:
 
 
 def _nameless(folder: str) -> int:
-    """Creates a file without a name; no existing file can be affected."""
+    """Creates a file without a name, so that no existing file can be affected."""
     try:
         return os.open(folder, os.O_TMPFILE | os.O_RDWR | os.O_CLOEXEC, 0o600)
     except OSError as error:
@@ -103,16 +104,16 @@ def _reserve(fd: int, size: int) -> None:
     except OSError as error:
         if error.errno != errno.EOPNOTSUPP:
             raise
-        os.ftruncate(fd, size)  # without fallocate, filling the file shows whether there is enough space
+        os.ftruncate(fd, size)  # without fallocate, the lack of space shows only when the file is filled
 
 
 def _again(fd: int, flags: int) -> int:
-    """Opens the same file again with other flags (proc_pid_fd(5))."""
+    """Opens the same file again with different flags (proc_pid_fd(5))."""
     return os.open(f"/proc/self/fd/{fd}", os.O_RDWR | os.O_CLOEXEC | flags)
 
 
 def by_file_system(folders: Sequence[str]) -> dict[str, int]:
-    """Maps the first folder on each file system to the number of folders on it."""
+    """Returns the first folder on each file system → the number of folders on it."""
     first: dict[int, str] = {}
     counts: dict[str, int] = {}
     for folder in folders:
@@ -127,18 +128,18 @@ def require_level(folder: str, percent: int, size: int) -> None:
 
 
 def require_emulated_level(folder: str, capacity: int, percent: int, size: int) -> None:
-    """Like `require_level`, for an emulated file system that does not exist yet, as far as this can be known in
-    advance."""
+    """Raises InputError as `require_level` does, for an emulated file system that does not exist yet, as far as this
+    can be known in advance."""
     _missing(folder, capacity, 0, capacity, percent, size)
 
 
 def filled(folder: str, percent: int, size: int, direct: bool) -> AbstractContextManager[list[TestFile]]:
-    """Creates a filler file so that the measured files will reach the level. Raises InputError or FailureError."""
+    """Creates a filler file, so that the measured files will reach the level. Raises InputError or FailureError."""
     return made([folder], filler_bytes(folder, percent, size), direct)
 
 
 def filler_bytes(folder: str, percent: int, size: int) -> int:
-    """Size of the filler file for that level, in whole MiB and at least one. Raises InputError."""
+    """Returns the size of the filler file for that level, in whole MiB and at least one. Raises InputError."""
     usage = shutil.disk_usage(folder)
     return _missing(folder, usage.total, usage.used, space.free_bytes(folder), percent, size)
 
@@ -156,13 +157,13 @@ def _missing(folder: str, total: int, used: int, free: int, percent: int, size: 
 
 
 def in_memory(folders: Sequence[str]) -> list[str]:
-    """Returns the folders on file systems that are in memory."""
+    """Returns those folders whose file systems are in memory."""
     known = mounts.all_mounts(Tree())
     found = ((folder, mounts.mount_of(folder, known)) for folder in folders)
     return [folder for folder, mount in found if mount is not None and mounts.in_memory(mount)]
 
 
 def used_share(folders: Sequence[str]) -> float:
-    """Share of the first folder's file system that is currently in use."""
+    """Returns the used fraction of the first folder's file system."""
     usage = os.statvfs(folders[0])
     return 1 - usage.f_bfree / usage.f_blocks

@@ -1,4 +1,4 @@
-"""Runs one pass: the core reads and writes the files for some time and returns the results."""
+"""Runs one pass, during which the core reads and writes the files for some time, and returns the results."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ if TYPE_CHECKING:
 
 
 LOG_BYTES = 16 * MIB
-"""Sync tests overwrite one file of this size, as PostgreSQL recycles WAL segments (wal_segment_size)."""
+"""Size of the file that sync tests overwrite repeatedly, as PostgreSQL recycles WAL segments (wal_segment_size)."""
 BUCKET_S = 0.1
 WARMING = Test("warming", "warming", "read", "sequential", MIB, blocking=True)
-"""Reads a file into the page cache."""
+"""Test that reads a file into the page cache."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,12 +51,12 @@ class PassResult:
     reads: Histogram
     writes: Histogram
     buckets: tuple[int, ...]
-    """I/Os in each tenth of a second."""
+    """Number of I/Os in each tenth of a second."""
     io: str
     note: str
     stopped: bool
     alone: int | None = None
-    """Index of the only file used, if there are several; None: all files."""
+    """Index of the only file that was used, if there are several; None: all files."""
 
     @property
     def bytes_per_s(self) -> float:
@@ -64,7 +64,7 @@ class PassResult:
 
 
 def fill(files: Sequence[TestFile], terms: PassSettings, progress: StorageProgress) -> None:
-    """Writes every block once, because reads of unwritten space do not reach the device. Raises FailureError."""
+    """Writes every block once, because reads of unwritten space would not reach the device. Raises FailureError."""
     test = Test("fill", "fill", "write", "sequential", MIB, 8, 1, 0)
     size = os.fstat(files[0].direct).st_size
     _core_pass(test, files, replace(terms, size=size), {"bytes": size}, progress)
@@ -84,7 +84,8 @@ def run(
             WARMING, [replace(file, direct=file.cached) for file in files], terms, {"bytes": terms.size}, progress
         )
     if test.sync != "none" or test.cached:
-        # The first flush would also wait for data of earlier tests, and dirty pages cannot be evicted from the cache.
+        # The first flush would otherwise also wait for data of earlier tests, and dirty pages cannot be evicted from
+        # the cache.
         _settled(files)
     if test.read_percent < 100:
         _out_of_cache([file for file in files if _descriptor(test, file) == file.direct])
@@ -122,7 +123,7 @@ def _out_of_cache(files: Sequence[TestFile]) -> None:
     """Evicts files from the page cache if the test uses direct I/O.
 
     A direct write invalidates cached pages of its block (Linux: mm/filemap.c, `kiocb_invalidate_pages`), which would
-    count as part of the write. Tests of the page cache itself evict nothing.
+    count as part of the write. For tests of the page cache itself, nothing is evicted.
     """
     for file in files:
         if fcntl.fcntl(file.direct, fcntl.F_GETFL) & os.O_DIRECT:
@@ -148,7 +149,7 @@ def _core_pass(
         "small_pages": test.kdiskmark,
         "evict": test.cached,
         "until": until,
-        # Durable writes are single calls of one thread, as a database writes its log.
+        # Durable writes are single calls of one thread, as a database writes its WAL.
         "io": "threads" if test.sync != "none" or test.blocking else terms.io,
         "seed": terms.seed,
         "cpus": list(terms.cpus),
@@ -163,28 +164,28 @@ def _descriptor(test: Test, file: TestFile) -> int:
 
 
 def seeded(terms: PassSettings, number: int) -> PassSettings:
-    """Gives every pass its own random offsets."""
+    """Gives every pass different random offsets."""
     return replace(terms, seed=(terms.seed + number * 0x9E37_79B9) % (1 << 63))
 
 
 @dataclass(frozen=True, slots=True)
 class PlannedPass:
-    """A planned pass."""
+    """A pass that is planned."""
 
     test: Test
     round: int
-    """Number of the round, from 0; a sustained write has only round 0."""
+    """0-based number of the round. A sustained write has only round 0."""
     seconds: float
     alone: int | None = None
-    """Index of the only file used, if there are several; None: all at the same time."""
+    """Index of the only file that is used, if there are several; None: all at the same time."""
 
 
 def due(options: Mapping[str, str], folders: int, duration_s: float | None = None) -> list[PlannedPass]:
-    """Plans the passes: every test once, then every test again, so that drift shows in the range of each. Sustained
-    writes come last.
+    """Plans the passes: every test once, then every test again, so that drift becomes visible in the range of each
+    test. Sustained writes come last.
 
-    With several folders, every short pass runs in each folder separately and then in all together, which shows the
-    limit that they share. `duration_s`: total duration of all passes, if the user sets it.
+    With several folders, every short pass runs in each folder separately, and then in all folders together, which shows
+    the limit that they share. `duration_s`: total duration of all passes, if the user sets it.
     """
     tests = chosen(options["tests"], int(options["mix"]))
     seconds, sustain = float(options["seconds"]), float(options["sustain"])

@@ -1,4 +1,5 @@
-"""The OLTP tests of sysbench 1.0, by its names, on its tables. Statements: `events.py`; docs/workloads/sysbench.md."""
+"""The OLTP tests of sysbench 1.0 on sysbench's tables, under sysbench's names. Statements: `events.py`;
+docs/workloads/sysbench.md."""
 
 from __future__ import annotations
 
@@ -22,7 +23,7 @@ _OF_THE_LOAD = {
     "time": "load.duration",
     "warmup_time": "load.warmup",
 }
-"""Option of sysbench → ironbench's field for the same."""
+"""Option of sysbench → ironbench's field with the same meaning."""
 
 
 class Sysbench(Workload):
@@ -40,7 +41,7 @@ class Sysbench(Workload):
     )
 
     def validated(self, options: Mapping[str, str]) -> dict[str, str]:
-        """Also accepts names with dashes, as sysbench does."""
+        """Validates the options. Also accepts names with dashes, as sysbench does."""
         options = {name.replace("-", "_"): value for name, value in options.items()}
         for name in options:
             if name in _OF_THE_LOAD:
@@ -76,7 +77,7 @@ class Sysbench(Workload):
         return options["test"] not in (checks.INSERTS, tables.DELETES)
 
     def needs_untouched(self, session: Session, options: Mapping[str, str]) -> bool:
-        """Whether an earlier trial of `oltp_delete` has removed rows."""
+        """Returns whether an earlier trial of `oltp_delete` has removed rows."""
         return options["test"] == tables.DELETES and not tables.complete(session, options)
 
     def counts_after_cut(self, options: Mapping[str, str]) -> bool:

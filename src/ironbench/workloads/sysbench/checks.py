@@ -1,4 +1,5 @@
-"""Checks after a trial: the loaded rows are still there, and inserts, deletes and increments were made as counted."""
+"""Checks after a trial that the loaded rows still exist, and that inserts, deletes and increments were made as
+counted."""
 
 from __future__ import annotations
 
@@ -21,18 +22,18 @@ class SbtestState:
     """State before a trial."""
 
     fixed: Mapping[str, str]
-    """Table → count and sum of the ids of loaded rows."""
+    """Table → number of loaded rows, and sum of their ids."""
     added: int
-    """Number of rows above the loaded ones."""
+    """Number of rows with ids above those of the loaded rows."""
     all: int
-    """Number of all rows, for the test that deletes; otherwise 0."""
+    """Number of all rows, for the test that deletes rows; otherwise 0."""
     k: int
-    """Sum of `k` over all rows, if it grows by one per increment; otherwise 0."""
+    """Sum of `k` over all rows, if it grows by one for each increment; otherwise 0."""
     commits: Commits
 
 
 def before(session: Session, options: Mapping[str, str]) -> SbtestState:
-    # Last, so that the other queries are not counted as commits of the trial.
+    # Read last, so that the other queries are not counted as commits of the trial.
     fixed, added, all_rows, k = _fixed(session, options), _added(session, options), _all(session, options), 0
     if increments(options):
         k = _sum(session, options, "select sum(k) from {}")
@@ -42,7 +43,7 @@ def before(session: Session, options: Mapping[str, str]) -> SbtestState:
 def check(
     session: Session, options: Mapping[str, str], then: SbtestState, summary: Mapping[str, Any]
 ) -> tuple[Check, ...]:
-    # First, because the following queries would also be counted.
+    # Checked first, because the following queries would also be counted.
     found = list(commits_check(session, then.commits, summary))
     (script,) = summary["scripts"]
     done, unsure = int(script["completed"]), int(summary.get("server_commits_uncertain", 0))
@@ -88,10 +89,10 @@ def _sum(session: Session, options: Mapping[str, str], sql: str) -> int:
 
 
 def increments(options: Mapping[str, str]) -> int:
-    """Returns by how much each event increases the sum of `k`; 0 if the sum is not read because rows are inserted with
-    another `k`, or because there are too many rows.
+    """Returns by how much each event increases the sum of `k`. Returns 0 if the sum is not read because rows are
+    inserted with a different `k`, or because there are too many rows.
 
-    Without transactions, a failed event may have made a part of its updates.
+    Without transactions, a failed event may have done some of its updates.
     """
     parts = events.uses(options, "skip_trx") and options["skip_trx"] == "on"
     if events.replaces(options) or parts or tables.rows(options) > WHOLE_ROWS:

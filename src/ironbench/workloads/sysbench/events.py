@@ -1,8 +1,8 @@
 """Events of sysbench's OLTP tests: statements, their order, and the random inputs of each.
 
-Statements and their grouping are those that a server's log shows for sysbench 1.0.20. A group of statements, such as
-the ten point selects, uses one table, which is drawn for each group. pgbench's scripts cannot use a variable as the
-name of a table, so the script has every statement for each table.
+Statements and their grouping are as a server's log shows them for sysbench 1.0.20. A group of statements, such as the
+ten point selects, uses one table, which is drawn for each group. pgbench's scripts cannot use a variable as the name of
+a table, so the script has every statement for each table.
 """
 
 from __future__ import annotations
@@ -38,14 +38,14 @@ TESTS: Mapping[str, tuple[str, ...]] = {
     "select_random_points": ("random_points",),
     "select_random_ranges": ("number_of_ranges", "delta"),
 }
-"""Test → the options that it uses, besides those of the tables and of random numbers."""
+"""Name of a test → the options that it uses, in addition to those of the tables and of random numbers."""
 READS_ONLY = ("oltp_read_only", "oltp_point_select", "select_random_points", "select_random_ranges")
 _SINGLE = {
     "oltp_point_select": {"point_selects": "1"},
     "oltp_update_index": {"index_updates": "1"},
     "oltp_update_non_index": {"non_index_updates": "1"},
 }
-"""Tests of one statement, as the numbers of statements of `oltp_read_write`."""
+"""Tests that consist of one statement, as the numbers of statements in `oltp_read_write`."""
 MOST_STATEMENTS = 100_000
 _C = "-".join(["#" * 11] * 10)
 _PAD = "-".join(["#" * 11] * 5)
@@ -92,11 +92,11 @@ OPTIONS = (
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """An event: its script, with the inputs that are drawn before each execution."""
+    """An event: its script, and the inputs that are drawn before each execution."""
 
     script: str
     inputs: Mapping[str, Mapping[str, Any]]
-    """Variable → what is drawn (`Drawn` in crates/ironbench-data/src/inputs.rs)."""
+    """Variable → how its value is drawn (`Drawn` in crates/ironbench-data/src/inputs.rs)."""
     queries: int
     """Number of statements per event, including BEGIN and COMMIT, as sysbench counts queries."""
 
@@ -109,7 +109,7 @@ class _Builder:
     queries: int = 0
 
     def drawn(self, name: str, value: Mapping[str, Any]) -> str:
-        """Adds an input, and returns its variable."""
+        """Adds an input and returns its variable."""
         variable = f"{name}{1 + sum(one.rstrip('0123456789') == name for one in self.inputs)}"
         self.inputs[variable] = value
         return f":{variable}"
@@ -125,7 +125,7 @@ class _Builder:
         return self.drawn(name, {"digits": pattern})
 
     def last(self, first: str, size: int) -> str:
-        """Returns the end of a range of `size` numbers from the variable `first`."""
+        """Returns an expression for the end of a range of `size` numbers that starts at the variable `first`."""
         variable = f"{first.removeprefix(':')}_last"
         self.lines.append(f"\\set {variable} {first} + {size - 1}")
         return f":{variable}"
@@ -205,7 +205,7 @@ def _read_write(engine: str, builder: _Builder, test: str) -> None:
 
 
 def _counts(options: Mapping[str, str]) -> dict[str, int]:
-    """Returns how many statements of each kind an event has; a replaced row counts once."""
+    """Returns how many statements of each kind an event has. A replaced row counts once."""
     test = options["test"]
     given = _SINGLE.get(test, {name: options[name] for name in TESTS[test]})
     names = ("point_selects", *_RANGES, *_WRITES)
@@ -216,17 +216,17 @@ def _counts(options: Mapping[str, str]) -> dict[str, int]:
 
 
 def increments(options: Mapping[str, str]) -> int:
-    """Returns how many rows' `k` an event increases by one."""
+    """Returns in how many rows an event increases `k` by one."""
     return _counts(options)["index_updates"]
 
 
 def replaces(options: Mapping[str, str]) -> bool:
-    """Whether events delete rows and insert them again."""
+    """Returns whether events delete rows and insert them again."""
     return _counts(options)["delete_inserts"] > 0
 
 
 def uses(options: Mapping[str, str], name: str) -> bool:
-    """Whether the chosen test depends on the option `name`."""
+    """Returns whether the chosen test depends on the option `name`."""
     if name in ("test", "tables", "table_size", "rand_type"):
         return True
     if name == "rand_zipfian_exp":
@@ -245,7 +245,7 @@ def drawn(inputs: Mapping[str, Mapping[str, Any]], *, quoted: bool) -> Mapping[s
 
 
 def require_possible(options: Mapping[str, str]) -> None:
-    """Raises InputError if events would have no statement, or the script too many."""
+    """Raises InputError if events would have no statement, or if the script would have too many."""
     test = options["test"]
     if "skip_trx" in TESTS[test]:
         each, tables = sum(_counts(options).values()), int(options["tables"])

@@ -1,7 +1,7 @@
 """The tables of sysbench's OLTP tests: names, columns, keys and number of rows as `sysbench … prepare` makes them.
 
-The tables may be loaded by sysbench or by ironbench, and then used by either. Values differ from load to load in
-sysbench; ironbench always generates the same ones (crates/ironbench-data/src/sysbench.rs).
+Either sysbench or ironbench may load the tables, and both can use them. Values differ from load to load in sysbench;
+ironbench always generates the same ones (crates/ironbench-data/src/sysbench.rs).
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ FOLDER = Path(__file__).parent
 VERSION = 1
 """Version of the data, increased whenever the same options would produce other rows or another schema."""
 MOST_TABLES = 1000
-"""Maximum number of tables; the row generator in `ironbench-data` has the same limit."""
+"""Maximum number of tables. The row generator in `ironbench-data` has the same limit."""
 OPTIONS = (
     Option("tables", "1", "number of tables", lowest=1, highest=MOST_TABLES),
     Option(
@@ -32,7 +32,7 @@ OPTIONS = (
     ),
 )
 DELETES = "oltp_delete"
-"""The only test that removes loaded rows, so that its data serve no other test."""
+"""Name of the only test that removes loaded rows, so that no other test can use its data."""
 
 
 def names(options: Mapping[str, str]) -> tuple[str, ...]:
@@ -44,7 +44,8 @@ def rows(options: Mapping[str, str]) -> int:
 
 
 def fixed(options: Mapping[str, str]) -> tuple[FixedRows, ...]:
-    """The ids of the loaded rows, which only `oltp_delete` changes: a deleted row is inserted again with its id."""
+    """Returns the ids of the loaded rows. Only `oltp_delete` changes them: all other tests insert a deleted row again
+    with its id."""
     loaded = f"id <= {options['table_size']}"
     return tuple(FixedRows(table, ("id",), loaded, "id") for table in names(options))
 
@@ -82,16 +83,16 @@ def _of_each_table(file: str, engine: str, options: Mapping[str, str]) -> tuple[
 
 
 def complete(session: Session, options: Mapping[str, str]) -> bool:
-    """Whether all loaded rows exist."""
+    """Returns whether all loaded rows exist."""
     return (
         session.query(_completeness(session.engine, options))[0][0] in engines.get(session.engine).traits.dialect.true
     )
 
 
 def _completeness(engine: str, options: Mapping[str, str]) -> str:
-    """Query that returns true if all loaded rows and the secondary indexes exist.
+    """Returns a query that returns true if all loaded rows and the secondary indexes exist.
 
-    Further rows are those of `oltp_insert`. Rows of large tables are not counted: only the lowest and the highest id
+    Additional rows are those of `oltp_insert`. Rows of large tables are not counted: only the lowest and the highest id
     are read.
     """
     size = options["table_size"]

@@ -1,4 +1,5 @@
-"""pgbench's `tpcb-like`: updates an account, its teller and its branch, and inserts into the history."""
+"""The workload `tpcb-like` of pgbench, which updates an account, its teller and its branch, and inserts into the
+history."""
 
 from __future__ import annotations
 

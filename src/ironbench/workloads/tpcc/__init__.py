@@ -17,11 +17,11 @@ from ironbench.workloads.base import Dataset, Option, ScriptSource, Workload
 from ironbench.workloads.tpcc import checks, figures, tables, transactions
 
 TERMINALS = 10
-"""Terminals of a warehouse with the standard's pacing."""
+"""Number of terminals of a warehouse with the standard's pacing."""
 
 
 def delivery_clients(clients: int) -> int:
-    """Number of clients that carry out deferred deliveries. One in 23 transactions is a Delivery."""
+    """Returns the number of clients that carry out deferred deliveries. One in 23 transactions is a Delivery."""
     return -(-clients // 10)
 
 
@@ -153,7 +153,8 @@ class Tpcc(Workload):
 
 
 def _create_procedures(session: Session) -> None:
-    """Creates the procedures, or replaces those of an earlier version. Raises InputError if the role may not."""
+    """Creates the procedures, or replaces those of an earlier version. Raises InputError if the role lacks the
+    privilege."""
     for statement in transactions.procedures(session.engine):
         try:
             session.query(statement)
@@ -175,7 +176,7 @@ def _require_pipelines(engine: str, options: Mapping[str, str]) -> None:
 
 
 def _require_terminals(load: Load, warehouses: int) -> None:
-    """Raises InputError unless the load has exactly the standard's terminals and no pace of its own."""
+    """Raises InputError unless the load has exactly the standard's terminals and no separate pace."""
     pacing = written("workload.with", "pacing=standard")
     for name, given in (("rate", load.rate), ("think_time", load.think_time_s), ("curve", load.curve)):
         if given:

@@ -1,7 +1,8 @@
 """The twelve consistency conditions of TPC-C (clause 3.3.2), and comparisons of the tables with what a trial did.
 
-A query counts the rows that violate a condition. After a load, all conditions hold; transactions preserve all but the
-eleventh. Money is only compared and added, so that the queries work for decimals and for whole hundredths.
+A query counts the rows that violate a condition. After loading, all conditions are satisfied; transactions preserve all
+of them except the eleventh. Money is only compared and added, so that the queries work for decimals and for whole
+hundredths.
 """
 
 from __future__ import annotations
@@ -31,16 +32,17 @@ CONDITIONS = {
 }
 ONLY_AFTER_LOAD = (11,)
 LOADED_ORDERS = 3_000
-"""Orders of a district after the load; they are not counted in `stock`."""
+"""Number of orders of a district after loading. They are not counted in `stock`."""
 CHECKED_WAREHOUSES = 10
-"""Number of warehouses that are checked after a trial, in a few seconds. If there are more, each trial checks different
-ones."""
+"""Number of warehouses that are checked after a trial, which takes a few seconds. If there are more, each trial checks
+different ones."""
 _STEP = 7_919
-"""A prime, so that each trial checks different warehouses."""
+"""Distance between samples. It is a prime, so that each trial checks different warehouses."""
 
 
 def violations(warehouses: range) -> dict[tuple[int, ...], str]:
-    """Returns conditions → query that counts, in one column for each, the rows of these warehouses that violate it.
+    """Returns conditions → query that counts, in one column for each condition, the rows of these warehouses that
+    violate it.
 
     Conditions that read the same large tables share a query.
     """
@@ -101,7 +103,7 @@ def violations(warehouses: range) -> dict[tuple[int, ...], str]:
             select h_w_id, h_d_id, sum(h_amount) as paid from history where {of("h_w_id")} group by h_w_id, h_d_id
         ) payments on h_w_id = d_w_id and h_d_id = d_id
         where {of("d_w_id")} and d_ytd <> coalesce(paid, 0)""",
-        # The delivered lines of the load have no amount. `left join` makes planners begin with the few other lines.
+        # Delivered lines of the load have no amount. `left join` makes planners begin with the few other lines.
         (10, 12): f"""
         select sum(case when c_balance <> coalesce(delivered, 0) - coalesce(paid, 0) then 1 else 0 end),
             sum(case when c_balance + c_ytd_payment <> coalesce(delivered, 0) then 1 else 0 end)
@@ -126,8 +128,8 @@ def violations(warehouses: range) -> dict[tuple[int, ...], str]:
 
 
 def counters(warehouses: int) -> dict[str, str]:
-    """Returns name → query for counters that no condition covers. The queries need all warehouses, because an
-    order's lines are supplied by several."""
+    """Returns name → query for counters that no condition covers. The queries need all warehouses, because several
+    warehouses supply an order's lines."""
     return {
         "s_order_cnt, s_remote_cnt and s_ytd = lines of new orders": f"""
         select count(*) from stock left join (
@@ -156,7 +158,7 @@ class TpccState:
     """Numbers of rows before a trial, when no transaction is in progress."""
 
     orders: int
-    """Orders ever placed: districts number them without gaps (conditions 2 and 4)."""
+    """Number of orders ever placed, because districts number orders without gaps (conditions 2 and 4)."""
     undelivered: int
     payments: int
     commits: Commits
@@ -175,7 +177,7 @@ def before(session: Session) -> TpccState:
 def check(
     session: Session, options: Mapping[str, str], then: TpccState, summary: Mapping[str, Any]
 ) -> tuple[Check, ...]:
-    # The first check, because the following queries of this session would also be counted.
+    # This check is the first, because the following queries of this session would also be counted.
     commits = commits_check(session, then.commits, summary)
     warehouses = int(options["warehouses"])
     kept = _conditions(session, _lasting(sample(warehouses, then.orders)))
@@ -208,7 +210,8 @@ def _counters(session: Session, warehouses: int) -> tuple[Check, ...]:
 
 
 def grown(then: TpccState, now: TpccState, summary: Mapping[str, Any]) -> tuple[Check, ...]:
-    """Compares what the clients counted with the tables. The outcome of transactions that were cut off is unknown."""
+    """Compares what the clients counted with the tables. It is unknown whether transactions that were cut off have
+    committed."""
     unsure = int(summary.get("server_commits_uncertain", 0))
     scripts = {script["name"]: script for script in summary["scripts"]}
 

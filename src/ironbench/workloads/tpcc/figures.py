@@ -18,15 +18,15 @@ ROLLED_BACK = "rolled_back_share"
 EFFICIENCY = "pacing_efficiency_share"
 SKIPPED, LEFT, LAG = "skipped_districts", "deliveries_left", "delivery_lag"
 LEAST_SHARES = {"payment": 0.43, "order-status": 0.04, DELIVERY: 0.04, "stock-level": 0.04}
-"""Transaction → smallest share of all transactions. New-Orders are the rest."""
+"""Transaction → smallest share of all transactions. All other transactions are New-Orders."""
 _LIMITS_S = {NEW_ORDER: 5.0, "payment": 5.0, "order-status": 5.0, DELIVERY: 5.0, "stock-level": 20.0}
 """Transaction → limit for the 90th percentile of its response time."""
 _DEFERRED_S = {REQUEST: 5.0, DELIVERY: 80.0}
-"""The limits of a deferred Delivery: until it is queued, and from then until it is committed."""
+"""Limits for a deferred Delivery in seconds: until it is queued, and from then until it is committed."""
 MOST_PER_WAREHOUSE = 12.86
-"""New-Orders per minute and warehouse that are possible with the standard's keying and think times."""
+"""Maximum number of New-Orders per minute and warehouse that the standard's keying and think times permit."""
 CHANCE = 3.0
-"""How many standard deviations a count may be too low by chance."""
+"""Number of standard deviations by which a count may be too low by chance."""
 MIX_MISSED = "mix-missed"
 
 
@@ -37,19 +37,19 @@ def limits_s(scripts: Container[str]) -> dict[str, float]:
 
 
 def of_terminals(counts: Mapping[str, float]) -> dict[str, float]:
-    """Returns the counts, or rates, of the terminals' transactions: a deferred Delivery counts when it is queued."""
+    """Returns the counts, or rates, of the terminals' transactions. A deferred Delivery counts when it is queued."""
     counted = {name: count for name, count in counts.items() if name in _LIMITS_S}
     return counted | ({DELIVERY: counts[REQUEST]} if REQUEST in counts else {})
 
 
 def least(name: str, transactions: float) -> float:
-    """Returns how many of the transactions must be of this type; New-Order has no lower limit."""
+    """Returns how many of the transactions must be of this type. There is no minimum for New-Order."""
     specified = LEAST_SHARES.get(name, 0.0) * transactions
     return specified - CHANCE * math.sqrt(specified)
 
 
 def nopm(summary: Mapping[str, Any]) -> float:
-    """Returns the committed New-Orders per minute: without those that were rolled back because of an unknown item."""
+    """Returns the committed New-Orders per minute, without those that were rolled back because of an unknown item."""
     script: Mapping[str, Any] = next((one for one in summary["scripts"] if one["name"] == NEW_ORDER), {})
     orders = int(script.get("transactions", 0)) - int(script.get("rolled_back", 0))
     return 60.0 * orders / float(summary["elapsed_s"])

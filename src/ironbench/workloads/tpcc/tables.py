@@ -18,17 +18,17 @@ FOLDER = Path(__file__).parent
 VERSION = 1
 """Version of the data, increased whenever the same options would produce other rows or another schema."""
 ITEMS = 100_000
-"""Items, and rows of `stock` of a warehouse."""
+"""Number of items, and of rows in `stock` for each warehouse."""
 DISTRICTS = 10
 """Districts of a warehouse."""
 CUSTOMERS = 3_000
-"""Customers of a district. Each has one order and one payment."""
+"""Number of customers of a district. Each customer has one order and one payment."""
 UNDELIVERED = 900
-"""Orders of a district that are not delivered."""
+"""Number of orders of a district that are not delivered."""
 LINES = 10
 """Mean number of lines of an order."""
 C_LOAD = 173
-"""The constant C with which last names are drawn (NURand of clause 2.1.6). For a trial, C must differ from it by 65 to
+"""The constant C for drawing last names (NURand of clause 2.1.6). For a trial, C must differ from this value by 65 to
 119, but not by 96 or 112 (clause 2.1.6.1)."""
 BYTES_OF_ITEMS = 15_000_000
 
@@ -50,7 +50,8 @@ FIXED = (
     FixedRows("warehouse", ("w_id", "w_tax", "length(w_name)")),
     FixedRows("district", ("d_id", "d_w_id", "d_tax", "length(d_name)")),
 )
-"""Items never change; warehouses and districts change only in their sums and in `d_next_o_id`."""
+"""Rows and columns that do not change. Items never change; warehouses and districts change only in their sums and in
+`d_next_o_id`."""
 
 OPTIONS = (
     Option(
@@ -71,7 +72,7 @@ OPTIONS = (
 
 
 def has_references(engine: str) -> bool:
-    """Whether the engine can declare the foreign keys of these tables."""
+    """Returns whether the engine can declare the foreign keys of these tables."""
     return bool(sql_files.statements(FOLDER, "references", engine))
 
 
@@ -100,11 +101,11 @@ def dataset(engine: str, options: Mapping[str, str]) -> Dataset:
 
 
 def _recognised(warehouses: int) -> str:
-    """Query whether tables that another program loaded contain the rows of exactly this many warehouses. Orders and
-    payments may have been added since.
+    """Returns a query whether tables that another program loaded contain the rows of exactly this many warehouses.
+    Orders and payments may have been added.
 
-    The query proves that no row is missing or surplus, as after an interrupted load. The query proves nothing about
-    values: the consistency conditions check their sums; distributions and texts are not checked.
+    The query proves that no row is missing or surplus, as after an interrupted load. It proves nothing about values:
+    the consistency conditions check their sums; distributions and texts are not checked.
     """
     districts = warehouses * DISTRICTS
     customers = districts * CUSTOMERS
@@ -125,10 +126,10 @@ def _recognised(warehouses: int) -> str:
 
 
 def _intact(warehouses: int) -> str:
-    """Query whether all warehouses still have their districts, customers, stock and orders.
+    """Returns a query whether all warehouses still have their districts, customers, stock and orders.
 
-    Counting customers and stock would read millions of rows; the last rows of each district and warehouse are found by
-    their keys.
+    Counting customers and stock would read millions of rows, so the last rows of each district and warehouse are looked
+    up by their keys.
     """
     districts = warehouses * DISTRICTS
     return (

@@ -11,7 +11,7 @@ from ironbench.workloads.base import ScriptSource
 FOLDER = Path(__file__).parent
 NEW_ORDER, DELIVERY = "new-order", "delivery"
 REQUEST = "delivery-request"
-"""Script of a terminal that queues a Delivery."""
+"""Name of the script of a terminal that queues a Delivery."""
 ISOLATION = {
     NEW_ORDER: "read committed",
     "payment": "read committed",
@@ -21,9 +21,9 @@ ISOLATION = {
 }
 """Transaction → isolation level, the most frequent transactions first.
 
-TPC-C asks for serializable transactions, except that Stock-Level may read what is committed in between (clause 3.4).
-New-Order and Payment lock each row before they read a value that they change, and their other values are constants, so
-that they are serializable at read committed. Order-Status and Delivery need a snapshot.
+TPC-C requires serializable transactions, except that Stock-Level may read what other transactions commit in between
+(clause 3.4). New-Order and Payment lock each row before they read a value that they change, and their other values are
+constants, so that they are serializable at read committed. Order-Status and Delivery need a snapshot.
 """
 CALLED = "_called"
 """Suffix of the scripts that call a procedure."""
@@ -35,7 +35,7 @@ VARIABLES = (
 """Script variables that the core sets before each transaction."""
 _STOCK = "-- Every line takes its quantity from the stock: stock.sql.\n"
 _LINES = (5, 15)
-"""Lines of an order, at least and at most."""
+"""Minimum and maximum number of lines of an order."""
 
 
 def has_procedures(engine: str) -> bool:
@@ -43,15 +43,15 @@ def has_procedures(engine: str) -> bool:
 
 
 def procedures(engine: str) -> tuple[str, ...]:
-    """Statements that create the procedures, each after those it calls; empty if the engine has none."""
+    """Returns statements that create the procedures, each after those that it calls; empty if the engine has none."""
     return sql_files.statements(FOLDER, "procedures", engine)
 
 
 def script(name: str, engine: str, in_server: bool = False, batch: bool = False) -> ScriptSource:
     """Returns the transaction's script in the engine's dialect, at its isolation level.
 
-    `in_server`: the script calls a procedure, which sets the isolation level. `batch`: the updates of an order's stock
-    are a pipeline.
+    `in_server`: whether the script calls a procedure, which sets the isolation level. `batch`: whether the updates of
+    an order's stock are sent as a pipeline.
     """
     if in_server:
         return ScriptSource(name, sql_files.script(FOLDER, name + CALLED, engine).text)

@@ -1,5 +1,5 @@
-"""The `tpch` workload: 22 analytical queries of a wholesale supplier, derived from TPC-H, as power test, throughput
-test, both, or a single stream of queries.
+"""The `tpch` workload: 22 analytical queries of a wholesale supplier, derived from TPC-H. They run as a power test, a
+throughput test, both, or a single stream of queries.
 
 Query texts, parameters and metrics were written for ironbench after the TPC-H specification 2.17.3;
 docs/workloads/tpch.md explains the choices.
@@ -26,13 +26,13 @@ from ironbench.workloads.tpch.texts import DEPTHS
 from ironbench.workloads.tpch.trial_choices import TESTS, chosen, course
 
 _STREAMS = {"power": 1, "stream": 1, "throughput": 2, "both": 3}
-"""Test → duration as a multiple of a single stream."""
+"""Test → duration as a multiple of the duration of a single stream."""
 _SEVERAL = ("throughput", "both")
 """Tests with several streams."""
 _MOST_STREAMS = 200
 _LONGEST_S = 1e7
 _READ_WEIGHTS = {8: 5.0, 20: 13.0, 21: 8.0}
-"""Weights of queries with many reads through indexes; all others count 1."""
+"""Weights of queries with many reads through indexes. All other queries have weight 1."""
 
 
 class Tpch(Workload):
@@ -196,14 +196,15 @@ class Tpch(Workload):
         return options["test"] != "stream"
 
     def counts_all(self, options: Mapping[str, str]) -> bool:
-        """Returns false if there are refresh functions, which write WAL and use CPU time but are not queries."""
+        """Returns false if there are refresh functions, because these write WAL and use CPU time but are not
+        queries."""
         return options.get("test") == "stream"
 
     def drive(self, work: Work) -> Outcome:
         from ironbench.workloads.tpch import trial
 
         dataset = tpch_tables.dataset(work.session.engine, work.choice.options)
-        # Users cannot set a duration; only rehearsals have one.
+        # Only rehearsals have a duration; users cannot set one.
         return trial.driven(work, dataset) if work.load.duration_s is None else trial.rehearsed(work)
 
 

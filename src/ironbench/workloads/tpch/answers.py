@@ -1,6 +1,6 @@
 """Compares query answers with the expected ones, with the tolerances of TPC-H specification 2.17.3, clause 2.1.3.5.
 
-Texts, keys, counts and dates must be equal. A sum of money may differ by 100; an average or a ratio by one percent
+Texts, keys, counts and dates must be equal. A sum of money may differ by 100, and an average or a ratio by one percent
 after rounding to hundredths. Sums of quantities are sums of whole numbers and must also be equal.
 """
 
@@ -20,7 +20,7 @@ _CENT = Decimal("0.01")
 
 @dataclass(frozen=True, slots=True)
 class QueryAnswer:
-    """Answer of a query: column names, and rows of text; None is NULL."""
+    """Answer of a query: column names, and rows of text. None stands for NULL."""
 
     columns: tuple[str, ...]
     rows: tuple[Row, ...]
@@ -53,10 +53,10 @@ TOLERANCES: Mapping[int, tuple[str, ...]] = {
 }
 """Query → tolerance of each column."""
 KEYED_BY = {11: 0}
-"""Query → column to sort by before comparing, because rows ordered only by a sum have no defined order where sums are
-equal."""
+"""Query → column by which to sort before comparing, because rows that are ordered only by a sum have no defined order
+if sums are equal."""
 ROW_COUNTS = {1: 4, 4: 5, 5: 5, 6: 1, 8: 2, 12: 2, 14: 1, 17: 1, 19: 1, 22: 7}
-"""Number of rows these queries return for any parameters, from about scale factor 1 on (2.4.x)."""
+"""Query → number of rows that the query returns for any parameters, from about scale factor 1 on (2.4.x)."""
 
 
 _NAMES = (
@@ -68,7 +68,7 @@ _PADDED = frozenset(_NAMES.split())
 
 
 def answer(columns: Sequence[str], rows: Sequence[Row]) -> QueryAnswer:
-    """Builds an answer from an engine's result, without the padding of fixed-length columns."""
+    """Returns an answer built from an engine's result, without the padding of fixed-length columns."""
     padded = [name in _PADDED for name in columns]
     return QueryAnswer(
         tuple(columns),
@@ -80,7 +80,7 @@ def answer(columns: Sequence[str], rows: Sequence[Row]) -> QueryAnswer:
 
 
 def difference(query: int, expected: QueryAnswer, actual: QueryAnswer) -> str:
-    """Describes the first difference; "" if the answer is correct."""
+    """Describes the first difference; returns "" if the answer is correct."""
     if len(expected.rows) != len(actual.rows):
         return f"{len(actual.rows)} rows instead of {len(expected.rows)}"
     tolerances = TOLERANCES[query]
@@ -102,7 +102,7 @@ def _in_order(query: int, rows: Sequence[Row]) -> Sequence[Row]:
 
 def _agrees(tolerance: str, expected: str | None, actual: str | None) -> bool:
     if not expected or not actual:
-        # Files do not distinguish NULL from an empty text; no answer contains an empty text.
+        # Files do not distinguish NULL from an empty text, but no answer contains an empty text.
         return not expected and not actual
     if expected.rstrip() == actual.rstrip():
         return True
@@ -130,13 +130,14 @@ def _shown(value: str | None) -> str:
 
 
 def as_csv(answer: QueryAnswer) -> str:
-    """Writes a header line, `|` between columns, and nothing for NULL. No value of this data contains a `|`."""
+    """Formats an answer as CSV: a header line, `|` between columns, and nothing for NULL. No value of this data
+    contains a `|`."""
     lines: Iterable[Sequence[str | None]] = (answer.columns, *answer.rows)
     return "".join("|".join(value or "" for value in line) + "\n" for line in lines)
 
 
 def from_csv(text: str) -> QueryAnswer:
-    """Parses what `as_csv` wrote. Raises ValueError if lines have different numbers of columns."""
+    """Parses a text that `as_csv` wrote. Raises ValueError if lines have different numbers of columns."""
     head, *rows = (line.split("|") for line in text.removesuffix("\n").split("\n"))
     if any(len(row) != len(head) for row in rows):
         raise ValueError("the lines have different numbers of columns")

@@ -18,7 +18,7 @@ def metrics(course: TrialChoices, power: Stream | None, through: Sequence[Stream
     `power`: stream of the power test, or the single stream. `through`: query streams, followed by the refresh stream.
 
     Composite metrics require that all 22 queries were answered within their limit. The geometric mean requires that all
-    selected queries were answered: without the slowest query, a system would look faster.
+    selected queries were answered, because a system would look faster without its slowest query.
     """
     scale, values = float(course.scale), dict[str, float]()
     if power is not None:
@@ -68,7 +68,8 @@ def kept(course: TrialChoices, plans: str) -> dict[str, tuple[str, ...]]:
 
 
 def of_stream(stream: Stream, asked: int) -> dict[str, float]:
-    """Metrics of the power test's stream or a single stream. `asked`: the number of its queries."""
+    """Returns the metrics of the power test's stream or of a single stream. `asked`: the number of the stream's
+    queries."""
     queries = _queries(stream.ran)
     figures = of_queries(queries, asked) | {
         f"refresh_time_s{{function={one.name}}}": one.elapsed_s for one in _good(stream.ran) if one.name in _REFRESHES
@@ -79,7 +80,8 @@ def of_stream(stream: Stream, asked: int) -> dict[str, float]:
 
 
 def of_queries(queries: Sequence[StepRun], asked: int) -> dict[str, float]:
-    """The mean time of each answered query, and the geometric mean of these if all `asked` queries were answered."""
+    """Returns the mean time of each answered query, and the geometric mean of these if all `asked` queries were
+    answered."""
     means = _means(queries)
     figures = {f"query_time_s{{query={name}}}": means[name] for name in sorted(means)}
     if means and _complete(queries, asked):
@@ -88,7 +90,7 @@ def of_queries(queries: Sequence[StepRun], asked: int) -> dict[str, float]:
 
 
 def lateness(query_streams: Iterable[Stream]) -> dict[str, float]:
-    """Time from the last byte of an answer to the submission of the stream's next query."""
+    """Returns the times from the last byte of an answer to the submission of the stream's next query."""
     gaps = sorted(gap for stream in query_streams for gap in streams.gaps_s(_queries(stream.ran)))
     if not gaps:
         return {}
@@ -100,7 +102,7 @@ def lateness(query_streams: Iterable[Stream]) -> dict[str, float]:
 
 
 def span_s(steps: Sequence[StepRun]) -> float:
-    """Time from the first submission to the last completion (5.3.7.7)."""
+    """Returns the time from the first submission to the last completion (5.3.7.7)."""
     return max(one.answered_s for one in steps) - min(one.submitted_s for one in steps) if steps else 0.0
 
 

@@ -46,12 +46,12 @@ _T = TypeVar("_T")
 Values = Mapping[str, str]
 QUERIES = tuple(range(1, 23))
 _SHARE_OF_STOCK = Decimal("0.0001")
-"""Fraction of query 11, which is divided by the scale factor."""
+"""Fraction in query 11, which is divided by the scale factor."""
 
 
 class QueryRandom:
-    """Random numbers for one query of one stream. Only `Random.random` is guaranteed the same sequence in all Python
-    versions."""
+    """Random numbers for one query of one stream. They use only `Random.random`, which is guaranteed to give the same
+    sequence in all Python versions."""
 
     def __init__(self, seed: int, query: int) -> None:
         self._random = Random(seed * 32 + query)
@@ -70,7 +70,8 @@ class QueryRandom:
 
 
 def drawn(query: int, seed: int, scale: Decimal) -> Values:
-    """Parameters of a query. `seed` is the stream's: the power test's plus the stream number (2.1.3.5, 5.3.7)."""
+    """Returns the parameters of a query. `seed` is the seed of the stream: the power test's seed plus the stream number
+    (2.1.3.5, 5.3.7)."""
     values = _DRAW[query](QueryRandom(seed, query))
     if query == 11:
         values["fraction"] = f"{(_SHARE_OF_STOCK / scale).normalize():f}"
@@ -78,12 +79,13 @@ def drawn(query: int, seed: int, scale: Decimal) -> Values:
 
 
 def validation(query: int) -> Values:
-    """Parameters whose answers are published: the same for every scale factor, including the fraction in query 11."""
+    """Returns the parameters for which answers are published. They are the same for every scale factor, including the
+    fraction in query 11."""
     return _VALIDATION[query]
 
 
 def _months(since: date, months: int) -> dict[str, str]:
-    """`since`, which must be the first day of a month, and the same day `months` later."""
+    """Returns `since`, which must be the first day of a month, and the same day `months` later."""
     count = since.year * 12 + since.month - 1 + months
     return {"since": since.isoformat(), "before": date(count // 12, count % 12 + 1, 1).isoformat()}
 
@@ -133,7 +135,7 @@ def _sizes(sizes: Sequence[int]) -> dict[str, str]:
 
 
 def _quantities(*least: int) -> dict[str, str]:
-    """Ranges of quantities, from each lower bound to the bound plus ten."""
+    """Returns ranges of quantities, from each lower bound to the bound plus ten."""
     return {f"quantity{n}": str(low) for n, low in enumerate(least, 1)} | {
         f"most{n}": str(low + 10) for n, low in enumerate(least, 1)
     }

@@ -52,7 +52,7 @@ class Refresh:
     """A refresh function as a step of a stream."""
 
     name: str
-    """`rf1` or `rf2`."""
+    """Name of the function: `rf1` or `rf2`."""
     refresh_set: RefreshSet
     line: WorkConnection
     dialect: Dialect
@@ -81,7 +81,7 @@ def delete(line: WorkConnection, refresh_set: RefreshSet) -> None:
 
 
 def again(line: WorkConnection, refresh_set: RefreshSet, dialect: Dialect) -> None:
-    """Runs both functions, whatever part of them an interrupted trial has already applied. Raises FailureError."""
+    """Runs both functions, whatever part of them an interrupted trial has already executed. Raises FailureError."""
     _delete(line, refresh_set, group=(refresh_set.number - 1) // SETS + 1)
     insert(line, refresh_set, dialect)
     delete(line, refresh_set)
@@ -101,7 +101,8 @@ def _delete(line: WorkConnection, refresh_set: RefreshSet, group: int) -> None:
 
 @contextmanager
 def _transaction(line: WorkConnection) -> Iterator[None]:
-    """Runs the block in a transaction. A failure rolls back, so that later steps of the stream do not run inside it."""
+    """Runs the block in a transaction. After a failure, rolls back, so that later steps of the stream do not run inside
+    it."""
     line.query("BEGIN")
     try:
         yield

@@ -1,4 +1,5 @@
-"""The number of the next refresh set, stored in the database itself, so that every copy of the data contains it."""
+"""The number of the next refresh set. It is stored in the database itself, so that every copy of the data contains
+it."""
 
 from __future__ import annotations
 
@@ -13,17 +14,17 @@ _SCHEMA = f"CREATE TABLE IF NOT EXISTS {TABLE} (loaded_at text, next_set bigint,
 
 @dataclass(frozen=True, slots=True)
 class Position:
-    """Position in the refresh sets: those before `next` have been applied; those from `next` up to, not including,
+    """Position in the refresh sets. Sets before `next` have been executed; sets from `next` up to, but not including,
     `past` were started but not completed."""
 
     loaded_at: str
-    """Time of the load that the position belongs to."""
+    """Time of the load to which the position belongs."""
     next: int = 1
     past: int = 1
 
     @property
     def fresh(self) -> bool:
-        """Whether the data are as loaded, with no refresh function started."""
+        """Whether the data are as loaded, so that no refresh function has been started."""
         return self.past == 1
 
     @property
@@ -32,8 +33,8 @@ class Position:
 
 
 def read(session: Session, loaded_at: str) -> Position:
-    """Returns the position for data loaded at that time; rows for earlier loads are ignored. If a crash left two rows,
-    the later position applies."""
+    """Returns the position for data that were loaded at that time. Rows for earlier loads are ignored. If a crash left
+    two rows, the later position is returned."""
     session.query(_SCHEMA)
     engines.get(session.engine).administration.mark(session, (TABLE,))
     rows = session.query(
@@ -46,10 +47,10 @@ def read(session: Session, loaded_at: str) -> Position:
 
 
 def write(session: Session, position: Position) -> None:
-    """Stores the position. Must be called before a set is started and again after it has completed: positions only
+    """Stores the position. Must be called before a set is started, and again after it has completed. Positions only
     grow.
 
-    The old row is deleted only after the new one is stored, because without a row the data would look fresh.
+    The old row is deleted only after the new one is stored, because without a row the data would look unchanged.
     """
     loaded_at, following, past = position.loaded_at, position.next, position.past
     session.query(f"INSERT INTO {TABLE} VALUES ('{loaded_at}', {following}, {past})")
@@ -59,6 +60,7 @@ def write(session: Session, position: Position) -> None:
 
 
 def loaded_at(session: Session, data: str) -> str:
-    """Returns when the tables of this dataset were loaded, as recorded by the load; "" if another tool loaded them."""
+    """Returns when the tables of this dataset were loaded, as the load recorded it; "" if another program loaded
+    them."""
     rows = session.query(f"SELECT loaded_at FROM ironbench_load WHERE data = '{data}'")
     return (rows[0][0] or "") if rows else ""

@@ -21,25 +21,28 @@ MERITS = ("power", "stream_throughput", "composite")
 
 
 def leading(scale: float) -> tuple[str, ...]:
-    """Returns the metrics by which systems are compared. From scale factor 1 on, these are the metrics of the rules,
-    which round times. Below it, where most queries take less than a tenth of a second, times are not rounded."""
+    """Returns the metrics by which systems are compared.
+
+    From scale factor 1 on, these are the metrics of the rules, which round times. Below it, most queries take less than
+    a tenth of a second, so times are not rounded.
+    """
     return MERITS if scale >= 1 else tuple(f"{name}_unrounded" for name in MERITS)
 
 
 def rounded_s(interval_s: float) -> float:
-    """Rounds to a tenth of a second; less than 0.05 s becomes 0.1 s (5.3.7.5)."""
-    # Rounds the decimal representation, so that 0.25 is exactly half.
+    """Rounds seconds to a tenth of a second. Less than 0.05 s becomes 0.1 s (5.3.7.5)."""
+    # The decimal representation is rounded, so that 0.25 is exactly half.
     return float(max(_STEP, Decimal(repr(interval_s)).quantize(_STEP, ROUND_HALF_UP)))
 
 
 def floored_s(intervals_s: Sequence[float]) -> list[float]:
-    """Raises times below a thousandth of the slowest query to that thousandth (5.4.1.4)."""
+    """Raises times below a thousandth of the slowest query's time to that thousandth (5.4.1.4)."""
     least = max(intervals_s) / _FLOOR
     return [max(interval_s, least) for interval_s in intervals_s]
 
 
 def power(scale: float, queries_s: Sequence[float], refreshes_s: Sequence[float], *, by_the_rules: bool) -> float:
-    """Power: queries per hour times scale factor, 3600 · SF / geometric mean of all times (5.4.1.1).
+    """Returns the power metric, queries per hour times scale factor: 3600 · SF / geometric mean of all times (5.4.1.1).
 
     The rules require 22 queries and 2 refresh functions. The lower bound applies only to queries.
     """
@@ -50,14 +53,15 @@ def power(scale: float, queries_s: Sequence[float], refreshes_s: Sequence[float]
 
 
 def throughput(scale: float, streams: int, queries: int, elapsed_s: float, *, by_the_rules: bool) -> float:
-    """Throughput: queries per hour times scale factor; the rules require 22 queries in each stream (5.4.2.1)."""
+    """Returns the throughput metric, queries per hour times scale factor. The rules require 22 queries in each stream
+    (5.4.2.1)."""
     if by_the_rules:
         elapsed_s = rounded_s(elapsed_s)
     return streams * queries * 3600.0 / elapsed_s * scale
 
 
 def composite(power_figure: float, throughput_figure: float) -> float:
-    """Geometric mean of power and throughput (5.4.3.1)."""
+    """Returns the geometric mean of power and throughput (5.4.3.1)."""
     return math.sqrt(power_figure * throughput_figure)
 
 
@@ -66,8 +70,8 @@ def geometric_mean(values: Sequence[float]) -> float:
 
 
 def minimum_streams(scale: float) -> int:
-    """Minimum number of query streams of a throughput test (5.3.4, table 11). A scale factor between two in the table
-    counts as the lower one, because the rules do not define it."""
+    """Returns the minimum number of query streams of a throughput test (5.3.4, table 11). A scale factor between two in
+    the table counts as the lower one, because the rules do not define it."""
     if scale >= 100000:
         return _MOST_STREAMS
     return max((streams for least, streams in _MINIMUM_STREAMS if scale >= least), default=_MINIMUM_STREAMS[0][1])
@@ -88,7 +92,7 @@ def of_throughput_test(scale: float, streams: int, elapsed_s: float) -> dict[str
 
 
 def of_both(figures: Mapping[str, float]) -> dict[str, float]:
-    """The composite metrics, if both tests have results."""
+    """Returns the composite metrics, if both tests have results."""
     scores = {}
     for suffix in ("", "_unrounded"):
         pair = figures.get(f"power{suffix}"), figures.get(f"stream_throughput{suffix}")

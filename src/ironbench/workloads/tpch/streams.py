@@ -2,7 +2,7 @@
 
 Python threads are fast enough here: a step takes milliseconds to hours, while only some tens of microseconds pass
 between the last byte of an answer and the submission of the next query (metric `lateness_…_s`). If an engine runs in a
-child process of ironbench, that process receives the next query before the current one ends.
+child process of ironbench, this process receives the next query before the current query ends.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from ironbench.host.child_connection import CANCELLED
 from ironbench.model.session import PipelinedConnection, WorkConnection
 
 OVER_LIMIT = "over-limit"
-"""Error of a step that was cancelled because it exceeded its limit; used in place of an SQLSTATE."""
+"""Error of a step that was cancelled because it exceeded its limit. It is used in place of an SQLSTATE."""
 _CONNECTION_GONE = ("", "08", "57", "XX")
-"""SQLSTATE classes after which further queries are pointless; "": the engine gave no SQLSTATE."""
+"""SQLSTATE classes after which further queries are pointless; "" means that the engine gave no SQLSTATE."""
 _WATCH_S = 0.02
 _AGAIN_S = 0.5
 
@@ -41,8 +41,9 @@ class StreamStep(Protocol):
 
     def run(self, after: StreamStep | None) -> tuple[int, float, float]:
         """Returns the number of rows, and the times of submission and completion on the clock of `time.perf_counter`.
+        Raises IronbenchError.
 
-        `after`: the following step, if any. Raises IronbenchError.
+        `after`: the following step, if there is one.
         """
         ...
 
@@ -69,20 +70,20 @@ class StepRun:
     submitted_s: float
     answered_s: float
     error: str = ""
-    """SQLSTATE, or `over-limit`; empty on success."""
+    """SQLSTATE of the error, or `over-limit`; empty on success."""
 
     @property
     def elapsed_s(self) -> float:
         """Time of a step, as used in every metric.
 
-        In TPC-H, the time of a query lasts until the next one is submitted (2.17.3, 5.3.7.1). The difference is caused
-        by ironbench, not by the system, and is the metric `lateness_…_s`.
+        In TPC-H, the time of a query ends when the next query is submitted (2.17.3, 5.3.7.1). The difference is caused
+        by ironbench and not by the system; it is the metric `lateness_…_s`.
         """
         return self.answered_s - self.submitted_s
 
 
 class Stream(threading.Thread):
-    """Executes its steps until all are done, the engine fails, or `end` is called."""
+    """A stream that executes its steps until all are done, the engine fails, or `end` is called."""
 
     def __init__(self, number: int, steps: Sequence[StreamStep]) -> None:
         super().__init__(name=f"stream-{number}", daemon=True)
@@ -115,7 +116,8 @@ class Stream(threading.Thread):
                 with self._between:
                     self._current = None
             if self.ran and self.ran[-1].answered_s > done.submitted_s:
-                # An eager connection may start this step before the failure of the previous one is known here.
+                # A connection to which queries are sent in advance may start this step before the failure of the
+                # previous step is known here.
                 self.ran[-1] = replace(self.ran[-1], answered_s=done.submitted_s)
             self.ran.append(done)
 
@@ -145,7 +147,7 @@ class Stream(threading.Thread):
         now_s = time.perf_counter()
         if now_s - self._cancelled_s > _AGAIN_S:
             self._cancelled_s = now_s
-            with contextlib.suppress(IronbenchError):  # The stream itself notices when an engine is gone.
+            with contextlib.suppress(IronbenchError):  # the stream itself notices if an engine has died
                 step.line.cancel()
 
     @property
@@ -155,8 +157,8 @@ class Stream(threading.Thread):
 
 
 def run(streams: Sequence[Stream], stopping: Callable[[], bool], show: Callable[[int, str], None]) -> None:
-    """Runs all streams until they end. Raises the error that broke the engine. `show` receives steps done and names
-    running."""
+    """Runs all streams until they end. Raises the error that broke the engine. `show` is called with the number of
+    finished steps and the names of running ones."""
     for stream in streams:
         stream.start()
     while alive := [stream for stream in streams if stream.is_alive()]:
@@ -173,5 +175,5 @@ def run(streams: Sequence[Stream], stopping: Callable[[], bool], show: Callable[
 
 
 def gaps_s(steps: Sequence[StepRun]) -> list[float]:
-    """Times from the last byte of each answer to the submission of the next query."""
+    """Returns the times from the last byte of each answer to the submission of the next query."""
     return [after.submitted_s - before.answered_s for before, after in itertools.pairwise(steps)]

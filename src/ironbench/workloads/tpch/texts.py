@@ -1,5 +1,8 @@
-"""Texts of the 22 queries, written for ironbench from the functional definitions, one for all engines where possible;
-and their execution plans, which are recorded in a separate pass after the measured window."""
+"""Texts of the 22 queries, and their execution plans.
+
+The texts were written for ironbench from the functional definitions, where possible one text for all engines. Plans are
+recorded in a separate pass after the measured window.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +26,8 @@ def text(query: int, engine: str, values: Values) -> str:
 
 @cache
 def template(query: int, engine: str) -> str:
-    """Returns `qNN.ENGINE.sql` if the engine needs a different text, else `qNN.sql`; without comment lines."""
+    """Returns the text of `qNN.ENGINE.sql` if the engine needs a different text, otherwise of `qNN.sql`, without
+    comment lines."""
     lines = sql_files.text(_FOLDER, name(query), engine).splitlines(keepends=True)
     return "".join(line for line in lines if not line.startswith("--")).rstrip()
 
@@ -34,7 +38,7 @@ def about(query: int) -> str:
 
 
 def name(query: int) -> str:
-    """`q01` … `q22`, as used in names of metrics and files."""
+    """Returns the name of a query in metrics and files: `q01` … `q22`."""
     return f"q{query:02d}"
 
 
@@ -47,7 +51,7 @@ class QueryPlanText:
     text: str
     planning_s: float | None = None
     spill_bytes: float | None = None
-    """Bytes written to temporary files."""
+    """Number of bytes written to temporary files."""
 
     def metrics(self) -> dict[str, float]:
         part = f"{{query={name(self.query)}}}"
@@ -60,7 +64,7 @@ class QueryPlanText:
 
 
 def explained(engine: str, query: int, rows: Sequence[Row]) -> QueryPlanText:
-    """Builds the plan from `rows`, the engine's output of EXPLAIN."""
+    """Returns the plan in `rows`, the engine's output of EXPLAIN."""
     plan = engines.get(engine).traits.dialect.explained(rows)
     return QueryPlanText(query, plan.text, plan.planning_s, plan.spill_bytes)
 

@@ -33,12 +33,13 @@ from ironbench.workloads.tpch.validator import Validated, Validator
 
 _REFRESH_STREAM = -1
 _SLOWER = 3.0
-"""Limit of a query whose steps are timed individually, as a multiple of its normal limit."""
+"""Limit of a query whose plan steps are timed individually, as a multiple of its normal limit."""
 
 
 @dataclass(frozen=True, slots=True)
 class StreamGroups:
-    """The streams that ran: of the power test or single stream, and of the throughput test, the refresh stream last."""
+    """The streams that ran: the stream of the power test or the single stream, and the streams of the throughput test,
+    with the refresh stream last."""
 
     power: Stream | None
     through: tuple[Stream, ...]
@@ -58,7 +59,8 @@ def driven(work: Work, dataset: Dataset) -> Outcome:
     at = refresh_position.read(work.session, refresh_position.loaded_at(work.session, dataset.name))
     validator = Validator(work, asked, dataset, at)
     cold = work.load.cache == "cold"
-    # Cold: validated after the measurement, because validating first would warm the host's cache.
+    # For cold caches, answers are validated after the measurement, because validating before would warm the host's
+    # cache.
     validated = Validated() if cold else validator.validated()
     if not all(check.passed for check in validated.checks):
         return Outcome(0, checks=validated.checks, answers=validated.answers, cause=validated.cause)
@@ -91,7 +93,7 @@ def rehearsed(work: Work) -> Outcome:
 
 
 def _prepared(work: Work, dataset: Dataset, asked: TrialChoices, at: Position) -> list[RefreshSet]:
-    """Returns the refresh sets of this trial, after completing those that an earlier trial started but did not
+    """Returns the refresh sets of this trial, after completing sets that an earlier trial started but did not
     complete."""
     begun = list(at.interrupted)
     first = at.past
@@ -113,7 +115,7 @@ def _measured(work: Work, asked: TrialChoices, sets: Sequence[RefreshSet]) -> tu
     with contextlib.ExitStack() as closing:
         tests = _tests(work, asked, sets, closing)
         with work.window() as window, contextlib.ExitStack() as inside:
-            # Child processes of library engines are waited for inside the window, so that their CPU time counts.
+            # Child processes of library engines are waited for inside the window, so that their CPU time is counted.
             inside.push(closing.pop_all())
             began_s = _now(window)
             for group in ([tests.power] if tests.power else [], tests.through):
@@ -128,7 +130,7 @@ def _measured(work: Work, asked: TrialChoices, sets: Sequence[RefreshSet]) -> tu
 
 
 def _now(window: Window) -> float:
-    """Start of the window on the clock of the streams."""
+    """Returns the start of the window on the clock of the streams."""
     return time.perf_counter() - window.elapsed_s
 
 
@@ -144,7 +146,7 @@ def _run(work: Work, asked: TrialChoices, tests: StreamGroups, group: Sequence[S
 
 
 def _tests(work: Work, asked: TrialChoices, sets: Sequence[RefreshSet], closing: contextlib.ExitStack) -> StreamGroups:
-    """Creates the streams, and opens all connections before the window."""
+    """Creates the streams, and opens all connections before the window starts."""
 
     def line() -> WorkConnection:
         return closing.enter_context(contextlib.closing(work.session.line(work.system.server_cpus or ())))
@@ -177,8 +179,8 @@ def _tests(work: Work, asked: TrialChoices, sets: Sequence[RefreshSet], closing:
 def _explained(work: Work, asked: TrialChoices, tests: StreamGroups) -> list[QueryPlanText]:
     """Returns the plans that the engine reported.
 
-    A query without an answer is only explained and not executed, because it would fail again. If a plan is refused, the
-    trial still succeeds, because everything has been measured by now.
+    A query without an answer is only explained and not executed, because it would fail again. If the engine refuses a
+    plan, the trial still succeeds, because everything has been measured by then.
     """
     depth, engine = work.choice.options["plans"], work.session.engine
     if depth == "no":
@@ -197,12 +199,12 @@ def _explained(work: Work, asked: TrialChoices, tests: StreamGroups) -> list[Que
         except EngineDiedError:
             raise
         except FailureError:
-            pass  # a refusal without SQLSTATE ends the stream; plans received before are kept
+            pass  # a refusal without an SQLSTATE ends the stream; plans received before are kept
     return [texts.explained(engine, query, plan.rows) for query, plan in sorted(plans.items())]
 
 
 def _row_counts(asked: TrialChoices, tests: StreamGroups) -> tuple[Check, ...]:
-    """Checks row counts that the specification defines. Smaller databases may lack some of the rows."""
+    """Checks row counts that the specification defines. Databases below scale factor 1 may lack some of the rows."""
     if asked.scale < 1:
         return ()
     wrong = [
@@ -236,7 +238,7 @@ _COLUMNS = ("stream", "step", "begin_s", "elapsed_s", "rows", "error")
 
 
 def _files(streams: Sequence[Stream], explained: Sequence[QueryPlanText]) -> dict[str, bytes]:
-    """Additional files by name. The refresh stream of a throughput test has the number -1."""
+    """Returns additional files by name. The refresh stream of a throughput test has the number -1."""
     by_name = {"streams.csv": steps(streams).encode()}
     if explained:
         by_name["plans.txt"] = texts.plans_file(explained).encode()
@@ -244,7 +246,7 @@ def _files(streams: Sequence[Stream], explained: Sequence[QueryPlanText]) -> dic
 
 
 def steps(streams: Sequence[Stream]) -> str:
-    """CSV with one line for each query and refresh function; times are relative to the first submission."""
+    """Returns CSV with one line for each query and refresh function. Times are relative to the first submission."""
     begin_s = min((one.submitted_s for stream in streams for one in stream.ran), default=0.0)
     text = io.StringIO()
     table = csv.writer(text, lineterminator="\n")

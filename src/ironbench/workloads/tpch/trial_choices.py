@@ -1,4 +1,4 @@
-"""What one trial runs: tests, streams, queries and refresh sets (TPC-H specification 2.17.3, clause 5.3)."""
+"""The parameters of one trial: tests, streams, queries and refresh sets (TPC-H specification 2.17.3, clause 5.3)."""
 
 from __future__ import annotations
 
@@ -54,11 +54,12 @@ _ROWS = """
 13 15 17 1 22 11 3 4 7 20 14 21 9 8 2 18 16 6 10 12 5 19
 """
 ORDERS = tuple(tuple(int(number) for number in row.split()) for row in _ROWS.strip().splitlines())
-"""Row 0 is the power test's order; stream s of a throughput test uses row s, and after row 40 row 0 again (5.3.5.1)."""
+"""Orders of the queries. Row 0 is for the power test. Stream s of a throughput test uses row s, and row 0 again after
+row 40 (5.3.5.1)."""
 
 
 def order(stream: int) -> tuple[int, ...]:
-    """Returns the order of queries in a stream; stream 0 is the power test."""
+    """Returns the order of queries in a stream. Stream 0 is the power test."""
     return ORDERS[stream % len(ORDERS)]
 
 
@@ -77,7 +78,7 @@ class TrialChoices:
     validation: bool
     """Whether the published parameters are used instead of random ones."""
     limit_s: float
-    """Longest time allowed for a query."""
+    """Maximum time for a query in seconds."""
     seed: int
 
     @property
@@ -95,12 +96,12 @@ class TrialChoices:
 
     @property
     def whole(self) -> bool:
-        """Whether all 22 queries are run; otherwise there are no composite metrics."""
+        """Whether all 22 queries run. If not, there are no composite metrics."""
         return self.queries == QUERIES
 
     def values(self, query: int, stream: int) -> Values:
-        """Parameters of a query in a stream; 0 is the power test. The seed of a stream is the trial's seed plus the
-        stream number."""
+        """Returns the parameters of a query in a stream; stream 0 is the power test. The seed of a stream is the
+        trial's seed plus the stream number."""
         if self.validation:
             return parameters.validation(query)
         return parameters.drawn(query, self.seed + stream, self.scale)
@@ -114,7 +115,7 @@ class TrialChoices:
         ]
 
     def planned(self) -> int:
-        """Number of queries in all streams."""
+        """Returns the number of queries in all streams."""
         streams = (1 if self.test != "throughput" else 0) + (self.streams if self.has_throughput else 0)
         return streams * len(self.queries)
 
@@ -134,7 +135,7 @@ def course(options: Mapping[str, str], seed: int) -> TrialChoices:
 
 
 def chosen(text: str) -> tuple[int, ...]:
-    """Parses `all`, or numbers such as `1,6,14`; returns them in ascending order. Raises InputError."""
+    """Parses `all`, or numbers such as `1,6,14`. Returns the numbers in ascending order. Raises InputError."""
     if text == "all":
         return QUERIES
     subject, hint = written("workload.with", f"queries={text}"), "write all, or numbers from 1 to 22 such as 1,6,14"

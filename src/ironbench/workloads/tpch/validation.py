@@ -1,4 +1,4 @@
-"""Compares the 22 answers with the expected ones: once for every load of the data, outside the measured window."""
+"""Compares the 22 answers with the expected ones, once for every load of the data and outside the measured window."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _LARGEST = 1 << 28
 """Maximum size of an answer file in bytes."""
 _WAY_OUT = "name a directory written with answers=DIR"
 VERSION = 1
-"""Version of query texts and stored answers. Data that were validated with another version are validated again."""
+"""Version of query texts and stored answers. Data that were validated with a different version are validated again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +65,7 @@ def checks(actual: Mapping[int, QueryAnswer], expected: Mapping[int, QueryAnswer
 
 @cache
 def stored(scale: str) -> Mapping[int, QueryAnswer] | None:
-    """The stored answers for the validation parameters at a scale factor; None if there are none."""
+    """Returns the stored answers for the validation parameters at a scale factor; None if there are none."""
     file = _STORED / f"sf{scale}.json.xz"
     if not file.exists():
         return None
@@ -74,13 +74,13 @@ def stored(scale: str) -> Mapping[int, QueryAnswer] | None:
 
 
 def packed(by_query: Mapping[int, QueryAnswer]) -> bytes:
-    """Compresses answers for a file that `stored` reads."""
+    """Compresses answers for a file that `stored` can read."""
     by_name = {texts.name(query): answers.as_csv(answer) for query, answer in by_query.items()}
     return lzma.compress(json.dumps(by_name, indent=0).encode(), preset=9 | lzma.PRESET_EXTREME)
 
 
 def from_folder(folder: Path) -> Mapping[int, QueryAnswer]:
-    """Reads answers that another engine wrote. Raises InputError if one is missing."""
+    """Reads answers that another engine wrote. Raises InputError if an answer is missing."""
     by_query = {}
     for query in QUERIES:
         file = folder / f"{texts.name(query)}.csv"
@@ -95,7 +95,7 @@ def from_folder(folder: Path) -> Mapping[int, QueryAnswer]:
 
 
 def into_folder(folder: Path, by_query: Mapping[int, QueryAnswer]) -> None:
-    """Writes `q01.csv` … `q22.csv`. Raises FailureError."""
+    """Writes the answers to `q01.csv` … `q22.csv`. Raises FailureError."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
         for query, answer in by_query.items():
@@ -105,18 +105,18 @@ def into_folder(folder: Path, by_query: Mapping[int, QueryAnswer]) -> None:
 
 
 class Ledger:
-    """Remembers which data have been validated: one file for each load, beside the snapshots, so that copies of the
-    data count as validated."""
+    """Remembers which data have been validated. There is one file for each load, in the directory of the snapshots, so
+    that copies of the data count as validated."""
 
     def __init__(self, *identity: str) -> None:
-        """`identity`: content key and time of the load, engine and version."""
+        """Creates the ledger. `identity`: content key and time of the load, engine and version."""
         digest = hashlib.sha256("\n".join([str(VERSION), *identity]).encode()).hexdigest()[:16]
         self._file = data_dirs.base() / "validated" / f"{digest}.json"
         self._identity = identity
 
     def read(self, limit_s: float) -> Note | None:
-        """Returns the result of the validation; None if not validated, or if queries exceeded a limit shorter than
-        `limit_s`."""
+        """Returns the result of the validation; None if the data were not validated, or if queries exceeded a limit
+        shorter than `limit_s`."""
         try:
             stored = json.loads(self._file.read_text())
             within_s, found = stored.get("within_s"), stored["found"]
@@ -129,7 +129,7 @@ class Ledger:
     def write(self, found: Note, within_s: float | None) -> None:
         """Stores the result. `within_s`: the limit, if some queries gave no answer; None if all did.
 
-        If the file cannot be written, the next trial simply validates again.
+        If the file cannot be written, the next trial validates again.
         """
         try:
             self._file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)

@@ -25,8 +25,8 @@ from ironbench.workloads.tpch.validation import AnsweredQuery, Ledger
 _UNCHECKED = "answers-unchecked"
 REFRESHED, UNKNOWN_SCALE, DRAWN = "refreshed data", "unknown scale factor", "drawn parameters"
 NOT_REQUESTED, WRITTEN = "not requested", "written to files"
-"""Reasons why answers were not checked. Refreshed data: refresh functions had changed the data. Unknown scale factor:
-no answers are stored for it. Drawn parameters: the user must name another engine's answers."""
+"""Reasons why answers were not checked: the user did not request it; refresh functions had changed the data; no answers
+are stored for the scale factor; or parameters were drawn at random and the user named no answers of another engine."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,14 +117,14 @@ def _checked(right: int, of: int, missing: Sequence[str], ran: Sequence[StepRun]
 
 
 def needs_untouched(session: Session, asked: TrialChoices, dataset: Dataset, options: Mapping[str, str]) -> bool:
-    """Whether the next trial must be checked but cannot be, because refresh functions have changed the data.
+    """Returns whether the next trial must be checked but cannot be, because refresh functions have changed the data.
 
     Raises FailureError, or InputError if the expected answers cannot be read.
     """
     if not _asks_for_checks(options) or not (options["answers"] or _right(options)):
         return False
     at = refresh_position.read(session, refresh_position.loaded_at(session, dataset.name))
-    if at.fresh or not at.loaded_at:  # data that another tool loaded are not restored
+    if at.fresh or not at.loaded_at:  # data that another program loaded are not restored
         return False
     return not (_once(options) and _ledger(session, asked, dataset, at).read(asked.limit_s))
 
@@ -136,12 +136,12 @@ def _ledger(session: Session, asked: TrialChoices, dataset: Dataset, at: Positio
 
 
 def _asks_for_checks(options: Mapping[str, str]) -> bool:
-    """Whether answers must be compared or written."""
+    """Returns whether answers must be compared or written."""
     return options["check"] != "no" or bool(options["answers"] or options["expected"])
 
 
 def _once(options: Mapping[str, str]) -> bool:
-    """Whether it is enough to check the same data once."""
+    """Returns whether it is enough to check the same data once."""
     return options["check"] == "once" and not (options["answers"] or options["expected"])
 
 

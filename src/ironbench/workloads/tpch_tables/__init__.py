@@ -25,13 +25,13 @@ _ROWS = {
     "customer": 150_000,
     "supplier": 10_000,
 }
-"""Rows at scale factor 1 (specification, clause 4.2.5). The number of lines depends on random draws; the others are
-exact."""
+"""Number of rows at scale factor 1 (specification, clause 4.2.5). The number of order lines depends on random draws;
+the other numbers are exact."""
 _FIXED = {"nation": 25, "region": 5}
 
 
 def rows_of(table: str, sf: float) -> int:
-    """Number of rows of a table; approximate for `lineitem`."""
+    """Returns the number of rows of a table, which is approximate for `lineitem`."""
     return _FIXED.get(table) or int(_ROWS[table] * sf)
 
 
@@ -41,11 +41,12 @@ FOLDER = Path(__file__).parent
 VERSION = 1
 """Version of the data, increased whenever the same options would produce other rows or another schema."""
 SMALLEST, LARGEST = 0.01, 100_000
-"""Range of scale factors: below it, some tables would be too small for the generator; above it, none is defined."""
+"""Range of scale factors. Below it, some tables would be too small for the generator; above it, no scale factor is
+defined."""
 
 
 class ScaleFactor(Option):
-    """Option for the scale factor. If it is too large, the error names the space it would take."""
+    """Option for the scale factor. If the value is too large, the error contains the space that it would take."""
 
     def validated(self, text: str) -> str:
         try:
@@ -155,22 +156,25 @@ FIXED = (
     FixedRows("part", ("p_partkey", "p_size", "p_retailprice", "length(p_name)"), key="p_partkey"),
     FixedRows("partsupp", ("ps_partkey", "ps_suppkey", "ps_availqty", "ps_supplycost"), key="ps_partkey"),
 )
-"""Refresh functions only change orders and lines."""
+"""Rows that do not change. Refresh functions change only orders and lines."""
 WIDE_ABOVE = 300.0
-"""Above this scale factor, order keys exceed 2^31 (crates/ironbench-data/src/tpch/mod.rs)."""
+"""Scale factor above which order keys exceed 2^31 (crates/ironbench-data/src/tpch/mod.rs)."""
 
 
 _CHECKED_ORDERS = 100_000
 """Number of orders whose rows and lines `_intact` counts."""
 _KEYS_PER_ORDER = 4
-"""Eight of 32 keys are used; refresh functions replace orders within their 32 keys (specification, clause 4.2.4)."""
+"""Number of keys per order: eight of 32 keys are used, and refresh functions replace orders within their 32 keys
+(specification, clause 4.2.4)."""
 
 
 def _intact(sf: float) -> str:
-    """Query that is true if the numbers of orders and lines are plausible after any number of refresh functions.
+    """Returns a query that is true if the numbers of orders and lines are plausible after any number of refresh
+    functions.
 
-    An interrupted pair of refresh functions leaves up to 0.1% more orders, and new orders have other numbers of lines.
-    Most other tables are checked through `FIXED`; their sizes are checked here for data that an older version loaded.
+    An interrupted pair of refresh functions leaves up to 0.1% more orders, and new orders have different numbers of
+    lines. Most other tables are checked through `FIXED`; their sizes are checked here for data that an older version
+    loaded.
     """
     suppliers, customers = rows_of("supplier", sf), rows_of("customer", sf)
     orders = min(rows_of("orders", sf), _CHECKED_ORDERS)

@@ -1,4 +1,4 @@
-"""The `vacuum` workload: creates dead tuples and vacuums them while a probe client measures the effect on others."""
+"""The `vacuum` workload: creates dead tuples and vacuums them, while a probe client measures the effect on others."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def _done(work: Work) -> OperationResult:
     maintaining = engines.get(work.session.engine).administration.maintaining
     state = maintaining.table_state(work.session, TABLE)
     check = checked("dead tuples left", 0, state.dead_rows)
-    # VACUUM FULL writes a new table and leaves the old statistics, so the check counts pages instead
+    # VACUUM FULL writes a new table and does not update statistics, so the check counts pages instead
     if work.choice.options["kind"] == "full":
         rows = table(work.choice.options)
         most = maintaining.packed_pages(rows.rows, rows.row_bytes)

@@ -16,7 +16,7 @@ from ironbench.workloads.ycsb import checks, operations, records
 from ironbench.workloads.ycsb.operations import CORE, INSERT, READ_MODIFY_WRITE, SCAN, UPDATE
 
 USUAL = "usual"
-"""Value of `distribution` that stands for the distribution of the core workload."""
+"""Value of `distribution` that selects the distribution of the core workload."""
 
 
 class Ycsb(Workload):

@@ -1,4 +1,4 @@
-"""Checks after a trial: no record was lost, reads found their records, and fields kept their length."""
+"""Checks after a trial that no record was lost, that reads found their records, and that fields kept their length."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ironbench.workloads.ycsb import records
 from ironbench.workloads.ycsb.operations import INSERT, READ, READ_MODIFY_WRITE
 
 MISSED = "ycsb_reads_missed"
-"""The core's count of reads that returned no record, or another one."""
+"""Name of the core's count of reads that returned no record, or a wrong one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +43,7 @@ def check(session: Session, options: Mapping[str, str], then: State, summary: Ma
         found.append(checked("records = records before + inserts", asked, now, expected <= now <= most))
     if {READ, READ_MODIFY_WRITE} & set(scripts):
         found.append(checked("reads without their record", 0, int(summary.get("figures", {}).get(MISSED, 0))))
-    # Another seed for every trial, so that repeated trials check other records.
+    # Every trial uses a different seed, so that repeated trials check different records.
     sample = records.sample(options, int(summary.get("commits", 0)))
     whole = records.count_whole(session, options, sample)
     return (*commits, *found, checked("sampled records with whole fields", len(sample), whole))

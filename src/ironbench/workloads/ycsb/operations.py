@@ -15,7 +15,7 @@ READ, UPDATE, INSERT, SCAN, READ_MODIFY_WRITE = "read", "update", "insert", "sca
 
 class CoreWorkload(NamedTuple):
     operations: Mapping[str, int]
-    """Operation → share in percent."""
+    """Returns operation → share in percent."""
     distribution: str
 
 
@@ -27,7 +27,7 @@ CORE = {
     "e": CoreWorkload({SCAN: 95, INSERT: 5}, "zipfian"),
     "f": CoreWorkload({READ: 50, READ_MODIFY_WRITE: 50}, "zipfian"),
 }
-"""YCSB's core workloads A to F."""
+"""The core workloads A to F of YCSB."""
 
 
 def scripts(engine: str, options: Mapping[str, str]) -> list[ScriptSource]:
@@ -43,7 +43,7 @@ def scripts(engine: str, options: Mapping[str, str]) -> list[ScriptSource]:
 
 
 def variables(options: Mapping[str, str]) -> dict[str, str]:
-    """Variables that the core sets, with values of the right type."""
+    """Returns the variables that the core sets, with values of the right type."""
     values = [f"value{number}" for number in range(int(options["fields"]))]
     texts = dict.fromkeys(("key", "found", "name", "value", *values), "")
     return {**texts, "document": "{}", "field": "0", "rows": "1"}
@@ -59,7 +59,8 @@ class _Statements:
         self._read_all, self._write_all = options["read_all_fields"] == "yes", options["write_all_fields"] == "yes"
 
     def read(self) -> str:
-        """Reads a record, with its key, so that the core sees whether it was found."""
+        """Returns a script that reads a record, including its key, so that the core sees whether the record was
+        found."""
         return self._selecting(
             lambda what: f"select ycsb_key as found, {what} from {TABLE} where ycsb_key = :key \\aset"
         )
@@ -95,7 +96,7 @@ class _Statements:
         return self._by_field(statement)
 
     def _by_field(self, statement: Callable[[str], str]) -> str:
-        """A statement for each field, because a column is no parameter."""
+        """Returns a statement for each field, because the name of a column cannot be a parameter."""
         if len(self._names) == 1:
             return statement(self._names[0]) + "\n"
         branches = [

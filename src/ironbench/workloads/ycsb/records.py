@@ -1,6 +1,6 @@
-"""The table of records: its options, keys, and queries about it.
+"""The table of records: its options and keys, and queries about it.
 
-Keys are those of YCSB (crates/ironbench-data/src/ycsb/mod.rs); a record has a number, from 0.
+Keys are those of YCSB (crates/ironbench-data/src/ycsb/mod.rs). Records are numbered from 0.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ TABLE = "usertable"
 SAMPLE = 1000
 """Number of records whose existence and lengths are checked."""
 TRIAL_NUMBERS = 1 << 36
-"""Each trial that inserts records uses its own range of numbers of this size, above the loaded ones."""
+"""Number of record numbers that each trial that inserts records reserves, above the loaded ones."""
 
 OPTIONS = (
     Option("records", "100000", "number of records to load", lowest=1, highest=1_000_000_000),
@@ -50,23 +50,23 @@ def key(number: int) -> str:
 
 
 def generator(options: Mapping[str, str]) -> dict[str, Any]:
-    """Parameters of the row generator."""
+    """Returns the parameters of the row generator."""
     numbers = {name: int(options[name]) for name in ("records", "fields", "field_length")}
     return {"rows": "ycsb", **numbers, "layout": options["layout"]}
 
 
 def names(options: Mapping[str, str]) -> list[str]:
-    """Names of the fields."""
+    """Returns the names of the fields."""
     return [f"field{number}" for number in range(int(options["fields"]))]
 
 
 def columns(options: Mapping[str, str]) -> list[str]:
-    """Columns of the table besides the key."""
+    """Returns the columns of the table without the key."""
     return names(options) if options["layout"] == "columns" else ["fields"]
 
 
 def has_schema(engine: str) -> bool:
-    """Whether ironbench can create the table on this engine."""
+    """Returns whether ironbench can create the table on this engine."""
     return bool(sql_files.statements(FOLDER, "schema", engine))
 
 
@@ -99,7 +99,7 @@ def dataset(engine: str, options: Mapping[str, str]) -> Dataset:
 
 
 def _recognised(engine: str, options: Mapping[str, str]) -> tuple[str, ...]:
-    """Queries that recognise the columns of a table that another tool has created."""
+    """Returns queries that recognise the columns of a table that another program has created."""
     all_columns = ["ycsb_key", *columns(options)]
     statements = sql_files.statements(FOLDER, "recognised", engine)
     return tuple(
@@ -112,7 +112,7 @@ def _existing(numbers: Iterable[int]) -> str:
 
 
 def _whole(engine: str, options: Mapping[str, str], numbers: Iterable[int]) -> str:
-    """Query that counts those records whose fields all have their length."""
+    """Returns a query that counts those records whose fields all have their length."""
     values = names(options)
     if options["layout"] == "json":
         dialect = engines.get(engine).traits.dialect
@@ -122,12 +122,12 @@ def _whole(engine: str, options: Mapping[str, str], numbers: Iterable[int]) -> s
 
 
 def count(session: Session) -> int:
-    """Number of all records. Reads a whole index or table."""
+    """Returns the number of all records. Reads a whole index or table."""
     return one_row(session, f"select count(*) from {TABLE}")[0]
 
 
 def sample(options: Mapping[str, str], seed: int) -> list[int]:
-    """Numbers of loaded records, other ones for another seed."""
+    """Returns numbers of loaded records, which differ for a different seed."""
     records = int(options["records"])
     return sorted(Random(seed).sample(range(records), min(SAMPLE, records)))
 
@@ -140,8 +140,8 @@ def count_whole(session: Session, options: Mapping[str, str], numbers: Iterable[
 def first_unused(session: Session, options: Mapping[str, str]) -> int:
     """Returns the first number of the first range from which no earlier trial has inserted records.
 
-    Trials use one range after another. A few records of each are looked up by their keys, because this happens right
-    before the trial, when caches may be cold.
+    Trials use one range after another. A few records of each range are looked up by their keys, because this happens
+    right before the trial, when caches may be cold.
     """
     records = int(options["records"])
 
