@@ -125,7 +125,7 @@ _TABLES = ("system.set", "workload.with", "workload.define")
 
 @contextmanager
 def in_a_file() -> Iterator[None]:
-    """During the block, messages refer to fields of a lab file instead of command line options."""
+    """Makes messages inside the block refer to fields of a lab file instead of command line options."""
     token = _IN_A_FILE.set(True)
     try:
         yield

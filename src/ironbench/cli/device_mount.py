@@ -57,7 +57,7 @@ def mounted(device: Device, seed: int, detach: bool, trace: str) -> int:
 
 
 def calibrated() -> EmulationRate:
-    """Mounts a device for a moment to measure the I/O path of this machine. InputError, FailureError."""
+    """Mounts a device for a moment to measure the I/O path of this machine. Raises InputError and FailureError."""
     Printer().say("measuring how fast this machine can emulate devices, which takes a few seconds …")
     one = Mounted(wanted(arrange.RAM, "", str(_CALIBRATED_BYTES), file_systems.DEFAULT, arrange.RAM), by_hand=True)
     one.stop()

@@ -71,8 +71,8 @@ class EmulatedSpeed:
 
 
 def speed(model: str, models: bytes, capacity_bytes: int | None, rate: EmulationRate) -> EmulatedSpeed:
-    """Compares a model with what this machine can emulate. `models`: as returned by `models.for_core`. InputError:
-    invalid expression."""
+    """Compares a model with what this machine can emulate. Raises InputError for an invalid expression. `models`: as
+    returned by `models.for_core`."""
     reads = {"length": 4096, "count": 2000, "warm_up": 200}
     reads_per_s = probed(model, models, reads | {"depth": expression.DEEP}, capacity=capacity_bytes).iops
     read_s = probed(model, models, reads | {"depth": 1}, capacity=capacity_bytes).mean_s
@@ -91,7 +91,7 @@ def speed(model: str, models: bytes, capacity_bytes: int | None, rate: Emulation
 
 
 def is_too_fast(modelled_per_s: float, emulated_per_s: float) -> bool:
-    """Whether a model is refused, because results would measure this machine instead of the model."""
+    """Returns whether a model is refused, because results would measure this machine instead of the model."""
     return modelled_per_s > emulated_per_s * TOO_FAST
 
 

@@ -204,8 +204,9 @@ class Engine(ABC):
         return ()
 
     def build_features(self, system: System) -> Mapping[str, bool] | None:
-        """Optional features that the version can have → whether the system's program was built with them. Starts
-        nothing. None if the features are unknown, empty if the engine has none that matter."""
+        """Returns optional features that the version can have → whether the system's program was built with them.
+        Starts nothing. Returns None if the features are unknown, and nothing if the engine has no features that
+        matter."""
         return {}
 
     def in_use(self, system: System) -> InputError | None:

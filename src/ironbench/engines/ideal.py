@@ -86,7 +86,7 @@ def with_cache(system: System, files: Path, least_bytes: int) -> System:
 
 
 def in_memory(system: System) -> tuple[str, ...]:
-    """Ideal parts whose files are in memory that the server allocates, not on a device."""
+    """Returns the zero-latency parts whose files are in memory that the server allocates, and not on a device."""
     return tuple(part for part in ("log", "temp") if part in system.ideal and not system.ideal_on_device(part))
 
 

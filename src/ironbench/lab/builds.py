@@ -35,7 +35,8 @@ def differing(systems: Mapping[str, System]) -> str:
 
 
 def unknown(systems: Mapping[str, System]) -> str:
-    """Names the builds whose features cannot be read although their engine has some; "" if there is none."""
+    """Returns the names of the builds whose features cannot be read although their engine has some; "" if there are
+    none."""
     names = [name for name, one in systems.items() if engines.get(one.engine).build_features(one) is None]
     if not names:
         return ""

@@ -266,7 +266,7 @@ class Record:
     schema: Count = SCHEMA
 
     def warned(self, code: str) -> bool:
-        """Whether the record has a warning with this code."""
+        """Returns whether the record has a warning with this code."""
         return any(warning.code == code for warning in self.warnings)
 
     @property

@@ -130,8 +130,8 @@ class System:
     reverse order afterwards."""
 
     def ideal_on_device(self, part: str) -> bool:
-        """Whether the files of a zero-latency part are on a zero-latency device, rather than in memory that the server
-        allocates."""
+        """Returns whether the files of a zero-latency part are on a zero-latency device, and not in memory that the
+        server allocates."""
         device = self.layout.device_of(part) if part in self.ideal else None
         return device is not None and device.model == ZERO_LATENCY
 

@@ -69,7 +69,7 @@ def given_up_of_all(records: Iterable[Record]) -> tuple[Record, ...]:
 
 
 def given_up_on(tries: Sequence[Record]) -> bool:
-    """Whether a trial failed so often that it is repeated only if the user requests it."""
+    """Returns whether a trial failed so often that it is repeated only if the user requests it."""
     return over(tries) and not any(record.status.comparable for record in tries)
 
 

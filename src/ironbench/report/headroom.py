@@ -225,7 +225,7 @@ def _capital(text: str) -> str:
 
 
 def _fields(found: Headroom) -> dict[str, Any]:
-    """The same for programs: base units, catalogue names."""
+    """Returns the content of the page for programs: base units, names of the catalogue."""
     ratios = (None, *found.ratios)
     return {
         "schema": 1,

@@ -49,7 +49,7 @@ class Usl:
         return curve
 
     def at(self, clients: float) -> float:
-        """Throughput at one number of clients, in 1/s."""
+        """Returns the throughput at one number of clients, in 1/s."""
         return float(self.throughput(np.array([clients]))[0])
 
     @property

@@ -131,10 +131,10 @@ class Headroom:
 
 
 def headroom(records: Sequence[Record], limit: Claim, today: float | None, archive: Archive = EMPTY) -> Headroom:
-    """Finds the highest rate of each system within the limit.
+    """Finds the highest rate of each system within the limit. Raises InputError for trials of several kinds of work,
+    and if no system was measured at several rates.
 
-    `limit`: a requirement with an upper bound of a metric for which lower is better. InputError: trials of
-    several kinds of work, or no system that was measured at several rates.
+    `limit`: a requirement with an upper bound of a metric for which lower is better.
     """
     usable = [one for one in records if one.purpose not in AUXILIARY and _constant_rate(one)]
     usable = [one for one in usable if one.status.comparable and limit.metric in one.metrics]

@@ -395,7 +395,7 @@ def _of_times(cells: Sequence[CellResults]) -> tuple[Note, ...]:
 
 
 def _of_reads(cells: Sequence[CellResults], baselines: Mapping[str, Baseline], archive: Archive) -> tuple[Note, ...]:
-    """Notes that data devices were compared although hardly any configuration read from them."""
+    """Returns a note that data devices were compared although almost no configuration read from them."""
     devices = {_data_device(cell.usable[0], archive) for cell in cells if cell.usable} - {""}
     known = [baselines[cell.name] for cell in cells if cell.usable]
     if len(devices) < 2 or not all(one.cached for one in known):
@@ -404,8 +404,8 @@ def _of_reads(cells: Sequence[CellResults], baselines: Mapping[str, Baseline], a
 
 
 def _data_device(record: Record, archive: Archive) -> str:
-    """Names the device that stores the data; "" if unknown. Directories do not count: each version of an engine has its
-    own data directory, usually on the same device."""
+    """Returns the name of the device that stores the data; "" if unknown. Directories do not count: each version of an
+    engine has its own data directory, usually on the same device."""
     if (emulated := record.system.layout.device_of("data")) is not None:
         return f"emulated {emulated.model}"
     return next(iter(stored_on(record, "data", archive.machine(machine_of(record)))), "")

@@ -73,7 +73,7 @@ NEXT_TO_NOTHING = 0.01
 
 
 def paced(record: Record) -> bool:
-    """Whether the workload starts operations at recorded times."""
+    """Returns whether the workload starts operations at recorded times."""
     return described(record).paced
 
 

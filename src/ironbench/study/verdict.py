@@ -132,7 +132,7 @@ def finding(one: Comparison, method: Method, look: int = 1, holm: Holm = ALONE, 
 
 
 def _lacks_failed_blocks(one: Comparison) -> bool:
-    """Whether there is no verdict because trials failed."""
+    """Returns whether there is no verdict because trials failed."""
     return one.failed > 0 and (one.lost[0] != one.lost[1] or len(one.pairs) < LEAST_BLOCKS)
 
 

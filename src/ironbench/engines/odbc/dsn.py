@@ -39,7 +39,7 @@ class OdbcAddress:
         return _PREFIX + _joined(self.pairs)
 
     def whole(self, secrets: Secrets) -> str:
-        """Complete connection string for the driver manager."""
+        """Returns the complete connection string for the driver manager."""
         return ";".join(filter(None, (_joined(self.pairs), secrets.password)))
 
     def value(self, keyword: str) -> str:

@@ -84,7 +84,7 @@ class PostgresAddress:
         return self.host.startswith(("/", "@")) and self.hostaddr is None
 
     def _less_usual(self) -> dict[str, Any]:
-        """libpq parameters whose values differ from the defaults."""
+        """Returns libpq parameters whose values differ from the defaults."""
         found = {
             "hostaddr": self.hostaddr,
             "sslcert": self.sslcert,

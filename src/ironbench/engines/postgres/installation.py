@@ -119,7 +119,8 @@ _ICU_BY_DEFAULT = 16
 
 
 def build_features(installation: PostgresInstallation) -> dict[str, bool] | None:
-    """Optional feature → whether the programs were configured with it; None if the configure flags are unknown."""
+    """Returns optional feature → whether the programs were configured with it; None if the configure flags are
+    unknown."""
     given = {flag.partition("=")[0] for flag in re.findall(r"--[\w-]+(?:=[^' ]*)?", installation.configure)}
     if not given:
         return None

@@ -121,8 +121,8 @@ def _give_up_log(cluster: Cluster) -> None:
 
 
 def _point_tablespaces(files: Path, cluster: Cluster, installation: PostgresInstallation) -> None:
-    """Points the copied temp tablespace, if any, to the empty directory that the server expects; it is recreated at
-    start."""
+    """Points the copied temporary tablespace, if there is one, to the empty directory that the server expects. The
+    directory is created again when the server starts."""
     empty = cluster.temp or cluster.place / "temp.none"
     for link in (files / "pg_tblspc").iterdir():
         if link.is_symlink():

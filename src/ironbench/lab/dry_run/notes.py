@@ -90,7 +90,7 @@ def _cached(setups: Sequence[Setup], data_bytes: Mapping[str, int]) -> Iterator[
 
 
 def _unmeasured(setup: Setup) -> bool:
-    """Whether the user's own data have not been loaded yet, so that their size is only an estimate."""
+    """Returns whether the user's own data have not been loaded yet, so that their size is only an estimate."""
     data = setup.choice.data
     return data is not None and data.imported and snapshot.known_bytes(setup.system, data) is None
 

@@ -100,7 +100,7 @@ def routines(engine: str) -> tuple[str, ...]:
 
 
 def has_references(engine: str) -> bool:
-    """Whether the engine can declare the foreign keys of these tables."""
+    """Returns whether the engine can declare the foreign keys of these tables."""
     return bool(sql_files.statements(FOLDER, "references", engine))
 
 
