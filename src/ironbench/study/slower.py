@@ -91,7 +91,7 @@ class _Executions:
     count: float
     mean_s: float
     counted: TrialTotals
-    """Number of trials in which executions were counted."""
+    """Time and transactions of the trials in which the executions were counted."""
 
     @property
     def per_transaction(self) -> float:
