@@ -289,7 +289,7 @@ class LoadSection(FieldSection):
     transactions: Annotated[
         int | None,
         row(
-            "Number of transactions that each client runs; instead of a duration.",
+            "Number of transactions that each client runs. Use either this option or a duration.",
             Range(1, 10**15, whole=True, example="1000"),
         ),
     ] = None
