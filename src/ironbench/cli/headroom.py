@@ -9,9 +9,12 @@ import typer
 from ironbench.cli import foreign
 from ironbench.cli.mistakes import number
 from ironbench.cli.options import FORMAT, JSON, OUTPUT, RESULTS
+from ironbench.cli.output import destination, written
 from ironbench.cli.verdict import SUSPECT
 from ironbench.fields.lab import range_of
+from ironbench.plan import requirements
 from ironbench.printer import Printer
+from ironbench.records.selection import gathered
 
 
 def headroom(
@@ -35,9 +38,6 @@ def headroom(
     output: OUTPUT = "",
     format: FORMAT = "",
 ) -> int:
-    from ironbench.cli.output import destination, written
-    from ironbench.plan import requirements
-    from ironbench.records.selection import gathered
     from ironbench.report.headroom import page, reasons
     from ironbench.study.archive import Archives
     from ironbench.study.headroom import headroom as measured

@@ -146,8 +146,11 @@ def headroom(records: Sequence[Record], limit: Claim, today: float | None, archi
             "vary `load.rate` in a lab, or run with several values of --rate: see docs/how/headroom.md",
         )
     if len({work(one) for group in groups for one in group}) > 1:
-        cause = "the trials did different work, so that their rates mean different things"
-        raise InputError("headroom", cause, "name the trials of one workload")
+        raise InputError(
+            "headroom",
+            "the trials did different work, so that their rates mean different things",
+            "name the trials of one workload",
+        )
     found = [_system(name, group, limit, archive) for name, group in zip(_names(groups), groups, strict=True)]
     crossings, systems = [one[0] for one in found], tuple(one[1] for one in found)
     paired = len({one.series for group in groups for one in group}) == 1
