@@ -15,6 +15,7 @@ from ironbench.fields.lab import range_of
 from ironbench.plan import requirements
 from ironbench.printer import Printer
 from ironbench.records.selection import gathered
+from ironbench.study.archive import Archives
 
 
 def headroom(
@@ -39,7 +40,6 @@ def headroom(
     format: FORMAT = "",
 ) -> int:
     from ironbench.report.headroom import page, reasons
-    from ironbench.study.archive import Archives
     from ironbench.study.headroom import headroom as measured
 
     chosen, place = destination(output, format, json)
