@@ -204,7 +204,7 @@ def _between(low: float, under: float, high: float, over: float, sustained: bool
     if sustained:
         first, second = math.exp(-under), math.exp(-over)
         return low + (high - low) * (first - 1) / (first - second)
-    return low * (high / low) ** (-under / (over - under))
+    return low * math.exp(-under / (over - under) * math.log(high / low))
 
 
 def _non_decreasing(values: Sequence[float]) -> list[float]:
@@ -238,7 +238,7 @@ def _names(groups: Sequence[Sequence[Record]]) -> list[str]:
     """Names each system by its label or engine; in a lab, by the factor values in which the systems differ."""
     levels = [_common(group) for group in groups]
     differing = [name for name in levels[0] if len({one.get(name) for one in levels}) > 1]
-    names = []
+    names = list[str]()
     for group, own in zip(groups, levels, strict=True):
         values = ", ".join(own[name] for name in differing if name in own)
         name = marked(values or group[0].system.label or group[0].system.engine, group)
@@ -310,7 +310,7 @@ def _ratio(baseline: Mapping[int, float], other: Mapping[int, float], paired: bo
     if paired:
         common = sorted(baseline.keys() & other.keys())
         return _interval([math.log(other[block] / baseline[block]) for block in common])
-    sides = [[math.log(rate) for rate in one.values()] for one in (baseline, other)]
-    mean = statistics.fmean(sides[1]) - statistics.fmean(sides[0])
-    half, blocks = half_width_apart(*sides), min(map(len, sides))
+    first, second = ([math.log(rate) for rate in one.values()] for one in (baseline, other))
+    mean = statistics.fmean(second) - statistics.fmean(first)
+    half, blocks = half_width_apart(first, second), min(len(first), len(second))
     return RateInterval(math.exp(mean), math.exp(mean - half), math.exp(mean + half), blocks)
