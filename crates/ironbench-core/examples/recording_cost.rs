@@ -1,7 +1,8 @@
-//! Measures the cost of recording one transaction, without reading the clock: ns per record, one line per run.
+//! Measures the cost of recording one transaction, without reading the clock. It prints one line per run, in ns per
+//! record.
 //!
-//! Time stamps are generated outside the loop, so that only the recorder is timed.
-//! The rate is one transaction per 2 µs in an open loop, which records most: four histograms and the timeline.
+//! Time stamps are generated outside the loop, so that only the recorder is timed. The rate is one transaction per 2 µs
+//! in an open loop, the case that records most: four histograms and the timeline.
 
 use std::time::Instant;
 

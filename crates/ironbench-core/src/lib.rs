@@ -1,9 +1,8 @@
 //! Everything that runs inside the measured window.
 //!
-//! `measure` keeps time and counts, and `wire` implements the engines' protocols.
-//! `drive` runs transactions over a wire, and `sample` observes the machine and the server during a trial.
-//! `relay` adds the latency of a network between clients and server.
-//! `student` implements Student's t distribution, which the confidence intervals use.
+//! The module `measure` keeps time and counts, and `wire` implements the engines' protocols. `drive` runs transactions
+//! over a wire, and `sample` observes the machine and the server during a trial. `relay` adds the latency of a network
+//! between clients and server. `student` implements Student's t distribution, which the confidence intervals use.
 
 pub mod drive;
 pub mod error;

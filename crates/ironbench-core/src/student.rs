@@ -14,14 +14,14 @@ use statrs::function::beta::checked_beta_reg;
 use statrs::function::erf::erfc_inv;
 use statrs::function::gamma::ln_gamma;
 
-/// Limit of t² up to which the probability inside ±t is computed, and above it the probability outside.
-/// So neither loses digits to 1 − x.
+/// Limit of t² up to which the probability inside ±t is computed. Above it, the probability outside ±t is computed.
+/// Neither then loses digits to 1 − x.
 const MIDDLE: f64 = 3.0;
 /// Degrees of freedom from which Hill's expansion is exact to 1e-13 for probabilities of at least 1e-15.
 const MANY: f64 = 1000.0;
 /// Degrees of freedom beyond which the distribution equals the normal distribution to 1e-10.
 const NORMAL: f64 = 1e12;
-/// Newton's method stops after a step below this: the remaining error is about the square of the step.
+/// Size of the last step of Newton's method. After a smaller step, the remaining error is about the square of the step.
 const LAST_STEP: f64 = 1e-8;
 const MOST_STEPS: usize = 100;
 /// Largest start of the search for a quantile; no density underflows up to this t.
@@ -111,8 +111,8 @@ fn ratio(t: f64, freedom: f64) -> f64 {
     root * root
 }
 
-/// Returns z so that P(|Z| ≤ z) = P(|T| ≤ t) for a standard normal Z.
-/// From Hill, "Algorithm 395: Student's t-distribution", Communications of the ACM 13 (1970), 617–619.
+/// Returns z so that P(|Z| ≤ z) = P(|T| ≤ t) for a standard normal Z. The formula is from Hill, "Algorithm 395:
+/// Student's t-distribution", Communications of the ACM 13 (1970), 617–619.
 fn normal_deviate(ratio: f64, freedom: f64) -> f64 {
     let a = freedom - 0.5;
     let b = 48.0 * a * a;

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// A temporary folder for one test, removed when dropped.
+/// A temporary folder for one test, which is removed when the value is dropped.
 pub struct Folder(pub PathBuf);
 
 impl Folder {

@@ -17,7 +17,7 @@ use crate::measure::{Recorder, Tally};
 use crate::wire::library::{INTERRUPTED, Library, Parameter, Trouble};
 use pgbench_script::{Gather, Given, Slot, Sql, Value, Variables};
 
-/// Maximum sleep between two checks whether to stop.
+/// Maximum sleep of a thread before it checks again whether to stop.
 const LOOK_NS: u64 = 50 * MILLISECOND;
 
 /// How long the trial waits for calls that have not returned when it is over.
@@ -86,7 +86,7 @@ struct Running<'a, 'r, 's, C> {
     give_up: &'a AtomicBool,
     start: &'s Start<'s>,
     recorder: &'s mut Recorder<'r>,
-    /// Whether the client waits for jobs instead of following the schedule.
+    /// Whether the client waits for jobs instead of following the schedule of the plan.
     waits: bool,
     left: u64,
     /// The transaction in progress when the window closed.
@@ -153,8 +153,8 @@ impl<C: Library> Running<'_, '_, '_, C> {
         ended
     }
 
-    /// After the window has closed: runs the transactions that were due inside it until the trial gives up.
-    /// Returns how many.
+    /// Runs the transactions that were due inside the window, after it has closed, until the trial gives up. Returns
+    /// how many it ran.
     fn drain(&mut self, schedule: &SharedSchedule, mut taken: Option<u64>) -> u64 {
         let end = self.recorder.window_end();
         let mut begun = 0;
@@ -250,7 +250,7 @@ impl<C: Library> Running<'_, '_, '_, C> {
         }
     }
 
-    /// Runs one transaction, including retries. Returns when it ended.
+    /// Runs one transaction, including its retries. Returns the time at which it ended.
     fn transaction(&mut self, intended: u64, begun: u64) -> u64 {
         self.script.begin();
         let well = loop {
@@ -317,7 +317,7 @@ impl<C: Library> Running<'_, '_, '_, C> {
                         return Attempt::Unfinished;
                     }
                 }
-                // A library has no network round trips that a pipeline could save.
+                // Pipelines are ignored: a library has no network round trips that they could save.
                 Action::StartPipeline | Action::SyncPipeline | Action::EndPipeline => {}
                 Action::End if self.engine.in_transaction() => {
                     return self.own_mistake("the script ends inside a transaction block");

@@ -1,8 +1,9 @@
-//! The probe client, which uses the database while other work runs on it.
-//! The probe client opens a connection from time to time, and reads a row by its key over a connection that stays open.
-//! So the trial measures how a backup, for example, affects other users of the server.
+//! The probe client, which uses the database while other work runs on it. It opens a connection from time to time, and
+//! reads a row by its key over a connection that stays open. It shows how, for example, a backup affects other users of
+//! the server.
 //!
-//! Requests of both kinds follow a schedule, so that the response time includes waiting for the previous request.
+//! Requests of both kinds follow a schedule, so that the response time includes the time that a request waited for the
+//! one before it.
 
 use std::ops::Range;
 use std::sync::atomic::Ordering::Relaxed;
@@ -22,18 +23,18 @@ use crate::wire::{Server, Session, Wish, mysql, postgres};
 use crate::{Error, Result};
 use pgbench_script::Random;
 
-/// Maximum sleep between two checks whether to stop.
+/// Maximum sleep of a thread before it checks again whether to stop.
 const LOOK_NS: u64 = 50 * MILLISECOND;
 const SELECT: usize = 0;
 const CONNECT: usize = 1;
-/// Number of threads: each runs one kind of request, at half of the rate.
+/// Number of threads. Each runs one of the two kinds of request, at half of the rate.
 pub const THREADS: usize = 2;
 
 /// The requests of the probe client.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Bystander {
-    /// A query of one row that ends in `=`; a number from 1 to `keys` is appended.
+    /// A query of one row whose text ends in `=`. A number from 1 to `keys` is appended to it.
     pub select: String,
     pub keys: i64,
 }
@@ -74,7 +75,7 @@ struct Watcher<'a, S: Session> {
     random: Random,
 }
 
-/// Interrupts a request when the trial is stopped.
+/// Returns a wish to interrupt a request when the trial is stopped.
 fn wish(control: &Control) -> Wish {
     let stopped = control.stopped();
     Box::new(move || stopped.load(Relaxed))
@@ -104,7 +105,8 @@ impl<S: Session> Worker for Watcher<'_, S> {
 
     fn run(&mut self, start: &Start, recorder: &mut Recorder) -> Ended {
         let plan::Schedule::Open { rate, .. } = start.plan.schedule else { unreachable!("the plan has a rate") };
-        // Neither kind can do the other's requests, so each has its own schedule. The two schedules interleave.
+        // A thread cannot send requests of the other thread's kind, so each has its own schedule. The two schedules
+        // interleave.
         let mut due = Schedule::fixed(start.origin, rate / THREADS as f64, (self.kind as f64 + 0.5) / THREADS as f64);
         let mut ended = Ended::default();
         clock::sleep_until(start.origin);
@@ -114,7 +116,8 @@ impl<S: Session> Worker for Watcher<'_, S> {
             recorder.late(intended, begun);
             let done = self.act(start.control);
             let now = clock::now();
-            // This comes before the check for the end of the trial: a request that hung until then must count.
+            // The request is recorded before checking for the end of the trial, so that a request that hung until the
+            // end counts.
             if now >= recorder.boundary() {
                 recorder.cross(now);
             }

@@ -12,7 +12,7 @@ use crate::measure::seconds::Second;
 #[repr(u8)]
 pub enum Phase {
     Connect,
-    /// A part waits for the common start of all parts.
+    /// This part of a distributed load is ready, and waits for the common start of all parts.
     Ready,
     WarmUp,
     Run,
@@ -41,7 +41,7 @@ pub struct Control {
     stop: Arc<AtomicBool>,
     finish: AtomicBool,
     phase: AtomicU8,
-    /// For a part: the common start on CLOCK_REALTIME; 0 while unknown.
+    /// The common start of all parts on CLOCK_REALTIME, for a trial that is one part; 0 while unknown.
     begin_unix_ns: AtomicU64,
     /// The finished seconds of the window.
     seconds: Mutex<Vec<Second>>,
@@ -60,7 +60,7 @@ impl Control {
         self.stop.store(true, Relaxed);
     }
 
-    /// Closes the window normally, for a trial that only observes other work and ends with it.
+    /// Closes the window normally, for a trial that only observes other work and ends together with that work.
     pub fn finish(&self) {
         self.finish.store(true, Relaxed);
     }
@@ -73,7 +73,7 @@ impl Control {
         self.stop.load(Relaxed)
     }
 
-    /// Sets the common start of all parts, for a part.
+    /// Sets the common start of all parts, for a trial that is one part.
     pub fn begin_at(&self, unix_ns: u64) {
         self.begin_unix_ns.store(unix_ns, Relaxed);
     }
@@ -82,12 +82,12 @@ impl Control {
         Some(self.begin_unix_ns.load(Relaxed)).filter(|&instant| instant > 0)
     }
 
-    /// A flag that is set when the trial is stopped, for threads that outlive a borrow of the control.
+    /// Returns the flag that is set when the trial is stopped, for threads that outlive a borrow of the control.
     pub fn stopped(&self) -> Arc<AtomicBool> {
         Arc::clone(&self.stop)
     }
 
-    /// Returns the one-second intervals of the window that are complete, starting with number `after`.
+    /// Returns the complete one-second intervals of the window from number `after` on.
     pub fn seconds(&self, after: usize) -> Vec<Second> {
         let seconds = self.seconds.lock().expect("no thread panics while it holds the seconds");
         seconds.get(after..).unwrap_or_default().to_vec()
@@ -122,8 +122,8 @@ impl Control {
         self.window_start.store(instant, Relaxed);
     }
 
-    /// Seconds since the start of the window.
-    /// Negative during the warm-up, constant after the end, 0 while the start is unknown.
+    /// Returns the seconds since the start of the window. They are negative during the warm-up, constant after the end,
+    /// and 0 while the start is unknown.
     pub fn elapsed_s(&self) -> f64 {
         let (start, end) = (self.window_start.load(Relaxed), self.window_end.load(Relaxed));
         if start == 0 {
@@ -134,11 +134,11 @@ impl Control {
     }
 }
 
-/// Whether and why the trial must end early. Only the first cause is kept.
+/// A cause for ending the trial early. Only the first cause is kept.
 #[derive(Debug, Default)]
 pub struct Abort {
     happened: AtomicBool,
-    /// Whether a failed transaction ended the trial. Its connections are intact.
+    /// Whether a failed transaction ended the trial, so that the connections are intact.
     by_error: AtomicBool,
     cause: Mutex<String>,
 }
@@ -173,7 +173,7 @@ impl Abort {
     }
 }
 
-/// Lost connections, across all threads, of a trial that continues after a loss.
+/// Connections lost by all threads, in a trial that continues after a loss.
 #[derive(Debug, Default)]
 pub struct Losses {
     clients: AtomicUsize,

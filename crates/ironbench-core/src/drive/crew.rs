@@ -25,7 +25,7 @@ use crate::sample::{Prepared, Sampler};
 /// Time limits for transactions in progress: after the window has closed, and after the trial was stopped.
 pub const DRAIN_PATIENCE_NS: u64 = if cfg!(test) { 2 * SECOND } else { 5 * SECOND };
 pub const STOP_PATIENCE_NS: u64 = 300 * MILLISECOND;
-/// Time between the last connection and the common start, so that no thread starts late.
+/// Time between the last connection and the common start. It is long enough for every thread to be ready.
 const LEAD_NS: u64 = 5 * MILLISECOND;
 /// If the plan stops on errors, an error within this time after the start ends the trial.
 const FIRST_ERRORS_NS: u64 = SECOND;
@@ -44,15 +44,14 @@ pub trait Worker {
         false
     }
 
-    /// Whether long calls prevent the worker from reading its CPU clock at the edges of the window.
-    /// Another thread then reads it.
+    /// Whether long calls prevent the worker from reading its CPU clock at the edges of the window, so that another
+    /// thread must read it.
     fn blocks(&self) -> bool {
         false
     }
 
-    /// Ends the sessions. Called after the last samples were taken.
-    /// When a server process ends, its CPU time moves to its parent.
-    /// A sample that has already read the parent would miss that time.
+    /// Ends the sessions, after the last samples were taken. When a server process ends, its CPU time moves to its
+    /// parent. A sample that has already read the parent would miss that time.
     fn leave(self)
     where
         Self: Sized,
@@ -77,8 +76,8 @@ pub struct Start<'a> {
 }
 
 impl Start<'_> {
-    /// Returns the rank, among all clients of the trial, of this thread's client number `place`.
-    /// Ranks alternate between threads, so that each thread has equally many active clients.
+    /// Returns the rank of this thread's client number `place` among all clients of the trial. Ranks alternate between
+    /// threads, so that each thread has equally many active clients.
     pub fn rank(&self, place: usize) -> usize {
         rank(self.shares, self.thread, place)
     }
@@ -89,13 +88,13 @@ impl Start<'_> {
         self.log.map(|log| log.lines(self.thread, share.start, share.len()))
     }
 
-    /// Called when a client that follows the schedule has ended.
+    /// Notes that a client that follows the schedule has ended.
     pub fn gone(&self) {
         self.at_work.fetch_sub(1, Relaxed);
     }
 
-    /// Called when a client that follows the schedule has ended because it lost its connection.
-    /// When all of them have, the trial ends.
+    /// Notes that a client that follows the schedule has ended because it lost its connection. When all such clients
+    /// have ended, the trial ends.
     #[cold]
     pub fn client_lost(&self) {
         if self.losses.end_client() == self.plan.clients {
@@ -103,8 +102,8 @@ impl Start<'_> {
         }
     }
 
-    /// Whether any thread still has a client that follows the schedule.
-    /// When none is left, clients that wait for jobs end too, as the trial is over.
+    /// Whether any thread still has a client that follows the schedule. If none is left, the trial is over, and clients
+    /// that wait for jobs end too.
     pub fn goes_on(&self) -> bool {
         self.at_work.load(Relaxed) > 0
     }
@@ -113,7 +112,7 @@ impl Start<'_> {
         self.control.is_stopped() || self.control.is_finished() || self.abort.happened()
     }
 
-    /// Called when a transaction failed at `now`. Ends the trial if the plan stops on errors.
+    /// Notes that a transaction failed at `now`. Ends the trial if the plan stops on errors.
     #[cold]
     pub fn failed(&self, tally: &Tally, now: u64) {
         let began = || self.control.turns.first_ns().unwrap_or(self.origin);
@@ -139,7 +138,7 @@ fn rank(shares: &[Range<usize>], thread: usize, place: usize) -> usize {
     (0..shares.len()).map(before).sum()
 }
 
-/// Everything about a trial that the driving threads need for any engine.
+/// The information about a trial that driving threads need for any engine.
 pub struct Orders<'a> {
     pub plan: &'a Plan,
     /// The source of jobs; None if weights choose the scripts.
@@ -198,7 +197,7 @@ pub fn run<W: Worker>(
                 let ended = worker.run(&start, &mut recorder);
                 let mut recording = recorder.finish();
                 recording.cpu = edges.inside(thread).unwrap_or(recording.cpu);
-                // Wait until the last samples are taken: see `Worker::leave`.
+                // The sessions end only after the last samples were taken: see `Worker::leave`.
                 while gate.pause(FOREVER) {}
                 worker.leave();
                 Ok(Some((recording, ended)))
@@ -210,7 +209,7 @@ pub fn run<W: Worker>(
     let crew = Crew { gate: &gate, orders, abort: &abort, losses: &losses, edges: &edges, log: &log };
     let lead = || if crew.all_ready(poll) { crew.work(&slices, poll) } else { Ok(Haul::dismissed()) };
     let (mut haul, each) = match led(&gate, members, lead) {
-        // A thread may notice the stop first and return an error because of it.
+        // A thread may notice the stop before this loop does, and return an error because of the stop.
         Err(_) if orders.control.is_stopped() && gate.start().is_none() => (Haul::dismissed(), Vec::new()),
         outcome => outcome?,
     };
@@ -235,7 +234,7 @@ pub fn run<W: Worker>(
 }
 
 impl Crew<'_> {
-    /// Waits until all clients are connected. Returns false if the trial was stopped before.
+    /// Waits until all clients are connected. Returns false if the trial was stopped before that.
     fn all_ready(&self, poll: &mut dyn FnMut() -> bool) -> bool {
         loop {
             if !poll() {
@@ -250,8 +249,8 @@ impl Crew<'_> {
         }
     }
 
-    /// Chooses the common start on the monotonic clock. A part waits until the coordinator announces it.
-    /// Returns None if the trial was stopped before.
+    /// Chooses the common start on the monotonic clock. A part waits until the coordinator announces the start. Returns
+    /// None if the trial was stopped before that.
     fn origin(&self, poll: &mut dyn FnMut() -> bool) -> Option<u64> {
         let Orders { plan, control, .. } = *self.orders;
         let mut wait = 0;

@@ -1,8 +1,8 @@
 //! CPU time of driving threads at the edges of the window, read by another thread.
 //!
-//! A client of a library or driver notices the edge of the window when its call returns, maybe seconds later.
-//! CPU time that it read then would cover another period than the window.
-//! So a separate thread reads the CPU clocks of all others on time.
+//! A client of a library or driver notices the edge of the window only when its call returns, maybe seconds later. If
+//! it read its CPU time then, the time would cover another period than the window. A separate thread therefore reads
+//! the CPU clocks of all driving threads exactly at the edges.
 
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -13,7 +13,7 @@ use crate::measure::recorder::Window;
 
 #[derive(Debug, Default)]
 struct State {
-    /// CPU clocks by number of the thread; None if the thread reads its own clock.
+    /// CPU clocks by number of the thread; None for a thread that reads its own clock.
     clocks: Vec<Option<ThreadClock>>,
     start: Vec<Option<Cpu>>,
     end: Vec<Option<Cpu>>,
@@ -27,8 +27,8 @@ pub(super) struct Edges {
 }
 
 impl Edges {
-    /// Registers the calling thread, so that another thread reads its CPU clock at the edges of the window.
-    /// The calling thread may be busy then.
+    /// Registers the calling thread, so that another thread reads its CPU clock at the edges of the window, when the
+    /// calling thread may be busy.
     pub fn watch(&self, thread: usize) {
         let mut state = self.state();
         let clocks = &mut state.clocks;
@@ -36,8 +36,8 @@ impl Edges {
         clocks[thread] = ThreadClock::of_thread();
     }
 
-    /// Returns the CPU time of the calling thread inside the window, up to now if the window is still open.
-    /// Returns None if the clocks were not read at the start.
+    /// Returns the CPU time of the calling thread inside the window, up to now if the window is still open. Returns
+    /// None if the clocks were not read at the start of the window.
     pub fn inside(&self, thread: usize) -> Option<Cpu> {
         let state = self.state();
         let read = |all: &[Option<Cpu>]| all.get(thread).copied().flatten();
@@ -45,7 +45,7 @@ impl Edges {
         Some(read(&state.end).unwrap_or_else(Cpu::of_thread).since(start))
     }
 
-    /// Reads all clocks at both edges of the window. Returns after the second, or when the trial is over.
+    /// Reads all clocks at both edges of the window. Returns after the second edge, or when the trial is over.
     pub fn read(&self, window: Window) {
         if self.state().clocks.is_empty() {
             return;
@@ -59,7 +59,7 @@ impl Edges {
         }
     }
 
-    /// Called when the trial is over: ends the reading thread.
+    /// Ends the reading thread, when the trial is over.
     pub fn end(&self) {
         self.state().over = true;
         self.changed.notify_all();

@@ -233,8 +233,8 @@ fn served<S: Opened, X: Transaction>(
     crew::run(orders, make, poll)
 }
 
-/// The event loop of a server.
-/// The transport is known only when the sessions are open: TLS needs epoll, and so does a kernel without io_uring.
+/// The event loop of a server, with its transport. The transport is known only when the sessions are open: TLS needs
+/// epoll, and so does a kernel without io_uring.
 #[expect(clippy::large_enum_variant, reason = "there is one for a thread")]
 enum ServerLoop<X> {
     Uring(EventLoop<Uring, X>),

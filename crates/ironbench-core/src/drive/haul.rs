@@ -10,37 +10,38 @@ use crate::sample::Samples;
 /// Work that was unfinished when a thread's window closed.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Ended {
-    /// Transactions taken from the shared schedule and started; None if the worker does not follow it.
+    /// Transactions of the shared schedule that were started; None if the worker does not follow the schedule.
     pub scheduled: Option<Scheduled>,
-    /// Transactions due but not started; those of the shared schedule are added when all threads have ended.
+    /// Number of transactions that were due but not started. Those of the shared schedule are added when all threads
+    /// have ended.
     pub not_started: u64,
-    /// Transactions started but not finished.
+    /// Number of transactions that were started but not finished.
     pub unfinished: u64,
     /// Time that unfinished transactions had taken inside the window, summed over all clients.
     pub unfinished_ns: u64,
-    /// Transactions still unfinished after the drain: whether the engine committed them is unknown.
+    /// Number of transactions that were still unfinished after the drain. Whether the engine committed them is unknown.
     pub abandoned: u64,
-    /// How often receiving had to be restarted because all receive buffers were in use.
+    /// Number of times that receiving had to be restarted because all receive buffers were in use.
     pub receive_rearms: u64,
 }
 
 /// Transactions of the shared schedule that a thread started.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Scheduled {
-    /// Transactions started before the window closed.
+    /// Number of transactions that were started before the window closed.
     pub in_time: u64,
-    /// All transactions started, including those after the window closed.
+    /// Number of all transactions that were started, including those after the window closed.
     pub begun: u64,
 }
 
 /// The load that the shared schedule demanded, computed from the schedule itself.
 #[derive(Debug, Default)]
 pub struct Due {
-    /// Transactions due inside the window; None for a closed loop.
+    /// Number of transactions due inside the window; None for a closed loop.
     pub in_window: Option<u64>,
-    /// Waiting times of those due transactions that never started.
+    /// Waiting times of the due transactions that never started.
     pub never_begun: Histogram,
-    /// How long the earliest transaction that had not started at the end of the window had waited by then.
+    /// Time that the earliest transaction not started at the end of the window had waited by then.
     pub longest_wait_ns: u64,
 }
 
@@ -78,13 +79,14 @@ pub struct Haul {
     pub cause: String,
     /// Whether a failed transaction ended the trial.
     pub by_error: bool,
-    /// Clients that ended because they lost their connection. `loss_cause` says why the first connection was lost.
+    /// Number of clients that ended because they lost their connection. `loss_cause` says why the first connection was
+    /// lost.
     pub clients_lost: usize,
     pub loss_cause: String,
 }
 
 impl Haul {
-    /// The result of a trial that was stopped before it started.
+    /// Returns the result of a trial that was stopped before it started.
     pub(super) fn dismissed() -> Self {
         Self {
             recordings: Vec::new(),
@@ -103,8 +105,8 @@ impl Haul {
         }
     }
 
-    /// Compares the schedule with the transactions started from it.
-    /// Transactions start in the order of the schedule, so the missing ones are the last.
+    /// Counts the transactions of the schedule that were due and those that were never started. Transactions start in
+    /// the order of the schedule, so the missing ones are the last.
     pub(super) fn count_due(&mut self, plan: &Plan, origin: u64, window_start: u64, gave_up: u64) {
         let (Some(mut schedule), Some(scheduled)) = (pace::schedule(plan, origin), self.ended.scheduled) else {
             return;

@@ -6,9 +6,9 @@ use pgbench_script::{Command, Place, Program, Script};
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Kind {
     pub name: String,
-    /// Weight with which the kind is chosen.
+    /// Weight that determines how often the kind is chosen.
     pub weight: u32,
-    /// Number of the transaction's SQL commands, which each connection prepares.
+    /// Number of the SQL commands of the transaction, which each connection prepares.
     pub statements: usize,
     /// Position of each command in the script.
     pub places: Vec<Place>,

@@ -1,6 +1,6 @@
 //! Merges the outcomes of several drives that loaded one system together.
 //!
-//! Counts are added and histograms are merged bucket by bucket; percentiles are computed only from merged histograms.
+//! Counts are added and histograms are merged bucket by bucket. Percentiles are computed only from merged histograms.
 //! Seconds count from the common start, so no duration mixes the clocks of two machines.
 
 use std::collections::BTreeMap;
@@ -11,11 +11,11 @@ use crate::measure::Histogram;
 use crate::measure::seconds::{MergeableSecond, Second};
 use crate::{Error, Result};
 
-/// Merges the outcomes one by one, because the histograms of a thousand do not fit in memory.
-/// Samples of each machine are left out.
+/// Merges the outcomes one by one, because the histograms of a thousand outcomes do not fit in memory. The result
+/// contains no samples of the machines.
 ///
 /// # Errors
-/// Input: there is no outcome, or one of them was not driven as a part. Also the errors of `parts`.
+/// Input: there is no outcome, or one of them was not driven as a part. The errors of `parts` are returned too.
 pub fn merged(parts: impl IntoIterator<Item = Result<Outcome>>) -> Result<Outcome> {
     let bad = |cause: &str| Error::input("results of workers", cause.to_owned());
     let (mut whole, mut seconds, mut lateness) = (None::<Outcome>, Vec::new(), Histogram::new());
@@ -57,7 +57,7 @@ fn merged_seconds(kept: &[Vec<MergeableSecond>]) -> Result<Vec<Second>> {
         }
         Ok(Second::new(&response, failed, width_ns))
     };
-    // Every second is merged separately: a thousand drives of half a minute have thirty thousand histograms.
+    // Every second is merged separately, because a thousand drives of half a minute have thirty thousand histograms.
     let threads = std::thread::available_parallelism().map_or(1, usize::from).min(longest.max(1));
     let share = |thread: usize| (longest * thread / threads..longest * (thread + 1) / threads).map(second);
     std::thread::scope(|scope| {
@@ -186,7 +186,7 @@ impl StatementSummary {
         (&self.script, self.line, self.command) == (&other.script, other.line, other.command)
     }
 
-    /// Combines two sets: the variance of all values is that within each set plus that between their means.
+    /// The variance of all values is the variance within each set plus the variance between the means of the sets.
     fn add(&mut self, other: &Self) {
         let (ours, theirs) = (self.count as f64, other.count as f64);
         let all = ours + theirs;
@@ -210,7 +210,7 @@ mod tests {
     use crate::drive::outcome::Mergeable;
     use crate::drive::summary::CpuSeconds;
 
-    /// Returns the outcome of one drive with these response times, given by second.
+    /// Returns the outcome of one drive with these response times, which are given by second.
     fn outcome(seconds: &[Vec<u64>]) -> Outcome {
         let of = |values: &[u64]| {
             let mut histogram = Histogram::new();
@@ -266,7 +266,7 @@ mod tests {
             let sum = merged(parts.iter().map(travelled)).unwrap();
             prop_assert_eq!(sum.histograms["response_time"].buckets(), one.histograms["response_time"].buckets());
             prop_assert_eq!(&sum.timeline, &one.timeline);
-            // Compared as text, because percentiles of an empty second are NaN.
+            // The values are compared as text, because percentiles of an empty second are NaN.
             prop_assert_eq!(format!("{:?}", sum.seconds), format!("{:?}", one.seconds));
             prop_assert_eq!(sum.summary.transactions, one.summary.transactions);
             let lateness = &one.mergeable.as_ref().unwrap().lateness;

@@ -1,5 +1,5 @@
-//! The drive loop, which runs transactions against an engine.
-//! Called once per trial, it takes a frozen plan and returns one result.
+//! The drive loop, which runs transactions against an engine. It is called once per trial, takes a frozen plan and
+//! returns one result.
 pub mod blocking;
 mod bystander;
 pub mod capture;
@@ -50,13 +50,13 @@ use std::sync::atomic::AtomicUsize;
 /// Maximum number of clients of a trial.
 const MOST_CLIENTS: usize = 10_000;
 
-/// Runs one trial. Several threads may call it at once, each with its own plan and control.
-/// `poll` is called at least every 50 ms from the calling thread and returns whether to continue.
-/// The `control` can also stop the trial. Transactions are chosen by `jobs`, if present, or by the scripts' weights.
+/// Runs one trial. Several threads may call this function at once, each with its own plan and control. `poll` is called
+/// at least every 50 ms from the calling thread and returns whether to continue. The `control` can also stop the trial.
+/// Transactions are chosen by `jobs`, if present, or by the scripts' weights.
 ///
 /// # Errors
-/// Input: the plan or a script cannot be used, or the server refuses the user.
-/// Failure: the engine cannot be reached at the start. Errors after the start are reported in the outcome.
+/// Input: the plan or a script cannot be used, or the server refuses the user. Failure: the engine cannot be reached at
+/// the start. Errors after the start are reported in the outcome.
 pub fn drive(
     plan: &Plan,
     jobs: Option<&dyn Jobs>,
@@ -130,7 +130,7 @@ fn clients(plan: &Plan, jobs: Option<&dyn Jobs>) -> usize {
     plan.clients + jobs.map_or(0, |jobs| jobs.waiting_clients())
 }
 
-/// Returns the number of driving threads. Blocking engines need one for each client.
+/// Returns the number of driving threads. A blocking engine needs one thread for each client.
 fn threads(plan: &Plan, jobs: Option<&dyn Jobs>) -> usize {
     match plan.engine {
         Engine::Sqlite { .. } | Engine::Called { .. } => clients(plan, jobs),

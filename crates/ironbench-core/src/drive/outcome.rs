@@ -19,22 +19,23 @@ const LOOP_DELAY: &str = "loop_delay";
 /// Histogram of the number of replies per wait (counts, not times).
 const REPLIES_PER_WAIT: &str = "replies_per_wait";
 
-/// Column name → values.
+/// A table: values by name of the column.
 pub type Columns = BTreeMap<String, Vec<f64>>;
 
 #[derive(Debug, Clone)]
 pub struct Outcome {
     pub summary: Summary,
-    /// Rows of 100 ms: `t_s` (start of the bucket), `transactions`, `errors` (failed transactions) and `retries`.
-    /// If clients wait for jobs also `unscheduled`: their transactions.
-    /// The last bucket is shorter if the window is not a multiple of 100 ms.
+    /// Rows of 100 ms: `t_s` (start of the bucket), `transactions`, `errors` (failed transactions) and `retries`. If
+    /// clients wait for jobs, also `unscheduled`, the transactions of these clients. The last bucket is shorter if the
+    /// window is not a multiple of 100 ms.
     pub timeline: Columns,
-    /// The same columns per second, and `response_mean_s`, `response_p50_s`, `_p90_s`, `_p95_s`, `_p99_s`, `_max_s`.
+    /// Rows of one second with the same columns, and `response_mean_s`, `response_p50_s`, `_p90_s`, `_p95_s`, `_p99_s`,
+    /// `_max_s`.
     pub seconds: Columns,
     pub histograms: BTreeMap<String, Histogram>,
     /// Samples by observer: seconds since the start of the window, and the raw bytes.
     pub samples: BTreeMap<String, Vec<(f64, Vec<u8>)>>,
-    /// Present only for a part.
+    /// Additional data for merging parts; None if the drive was not a part.
     pub mergeable: Option<Mergeable>,
 }
 
@@ -175,7 +176,7 @@ pub(super) fn response_columns(columns: &mut Columns, responses: &[Second]) {
     }
 }
 
-/// The encoded outcome: a JSON header with lengths, followed by the binary data.
+/// An encoded outcome: a JSON header with lengths, followed by the binary data.
 struct Packed {
     summary: Summary,
     timeline: Columns,
@@ -185,7 +186,7 @@ struct Packed {
     mergeable: Option<Mergeable>,
 }
 
-/// Number of bytes, failed transactions, and width in ns.
+/// Header of a second: number of bytes, failed transactions, and width in ns.
 type HeadOfSecond = (usize, u64, u64);
 
 #[derive(Serialize, Deserialize)]

@@ -13,7 +13,7 @@ pub enum Pace<'a> {
     Closed {
         think_ns: u64,
     },
-    /// Like `Closed`, but a curve over the seconds since `origin` gives the number of active clients.
+    /// Closed loop in which a curve over the seconds since `origin` gives the number of active clients.
     Varied {
         think_ns: u64,
         active: Curve,
@@ -24,9 +24,9 @@ pub enum Pace<'a> {
     ByRole,
 }
 
-/// The schedule of an open loop, shared by all threads.
-/// A free client takes the next transaction, whichever thread it is on, and sleeps until the scheduled start.
-/// So a transaction waits only while all clients are busy, and each scheduled start wakes only one thread.
+/// The schedule of an open loop, shared by all threads. A free client takes the next transaction, whichever thread it
+/// is on, and sleeps until the scheduled start. A transaction therefore waits only while all clients are busy, and each
+/// scheduled start wakes only one thread.
 #[derive(Debug)]
 pub struct SharedSchedule(Mutex<Queue>);
 
@@ -42,7 +42,8 @@ impl SharedSchedule {
         Self(Mutex::new(Queue { schedule, returned: Vec::new() }))
     }
 
-    /// Takes the next transaction for the caller. Returns its scheduled start, or None if that is not before `until`.
+    /// Takes the next transaction for the caller. Returns its scheduled start, or None if no transaction starts before
+    /// `until`.
     pub fn take(&self, until: u64) -> Option<u64> {
         let mut queue = self.queue();
         if !queue.returned.is_empty()
@@ -127,7 +128,7 @@ impl<'a> Pace<'a> {
         }
     }
 
-    /// Returns when the client of this `rank` (from 0) may start, if it wants to start at `instant`.
+    /// Returns the earliest instant from `instant` on at which the client of this `rank` (from 0) may start.
     pub fn admits(&self, rank: usize, instant: u64) -> u64 {
         let Self::Varied { active, origin, .. } = self else { return instant };
         // The number of active clients is rounded to the nearest integer.

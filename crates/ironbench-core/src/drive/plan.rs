@@ -1,4 +1,4 @@
-//! The plan of one `drive` call, read from JSON that `src/ironbench/trial/drive/run.py` writes.
+//! The plan of one `drive` call, read from JSON. The module `src/ironbench/trial/drive/run.py` writes the JSON.
 
 use serde::{Deserialize, Serialize};
 
@@ -10,26 +10,26 @@ use crate::wire::{LdapConnection, MysqlConnection, PostgresConnection, Server};
 pub struct Plan {
     pub engine: Engine,
     pub scripts: Vec<ScriptSource>,
-    /// Work other than scripts, as JSON that the crate running it parses.
+    /// Work other than scripts. The crate that runs the work parses this JSON.
     #[serde(default)]
     pub work: Option<serde_json::Value>,
-    /// The source of jobs that chooses the scripts instead of weights, as JSON that the source parses.
+    /// The source of jobs that chooses the scripts instead of weights. The source parses this JSON.
     #[serde(default)]
     pub jobs: Option<serde_json::Value>,
-    /// `-D` variables, defined for every client before the first transaction.
+    /// Variables of `-D`, defined for every client before the first transaction.
     pub variables: Vec<(String, String)>,
     pub clients: usize,
     pub threads: usize,
-    /// CPUs that the driving threads are pinned to; empty: any CPU.
+    /// CPUs to which the driving threads are pinned; empty for any CPU.
     #[serde(default)]
     pub client_cpus: Vec<usize>,
     pub seed: u64,
     pub schedule: Schedule,
     pub stop: Stop,
-    /// Length of the warm-up: transactions that end in it are not measured.
+    /// Length of the warm-up. Transactions that end in it are not measured.
     pub warmup_s: f64,
-    /// Maximum tries of a transaction after serialization failures and deadlocks, like pgbench's --max-tries.
-    /// A value of 1 means no retry, 0 no limit.
+    /// Maximum tries of a transaction after serialization failures and deadlocks, like pgbench's --max-tries. The value
+    /// 1 means no retry, and 0 means no limit.
     pub max_tries: u32,
     /// Further classes of errors after which a transaction is tried again, such as `23505`.
     #[serde(default)]
@@ -62,15 +62,16 @@ pub struct TransactionLogFile {
     pub sampling_rate: f64,
 }
 
-/// A part of a drive: several drives together do what a single drive of all clients would do.
-/// The parts all have the same number of threads.
+/// A part of a load that several drives generate together. Together, the parts do what a single drive of all clients
+/// would do. All parts have the same number of threads.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Part {
     /// Number of the part, from 0.
     pub number: usize,
     pub of: usize,
-    /// Number of clients in the parts before this one: it makes a client draw the same random numbers in any part.
+    /// Number of clients in the parts before this one. A client thus draws the same random numbers, however the load is
+    /// divided.
     pub first_client: usize,
     pub all_clients: usize,
 }
@@ -83,7 +84,7 @@ impl Part {
 }
 
 impl Plan {
-    /// Returns the part of the trial that this plan drives; by default the whole trial.
+    /// Returns the part of the trial that this plan drives, which is the whole trial by default.
     pub fn its_part(&self) -> Part {
         self.part.unwrap_or(Part::whole(self.clients))
     }
@@ -105,15 +106,15 @@ pub enum Engine {
         #[serde(default)]
         reconnect: u64,
     },
-    /// MySQL or MariaDB. `prepared` is the binary protocol, `simple` the text protocol.
+    /// MySQL or MariaDB. The mode `prepared` uses the binary protocol, and `simple` the text protocol.
     Mysql {
         connection: MysqlConnection,
         protocol: Protocol,
         io: Io,
-        /// As in `Postgres`.
+        /// Number of transactions after which a client reconnects; 0 means never.
         #[serde(default)]
         reconnect: u64,
-        /// SQL mode of the clients' sessions; empty: unknown.
+        /// SQL mode of the clients' sessions; empty if unknown.
         #[serde(default)]
         sql_mode: String,
     },
@@ -133,16 +134,17 @@ pub enum Engine {
         #[serde(default)]
         bind_back: bool,
     },
-    /// The caller provides the connections as objects (`drive::called`), such as those of a Python driver.
+    /// A driver that the caller provides as objects (`drive::called`), such as a Python driver.
     Called {
         /// Whether scripts are written for MySQL or MariaDB.
         #[serde(default)]
         mysql: bool,
-        /// As in `Mysql`.
+        /// SQL mode of the clients' sessions; empty if unknown.
         #[serde(default)]
         sql_mode: String,
     },
-    /// An engine that replies immediately, or after `service_ns` without using CPU. It measures the harness itself.
+    /// An engine that replies immediately, or after `service_ns` without using CPU. It serves to measure ironbench
+    /// itself.
     Null {
         #[serde(default)]
         service_ns: u64,
@@ -198,14 +200,14 @@ pub struct ScriptSource {
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
 pub enum Schedule {
-    /// Closed loop: the next transaction starts `think_time_s` after the last one ended.
+    /// Closed loop, in which the next transaction starts `think_time_s` after the last one ended.
     Closed { think_time_s: f64 },
-    /// Open loop: transactions start on a schedule, however slow the server is.
-    /// Response time counts from the scheduled start.
+    /// Open loop, in which transactions start on a schedule, however slow the server is. Response time counts from the
+    /// scheduled start.
     Open { rate: f64, arrivals: Arrivals },
-    /// Closed loop in which a curve gives the number of active clients, from the start of the warm-up.
+    /// Closed loop in which a curve gives the number of active clients. The curve starts with the warm-up.
     ClosedCurve { pieces: Vec<Piece>, think_time_s: f64 },
-    /// Open loop in which a curve gives the rate, from the start of the warm-up.
+    /// Open loop in which a curve gives the rate. The curve starts with the warm-up.
     OpenCurve { pieces: Vec<Piece>, arrivals: Arrivals },
 }
 
@@ -226,9 +228,9 @@ pub enum Arrivals {
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Stop {
-    /// Measured seconds, excluding the warm-up.
+    /// Measured seconds, without the warm-up.
     DurationS(f64),
-    /// Measured transactions of each client, excluding the warm-up.
+    /// Measured transactions of each client, without the warm-up.
     Transactions(u64),
 }
 
@@ -236,7 +238,7 @@ pub enum Stop {
 #[serde(deny_unknown_fields)]
 pub struct ObserverSource {
     pub name: String,
-    /// `file`, `sql` or `request`.
+    /// Kind of source: `file`, `sql` or `request`.
     pub kind: String,
     pub target: String,
     pub period_s: f64,

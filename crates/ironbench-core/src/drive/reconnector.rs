@@ -1,5 +1,5 @@
-//! Opens new connections for the clients of a driving thread in helper threads.
-//! Connecting takes several round trips, which must not delay the other clients.
+//! Opens new connections for the clients of a driving thread. Helper threads open them, because connecting takes
+//! several round trips, which must not delay the other clients.
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -13,10 +13,10 @@ use super::opening::Carried;
 use crate::measure::cpu::{Cpu, bind_thread};
 use crate::{Error, Result};
 
-/// Opens a connection. Fails soon after the flag is set.
+/// A function that opens a connection. It fails soon after the flag is set.
 pub type Connect = Arc<dyn Fn(Arc<AtomicBool>) -> Result<Carried> + Send + Sync>;
 
-/// Counts how often a client has used its connection.
+/// A count of how often a client has used its connection.
 #[derive(Debug)]
 pub struct Lifetime {
     most: u64,
@@ -24,7 +24,7 @@ pub struct Lifetime {
 }
 
 impl Lifetime {
-    /// The client reconnects after `most` uses; 0 means never.
+    /// Creates the count. The client reconnects after `most` uses; 0 means never.
     pub fn new(most: u64) -> Self {
         Self { most: if most > 0 { most } else { u64::MAX }, used: 0 }
     }
@@ -45,29 +45,29 @@ impl Lifetime {
     }
 }
 
-/// Helper threads per driving thread.
+/// Number of helper threads per driving thread.
 const AT_ONCE: usize = 8;
 
 /// A requested connection, or the error that prevented it.
 pub struct Made {
     pub client: usize,
     pub connection: Result<Carried>,
-    /// CPU time spent on opening it.
+    /// CPU time spent on opening the connection.
     pub cpu: Cpu,
 }
 
 pub struct Reconnector {
-    /// Requests to the helpers; None when there will be no more.
+    /// Channel of requests to the helpers; None when there will be no more requests.
     asked: Option<Sender<usize>>,
     made: Receiver<Made>,
-    /// An eventfd, written to whenever a connection is ready.
+    /// An eventfd that is written to whenever a connection is ready.
     event: Arc<OwnedFd>,
     stop: Arc<AtomicBool>,
     helpers: Vec<JoinHandle<()>>,
 }
 
 impl Reconnector {
-    /// `cpus` are the CPUs of the helpers; empty means any.
+    /// Starts the helpers. `cpus` are the CPUs of the helpers; empty for any CPU.
     pub fn new(connect: Connect, clients: usize, cpus: &[usize]) -> Result<Self> {
         let failed = |error: rustix::io::Errno| Error::failure("eventfd", error.to_string());
         let event = Arc::new(eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK).map_err(failed)?);
@@ -101,7 +101,7 @@ impl Reconnector {
         Ok(reconnector)
     }
 
-    /// Becomes readable when a connection is ready.
+    /// Returns the eventfd, which becomes readable when a connection is ready.
     pub fn event(&self) -> BorrowedFd<'_> {
         self.event.as_fd()
     }

@@ -1,4 +1,5 @@
-//! A client's position in its scripts: the next command, and the state at the start of the transaction for a retry.
+//! A client's position in its scripts: the next command, and the state at the start of the transaction, from which a
+//! retry starts.
 
 use std::borrow::Cow;
 
@@ -9,11 +10,11 @@ use super::transaction::Ending;
 use crate::measure::{Tally, clock};
 use pgbench_script::{Automatic, Command, Place, Program, Random, Seeds, Sql, Variables, evaluate, gives_default_seed};
 
-/// Error class of a failed meta-command or another mistake in a script.
+/// Class of the error of a failed meta-command or another mistake in a script.
 pub const SCRIPT_ERROR: &str = "script";
-/// Error class of a transaction that lost its connection.
+/// Class of the error of a transaction that lost its connection.
 pub const CONNECTION_LOST: &str = "connection-lost";
-/// Limits, in characters, of the command and the cause in a message, which keep records small.
+/// Limits, in characters, of the command and the cause in a message, so that records stay small.
 const MOST_SHOWN: usize = 200;
 const MOST_CAUSE: usize = 400;
 
@@ -35,15 +36,16 @@ pub struct ScriptClient<'p> {
     pub program: &'p Program,
     pub variables: Variables,
     random: Random,
-    /// A separate random stream, so that choosing a script does not change the numbers that `random()` draws.
+    /// Random stream for choosing scripts. It is separate, so that choosing a script does not change the numbers that
+    /// `random()` draws.
     choice: Random,
     /// Chooses scripts instead of weights; None without a source of jobs.
     role: Option<Box<dyn Role + 'p>>,
-    /// The script of a job that the client has taken and not started.
+    /// The script of a job that the client has taken but not started.
     claimed: Option<usize>,
     script: usize,
     at: usize,
-    /// Attempts at the current transaction, including this one.
+    /// Number of attempts at the current transaction, including the current one.
     attempts: u32,
     /// Maximum number of attempts; 0 means no limit.
     max_tries: u32,
@@ -125,7 +127,7 @@ impl<'p> Clients<'p> {
 }
 
 impl<'p> ScriptClient<'p> {
-    /// Index of the script of the current transaction.
+    /// Returns the index of the script of the current transaction.
     pub fn kind(&self) -> usize {
         self.script
     }
@@ -199,7 +201,7 @@ impl<'p> ScriptClient<'p> {
         self.retried_errors.iter().any(|one| one == class)
     }
 
-    /// Index, in its script, of the last command executed.
+    /// Returns the index, in its script, of the last command executed.
     pub fn at(&self) -> usize {
         self.at.saturating_sub(1)
     }
@@ -224,8 +226,8 @@ impl<'p> ScriptClient<'p> {
         self.words(at, &format!("error of the script itself: {cause}"))
     }
 
-    /// Implements [`super::Transaction::abandon`].
-    /// A transaction that lost its connection is not retried, because it may have been committed.
+    /// Handles a lost connection, as [`super::Transaction::abandon`] describes. The transaction is not retried, because
+    /// it may have been committed.
     #[cold]
     pub fn abandon(&mut self, inside: bool, cause: &str, tally: &mut Tally) -> Option<Ending> {
         if self.line().is_some() {
@@ -238,7 +240,7 @@ impl<'p> ScriptClient<'p> {
         Some(self.ending(false))
     }
 
-    /// Counts the end of a transaction in the tally. The recorder counts successes itself.
+    /// Counts the end of a transaction in the tally. The recorder counts only successes itself.
     #[inline]
     pub fn count_end(&mut self, well: bool, tally: &mut Tally) -> Ending {
         let counts = &mut tally.kinds[self.script];

@@ -20,12 +20,12 @@ pub struct Summary {
     pub warmup_s: f64,
     /// Transactions that succeeded inside the window, including those that started before it.
     pub transactions: u64,
-    /// The part of `transactions` run by clients that follow the schedule.
-    /// Clients that wait for jobs have no target rate.
+    /// The part of `transactions` that was run by clients that follow the schedule. Clients that wait for jobs have no
+    /// target rate.
     #[serde(default)]
     pub scheduled: u64,
-    /// Errors inside the window by SQLSTATE, the engine's error name or ironbench's error class.
-    /// Errors of retried attempts count.
+    /// Errors inside the window by SQLSTATE, the engine's error name or ironbench's error class. The errors of retried
+    /// attempts are included.
     pub errors: BTreeMap<String, u64>,
     /// The first message of each class of error.
     pub error_messages: BTreeMap<String, String>,
@@ -35,20 +35,21 @@ pub struct Summary {
     pub retries: u64,
     /// Transactions that were retried at least once.
     pub retried: u64,
-    /// Open loop: transactions scheduled inside the window.
+    /// Transactions scheduled inside the window; None for a closed loop.
     #[serde(default)]
     pub due: Option<u64>,
-    /// Open loop: transactions due before the end of the window that had not started by then.
+    /// Transactions of an open loop that were due before the end of the window and had not started by then.
     pub not_started: u64,
     /// Transactions in progress at the end of the window.
     pub unfinished: u64,
     /// The time that `unfinished` transactions had taken inside the window, summed over all clients.
     pub unfinished_s: f64,
-    /// How long the unfinished transaction that was due first (started or not) had been due at the end of the window.
+    /// Time from when the earliest unfinished transaction was due, whether it had started or not, to the end of the
+    /// window.
     #[serde(default)]
     pub longest_wait_s: f64,
-    /// Transactions due before the end of the window that were still unfinished when the trial stopped waiting.
-    /// The response times include them with the time they had waited by then.
+    /// Transactions due before the end of the window that were still unfinished when the trial stopped waiting. The
+    /// response times include them, each with the time that it had waited by then.
     #[serde(default)]
     pub censored: u64,
     /// The part of `unfinished` that had run longer at the end of the window than 99% of the finished transactions.
@@ -57,25 +58,25 @@ pub struct Summary {
     /// The time that `cut_off` transactions had taken inside the window, summed over all clients.
     #[serde(default)]
     pub cut_off_s: f64,
-    /// Time that transactions finished inside the window had spent before it; their response times include it.
+    /// Time that transactions finished inside the window had spent before it. Their response times include this time.
     pub carried_s: f64,
-    /// Commits since the sessions started, including warm-up and drain, for comparison with the server's own counter.
-    /// A script of three statements outside a transaction block commits three times.
+    /// Commits since the sessions started, including warm-up and drain, for comparison with the server's own counter. A
+    /// script of three statements outside a transaction block commits three times.
     pub commits: u64,
-    /// Changes that a directory refused since the sessions started; the directory itself counts them as completed.
+    /// Changes that a directory refused since the sessions started. The directory itself counts them as completed.
     #[serde(default)]
     pub refused_changes: u64,
     /// Transactions that succeeded since the sessions started, including warm-up and drain.
     pub completed: u64,
-    /// Transactions in progress when the trial stopped waiting: the server may have committed them or not.
+    /// Transactions in progress when the trial stopped waiting, which the server may or may not have committed.
     pub server_commits_uncertain: u64,
-    /// Connections that clients reopened inside the window.
-    /// `reconnects_s` is the total time that clients waited for them.
+    /// Connections that clients reopened inside the window. The field `reconnects_s` is the total time that clients
+    /// waited for these connections.
     #[serde(default)]
     pub reconnects: u64,
     #[serde(default)]
     pub reconnects_s: f64,
-    /// CPU time of the threads that reconnect; included in `client_cpu_s`.
+    /// CPU time of the threads that reconnect. It is included in `client_cpu_s`.
     #[serde(default)]
     pub reconnects_cpu_s: f64,
     /// Connections that broke or that the server closed since the sessions started, in a trial that continued.
@@ -88,23 +89,24 @@ pub struct Summary {
     #[serde(default)]
     pub loss_cause: String,
     pub scripts: Vec<ScriptSummary>,
-    /// Statements inside the window, in the order of the scripts; empty unless statements are timed.
+    /// Statements inside the window, in the order of the scripts; empty unless each statement is timed.
     pub statements: Vec<StatementSummary>,
     /// CPU time inside the window of the driving threads and of the threads that reconnect.
     pub client_cpu_s: CpuSeconds,
     /// CPU time per transaction; None if no transaction succeeded.
     pub client_cpu_per_transaction_s: Option<f64>,
-    /// How late the drive loop served its own timers (think time, sleeps, scheduled starts); 0 without timers.
+    /// Mean time by which the drive loop was late at its own timers (think time, sleeps, scheduled starts); 0 without
+    /// timers.
     pub lateness_mean_s: f64,
     pub lateness_p99_s: f64,
     pub lateness_max_s: f64,
     /// Total time that replies waited while the drive loop handled other replies from the same wait.
     #[serde(default)]
     pub loop_wait_s: f64,
-    /// How often receiving had to be restarted because all receive buffers were in use.
+    /// Number of times that receiving had to be restarted because all receive buffers were in use.
     #[serde(default)]
     pub receive_rearms: u64,
-    /// `io_uring`, `epoll`, `blocking`, `driver` or `null`.
+    /// I/O interface of the clients: `io_uring`, `epoll`, `blocking`, `driver` or `null`.
     pub io: String,
     /// Whether the trial was stopped from outside before its end.
     pub cut_short: bool,
@@ -116,7 +118,7 @@ pub struct Summary {
     /// Start of the measured window.
     pub started_unix_s: f64,
     pub observer_cpu_s: f64,
-    /// Counts of the source of jobs by name, since the start; empty if weights choose the scripts.
+    /// Counts of the source of jobs since the start, by name; empty if weights choose the scripts.
     #[serde(default)]
     pub figures: BTreeMap<String, f64>,
     pub samples_dropped: u64,
@@ -129,12 +131,12 @@ pub struct Summary {
     /// Transactions that the server committed for the observers; 0 where the protocol does not show commits.
     #[serde(default)]
     pub observer_commits: u64,
-    /// Statements of the observers without an answer: the server may have committed them or not.
+    /// Statements of the observers without an answer, which the server may or may not have committed.
     #[serde(default)]
     pub observer_commits_uncertain: u64,
     pub threads: usize,
     pub clients: usize,
-    /// Clients in addition to `clients`, which wait for jobs.
+    /// Number of clients that wait for jobs, in addition to `clients`.
     #[serde(default)]
     pub waiting_clients: usize,
 }
@@ -145,7 +147,7 @@ pub struct CpuSeconds {
     pub system: f64,
 }
 
-/// Counts of one script inside the window; `completed` and the counts `…_in_all` also cover warm-up and drain.
+/// Counts of one script inside the window. The fields `completed` and `…_in_all` also cover warm-up and drain.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct ScriptSummary {
     pub name: String,
@@ -170,11 +172,11 @@ pub struct ScriptSummary {
     pub first_failure: String,
 }
 
-/// Times of one command of a script, from sending it to receiving its reply.
+/// Times of one command of a script, measured from sending the command to receiving its reply.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct StatementSummary {
     pub script: String,
-    /// Line in the script. `line` and `command` count from 1.
+    /// Line in the script, counted from 1 like `command`.
     pub line: u32,
     pub command: u32,
     /// The command as written, on one line.
@@ -187,7 +189,7 @@ pub struct StatementSummary {
     pub stdev_s: f64,
 }
 
-/// Delays over all threads: how late timers were served, and how long jobs waited for a client.
+/// Delays over all threads: the lateness of timers, and the time that jobs waited for a client.
 pub(super) struct Delays {
     pub lateness: Histogram,
     pub lag: Histogram,
@@ -222,7 +224,7 @@ pub(super) fn of(
         transactions,
         scheduled: transactions - unscheduled,
         errors: measured.errors.clone(),
-        // Includes messages from the warm-up, which explain why nothing was measured.
+        // Messages from the warm-up are included, because they explain why nothing was measured.
         error_messages: total.messages.clone(),
         failed,
         retries,
@@ -278,9 +280,9 @@ pub(super) fn of(
     summary
 }
 
-/// Returns number and total time of the transactions in progress at the end of the window that count as cut off.
-/// Such a transaction had already taken longer than 99% of the finished ones.
-/// Shorter ones are normal: some transactions are in progress at any instant.
+/// Returns number and total time of the transactions in progress at the end of the window that count as cut off. Such a
+/// transaction had already taken longer than 99% of the finished ones. Shorter transactions are not counted, because
+/// some transactions are in progress at any instant.
 fn cut_off(haul: &Haul) -> (u64, f64) {
     let (mut service, mut in_flight) = (Histogram::new(), Histogram::new());
     for recording in &haul.recordings {
@@ -301,9 +303,9 @@ impl Summary {
     }
 }
 
-/// Returns the length of the window.
-/// In turns, it is the time per client spent on measured transactions and on the think time after them.
-/// Throughput is then exact wherever slices cut the transactions (see `measure::recorder::turns`).
+/// Returns the length of the window. In turns, this is the time that a client spent, on average, on measured
+/// transactions and on the think time after them. Throughput is then exact wherever slices cut the transactions (see
+/// `measure::recorder::turns`).
 fn elapsed_ns(plan: &Plan, haul: &Haul) -> u64 {
     let in_turns = haul.recordings.iter().filter_map(|recording| recording.busy_ns);
     match in_turns.reduce(|a, b| a + b) {

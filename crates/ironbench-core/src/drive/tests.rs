@@ -135,7 +135,7 @@ fn scripts_are_chosen_by_weight_and_recorded_apart() {
     let outcome = run(&Plan { scripts, ..plan(4, 1, Stop::Transactions(2_000)) });
     let counts: Vec<u64> = outcome.summary.scripts.iter().map(|script| script.transactions).collect();
     assert_eq!(counts.iter().sum::<u64>(), 8_000);
-    // Six standard deviations of a binomial distribution.
+    // The tolerance is six standard deviations of a binomial distribution.
     assert!((counts[0] as f64 - 6_000.0).abs() < 6.0 * (8_000.0f64 * 0.75 * 0.25).sqrt(), "{counts:?}");
     assert_eq!(counts[2], 0);
     assert_eq!(outcome.histograms["response_time{script=a}"].count(), counts[0]);
@@ -291,7 +291,7 @@ fn a_plan_that_cannot_be_run_is_refused() {
     }
 }
 
-/// A worker of one transaction. When dropped, it writes "gone" to a file, as if it closed a connection.
+/// A worker of one transaction. When it is dropped, it writes "gone" to a file, as if it closed a connection.
 struct Holder(std::path::PathBuf);
 
 impl Drop for Holder {

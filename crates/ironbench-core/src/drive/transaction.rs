@@ -23,13 +23,13 @@ pub enum Step {
     Broken(String),
 }
 
-/// The cause of failure when a server replies to a message before it has read all of it.
+/// Cause of a failure in which a server replied to a message before it had read all of it.
 pub const EARLY: &str = "the server answered before it had read the whole request";
 
 /// How a transaction ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Ending {
-    /// The transaction's index in `kinds`.
+    /// Index of the kind of transaction in `kinds`.
     pub kind: usize,
     /// Whether the transaction succeeded.
     /// A failed transaction has already counted its failure, errors and retries in the tally.
@@ -38,12 +38,12 @@ pub struct Ending {
     pub retries: u32,
 }
 
-/// The client's side of the dialogue with an engine.
-/// Scripts implement it, and so do streams of rows (crates/ironbench-data).
+/// The client's side of the dialogue with an engine. Scripts implement this trait, and so do streams of rows
+/// (crates/ironbench-data).
 ///
 /// The loop is compiled separately for each combination of transport and transaction, so these calls are never dynamic.
 pub trait Transaction {
-    /// Called before the first transaction; the clients of all threads start at `_origin`.
+    /// Prepares the client before its first transaction. The clients of all threads start at `_origin`.
     fn start(&mut self, _origin: u64) {}
 
     /// Starts a new transaction. The outbox is empty.
@@ -60,7 +60,7 @@ pub trait Transaction {
         self.reply(mailbox, tally)
     }
 
-    /// Returns how many transactions this client runs, if the work rather than the plan determines it.
+    /// Returns how many transactions this client runs, if the work determines the number; None if the plan does.
     fn share(&self) -> Option<u64> {
         None
     }
@@ -70,7 +70,7 @@ pub trait Transaction {
         None
     }
 
-    /// Takes the next job in the client's queue that has become due; `begin` then starts it.
+    /// Takes the next job of the client's queue that has become due. `begin` then starts the job.
     fn claim(&mut self, _now: u64) -> Next {
         Next::NotBefore(NEVER)
     }
@@ -90,26 +90,26 @@ pub trait Transaction {
         false
     }
 
-    /// Called when the engine closed the connection while the client waited for a job.
-    /// Returns whether the client can continue without a connection until it opens a new one for its next transaction.
+    /// Handles a connection that the engine closed while the client waited for a job. Returns whether the client can
+    /// continue without a connection until it opens a new one for its next transaction.
     fn lost_waiting(&mut self) -> bool {
         false
     }
 
-    /// Called when the connection is lost. With `inside`, the current transaction counts as failed, for this cause.
-    /// Returns how the transaction ended.
-    /// Returns None if the trial has to end, because no other client can do this client's work.
+    /// Handles the loss of the connection. If `_inside`, the current transaction counts as failed, for this cause.
+    /// Returns how the transaction ended. Returns None if the trial has to end, because no other client can do this
+    /// client's work.
     fn abandon(&mut self, _inside: bool, _cause: &str, _tally: &mut Tally) -> Option<Ending> {
         None
     }
 
-    /// Called when the client has a new connection, for which the engine has no session state.
+    /// Prepares the client for a new connection, for which the engine has no session state.
     fn reconnected(&mut self) {}
 
-    /// Writes the message that ends a session, if the protocol has one. Called between transactions.
+    /// Writes the message that ends a session between two transactions, if the protocol has such a message.
     fn farewell(&mut self, _mailbox: &mut Mailbox) {}
 
-    /// Called when the connection is lost. Returns the engine's last message about it, from the inbox or earlier.
+    /// Returns the engine's last message about a lost connection, from the inbox or received earlier.
     fn last_words(&mut self, _mailbox: &mut Mailbox) -> Option<String> {
         None
     }

@@ -4,10 +4,9 @@
 //! client_id transaction_no time script_no time_epoch time_us [schedule_lag] [retries]
 //! ```
 //!
-//! A driving thread fills its own buffers and passes full ones to one writer thread.
-//! The driving thread never waits for the disk.
-//! When [`MOST_WAITING`] buffers are queued, or writing has failed, the trial aborts.
-//! So the log of a valid trial is complete, and logging never slows down a transaction.
+//! A driving thread fills its own buffers and passes full ones to one writer thread, so the driving thread never waits
+//! for the disk. When [`MOST_WAITING`] buffers are queued, or writing has failed, the trial aborts. The log of a valid
+//! trial is thus complete, and logging never slows down a transaction.
 
 use std::fs::File;
 use std::io::Write;
@@ -76,7 +75,7 @@ impl TransactionLog {
         Lines { log: self, buffer: buffer(), first_client, numbers: vec![0; clients], sample }
     }
 
-    /// Waits until everything is written.
+    /// Waits until all lines are written.
     ///
     /// # Errors
     /// Failure: writing failed.
@@ -111,13 +110,13 @@ fn buffer() -> Vec<u8> {
     Vec::with_capacity(BUFFER_BYTES)
 }
 
-/// Log lines of one driving thread.
-/// Dropping it passes the rest to the writer and may wait, since the window has closed.
+/// Log lines of one driving thread. When they are dropped, the remaining lines are passed to the writer. This may wait,
+/// because the window has closed.
 pub(super) struct Lines<'a> {
     log: &'a TransactionLog,
     buffer: Vec<u8>,
     first_client: usize,
-    /// Number of measured transactions of each client so far.
+    /// Number of transactions of each client that have been measured so far.
     numbers: Vec<u64>,
     sample: Random,
 }

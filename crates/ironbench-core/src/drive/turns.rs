@@ -1,14 +1,14 @@
-//! Turns: a system is driven for a while, then its clients finish their transactions and rest until its next turn.
+//! Turns: a system is driven for a while, then its clients finish their transactions and rest until the system's next
+//! turn.
 //!
-//! Interleaved measurements use turns: while one system has its turn, the caller pauses the others.
-//! Transactions that start inside a turn's slice are measured; connections stay open.
-//! Two systems may have their turns at the same time, on separate CPUs.
+//! Interleaved measurements use turns: while one system has its turn, the caller pauses the others. Transactions that
+//! start inside a turn's slice are measured. Connections stay open between turns. Two systems may have their turns at
+//! the same time, on separate CPUs.
 //!
-//! Clients do not start a turn simultaneously.
-//! The first transactions are spread evenly over the mean duration of their last ones,
-//! with a different shift in each turn. So they compete for CPU, locks and devices as in a steady state.
-//! At the end of a slice all clients continue until every measured transaction has ended.
-//! So the last transactions have as much competition as the others.
+//! The clients do not all start a turn at the same instant. Their starts are spread evenly over the mean duration of
+//! the clients' last transactions, with a different shift in each turn. The clients thus compete for CPU, locks and
+//! devices as in a steady state. At the end of a slice, all clients continue until every measured transaction has
+//! ended, so that the last transactions have as much competition as the others.
 
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
@@ -26,7 +26,7 @@ pub(super) const REST_PATIENCE_NS: u64 = if cfg!(test) { 300 * MILLISECOND } els
 /// Maximum time over which the starts of clients are spread, so that long transactions do not use up the turn.
 const LONGEST_SPREAD_NS: u64 = 2 * SECOND;
 
-/// A turn. `from` and `until` limit its measured slice on the monotonic clock.
+/// A turn. Its measured slice lasts from `from` to `until` on the monotonic clock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Turn {
     /// Number of the turn, from 1; 0 before the first turn.
@@ -57,7 +57,7 @@ pub struct Turned {
     pub transactions: u64,
     /// Transactions that started inside the slice and failed.
     pub failed: u64,
-    /// Time that all clients spent on these transactions and on the think time after them.
+    /// Time that all clients spent on the measured transactions and on the think time after them.
     pub busy_ns: u64,
     /// Time from the start of the turn to the start of its slice.
     pub start_up_ns: u64,
@@ -93,12 +93,12 @@ struct State {
 pub struct Turns {
     state: Mutex<State>,
     changed: Condvar,
-    /// Number of threads that may have measured transactions of this turn in progress.
+    /// Number of threads that may still have measured transactions of this turn in progress.
     under_way: AtomicUsize,
 }
 
 impl Turns {
-    /// Requests, before the trial, that it is driven in turns.
+    /// Requests that the trial is driven in turns. The caller asks before the trial starts.
     pub fn ask(&self) {
         self.state().asked = true;
     }
@@ -112,7 +112,7 @@ impl Turns {
         (state.threads, state.clients) = (Some(threads), clients);
     }
 
-    /// Called by a thread when the slice is over and all transactions that it measures have ended.
+    /// Notes that the slice is over and all transactions that the calling thread measures have ended.
     pub(super) fn settle(&self) {
         self.under_way.fetch_sub(1, Relaxed);
     }
@@ -122,20 +122,20 @@ impl Turns {
         self.under_way.load(Relaxed) == 0
     }
 
-    /// Called when the trial is over, for any reason: wakes all waiting callers.
+    /// Wakes all waiting callers, because the trial is over for any reason.
     pub(super) fn end(&self) {
         self.state().over = true;
         self.changed.notify_all();
     }
 
-    /// Whether the trial is over, for a caller that stopped waiting.
+    /// Whether the trial is over. A caller that stopped waiting asks this.
     pub fn is_over(&self) -> bool {
         self.state().over
     }
 
-    /// Starts a turn while all clients rest.
-    /// The slice starts after `start_up_ns`, or after the mean duration of a transaction if that is longer.
-    /// Driving threads are pinned to `cpus`, or stay where they are if it is empty.
+    /// Starts a turn while all clients rest. The slice starts after `start_up_ns`, or after the mean duration of a
+    /// transaction if that is longer. Driving threads are pinned to `cpus`, or stay where they are if the list is
+    /// empty.
     pub fn begin(&self, start_up_ns: u64, slice_ns: u64, cpus: Vec<usize>) {
         {
             let mut state = self.state();
@@ -155,7 +155,7 @@ impl Turns {
         self.changed.notify_all();
     }
 
-    /// Discards the measurements of the last turn. Called while all clients rest.
+    /// Discards the measurements of the last turn, while all clients rest.
     pub fn forget(&self) {
         let mut state = self.state();
         state.forgotten = state.turn.map_or(0, |turn| turn.number);
@@ -189,9 +189,8 @@ impl Turns {
         }
     }
 
-    /// Called by a thread whose clients all rest after the turn `last`.
-    /// Pins the thread to the CPUs of the next turn and returns that turn.
-    /// Returns None if the trial must end or the kernel refuses the CPUs.
+    /// Waits until the turn after `last`, for a thread whose clients all rest. Pins the thread to the CPUs of that turn
+    /// and returns the turn. Returns None if the trial must end or the kernel refuses the CPUs.
     pub(super) fn rest(&self, last: Turn, brought: Turned, must_end: impl Fn() -> bool) -> Option<Turn> {
         let mut state = self.state();
         state.resting += 1;
@@ -216,12 +215,12 @@ impl Turns {
         }
     }
 
-    /// Start of the first turn.
+    /// Returns the start of the first turn.
     pub(super) fn first_ns(&self) -> Option<u64> {
         self.state().first_ns
     }
 
-    /// Start of the first slice, on CLOCK_REALTIME.
+    /// Returns the start of the first slice, on CLOCK_REALTIME.
     pub(super) fn first_unix_ns(&self) -> Option<u64> {
         self.state().first_unix_ns
     }
@@ -231,7 +230,7 @@ impl Turns {
     }
 }
 
-/// Returns when clients rest before the first turn, or `NEVER` without turns.
+/// Returns the time at which clients rest before the first turn, or `NEVER` without turns.
 pub(super) fn rest_at(asked: bool) -> u64 {
     if asked { 0 } else { NEVER }
 }

@@ -1,8 +1,9 @@
-//! The buckets behind a `Histogram`, for the hot path. Recording a value is a shift, an addition and an increment.
+//! The buckets of a `Histogram`, for code that records values during a trial. Recording a value takes a shift, an
+//! addition and an increment.
 //!
-//! The buckets are those of HdrHistogram for a lowest value of 1 and 3 significant digits.
-//! There are 2048 of width 1, then 1024 for each doubling (HdrHistogram's documentation, "Counts array").
-//! So converting to a `Histogram` loses nothing.
+//! The buckets are those of HdrHistogram for a lowest value of 1 and 3 significant digits. There are 2048 buckets of
+//! width 1, then 1024 for each doubling (HdrHistogram's documentation, "Counts array"). Converting the buckets to a
+//! `Histogram` therefore loses nothing.
 
 use super::Histogram;
 use super::histogram::LONGEST_NS;
@@ -12,7 +13,7 @@ const HALF_BITS: u32 = 10;
 const HALF: usize = 1 << HALF_BITS;
 const LENGTH: usize = place(LONGEST_NS) + 1;
 
-/// Counts by bucket. Uses 270 KB of address space, but memory only for the buckets that are used.
+/// Counts by bucket. They occupy 270 KB of address space, but memory only for the buckets that are used.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Buckets {
     counts: Vec<u64>,

@@ -1,7 +1,7 @@
 //! Instants in nanoseconds of `CLOCK_MONOTONIC`, which the kernel's timers also use.
 //!
-//! The vDSO reads the clock in about 20 ns without entering the kernel.
-//! A calibrated `rdtsc` would take half of that, but would miss NTP's slewing, which timers follow.
+//! The vDSO reads the clock in about 20 ns without entering the kernel. A calibrated `rdtsc` would take half that time.
+//! But it would not follow NTP's slewing of the clock, and timers do follow it.
 
 pub const MICROSECOND: u64 = 1_000;
 pub const MILLISECOND: u64 = 1_000_000;
@@ -16,7 +16,7 @@ fn read(clock: libc::clockid_t) -> u64 {
     time.tv_sec as u64 * SECOND + time.tv_nsec as u64
 }
 
-/// Returns the current instant, for differences and timers.
+/// Returns the current instant, which serves for differences and timers.
 #[inline]
 pub fn now() -> u64 {
     read(libc::CLOCK_MONOTONIC)

@@ -1,4 +1,4 @@
-//! CPU time and placement of threads.
+//! CPU time of threads, and the CPUs on which they run.
 
 use super::clock::{MICROSECOND, SECOND};
 

@@ -1,5 +1,5 @@
-//! Groups of threads, which are named and pinned when started, and synchronised at a gate.
-//! The gate's flag ends them, and they are joined with their errors.
+//! Groups of threads, which are named and pinned when started, and start together at a gate. The gate's flag ends the
+//! threads, and they are joined with their errors.
 //!
 //! A thread that fails or panics ends all threads that share its gate. The first error is the result of the group.
 
@@ -14,16 +14,17 @@ use crate::{Error, Result};
 
 /// No time limit.
 pub const FOREVER: Duration = Duration::MAX;
-/// Stack size: enough for each of ironbench's threads, and small enough for thousands of them.
+/// Stack size of a thread: enough for each of ironbench's threads, and small enough for thousands of them.
 const STACK_BYTES: usize = 1 << 20;
 
 /// How the kernel wakes a thread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Timing {
     Ordinary,
-    /// Without the default timer slack of 50 µs.
+    /// The kernel wakes the thread without the default timer slack of 50 µs.
     Sharp,
-    /// As `Sharp`, and with priority over ordinary threads if that is permitted (sched(7), SCHED_FIFO).
+    /// The kernel wakes the thread as for `Sharp`, and before ordinary threads if that is permitted (sched(7),
+    /// SCHED_FIFO).
     RealTime,
 }
 
@@ -40,7 +41,7 @@ impl Post {
         Self { name: name.into(), cpus: Vec::new(), timing: Timing::Ordinary }
     }
 
-    /// Pins the thread to these CPUs; an empty list means any CPU.
+    /// Sets the CPUs to which the thread is pinned; an empty list means any CPU.
     pub fn on(self, cpus: &[usize]) -> Self {
         Self { cpus: cpus.to_vec(), ..self }
     }
@@ -120,14 +121,14 @@ impl<S> Gate<S> {
     }
 
     pub fn stop(&self) {
-        // The lock ensures that a thread that is about to wait does not miss the flag.
+        // The lock ensures that a thread that is just starting to wait does not miss the flag.
         let state = self.lock();
         self.stopped.store(true, Relaxed);
         drop(state);
         self.moved.notify_all();
     }
 
-    /// Keeps the first error and stops.
+    /// Keeps the first error and stops all threads of the gate.
     pub fn fail(&self, error: Error) {
         self.lock().error.get_or_insert(error);
         self.stop();
@@ -138,13 +139,13 @@ impl<S> Gate<S> {
         self.lock().error.take()
     }
 
-    /// Waits, for at most `most`, until this many threads are waiting for the start or one has failed.
-    /// Returns whether that happened.
+    /// Waits, for at most `most`, until this many threads are waiting for the start or one thread has failed. Returns
+    /// whether either happened.
     pub fn ready(&self, threads: usize, most: Duration) -> bool {
         self.wait(most, |state| state.ready >= threads || self.is_stopped())
     }
 
-    /// Waits, for at most `most`, until this many threads have ended. Returns whether they have.
+    /// Waits, for at most `most`, until this many threads have ended. Returns whether all of them have.
     pub fn ended(&self, threads: usize, most: Duration) -> bool {
         self.wait(most, |state| state.ended >= threads)
     }

@@ -1,4 +1,4 @@
-//! Result codes of an LDAP directory, and how many entries its searches returned.
+//! Result codes of an LDAP directory, and the number of entries that its searches returned.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Answers {
     pub success: u64,
-    /// Searches that ended with success, or were cut off at the size limit that they requested.
+    /// Searches that ended with success, or that returned as many entries as the size limit that they requested.
     pub searches: u64,
     /// The part of `searches` that returned no entry.
     pub empty_searches: u64,

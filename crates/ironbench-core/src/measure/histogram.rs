@@ -9,15 +9,15 @@ use super::clock::SECOND;
 use crate::{Error, Result};
 
 const DIGITS: u8 = 3;
-/// Longest recorded time, one hour; longer times are recorded as this.
+/// Longest recorded time, one hour. A longer time is recorded as one hour.
 pub const LONGEST_NS: u64 = 3_600 * SECOND;
 
-/// Size of the V2 format's header: cookie, payload length, offset, digits, lowest, highest, ratio.
+/// Size of the V2 format's header, which contains cookie, payload length, offset, digits, lowest, highest and ratio.
 const HEADER_BYTES: usize = 40;
-/// Size limit of an inflated histogram, which has at most 35,000 counts of up to nine bytes.
+/// Maximum size of an inflated histogram, which has at most 35,000 counts of up to nine bytes each.
 const MOST_BYTES: u64 = 1 << 20;
 
-/// A histogram that grows with the largest recorded value: about 100 KB up to 1 ms, at most 280 KB.
+/// A histogram that grows with the largest recorded value: about 100 KB for values up to 1 ms, at most 280 KB.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Histogram(hdrhistogram::Histogram<u64>);
 
@@ -52,7 +52,7 @@ impl Histogram {
         self.0.len()
     }
 
-    /// Returns the quantile `q` (0 to 1) in seconds; NaN if empty.
+    /// Returns the quantile `q` (0 to 1) in seconds, or NaN if the histogram is empty.
     pub fn quantile_s(&self, q: f64) -> f64 {
         self.when_filled(|h| seconds(h.value_at_quantile(q)))
     }
@@ -73,12 +73,12 @@ impl Histogram {
         self.when_filled(|h| seconds(h.max()))
     }
 
-    /// Sum of all values; 0 if empty.
+    /// Returns the sum of all values, or 0 if the histogram is empty.
     pub fn sum_s(&self) -> f64 {
         if self.0.is_empty() { 0.0 } else { self.mean_s() * self.count() as f64 }
     }
 
-    /// Returns the non-empty buckets: lowest and highest equivalent value in seconds, and the count.
+    /// Returns the non-empty buckets, each as lowest and highest equivalent value in seconds, and the count.
     pub fn buckets(&self) -> Vec<(f64, f64, u64)> {
         let bucket = |value: u64, count: u64| {
             (seconds(self.0.lowest_equivalent(value)), seconds(self.0.highest_equivalent(value)), count)
@@ -115,7 +115,7 @@ impl Histogram {
     /// Adds the buckets that `to_pairs` wrote.
     ///
     /// # Errors
-    /// Input: the bytes are not such buckets.
+    /// Input: the bytes do not encode such buckets.
     pub fn add_pairs(&mut self, mut bytes: &[u8]) -> Result<()> {
         while !bytes.is_empty() {
             let (Some(value), Some(count)) = (take(&mut bytes), take(&mut bytes)) else {
@@ -140,8 +140,8 @@ impl Histogram {
 
 /// Inflates the V2 format and checks that its header claims no more memory than the data itself.
 ///
-/// The deserializer would allocate any length and digits that the header claims.
-/// Source: https://github.com/HdrHistogram/HdrHistogram, `AbstractHistogram.encodeIntoByteBuffer`
+/// The deserializer would allocate memory for any length and number of digits that the header claims. Source:
+/// https://github.com/HdrHistogram/HdrHistogram, `AbstractHistogram.encodeIntoByteBuffer`
 fn inflated(bytes: &[u8]) -> std::result::Result<Vec<u8>, String> {
     let compressed = bytes.get(8..).ok_or("the data are truncated")?;
     let mut plain = Vec::new();
@@ -157,7 +157,7 @@ fn inflated(bytes: &[u8]) -> std::result::Result<Vec<u8>, String> {
     Ok(plain)
 }
 
-/// Appends a number in LEB128: seven bits per byte, lowest first; a set high bit means that more bytes follow.
+/// Appends a number in LEB128: seven bits per byte, lowest first. A set high bit means that more bytes follow.
 fn put(bytes: &mut Vec<u8>, mut number: u64) {
     while number >= 0x80 {
         bytes.push(number as u8 | 0x80);
@@ -251,7 +251,7 @@ mod tests {
         assert!((of(&[u64::MAX]).max_s() - 3_600.0).abs() < 4.0);
     }
 
-    /// Returns the encoded histogram with four other bytes in its inflated header.
+    /// Returns an encoded histogram whose inflated header contains `value` in the four bytes from `at` on.
     fn with_header(at: usize, value: u32) -> Vec<u8> {
         let mut plain = inflated(&of(&[1, 2_000_000]).to_bytes()).unwrap();
         plain[at..at + 4].copy_from_slice(&value.to_be_bytes());

@@ -1,6 +1,6 @@
 //! Reads and writes HdrHistogram's interval log (`.hlog`), a text format for the tools of the HdrHistogram family.
 //!
-//! Tags in this format cannot contain commas or white space, so those characters and `%` are written as `%XX`.
+//! Tags in this format cannot contain commas or white space, so these characters and `%` are written as `%XX`.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, SystemTime};
@@ -12,8 +12,8 @@ use hdrhistogram::serialization::interval_log::{IntervalLogIterator, IntervalLog
 use super::Histogram;
 use crate::{Error, Result};
 
-/// Writes one tagged line per histogram, all with the same interval.
-/// As usual in this format, maxima are in milliseconds.
+/// Writes one tagged line per histogram, all with the same interval. Maxima are in milliseconds, as is usual in this
+/// format.
 pub fn write(histograms: &BTreeMap<String, Histogram>, start_unix_s: f64, interval_s: f64) -> Result<String> {
     let bad = |what: &str| Error::failure("latency log", format!("cannot be written: {what}"));
     let duration = |s: f64| Duration::try_from_secs_f64(s).map_err(|e| bad(&e.to_string()));
@@ -35,10 +35,10 @@ pub fn write(histograms: &BTreeMap<String, Histogram>, start_unix_s: f64, interv
     Ok(String::from_utf8(text).expect("the log is ASCII"))
 }
 
-/// Maximum number of histograms in a log: enough for a thousand scripts, and at most 560 MB.
+/// Maximum number of histograms in a log. It is enough for a thousand scripts, and limits memory to 560 MB.
 const MOST: usize = 2_000;
 
-/// Reads a log. Lines of the same tag are merged; lines without a tag get the empty name.
+/// Reads a log. The histograms of lines with the same tag are merged. Lines without a tag get the empty name.
 pub fn read(text: &str) -> Result<BTreeMap<String, Histogram>> {
     let bad = |what: String| Error::input("latency log", what);
     let mut histograms = BTreeMap::<String, Histogram>::new();

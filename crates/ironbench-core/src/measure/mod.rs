@@ -1,4 +1,4 @@
-//! Turns instants into measurements: clock, schedules, histograms, timeline.
+//! Turns instants into measurements, with clocks, schedules, histograms and a timeline.
 pub mod buckets;
 pub mod clock;
 pub mod cpu;

@@ -1,16 +1,14 @@
-//! Records the measurements of one driving thread: three histogram records and a few sums per transaction.
+//! Records the measurements of one driving thread. A transaction costs three records in histograms and a few additions.
 //!
 //! Counts, throughput and service times cover transactions that end inside the window, whenever they started.
-//! Transactions in progress when the window closes count as unfinished.
-//! The recorder also keeps how much both edges of the window add to the sum of service times.
-//! So the sum can be compared with clients × window.
+//! Transactions in progress when the window closes count as unfinished. The recorder also keeps how much both edges of
+//! the window add to the sum of service times, so that the sum can be compared with clients × window.
 //!
 //! Response times cover transactions that were due inside the window (in a closed loop: that started there).
-//! Transactions that end while the trial drains are included: without them, exactly the slow ones would be missing.
-//! A transaction that is unfinished even then is right-censored.
-//! The time it had waited counts, which is a lower bound of its response time.
-//! If a number of transactions ends the window, response times cover transactions that ended inside.
-//! In turns, all measurements cover transactions that start inside a slice: see `turns`.
+//! Transactions that end while the trial drains are included, because otherwise exactly the slow ones would be missing.
+//! A transaction that is unfinished even then is right-censored. The time it had waited counts, which is a lower bound
+//! of its response time. If a number of transactions ends the window, response times cover transactions that ended
+//! inside it. In turns, all measurements cover transactions that start inside a slice: see `turns`.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::mpsc::Sender;
@@ -31,14 +29,15 @@ mod turns;
 
 const BUCKETS_PER_SECOND: usize = (SECOND / BUCKET_NS) as usize;
 
-/// The measured window: from `start` until before `end`, which is `NEVER` if a number of transactions ends it.
+/// The measured window, which lasts from `start` until before `end`. The field `end` is `NEVER` if a number of
+/// transactions ends the window.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Window {
     pub start: u64,
     pub end: u64,
 }
 
-/// Counts that other threads read while the trial runs, updated every 100 ms.
+/// Counts that other threads read while the trial runs. They are updated every 100 ms.
 #[derive(Debug, Default)]
 pub struct Live {
     pub transactions: AtomicU64,
@@ -52,7 +51,7 @@ const NOTHING: Window = Window { start: NEVER, end: 0 };
 enum Phase {
     WarmUp,
     Open,
-    /// Between two turns; the window then continues as if no time had passed.
+    /// The window rests between two turns, and then continues as if no time had passed.
     Resting,
     Closed,
 }
@@ -64,11 +63,12 @@ pub struct Recorder<'a> {
     phase: Phase,
     /// The next instant at which `cross` must be called.
     boundary: u64,
-    /// Whether the loop is open. In a closed loop, response time is service time, and one histogram serves both.
+    /// Whether the loop is open. In a closed loop, response time equals service time, and one histogram serves both.
     open_loop: bool,
     response: Vec<Buckets>,
     service: Vec<Buckets>,
-    /// Response times cover transactions due from this instant on; 0 if they cover those that end inside the window.
+    /// Instant from which on transactions must be due to count in response times; 0 if response times cover
+    /// transactions that end inside the window.
     due_from: u64,
     edges: Edges,
     second: Buckets,
@@ -82,7 +82,7 @@ pub struct Recorder<'a> {
     counted: Counts,
     at_start: Tally,
     carried_ns: u64,
-    /// Transactions that start in this span are measured when they end.
+    /// Span of time: transactions that start in it are measured when they end.
     begins: Window,
     cpu_at_start: Cpu,
     cpu: Cpu,
@@ -95,7 +95,7 @@ pub struct Recorder<'a> {
 /// The measurements of a thread in its window, and its tally since the start.
 #[derive(Debug, Clone)]
 pub struct Recording {
-    /// Nanoseconds from the start of the window to its end in this thread; 0 if it never opened.
+    /// Nanoseconds from the start of the window to its end in this thread; 0 if the window never opened.
     pub elapsed_ns: u64,
     pub measured: Tally,
     pub total: Tally,
@@ -104,25 +104,25 @@ pub struct Recording {
     /// Waiting times of transactions that were due inside the window and unfinished when the thread gave up.
     /// The response times of these transactions are longer.
     pub censored: Histogram,
-    /// For transactions in progress when the window closed: the time that each had spent inside the window.
+    /// Time inside the window of each transaction that was in progress when the window closed.
     pub in_flight: Histogram,
-    /// How long the earliest of those transactions had been due.
+    /// Time that the earliest of the unfinished transactions had been due.
     pub longest_wait_ns: u64,
-    /// Reply times by command of the program; empty unless statements are timed.
+    /// Reply times by command of the program; empty unless each statement is timed.
     pub answers: Vec<Histogram>,
     /// The part of the measured transactions' time that lies before the window.
     pub carried_ns: u64,
-    /// In turns:
-    /// time that the thread's clients spent on measured transactions (also failed ones) and thinking after them.
+    /// Time that the thread's clients spent on measured transactions (also failed ones) and on the think time after
+    /// them; None without turns.
     pub busy_ns: Option<u64>,
     pub lateness: Histogram,
-    /// How long jobs without a schedule waited for a client.
+    /// Times that jobs without a schedule waited for a client.
     pub lag: Histogram,
     /// Time that the loop worked between two waits for the engine.
     pub loop_delay: Histogram,
     /// Number of replies per wait (counts, not times).
     pub replies_per_wait: Histogram,
-    /// Total time that replies waited for the loop.
+    /// Total time that replies waited because the loop handled other replies.
     pub loop_wait_ns: u64,
     pub timeline: Vec<Bucket>,
     pub cpu: Cpu,
@@ -169,7 +169,7 @@ impl<'a> Recorder<'a> {
         }
     }
 
-    /// Returns the instant after which `cross` must be called before anything that ended later is recorded.
+    /// Returns the instant after which `cross` must be called before a later event is recorded.
     #[inline]
     pub fn boundary(&self) -> u64 {
         self.boundary
@@ -181,8 +181,7 @@ impl<'a> Recorder<'a> {
         begun >= self.begins.start && begun < self.begins.end
     }
 
-    /// Records a transaction of `kind` that succeeded at `now`.
-    /// The transaction was due at `intended` and sent at `begun`.
+    /// Records a transaction of `kind` that succeeded at `now`. It was due at `intended` and sent at `begun`.
     #[inline]
     pub fn complete(&mut self, kind: usize, intended: u64, begun: u64, now: u64) {
         self.tally.kinds[kind].transactions += 1;
@@ -207,7 +206,8 @@ impl<'a> Recorder<'a> {
         }
     }
 
-    /// Records a transaction of `kind` that started at `begun` and failed at `now`. The tally already counts it.
+    /// Records a transaction of `kind` that started at `begun` and failed at `now`. The tally already counts this
+    /// failure.
     #[cold]
     pub fn gave_up(&mut self, kind: usize, begun: u64, now: u64) {
         if self.measures(begun) {
@@ -225,7 +225,7 @@ impl<'a> Recorder<'a> {
         }
     }
 
-    /// Records that a job due at `due` starts at `now`, after waiting for a client.
+    /// Records that a job that was due at `due` starts at `now`, after waiting for a client.
     #[inline]
     pub fn waited(&mut self, due: u64, now: u64) {
         if self.phase == Phase::Open {
@@ -233,7 +233,7 @@ impl<'a> Recorder<'a> {
         }
     }
 
-    /// Ends the buckets and seconds that have passed, and opens and closes the window.
+    /// Ends the buckets and seconds that have passed, and opens and closes the window when its edges have passed.
     #[cold]
     pub fn cross(&mut self, now: u64) {
         while now >= self.boundary && self.phase != Phase::Closed {
@@ -257,8 +257,8 @@ impl<'a> Recorder<'a> {
         }
     }
 
-    /// Closes the window now, because the last transaction has ended or the trial was stopped.
-    /// Returns false if it was closed already.
+    /// Closes the window now, because the last transaction has ended or the trial was stopped. Returns false if the
+    /// window was closed already.
     pub fn close(&mut self, now: u64) -> bool {
         match self.phase {
             Phase::Closed => return false,
@@ -287,12 +287,12 @@ impl<'a> Recorder<'a> {
         true
     }
 
-    /// Returns how much of the time since `begun` lies inside the closed window, or inside its last slice.
+    /// Returns how much of the time since `begun` lies inside the closed window, or in turns inside its last slice.
     pub fn inside_window(&self, begun: u64) -> u64 {
         self.window.end.min(self.turns.rest).saturating_sub(begun.max(self.turns.opened))
     }
 
-    /// End of the window. An early end is known only when the window has closed.
+    /// Returns the end of the window. An early end is known only when the window has closed.
     pub fn window_end(&self) -> u64 {
         self.window.end
     }
@@ -407,7 +407,7 @@ impl<'a> Recorder<'a> {
 
     fn hand_over(&mut self) {
         for slice in self.turns.pending.drain(..) {
-            // The receiver is gone only if the trial has been abandoned.
+            // The receiver is gone only if the trial has been abandoned, so the error is ignored.
             let _ = self.slices.send(slice);
         }
     }

@@ -3,8 +3,7 @@
 use super::curve::Curve;
 use pgbench_script::SplitMix64;
 
-/// A non-decreasing sequence of instants in nanoseconds.
-/// Uses absolute times, so that lateness never accumulates into drift.
+/// A non-decreasing sequence of instants in nanoseconds. The instants are absolute, so that lateness never accumulates.
 #[derive(Debug, Clone)]
 pub struct Schedule {
     kind: Kind,
@@ -33,7 +32,7 @@ struct Follower {
 
 impl Follower {
     fn next_ns(&mut self) -> f64 {
-        // Later than any trial, and small enough to be added to an instant.
+        // The instant is later than any trial, and small enough for additions.
         const LATE_NS: f64 = 1e18;
         (self.curve.place(self.sum, &mut self.piece) * 1e9).min(LATE_NS)
     }
@@ -45,8 +44,8 @@ impl Follower {
 }
 
 impl Schedule {
-    /// Schedules one transaction every `1 / rate` seconds.
-    /// `phase` (0 to 1) shifts the first by that fraction of a gap, to interleave the schedules of several processes.
+    /// Schedules one transaction every `1 / rate` seconds. `phase` (0 to 1) shifts the first transaction by that
+    /// fraction of a gap, so that the schedules of several processes interleave.
     pub fn fixed(origin: u64, rate: f64, phase: f64) -> Self {
         let gap_ns = 1e9 / rate;
         Self { kind: Kind::Fixed { gap_ns }, next_ns: gap_ns * phase, origin }
@@ -145,7 +144,7 @@ mod tests {
             let gaps: Vec<f64> = dues.windows(2).map(|pair| (pair[1] - pair[0]) as f64 * rate / 1e9).collect();
             let mean = gaps.iter().sum::<f64>() / gaps.len() as f64;
             let variance = gaps.iter().map(|g| (g - mean).powi(2)).sum::<f64>() / gaps.len() as f64;
-            // Five standard errors: 1 / sqrt(n) for the mean, sqrt(8 / n) for the variance.
+            // The tolerance is five standard errors: 1 / sqrt(n) for the mean, sqrt(8 / n) for the variance.
             prop_assert!((mean - 1.0).abs() < 5.0 / (n as f64).sqrt(), "mean {mean}");
             prop_assert!((variance - 1.0).abs() < 5.0 * (8.0 / n as f64).sqrt(), "variance {variance}");
         }
@@ -160,7 +159,7 @@ mod tests {
             let area = f64::from(seconds) * (from + to) / 2.0;
             prop_assert!((fixed as f64 - area).abs() <= 1.0, "{fixed} of {area}");
             let poisson = Schedule::poisson_curve(0, curve, seed).skip_until(end);
-            // Five standard deviations of a Poisson count.
+            // The tolerance is five standard deviations of a Poisson count.
             prop_assert!((poisson as f64 - area).abs() <= 5.0 * area.sqrt() + 5.0, "{poisson} of {area}");
         }
 

@@ -14,7 +14,7 @@ pub struct Bucket {
     pub transactions: u32,
     pub failed: u32,
     pub retries: u32,
-    /// The part of `transactions` run by clients that follow no schedule.
+    /// The part of `transactions` that was run by clients that follow no schedule.
     pub unscheduled: u32,
 }
 
@@ -29,7 +29,7 @@ impl Bucket {
     }
 }
 
-/// A thread's response times in one second of the window, sent when that second has passed.
+/// A thread's response times in one second of the window. The thread sends them when that second has passed.
 #[derive(Debug)]
 pub struct Slice {
     pub thread: usize,
@@ -43,7 +43,7 @@ pub struct Slice {
 /// Response times of one second over all threads; NaN if no transaction ended in it.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Second {
-    /// Length of the row: less than a second only if the window ends in it.
+    /// Length of the row in seconds. Only the last row of the window may be shorter than a second.
     pub width_s: f64,
     pub transactions: u64,
     /// Failed transactions.
@@ -95,14 +95,14 @@ struct Passed {
     width_ns: u64,
 }
 
-/// Merges the threads' seconds. Keeps histograms only of seconds that some thread has not sent yet.
+/// Merges the seconds of all threads. Keeps histograms only of seconds that some thread has not sent yet.
 #[derive(Debug)]
 pub struct Seconds {
     /// Number of seconds that each thread has sent.
     handed: Vec<usize>,
     waiting: BTreeMap<usize, Passed>,
     rows: Vec<Second>,
-    /// Empty unless the seconds will be merged with those of other drives.
+    /// Seconds to be merged with those of other drives; empty unless this drive is a part.
     mergeable: Vec<MergeableSecond>,
     to_merge: bool,
 }
@@ -143,7 +143,7 @@ impl Seconds {
     }
 }
 
-/// Sums the threads' timelines; the result is as long as the longest.
+/// Returns the sum of the threads' timelines, which is as long as the longest of them.
 pub fn summed<'a>(timelines: impl IntoIterator<Item = &'a [Bucket]>) -> Vec<Bucket> {
     let mut sum = Vec::<Bucket>::new();
     for timeline in timelines {

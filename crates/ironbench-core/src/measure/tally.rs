@@ -1,5 +1,5 @@
-//! Counters of a driving thread since its clients connected.
-//! The counters only grow; the counts of a window are the difference of two states.
+//! Counters of a driving thread since its clients connected. The counters only grow. The counts of a window are the
+//! difference between two states.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use super::clock::SECOND;
 use super::cpu::Cpu;
 use super::directory::Answers;
 
-/// Counts of one kind of transaction (for scripts: one script).
+/// Counts of one kind of transaction. With scripts, each script is a kind.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Counts {
     /// Transactions that succeeded.
@@ -77,9 +77,9 @@ impl Reconnects {
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Tally {
     pub kinds: Vec<Counts>,
-    /// Commits by the engine: a script of three statements without BEGIN commits three times.
+    /// Commits by the engine. A script of three statements without BEGIN commits three times.
     pub commits: u64,
-    /// Changes that a directory refused; the directory itself counts them as completed.
+    /// Changes that a directory refused. The directory itself counts them as completed.
     pub refused_changes: u64,
     pub directory: Answers,
     /// Errors by SQLSTATE or ironbench's error class, including errors of retried attempts.
@@ -90,12 +90,12 @@ pub struct Tally {
     pub failures: Vec<Option<String>>,
     /// The message of the first error that no retry can fix.
     pub lasting: Option<String>,
-    /// Times by command of the program; empty unless statements are timed.
+    /// Times by command of the program; empty unless each statement is timed.
     pub laps: Vec<Lap>,
     pub reconnects: Reconnects,
     /// Connections that broke or that the server ended while the trial continued.
     pub connections_lost: u64,
-    /// Histograms of the same times, recorded while the window is open.
+    /// Histograms of the times in `laps`, recorded while the window is open.
     answers: Option<Vec<Buckets>>,
 }
 
@@ -115,7 +115,7 @@ impl Lap {
         self.sum_ns as f64 / self.count as f64 / SECOND as f64
     }
 
-    /// Standard deviation in seconds.
+    /// Returns the standard deviation in seconds.
     pub fn stdev_s(&self) -> f64 {
         let mean = self.sum_ns as f64 / self.count as f64;
         (self.squares / self.count as f64 - mean * mean).max(0.0).sqrt() / SECOND as f64
@@ -145,7 +145,7 @@ impl Tally {
         Self { kinds: vec![Counts::default(); kinds], failures: vec![None; kinds], ..Self::default() }
     }
 
-    /// Counts an error. `words` formats the message of the first error of its class.
+    /// Counts an error. `words` formats the message, which is kept for the first error of a class.
     pub fn error(&mut self, class: &str, words: impl FnOnce() -> String) {
         match self.errors.get_mut(class) {
             Some(count) => *count += 1,
@@ -156,7 +156,8 @@ impl Tally {
         }
     }
 
-    /// Counts the error that fails a transaction of `kind`. `retryable`: whether a retry could have succeeded.
+    /// Counts the error because of which a transaction of `kind` fails. `retryable`: whether a retry could have
+    /// succeeded.
     pub fn failure(&mut self, kind: usize, class: &str, retryable: bool, words: impl Fn() -> String) {
         self.error(class, &words);
         if self.failures[kind].is_none() {

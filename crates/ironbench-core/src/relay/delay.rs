@@ -1,10 +1,10 @@
-//! The bytes of one direction on their way through the relay, each with the instant at which it may leave.
+//! The queue of bytes of one direction of a relay, each with the instant at which it may leave.
 
 use std::collections::VecDeque;
 
 use crate::measure::clock::NEVER;
 
-/// How a direction ends.
+/// A way in which a direction ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum End {
     /// The sender closed its direction after its last byte.
@@ -20,18 +20,18 @@ struct Piece {
     bytes: usize,
 }
 
-/// A queue that keeps bytes for a fixed time, in the order of their arrival. Instants are in nanoseconds.
+/// A queue that keeps bytes for a fixed time, in the order of their arrival. All instants are in nanoseconds.
 #[derive(Debug)]
 pub struct Delay {
     delay_ns: u64,
     bytes: VecDeque<u8>,
     pieces: VecDeque<Piece>,
     end: Option<(u64, End)>,
-    /// Nothing that arrives from now on may leave earlier.
+    /// Instant before which nothing that arrives from now on may leave.
     earliest: u64,
 }
 
-/// A buffer that has grown beyond this size is freed when it is empty.
+/// Size beyond which a buffer is freed when it is empty.
 const KEPT_BYTES: usize = 128 << 10;
 
 impl Delay {
@@ -50,7 +50,7 @@ impl Delay {
         self.pieces.push_back(Piece { due, bytes: bytes.len() });
     }
 
-    /// Ends the direction after everything that has arrived. Only a reset can follow a regular end.
+    /// Ends the direction after everything that has arrived. After a regular end, only a reset can follow.
     pub fn end(&mut self, arrival: u64, end: End) {
         self.end = Some((self.due(arrival), end));
     }
@@ -60,7 +60,7 @@ impl Delay {
         self.earliest
     }
 
-    /// Returns when the first bytes or the end may leave; `NEVER` if nothing waits.
+    /// Returns when the first bytes or the end may leave; `NEVER` if neither waits.
     pub fn next(&self) -> u64 {
         let end = self.end.map_or(NEVER, |(due, _)| due);
         self.pieces.front().map_or(end, |first| first.due)
@@ -104,7 +104,7 @@ impl Delay {
         self.pieces.clear();
     }
 
-    /// Memory in bytes that waits for its time.
+    /// Returns the memory, in bytes, of the bytes that wait for their time.
     pub fn held_bytes(&self) -> usize {
         self.bytes.len() + self.pieces.len() * size_of::<Piece>()
     }

@@ -26,16 +26,16 @@ const PIECE_BYTES: usize = 64 << 10;
 const MOST_EVENTS: usize = 64;
 /// How often an idle thread checks whether it must end.
 const TICK: Timespec = Timespec { tv_sec: 0, tv_nsec: 100 * MILLISECOND as i64 };
-/// Time limit for the preface, which clients send at once.
+/// Time limit for the preface, which clients send immediately after connecting.
 const PREFACE_NS: u64 = 10 * SECOND;
-/// Pause before another try if no descriptor is free, or if the server's queue of new connections is full.
+/// Pause before another try, if no descriptor is free or the server's queue of new connections is full.
 const AGAIN_NS: u64 = MILLISECOND;
 /// Memory for bytes in flight, divided among the directions of all connections of the thread.
 const MOST_BYTES: usize = 256 << 20;
 const LEAST_EACH: usize = 64 << 10;
 const MOST_EACH: usize = 64 << 20;
 
-/// The two sides of a connection; also the directions that begin there.
+/// Numbers of the two sides of a connection, which also stand for the directions that begin there.
 const CLIENT: usize = 0;
 const SERVER: usize = 1;
 /// Kind of a timer that concerns the connection as a whole.
@@ -57,20 +57,20 @@ enum Stage {
 struct Side {
     fd: OwnedFd,
     interest: epoll::EventFlags,
-    /// Whether the socket is not registered with epoll, which would report an error or hang-up again and again.
+    /// Whether the socket is not registered with epoll, which would otherwise report its error or hang-up repeatedly.
     parked: bool,
 }
 
 struct Way {
     delay: Delay,
-    /// Whether a timer is set for its next bytes.
+    /// Whether a timer is set for the side's next bytes.
     is_timed: bool,
-    /// Whether the receiver does not accept more bytes at the moment.
+    /// Whether the receiver accepts no more bytes at the moment.
     is_blocked: bool,
-    /// Whether the relay reads from the sender: not while too many bytes wait, and not after the sender's end.
+    /// Whether the relay reads from the sender. It does not read while too many bytes wait, or after the sender's end.
     is_read: bool,
     has_ended: bool,
-    /// Whether the end has been passed on.
+    /// Whether the end of the direction has been passed on.
     is_closed: bool,
     /// Whether the receiver is gone.
     is_broken: bool,
@@ -85,7 +85,7 @@ struct Pair {
 
 #[derive(Default)]
 struct Slot {
-    /// Distinguishes connections that use the slot one after another.
+    /// Number that distinguishes the connections that use the slot one after the other.
     generation: u32,
     pair: Option<Pair>,
 }
@@ -93,10 +93,10 @@ struct Slot {
 pub struct Lane {
     shared: Arc<Shared>,
     number: usize,
-    /// Only the first thread has it.
+    /// The listening socket; None for all threads but the first.
     listener: Option<OwnedFd>,
     epoll: OwnedFd,
-    /// A timer, because the timeout of epoll_wait(2) is in milliseconds.
+    /// A timer descriptor, because the timeout of epoll_wait(2) has a resolution of only milliseconds.
     timer: OwnedFd,
     /// The instant for which the timer was last set.
     alarm: u64,
@@ -111,7 +111,7 @@ pub struct Lane {
     naps: Naps,
 }
 
-/// Identifies a slot, its generation, and a side or `WHOLE`, in an event or a timer.
+/// Returns the key of an event or a timer, which contains a slot, its generation, and a side or `WHOLE`.
 fn key(slot: u32, generation: u32, part: usize) -> u64 {
     u64::from(generation) << 32 | u64::from(slot) << 2 | part as u64
 }
@@ -146,7 +146,7 @@ impl Lane {
             let handed = &shared.inboxes[number].event;
             epoll::add(&epoll, handed, epoll::EventData::new_u64(HANDED), epoll::EventFlags::IN)?;
             let timer = timerfd_create(TimerfdClockId::Monotonic, TimerfdFlags::CLOEXEC | TimerfdFlags::NONBLOCK)?;
-            // Edge-triggered, so that it need not be read.
+            // The descriptor is edge-triggered, so that it need not be read.
             let rings = epoll::EventFlags::IN | epoll::EventFlags::ET;
             epoll::add(&epoll, &timer, epoll::EventData::new_u64(TIMER), rings)?;
             Ok((epoll, timer))
@@ -244,7 +244,7 @@ impl Lane {
     /// Waits for new connections.
     fn listen(&mut self) {
         if let Some(listener) = &self.listener {
-            // An error means that memory is short; the timer then tries again.
+            // An error means that memory is short. The timer then leads to another try.
             let data = epoll::EventData::new_u64(LISTENER);
             if epoll::add(&self.epoll, listener, data, epoll::EventFlags::IN).is_err() {
                 self.timers.push(Reverse((clock::now() + AGAIN_NS, LISTENER)));
@@ -259,12 +259,12 @@ impl Lane {
                 let to = self.shared.next_lane();
                 if to == self.number { self.admit(client) } else { self.shared.inboxes[to].hand(client) }
             }
-            // No free descriptors: other connections may end.
+            // No descriptors are free until other connections end.
             Err(Errno::MFILE | Errno::NFILE | Errno::NOBUFS | Errno::NOMEM) => {
                 let _ = epoll::delete(&self.epoll, listener);
                 self.timers.push(Reverse((clock::now() + AGAIN_NS, LISTENER)));
             }
-            // The client has given up, or another wake-up took it.
+            // The client has given up, or the connection was already accepted after another wake-up.
             Err(Errno::AGAIN | Errno::CONNABORTED | Errno::INTR) => {}
             Err(error) => return Err(failed("accept", error)),
         }
@@ -298,7 +298,7 @@ impl Lane {
         self.timers.push(Reverse((due, key(slot, self.slots[slot as usize].generation, part))));
     }
 
-    /// Ends a connection without a preface, or tries again to connect.
+    /// Ends a connection whose preface has not arrived in time, or tries again to connect.
     fn patience_ended(&mut self, slot: u32, now: u64) {
         let Some(pair) = &self.slots[slot as usize].pair else { return };
         match pair.stage {
@@ -395,7 +395,7 @@ impl Lane {
         self.time(slot, SERVER);
     }
 
-    /// Reads what has arrived from one side.
+    /// Reads the bytes that have arrived from one side.
     fn read(&mut self, slot: u32, side: usize, ended: bool) {
         let room = self.room();
         let pair = self.slots[slot as usize].pair.as_mut().expect("the caller has seen it");
@@ -430,12 +430,12 @@ impl Lane {
         }
     }
 
-    /// Number of bytes that may wait in one direction.
+    /// Returns the number of bytes that may wait in one direction.
     fn room(&self) -> usize {
         (MOST_BYTES / (2 * self.pairs.max(1))).clamp(LEAST_EACH, MOST_EACH)
     }
 
-    /// Sends what is due in the direction that begins at `side`, and its end.
+    /// Sends the bytes that are due in the direction that begins at `side`, and the direction's end.
     fn deliver(&mut self, slot: u32, side: usize) {
         let room = self.room();
         let pair = self.slots[slot as usize].pair.as_mut().expect("the caller has seen it");
@@ -455,7 +455,7 @@ impl Lane {
                     let tally = &self.shared.tallies[self.number];
                     tally.bytes.fetch_add(count as u64, Relaxed);
                     way.delay.left(count, now, |late_ns| {
-                        // A receiver that does not read is not the relay's delay.
+                        // A wait for a receiver that does not read is no delay of the relay.
                         if !was_blocked {
                             tally.pieces.fetch_add(1, Relaxed);
                             tally.late_ns.fetch_add(late_ns, Relaxed);
@@ -492,7 +492,7 @@ impl Lane {
         self.time(slot, side);
     }
 
-    /// Handles that the receiver of a direction is gone: its sender hears of it when the other direction has ended.
+    /// Handles a direction whose receiver is gone. Its sender is told when the other direction has ended.
     fn broken(&mut self, slot: u32, side: usize, now: u64) {
         let pair = self.slots[slot as usize].pair.as_mut().expect("the caller has seen it");
         let other = 1 - side;
@@ -509,7 +509,7 @@ impl Lane {
         self.time(slot, other);
     }
 
-    /// Resets the connection to one side, and ends the other.
+    /// Resets the connection to one side, and ends the other side.
     fn reset(&mut self, slot: u32, side: usize) {
         if let Some(pair) = &self.slots[slot as usize].pair
             && let Some(to) = &pair.sides[side]
@@ -528,7 +528,8 @@ impl Lane {
         self.pairs -= 1;
     }
 
-    /// Sets a timer for the next bytes of a direction, unless one is set or the receiver must first accept others.
+    /// Sets a timer for the next bytes of a direction. Sets none if one is set already, or if the receiver must first
+    /// accept earlier bytes.
     fn time(&mut self, slot: u32, side: usize) {
         let Some(pair) = &mut self.slots[slot as usize].pair else { return };
         let way = &mut pair.ways[side];

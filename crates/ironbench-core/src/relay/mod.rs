@@ -1,13 +1,13 @@
-//! A relay that delays everything between clients and a server, in both directions: the latency of a network.
+//! A relay that delays everything between clients and a server, in both directions, as a network with that latency
+//! would.
 //!
-//! A byte leaves the relay half a round trip after it arrived, never earlier, and in order.
-//! Only delay is added: any number of bytes may be in flight, up to a limit of memory.
-//! Opening a connection takes a round trip, as TCP's handshake does.
-//! The end of a direction and a reset are passed on after the bytes that precede them.
+//! A byte leaves the relay half a round trip after it arrived, never earlier, and in order. The relay adds nothing but
+//! delay: any number of bytes may be in flight, up to a limit of memory. Opening a connection takes a round trip, as
+//! TCP's handshake does. The end of a direction and a reset are passed on after the bytes that precede them.
 //!
-//! The relay listens on loopback or on an abstract Unix socket, of the same kind as the server's address.
-//! So a connection through it differs from a direct one only by the delay and by the relay's CPU time.
-//! `preface` describes how a client names the server.
+//! The relay listens on loopback or on an abstract Unix socket, whichever kind the server's address has. A connection
+//! through the relay thus differs from a direct one only by the delay and by the relay's CPU time. `preface` describes
+//! how a client names the server.
 
 mod delay;
 mod lane;
@@ -33,10 +33,10 @@ use crate::{Error, Result};
 use lane::Lane;
 use preface::Token;
 
-/// Maximum number of connections that wait to be accepted; the kernel limits it further (listen(2)).
+/// Maximum number of connections that wait to be accepted. The kernel limits the number further (listen(2)).
 const BACKLOG: i32 = 4096;
 
-/// The relay to start.
+/// The settings of a relay to start.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Order {
@@ -49,7 +49,7 @@ pub struct Order {
     pub token: String,
     /// Number of threads, among which connections are divided.
     pub threads: usize,
-    /// CPUs of the threads; empty for any.
+    /// CPUs of the threads; empty for any CPU.
     #[serde(default)]
     pub cpus: Vec<usize>,
 }
@@ -95,11 +95,11 @@ struct Tally {
 pub struct Counters {
     /// Declared round-trip time in seconds.
     pub round_trip_s: f64,
-    /// Time in seconds that passing on a request and its answer takes in addition; see [`Relay::measure`].
+    /// Time in seconds by which the relay lengthens a round trip on top of the declared time; see [`Relay::measure`].
     pub passing_s: f64,
     /// Pieces that were delayed, in both directions.
     pub pieces: u64,
-    /// Sum of the times by which they left later than they were due.
+    /// Sum of the times by which pieces left later than they were due, in nanoseconds.
     pub late_ns: u64,
     pub bytes: u64,
     /// CPU time of each thread.
@@ -107,14 +107,14 @@ pub struct Counters {
 }
 
 impl Shared {
-    /// Returns the thread for the next connection.
+    /// Returns the thread that handles the next connection.
     fn next_lane(&self) -> usize {
         self.accepted.fetch_add(1, Relaxed) % self.tallies.len()
     }
 }
 
 impl Relay {
-    /// Starts to listen.
+    /// Starts a relay, which listens at once.
     pub fn start(order: &Order) -> Result<Self> {
         let wrong = |cause: &str| Error::input("latency relay", cause);
         let token = preface::token(&order.token).ok_or_else(|| wrong("the token is not 32 hexadecimal digits"))?;
@@ -124,7 +124,7 @@ impl Relay {
         let refused = |error: std::io::Error| Error::failure("latency relay", format!("cannot listen: {error}"));
         let (listener, address) = listener(order.socket.as_deref()).map_err(refused)?;
         let shared = Arc::new(Shared {
-            // Rounded up, so that no round trip is shorter than declared.
+            // The delay is rounded up, so that no round trip is shorter than declared.
             delay_ns: clock::from_seconds(order.round_trip_s).div_ceil(2),
             is_unix: order.socket.is_some(),
             token,
@@ -149,13 +149,13 @@ impl Relay {
         Ok(Self { address, token, passing_ns, shared, _threads: threads })
     }
 
-    /// Returns where it listens: `127.0.0.1:PORT`, or `@` and the name of its socket.
+    /// Returns the address at which the relay listens: `127.0.0.1:PORT`, or `@` and the name of its socket.
     pub fn address(&self) -> &str {
         &self.address
     }
 
-    /// Measures by how much a round trip exceeds the declared time on the idle relay, apart from what is counted as
-    /// late. Takes about 60 ms, or five round trips if they take longer.
+    /// Measures by how much a round trip exceeds the declared time on the idle relay. The lateness that is counted
+    /// separately is not included. Takes about 60 ms, or five round trips if they take longer.
     pub fn measure(&self) -> Result<()> {
         let address = RelayAddress { address: self.address.clone(), token: self.token.clone() };
         let declared = Duration::from_nanos(2 * self.shared.delay_ns);

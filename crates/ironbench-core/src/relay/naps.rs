@@ -1,14 +1,14 @@
-//! How long a thread sleeps until something is due.
+//! Decides how long a thread sleeps until something is due.
 //!
-//! A sleeping thread wakes late by tens of microseconds, because of timers and idle states of the processor.
-//! So it wakes early by its recent wake-up latency and spins for the rest, which keeps the excess of a delay small.
-//! With many pieces in flight, nobody waits for a single one, and the CPU is left to client and server.
+//! A sleeping thread wakes late by tens of microseconds, because of timers and idle states of the processor. Therefore
+//! it asks to be woken earlier, by its recent wake-up latency, and spins for the rest of the time. With many pieces in
+//! flight, nobody waits for a single one. The thread then does not spin, and leaves the CPU to client and server.
 
 /// Assumed wake-up latency before the first measurement.
 const LATE_NS: u64 = 15_000;
-/// Maximum spin, however high the wake-up latency.
+/// Maximum time to spin, however high the wake-up latency is.
 const LONGEST_SPIN_NS: u64 = 60_000;
-/// From this number of pieces in flight on, the thread does not spin.
+/// Number of pieces in flight from which on the thread does not spin.
 const MANY: usize = 8;
 
 /// Moving average of the wake-up latency.
@@ -24,7 +24,8 @@ impl Default for Naps {
 }
 
 impl Naps {
-    /// Returns how long to sleep if the next piece is due in `left` and `waiting` pieces are in flight; 0: spin.
+    /// Returns how long to sleep if the next piece is due in `left` and `waiting` pieces are in flight. A value of 0
+    /// means to spin.
     pub fn length(&self, left: u64, waiting: usize) -> u64 {
         if waiting >= MANY { left } else { left.saturating_sub(self.late_ns.min(LONGEST_SPIN_NS)) }
     }

@@ -14,14 +14,14 @@ use super::preface;
 use crate::wire::{Endpoint, RelayAddress};
 use crate::{Error, Result};
 
-/// Number of round trips of the direct connection, and the maximum through the relay.
+/// Number of round trips over the direct connection, and the maximum through the relay.
 const PINGS: u32 = 200;
-/// About the time that the measurement takes.
+/// Approximate duration of the measurement.
 const LASTS: Duration = Duration::from_millis(60);
 const PATIENCE: Duration = Duration::from_secs(20);
 const PING: [u8; 64] = [7; 64];
 
-/// Returns the difference between the median round trips through `relay` and of a direct connection.
+/// Returns the median round trip through `relay` minus that of a direct connection.
 pub fn round_trip(relay: &RelayAddress, declared: Duration) -> Result<Duration> {
     measured(relay, declared).map_err(|error| Error::failure("latency relay", format!("cannot be measured: {error}")))
 }
@@ -38,10 +38,11 @@ fn measured(relay: &RelayAddress, declared: Duration) -> std::io::Result<Duratio
     })
 }
 
-/// Accepts a connection.
+/// A function that accepts a connection.
 type Accept = Box<dyn Fn() -> std::io::Result<OwnedFd> + Sync>;
 
-/// Opens a server of the same kind as the relay's. Returns its address, and a function that accepts a connection.
+/// Opens a server on the same kind of socket as the relay. Returns its address, and a function that accepts a
+/// connection.
 fn echo_server(unix: bool) -> std::io::Result<(Endpoint, Accept)> {
     if !unix {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
@@ -69,7 +70,7 @@ fn limit(listener: impl AsFd) -> std::io::Result<()> {
 }
 
 fn echo(client: OwnedFd) -> std::io::Result<()> {
-    // Reads and writes of a stream are the same for both kinds of sockets.
+    // Reads and writes of a stream are the same calls for both kinds of sockets.
     let mut client = TcpStream::from(client);
     let mut bytes = PING;
     while client.read_exact(&mut bytes).is_ok() {

@@ -1,8 +1,8 @@
-//! What a client and the relay exchange before the bytes of the connection.
+//! The bytes that a client and the relay exchange before those of the connection.
 //!
-//! The client sends the relay's token and the address of the server. The relay connects there and answers with the
-//! error number of connect(2), or 0. So a server that cannot be reached is reported as without a relay.
-//! Only a process that knows the token can use the relay, whose port every local user can reach.
+//! The client sends the relay's token and the address of the server. The relay connects to that address and answers
+//! with the error number of connect(2), or 0. The client can thus report an unreachable server as it would without a
+//! relay. Only a process that knows the token can use the relay, whose port every local user can reach.
 
 use std::net::SocketAddr;
 
@@ -14,7 +14,7 @@ use crate::wire::Endpoint;
 pub const TOKEN_BYTES: usize = 16;
 /// Number of bytes of the answer: an `i32`, little-endian.
 pub const ANSWER_BYTES: usize = 4;
-/// Maximum number of bytes of an address; a socket's path has at most 107 (unix(7)).
+/// Maximum number of bytes of an address. A socket's path has at most 107 (unix(7)).
 const MOST_ADDRESS: usize = 255;
 /// Number of bytes that no preface exceeds.
 pub const MOST_BYTES: usize = TOKEN_BYTES + 1 + MOST_ADDRESS;
@@ -56,16 +56,16 @@ pub(crate) fn written(token: &Token, server: &Endpoint) -> Vec<u8> {
 /// Result of reading the bytes of a preface received so far.
 #[derive(Debug)]
 pub(crate) enum Received {
-    /// More bytes are missing.
+    /// The preface is incomplete so far.
     Part,
-    /// No client of this relay.
+    /// The sender is not a client of this relay.
     Foreign,
     Whole(Endpoint),
 }
 
-/// Reads a preface, which nothing may follow until it is answered.
+/// Parses the bytes of a preface. No further bytes may arrive until the relay has answered.
 pub(crate) fn received(bytes: &[u8], token: &Token) -> Received {
-    // A wrong token is refused only when it is complete, so that it cannot be guessed byte by byte.
+    // A wrong token is refused only when it is complete, so that nobody can guess it byte by byte.
     let Some((shown, rest)) = bytes.split_first_chunk::<TOKEN_BYTES>() else {
         return Received::Part;
     };

@@ -26,7 +26,7 @@ fn address_of(relay: &Relay) -> RelayAddress {
 
 fn through(relay: &Relay, server: &Endpoint) -> std::io::Result<TcpStream> {
     let deadline = Instant::now() + Duration::from_secs(20);
-    // Reads and writes of a stream are the same for both kinds of sockets.
+    // Reads and writes of a stream are the same calls for both kinds of sockets.
     server.open_through(&address_of(relay), deadline).map(TcpStream::from)
 }
 
@@ -129,7 +129,7 @@ fn every_round_trip_takes_at_least_the_declared_time() {
     }
 }
 
-/// A server that speaks first is heard after the handshake and one way back.
+/// The first bytes of a server arrive after the handshake and one way back.
 #[test]
 fn a_greeting_arrives_two_round_trips_after_the_start() {
     let server = tcp_server(|mut client| client.write_all(b"hello").unwrap());
@@ -160,7 +160,7 @@ fn delay_does_not_limit_throughput() {
     let mut count = [0; 8];
     client.read_exact(&mut count).unwrap();
     assert_eq!(u64::from_le_bytes(count), 48 << 20);
-    // If only 1 MiB were in flight, it would take 4.8 s.
+    // If only 1 MiB could be in flight, the transfer would take 4.8 s.
     assert!(began.elapsed() < Duration::from_secs(4), "{:?}", began.elapsed());
 }
 
@@ -223,7 +223,7 @@ fn a_reset_follows_the_bytes_before_it() {
     assert_eq!(client.read(&mut last).unwrap_err().kind(), ErrorKind::ConnectionReset);
 }
 
-/// Makes the close of a connection a reset.
+/// Sets a socket so that closing it resets the connection.
 fn reset_at_close(client: &TcpStream) {
     rustix::net::sockopt::set_socket_linger(client, Some(Duration::ZERO)).unwrap();
 }

@@ -1,5 +1,5 @@
-//! Files that stay open and are read again from their beginning.
-//! That is cheap enough for 20 readings per second and more.
+//! Files that stay open and are read again from their beginning, which is cheap enough for 20 readings per second and
+//! more.
 //!
 //! `/proc` and `/sys` generate their text again on each read at offset 0 (Linux:
 //! Documentation/filesystems/seq_file.rst).
@@ -15,20 +15,20 @@ use super::watch::{Reader, Trouble};
 const LOOK_AGAIN_S: f64 = 1.0;
 const CHUNK_BYTES: usize = 16 << 10;
 
-/// The files of one target: one path, or all that match a pattern with `*`.
+/// The files of one target, which is a path or a pattern with `*`.
 #[derive(Debug)]
 pub struct Files {
     root: PathBuf,
     target: String,
     pattern: bool,
     open: Vec<(PathBuf, File)>,
-    /// Readings until the pattern is matched again.
+    /// Number of readings until the pattern is matched again.
     fresh: u32,
     readings_per_look: u32,
 }
 
 impl Files {
-    /// `target` is an absolute path, resolved below `root`.
+    /// Creates the files of `target`, an absolute path that is resolved below `root`.
     pub fn new(root: &Path, target: &str, period_s: f64) -> Self {
         let readings_per_look = (LOOK_AGAIN_S / period_s).ceil().max(1.0) as u32;
         Self {
@@ -103,7 +103,7 @@ fn below(root: &Path, target: &str) -> PathBuf {
     root.join(target.trim_start_matches('/'))
 }
 
-/// Reads to the end: a `/proc` file may arrive in pieces, however large the buffer is.
+/// Reads to the end of the file. A `/proc` file may arrive in pieces, however large the buffer is.
 fn read_whole(file: &File, out: &mut Vec<u8>) -> io::Result<()> {
     let start = out.len();
     loop {
@@ -150,7 +150,8 @@ fn entries(folder: &Path, pattern: &str) -> Vec<PathBuf> {
         .collect()
 }
 
-/// Whether the name matches: `*` matches any characters, but a leading dot must be in the pattern, as in a shell.
+/// Whether the name matches the pattern. `*` matches any characters, but a leading dot must be in the pattern, as in a
+/// shell.
 fn name_matches(name: &str, pattern: &str) -> bool {
     if name.starts_with('.') && !pattern.starts_with('.') {
         return false;

@@ -1,9 +1,9 @@
 //! The sampling threads, which read files and run SQL at fixed times during a trial and keep the raw bytes.
 //!
-//! Samples are parsed after the run (`src/ironbench/trial/observe`). Sampling never ends a trial: errors become notes.
-//! Files and SQL have one thread each, so that the machine is still observed while a server does not answer.
-//! Requests (SQL with an effect, such as CHECKPOINT)
-//! have separate threads and connections, so that they delay no sample.
+//! Samples are parsed after the run (`src/ironbench/trial/observe`). Sampling never ends a trial: its errors become
+//! notes. Files and SQL have one thread each, so that the machine is still observed while a server does not answer.
+//! Requests (SQL with an effect, such as CHECKPOINT) have separate threads and connections, so that they delay no
+//! sample.
 
 mod files;
 mod pace;
@@ -28,11 +28,11 @@ use watch::{Collected, Reader, Watched};
 
 /// Memory limit per source in bytes. When it is reached, every second sample is dropped and the period doubles.
 const KEEP_BYTES: usize = 16 << 20;
-/// How long `stop` waits for a round in progress before it abandons the thread.
+/// Time that `stop` waits for a round in progress before it abandons the thread.
 const STOP_PATIENCE: Duration = Duration::from_secs(2);
 /// Interval of the checks whether to stop while waiting for the server.
 const LOOK: Duration = Duration::from_millis(50);
-/// Minimum period: at 1 kHz, a source costs about 1% of a core.
+/// Minimum period. At this period (1 kHz), a source costs about 1% of a core.
 const SHORTEST_PERIOD_S: f64 = 0.001;
 
 /// A running sampler. Dropping it also ends its threads.
@@ -44,13 +44,14 @@ pub struct Sampler {
     marked: AtomicBool,
 }
 
-/// A source's name and its samples: seconds since the start of the window (middle of the reading), raw bytes.
+/// A source's name and its samples, each with the seconds from the start of the window to the middle of the reading,
+/// and the raw bytes.
 pub type SourceSamples = (String, Vec<(f64, Vec<u8>)>);
 
 /// The samples of a trial.
 #[derive(Debug, Default)]
 pub struct Samples {
-    /// Samples in the order of the plan. A source that could never be read has no samples, or is missing.
+    /// Samples in the order of the plan. A source that could never be read has no samples or is missing.
     pub by_source: Vec<SourceSamples>,
     /// Number of samples dropped to stay within the memory limit.
     pub dropped: u64,
@@ -60,19 +61,19 @@ pub struct Samples {
     pub cpu_s: f64,
     /// Sources that could not be read, with the reason.
     pub notes: Vec<String>,
-    /// Server processes that ran the observers' SQL, whose CPU time must not count as the workload's.
-    /// Empty if the server uses threads.
+    /// PIDs of the server processes that ran the observers' SQL. Their CPU time must not count as the workload's. The
+    /// list is empty if the server uses threads.
     pub backend_pids: Vec<i32>,
     pub own: OwnWork,
 }
 
-/// The observers' own work on the server.
+/// The work that the observers caused on the server.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct OwnWork {
     pub connections: u64,
     /// Transactions that the server committed for the observers, if the protocol shows commits.
     pub commits: u64,
-    /// Statements that were not answered: the server may have committed them or may still commit them.
+    /// Statements that were not answered, which the server may have committed or may still commit.
     pub unanswered: u64,
 }
 
@@ -83,17 +84,17 @@ struct Worker {
     collected: Arc<Mutex<Collected>>,
     /// Index in the plan of each of this worker's sources.
     places: Vec<usize>,
-    /// Ends a reading that hangs when it is no longer awaited.
+    /// A flag that ends a hanging reading for which nobody waits any more.
     give_up: Arc<AtomicBool>,
     /// Commits on the worker's connection; None without a connection.
     commits: Option<Arc<AtomicU64>>,
-    /// Whether the worker runs a request.
-    /// If so, it reads nothing at marks, and a request in progress at the end is not awaited.
+    /// Whether the worker runs a request. Such a worker reads nothing at marks, and `stop` does not wait for its
+    /// request in progress.
     requests: bool,
 }
 
-/// Sources that have been checked, with the observers' connection open.
-/// These steps take time, so they come before the clock starts.
+/// Sources that have been checked, and the observers' open connection. Checking and connecting take time, so they are
+/// done before the clock starts.
 pub struct Prepared {
     /// Sources, grouped by thread.
     groups: Vec<Group>,
@@ -111,14 +112,14 @@ struct Group {
 }
 
 impl Prepared {
-    /// Checks the sources and connects. An error means that a source is invalid.
-    /// If the server refuses the observers' connection, the result gets a note instead.
+    /// Checks the sources and connects the observers. An error means that a source is invalid. If the server refuses
+    /// the observers' connection, the result contains a note instead.
     pub fn new(sources: &[ObserverSource], connection: Option<&Server>) -> Result<Self> {
         Self::below(Path::new("/"), sources, connection)
     }
 
-    /// Like `new`, but stops waiting when `go_on` returns false; `go_on` is called several times per second.
-    /// Then returns None and abandons the thread that waits for the server.
+    /// Does the same as `new`, but stops waiting when `go_on` returns false, which is called several times per second.
+    /// It then returns None and abandons the thread that waits for the server.
     pub fn unless(
         sources: &[ObserverSource],
         connection: Option<Server>,
@@ -139,7 +140,7 @@ impl Prepared {
         preparing.join().map(Some)
     }
 
-    /// Like `new`, but resolves file paths below `root`.
+    /// Does the same as `new`, but resolves file paths below `root`.
     pub fn below(root: &Path, sources: &[ObserverSource], connection: Option<&Server>) -> Result<Self> {
         for source in sources {
             check(source, connection)?;
@@ -154,7 +155,7 @@ impl Prepared {
         Ok(prepared)
     }
 
-    /// Starts sampling. Ticks are at `window_start` + k × period; k is negative during the warm-up.
+    /// Starts sampling. Ticks are at `window_start` + k × period. The number k is negative during the warm-up.
     pub fn start(self, window_start: Instant) -> Result<Sampler> {
         let mut sampler = Sampler {
             workers: Vec::new(),
@@ -206,9 +207,9 @@ fn files(root: &Path, sources: &[ObserverSource]) -> Group {
 }
 
 impl Sampler {
-    /// Samples every source now, in addition to the ticks.
-    /// The drive loop calls it at the end of the measured window, which starts at tick 0.
-    /// So differences of counters cover exactly the window. Never blocks: the marks are served at the latest by `stop`.
+    /// Samples every source now, in addition to the ticks. The drive loop calls this at the end of the measured window,
+    /// which starts at tick 0, so that differences of counters cover exactly the window. It never blocks: the marks are
+    /// served at the latest by `stop`.
     pub fn mark(&self) {
         self.marked.store(true, Ordering::Relaxed);
         for worker in self.workers.iter().filter(|worker| !worker.requests) {
@@ -217,7 +218,7 @@ impl Sampler {
         }
     }
 
-    /// Serves pending marks (or takes a last round if there was no mark), and ends.
+    /// Serves pending marks (or takes a last round if there was no mark), and ends the sampler.
     pub fn stop(mut self) -> Samples {
         if !*self.marked.get_mut() {
             self.mark();
@@ -247,7 +248,7 @@ impl Sampler {
     fn spawn(&mut self, group: Group, window_start: Instant) -> Result<()> {
         let Group { thread, places, mut watched, give_up, commits, requests } = group;
         let (commands, orders) = mpsc::channel();
-        // If the window starts now, it has already started when the thread runs, but tick 0 must still be served.
+        // If the window starts now, it has already started when the thread runs. Tick 0 must still be served.
         let began_ns = -(window_start.saturating_duration_since(Instant::now()).as_nanos() as i64);
         let collected = Arc::new(Mutex::new(Collected::of(&watched)));
         let shared = Arc::clone(&collected);
@@ -270,7 +271,7 @@ impl Drop for Sampler {
 }
 
 impl Worker {
-    /// Waits for the thread until `deadline` and takes what it collected. A thread that hangs is abandoned.
+    /// Waits for the thread until `deadline` and takes what the thread collected. A thread that hangs is abandoned.
     fn finish(self, deadline: Instant, samples: &mut Samples) -> Vec<(usize, SourceSamples)> {
         let patience = deadline.saturating_duration_since(Instant::now());
         let ended = self.thread.ended(patience);

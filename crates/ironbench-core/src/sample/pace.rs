@@ -3,25 +3,25 @@
 use std::sync::mpsc::{Receiver, RecvTimeoutError, TryRecvError};
 use std::time::{Duration, Instant};
 
-/// Orders from the sampler's owner.
+/// Orders from the sampler's owner to the sampling loop.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Command {
     Mark,
     Stop,
 }
 
-/// Why a wait ended.
+/// The reason why a wait ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Wake {
     Due,
     Ordered(Command),
 }
 
-/// A clock in nanoseconds since the start of the window, and waiting by it.
+/// A clock in nanoseconds since the start of the window, with waiting.
 pub trait Pace {
     fn now_ns(&self) -> i64;
-    /// Waits until `due_ns` or an order, whichever is first.
-    /// A pending order takes precedence over a tick that has passed.
+    /// Waits until `due_ns` or until an order arrives, whichever is first. A pending order takes precedence over a tick
+    /// that has passed.
     fn wait_until(&mut self, due_ns: i64) -> Wake;
     /// Returns the CPU time that this thread has used.
     fn cpu_ns(&self) -> i64;

@@ -1,8 +1,8 @@
-//! The samples of one source, within a fixed number of bytes.
+//! The samples of one source, limited to a number of bytes.
 
 use super::SourceSamples;
 
-/// Memory that a sample needs in addition to its bytes: time, tick, and the vector's header.
+/// Memory of a sample in addition to its bytes: time, tick, and the vector's header.
 const OVERHEAD_BYTES: usize = std::mem::size_of::<Sample>();
 
 /// Samples of one source in order of time, and counts of what is missing.
@@ -29,8 +29,8 @@ impl Series {
         Self { name: name.to_owned(), dropped: 0, missed: 0, samples: Vec::new(), bytes: 0, keep_bytes }
     }
 
-    /// Adds a sample.
-    /// If the memory limit is reached, drops every second sample and returns true: the period must double.
+    /// Adds a sample. If the memory limit is reached, drops every second sample and returns true, because the period
+    /// must double.
     ///
     /// Tick 0 (the start of the window) and marks (`tick` is None) are never dropped.
     pub fn push(&mut self, t_ns: i64, tick: Option<i64>, raw: &[u8]) -> bool {
@@ -43,7 +43,7 @@ impl Series {
         full
     }
 
-    /// Drops the samples of odd ticks; the others are those of the doubled period.
+    /// Drops the samples of odd ticks. The remaining samples are those of the doubled period.
     fn thin(&mut self) {
         let before = self.samples.len();
         self.samples.retain(|sample| sample.tick.is_none_or(|tick| tick % 2 == 0));

@@ -50,7 +50,7 @@ fn connect_mysql(connection: &MysqlConnection, texts: &[&str]) -> Result<Opened>
     Ok(opened(session, texts.iter().map(|text| (*text).to_owned()).collect(), give_up))
 }
 
-/// Connects to a directory; the texts are searches.
+/// Connects to a directory. The texts are searches.
 fn connect_ldap(connection: &LdapConnection, texts: &[&str]) -> Result<Opened> {
     let connector = ldap::Connector::new(connection.clone())?;
     let (give_up, wanted) = wish();
@@ -88,8 +88,8 @@ fn prepared(session: &mut postgres::Session, number: usize, text: &str) -> Strin
     }
 }
 
-/// Whether PREPARE accepts the text: a single query, and no command such as SHOW or CHECKPOINT.
-/// Trying would leave an error in the log of a server that may belong to the user.
+/// Whether PREPARE accepts the text, which must be a single query and no command such as SHOW or CHECKPOINT. Trying it
+/// instead would leave an error in the log of a server that may belong to the user.
 fn is_preparable(text: &str) -> bool {
     let text = text.trim();
     let query = ["select", "with", "values", "table"].iter().any(|word| {
@@ -124,18 +124,18 @@ impl<S: Session> Reader for Statement<S> {
     }
 }
 
-/// Whether the next try may succeed: a rollback by the server, missing resources, a lock, or a cancelled statement.
-/// PostgreSQL 18 documentation, Appendix A: classes 40, 53, 55 and code 57014.
-/// MySQL's SQLSTATEs are broader, so its error numbers are used: lock wait timeout, interrupted, statement timeout.
-/// A lost connection has no SQLSTATE.
+/// Whether the next try may succeed, because the cause was a rollback by the server, missing resources, a lock, or a
+/// cancelled statement. PostgreSQL 18 documentation, Appendix A: classes 40, 53, 55 and code 57014. MySQL's SQLSTATEs
+/// are broader, so its error numbers are used: lock wait timeout, interrupted, statement timeout. A lost connection has
+/// no SQLSTATE.
 fn passing(sqlstate: &str, number: u16) -> bool {
     ["40", "53", "55"].iter().any(|class| sqlstate.starts_with(class))
         || sqlstate == "57014"
         || matches!(number, 1205 | 1317 | 1969 | 3024)
 }
 
-/// Appends rows as tab-separated values, one row per line, NULL as `\N`.
-/// Tab, newline, carriage return and backslash are escaped as in COPY's text format.
+/// Appends rows as tab-separated values, one row per line, with NULL as `\N`. Tab, newline, carriage return and
+/// backslash are escaped as in COPY's text format.
 fn write_rows(rows: &Rows, out: &mut Vec<u8>) {
     for row in 0..rows.len() {
         for column in 0..rows.columns().len() {

@@ -10,7 +10,7 @@ use crate::testing::Folder;
 /// A clock that advances only by waits and by a fixed amount at each reading of the clock.
 struct FakePace {
     now_ns: Cell<i64>,
-    /// How far the clock advances between the two readings around a sample.
+    /// Time by which the clock advances between the two readings around a sample.
     reading_ns: i64,
     orders: VecDeque<(i64, Command)>,
 }
@@ -117,7 +117,7 @@ fn trouble_is_noted_once_per_spell_and_the_others_go_on() {
     assert_eq!(times[1].len(), 10);
 }
 
-/// A reader so slow that the samples are taken away meanwhile.
+/// A reader so slow that the samples are taken away before it returns.
 struct Slow(Arc<Mutex<Collected>>);
 
 impl Reader for Slow {

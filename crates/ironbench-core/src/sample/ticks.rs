@@ -1,4 +1,4 @@
-//! Sampling times of a source: absolute times, at multiples of the period from the start of the window.
+//! Sampling times of a source. They are absolute, at multiples of the period from the start of the window.
 
 /// Sampling times in nanoseconds since the start of the window, negative before it.
 #[derive(Debug, Clone)]
@@ -20,7 +20,8 @@ impl Ticks {
 
     /// Serves the latest tick that has passed at `now_ns`. Returns its number, and how many earlier ticks were missed.
     ///
-    /// Missed ticks are not made up for: a burst of samples would contain no information about the time they missed.
+    /// Missed ticks are not caught up, because a burst of samples would contain no information about the time that was
+    /// missed.
     pub fn serve(&mut self, now_ns: i64) -> (i64, u64) {
         let tick = now_ns.div_euclid(self.period_ns).max(self.next);
         let missed = tick - self.next;

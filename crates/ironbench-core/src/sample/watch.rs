@@ -1,4 +1,4 @@
-//! The sampling loop: waits for the next tick or order, reads, and stores the bytes.
+//! The sampling loop, which waits for the next tick or order, reads the sources, and stores the bytes.
 
 use std::sync::Mutex;
 
@@ -7,7 +7,7 @@ use super::series::Series;
 use super::ticks::Ticks;
 use crate::drive::plan::ObserverSource;
 
-/// Why a reading failed.
+/// A reason why a reading failed.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Trouble {
     /// A temporary failure: the next tick tries again.
@@ -54,14 +54,14 @@ impl Collected {
         Self { series, ..Self::default() }
     }
 
-    /// CPU time of the loop in seconds since the start of the window.
+    /// Returns the CPU time of the loop in seconds since the start of the window.
     pub fn cpu_s(&self) -> f64 {
         (self.cpu_last_ns - self.cpu_at_window_ns) as f64 / 1e9
     }
 }
 
-/// Samples until the order to stop, or until no readable source is left.
-/// Ticks from `began_ns` on are served even if late.
+/// Samples until the order to stop, or until no readable source is left. Ticks from `began_ns` on are served even if
+/// they are late.
 pub fn run(watched: &mut [Watched], began_ns: i64, pace: &mut impl Pace, collected: &Mutex<Collected>) {
     let mut ticks: Vec<Ticks> = watched.iter().map(|source| Ticks::starting(source.period_ns, began_ns)).collect();
     let mut raw = Vec::with_capacity(64 << 10);
@@ -121,7 +121,7 @@ fn sample(
                 Trouble::Passing(cause) => (cause, false),
                 Trouble::Lasting(cause) => (cause, true),
             };
-            // Consecutive failures get a single note: a file that is missing for an hour is one note.
+            // Consecutive failures get a single note, however long they last.
             if !source.troubled && !cause.is_empty() {
                 let note = format!("{} at {:.1} s: {cause}", source.name, t_ns as f64 / 1e9);
                 collected.notes.push(note);

@@ -1,4 +1,4 @@
-//! Addresses of servers, and how a socket to one is opened.
+//! Addresses of servers, and functions that open a socket to an address.
 
 use std::{
     fmt, io,
@@ -102,8 +102,8 @@ impl Endpoint {
         }
     }
 
-    /// Opens a connected socket in blocking mode, with `TCP_NODELAY` for TCP.
-    /// `relay`: a relay through which to connect. The errors are those of the server, as without a relay.
+    /// Opens a connected socket in blocking mode, with `TCP_NODELAY` for TCP. If `relay` is given, the connection goes
+    /// through that relay, and errors are still those of the server.
     pub(super) fn open(
         &self,
         relay: Option<&RelayAddress>,
@@ -147,7 +147,7 @@ impl Endpoint {
         match self {
             Self::Unix(address) => {
                 let fd = socket_with(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None)?;
-                // With a full backlog, connect blocks; the send timeout limits that (unix(7)).
+                // With a full backlog, connect blocks. The send timeout limits that time (unix(7)).
                 sockopt::set_socket_timeout(&fd, sockopt::Timeout::Send, Some(left))?;
                 match connect(&fd, address) {
                     Err(Errno::AGAIN) => return Err(io::ErrorKind::TimedOut.into()),
@@ -168,8 +168,8 @@ impl Endpoint {
         }
     }
 
-    /// Opens a socket in nonblocking mode that connects, with `TCP_NODELAY` and keepalive for TCP. Returns whether it is
-    /// connected already. A Unix socket with a full backlog returns the error `AGAIN`.
+    /// Opens a socket in nonblocking mode and starts to connect it, with `TCP_NODELAY` and keepalive for TCP. Returns
+    /// whether the socket is connected already. A Unix socket with a full backlog returns the error `AGAIN`.
     pub(crate) fn begin(&self) -> rustix::io::Result<(OwnedFd, bool)> {
         let family = match self {
             Self::Unix(_) => AddressFamily::UNIX,

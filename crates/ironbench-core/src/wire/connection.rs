@@ -2,18 +2,18 @@
 
 use serde::{Deserialize, Serialize};
 
-/// A relay that delays connections (`relay`). The server's own address still decides about TLS, its certificate's name,
-/// and whether a password may be sent.
+/// Address of a relay that delays connections (`relay`). The server's own address still decides whether TLS is used,
+/// which name its certificate must have, and whether a password may be sent.
 #[derive(Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RelayAddress {
-    /// `127.0.0.1:PORT`, or `@` and the name of an abstract Unix socket.
+    /// Where the relay listens: `127.0.0.1:PORT`, or `@` and the name of an abstract Unix socket.
     pub address: String,
     /// Secret that the relay expects: 32 hexadecimal digits.
     pub token: String,
 }
 
-/// Never shows the token.
+/// Formats the address without the token.
 impl std::fmt::Debug for RelayAddress {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(&self.address)
@@ -37,21 +37,21 @@ pub struct PostgresConnection {
     /// A value of libpq's `sslmode`: `disable`, `allow`, `prefer`, `require`, `verify-ca` or `verify-full`.
     #[serde(default = "prefer")]
     pub sslmode: String,
-    /// PEM file of trusted roots; None for the system's.
+    /// PEM file of trusted roots; None for the roots of the system.
     #[serde(default)]
     pub sslrootcert: Option<String>,
-    /// PEM files of the client's certificate and key; None for no certificate.
+    /// PEM file of the client's certificate; None for no certificate. The next field is the file of its key.
     #[serde(default)]
     pub sslcert: Option<String>,
     #[serde(default)]
     pub sslkey: Option<String>,
-    /// `postgres` requests TLS first; `direct` starts TLS immediately.
+    /// How TLS starts: `postgres` requests TLS first, and `direct` starts it immediately.
     #[serde(default = "postgres")]
     pub sslnegotiation: String,
     /// Whether the host name is sent in clear text at the start of TLS (SNI).
     #[serde(default = "yes")]
     pub sslsni: bool,
-    /// `disable`, `prefer` or `require`.
+    /// Channel binding of the authentication: `disable`, `prefer` or `require`.
     #[serde(default = "prefer")]
     pub channel_binding: String,
     /// Accepted authentication methods, or rejected ones if prefixed with `!`, separated by commas; empty accepts any.
@@ -63,7 +63,7 @@ pub struct PostgresConnection {
     /// Time limit in seconds for connecting, TLS and authentication together, per address.
     #[serde(default = "ten")]
     pub connect_timeout_s: f64,
-    /// Relay to connect through; None to connect directly.
+    /// Relay through which to connect; None to connect directly.
     #[serde(default)]
     pub relay: Option<RelayAddress>,
 }
@@ -76,7 +76,7 @@ fn yes() -> bool {
     true
 }
 
-/// Never shows the password.
+/// Formats the settings without the password.
 impl std::fmt::Debug for PostgresConnection {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{}@{}:{}/{} sslmode={}", self.user, self.host, self.port, self.database, self.sslmode)
@@ -98,10 +98,10 @@ pub struct MysqlConnection {
     pub database: String,
     #[serde(default)]
     pub password: Option<String>,
-    /// A value as for `sslmode`; a Unix socket never uses TLS.
+    /// A value of libpq's `sslmode`. A connection over a Unix socket never uses TLS.
     #[serde(default = "prefer")]
     pub tls: String,
-    /// PEM file of trusted roots; None for the system's.
+    /// PEM file of trusted roots; None for the roots of the system.
     #[serde(default)]
     pub tls_ca: Option<String>,
     /// Statements without results that run once on every connection, e.g. `SET SESSION …`.
@@ -110,12 +110,12 @@ pub struct MysqlConnection {
     /// Time limit in seconds for connecting, TLS and authentication together, per address.
     #[serde(default = "ten")]
     pub connect_timeout_s: f64,
-    /// Relay to connect through; None to connect directly.
+    /// Relay through which to connect; None to connect directly.
     #[serde(default)]
     pub relay: Option<RelayAddress>,
 }
 
-/// Never shows the password.
+/// Formats the settings without the password.
 impl std::fmt::Debug for MysqlConnection {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let Self { socket, host, port, user, database, tls, .. } = self;
@@ -133,17 +133,17 @@ pub struct LdapConnection {
     pub socket: Option<String>,
     pub host: String,
     pub port: u16,
-    /// Whether TLS starts immediately. If not, any `tls` other than `disable` requests StartTLS.
+    /// Whether TLS starts immediately. If not, StartTLS is requested unless `tls` is `disable`.
     pub ldaps: bool,
-    /// A value as for `sslmode`; a Unix socket never uses TLS.
+    /// A value of libpq's `sslmode`. A connection over a Unix socket never uses TLS.
     pub tls: String,
-    /// PEM file of trusted roots; None for the system's.
+    /// PEM file of trusted roots; None for the roots of the system.
     #[serde(default)]
     pub tls_ca: Option<String>,
     /// Suffix for DNs that end with a comma.
     #[serde(default)]
     pub base: String,
-    /// Authentication: `simple`, `EXTERNAL`, `PLAIN` or `SCRAM-SHA-256`.
+    /// Authentication mechanism: `simple`, `EXTERNAL`, `PLAIN` or `SCRAM-SHA-256`.
     pub mechanism: String,
     /// DN of a simple bind, or user name of a SASL mechanism; empty for an anonymous bind.
     #[serde(default)]
@@ -156,12 +156,12 @@ pub struct LdapConnection {
     /// Time limit in seconds for connecting, TLS and authentication together, per address.
     #[serde(default = "ten")]
     pub connect_timeout_s: f64,
-    /// Relay to connect through; None to connect directly.
+    /// Relay through which to connect; None to connect directly.
     #[serde(default)]
     pub relay: Option<RelayAddress>,
 }
 
-/// Never shows the password.
+/// Formats the settings without the password.
 impl std::fmt::Debug for LdapConnection {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let Self { socket, host, port, user, tls, mechanism, .. } = self;
@@ -170,7 +170,7 @@ impl std::fmt::Debug for LdapConnection {
     }
 }
 
-/// A server of any kind. The type is deduced from a required field that the other types lack.
+/// A server of any kind. When the settings are read, a required field that the other kinds lack determines the kind.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(untagged)]
 pub enum Server {

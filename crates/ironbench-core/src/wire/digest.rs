@@ -2,7 +2,7 @@
 
 use md5::{Digest, Md5};
 
-/// Seven hexadecimal digits, so that sums of 2^35 digests fit in 64 bits.
+/// Number of bits of a digest: seven hexadecimal digits, so that sums of 2^35 digests fit in 64 bits.
 const BITS: u32 = 28;
 
 /// Returns the first 28 bits of the MD5 hash (RFC 1321). The digest detects mistakes, not forgery.

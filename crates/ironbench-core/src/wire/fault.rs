@@ -1,4 +1,4 @@
-//! Errors of a connection to a server, before they become messages for users.
+//! Errors of a connection to a server, in a form that the messages for users are made from.
 
 use std::io;
 
@@ -28,7 +28,7 @@ impl From<io::Error> for Broken {
     }
 }
 
-/// An error of a connection. `M` is how a message can be malformed; `S` is an error that the server sent.
+/// An error of a connection. `M` describes a malformed message, and `S` is an error that the server sent.
 #[derive(Debug)]
 pub(super) enum Fault<M, S> {
     Io(io::Error),
@@ -81,7 +81,8 @@ impl<M, S> From<Error> for Fault<M, S> {
     }
 }
 
-/// Words the error for a server that could not be reached. `place` is how users write its address, for the hint.
+/// Words the error for a server that could not be reached. `place` is the form in which users write its address, for
+/// the hint.
 pub(super) fn not_reached(error: &io::Error, server: String, address: &Address, place: &str) -> Error {
     use io::ErrorKind as E;
     let start = format!("start the server, or correct {place}");

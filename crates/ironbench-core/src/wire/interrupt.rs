@@ -1,4 +1,5 @@
-//! Interrupts a wait when the caller asks for it: the statement is cancelled on the server and gets some time to end.
+//! Interrupts a wait when the caller asks for it. The running statement is cancelled on the server and gets some time
+//! to end.
 
 use std::{
     io,
@@ -13,17 +14,18 @@ use crate::Result;
 /// Time limit for a server to end a cancelled statement.
 const PATIENCE: Duration = Duration::from_secs(3);
 
-/// Returns whether the caller wants the wait to end. Shared, because a connection may be tried at several addresses.
+/// A function that returns whether the caller wants the wait to end. It is shared, because a connection may be tried at
+/// several addresses.
 pub(super) type Wish = Arc<Mutex<dyn FnMut() -> bool + Send>>;
 
 pub(super) fn wish(wanted: Box<dyn FnMut() -> bool + Send>) -> Wish {
     Arc::new(Mutex::new(wanted))
 }
 
-/// Cancels the statement that a session is running on the server.
+/// A function that cancels the statement that a session is running on the server.
 pub type Cancelling = Box<dyn Fn() -> Result<()> + Send>;
 
-/// Returns whether the server answers a new connection in time.
+/// A function that returns whether the server answers a new connection in time.
 pub(super) type Probe = Arc<dyn Fn() -> bool + Send + Sync>;
 
 /// Whether connection attempts show that a server is responsive: one was answered, or none timed out.
@@ -38,11 +40,11 @@ pub(super) fn answers<T, M, S>(tries: impl Iterator<Item = std::result::Result<T
     !waited_in_vain
 }
 
-/// Distinguishes a hung server from a busy one. A statement may run for hours without sending a byte.
-/// But if the server does not answer a new connection either, the wait ends.
+/// A watch that distinguishes a hung server from a busy one. A statement may run for hours without sending a byte. But
+/// if the server does not answer a new connection either, the wait ends.
 struct Watch {
     probe: Probe,
-    /// The server is probed after this time without a byte.
+    /// Time without a byte after which the server is probed.
     silence: Duration,
     heard: Instant,
     probing: Option<JoinHandle<bool>>,
@@ -66,7 +68,8 @@ impl Watch {
             None if self.heard.elapsed() < self.silence => {}
             None => {
                 let probe = self.probe.clone();
-                // In a separate thread, because the reply to the statement may arrive meanwhile.
+                // The probe runs in a separate thread, because the reply to the statement may arrive before the probe
+                // ends.
                 self.probing = Some(thread::Builder::new().name("probe".to_owned()).spawn(move || probe())?);
             }
         }
@@ -87,7 +90,7 @@ impl Interrupt {
         Self { wish, cancel, sent: None, watch: None }
     }
 
-    /// Called when a new statement starts: forgets an interrupt of the previous statement.
+    /// Forgets an interrupt of the previous statement, when a new statement starts.
     pub fn rearm(&mut self) {
         self.sent = None;
         self.heard();
@@ -98,14 +101,14 @@ impl Interrupt {
         self.watch = Some(Watch { probe, silence, heard: Instant::now(), probing: None });
     }
 
-    /// Called when the server has sent or accepted bytes.
+    /// Notes that the server has sent or accepted bytes.
     pub fn heard(&mut self) {
         if let Some(watch) = &mut self.watch {
             watch.heard();
         }
     }
 
-    /// Checks whether the statement should end, and cancels it if so.
+    /// Checks whether the statement should end, and cancels the statement if so.
     pub fn check(&mut self) -> io::Result<()> {
         if let Some(watch) = &mut self.watch {
             watch.check()?;

@@ -1,4 +1,5 @@
-//! Blocking connections: a call returns when its work is done, whether the engine's own library or a driver does it.
+//! Blocking connections. A call returns when its work is done, whether the engine's own library or a driver does the
+//! work.
 
 use std::borrow::Cow;
 
@@ -13,12 +14,13 @@ pub trait Library {
     /// Runs one SQL command to its last row. `value` returns the parameter at an index of `sql.parameters`.
     fn run<'v>(&mut self, sql: &Sql, value: impl Fn(usize) -> Parameter<'v>) -> Result<Answer, Trouble>;
 
-    /// Whether a transaction is open. A failed one must be rolled back before a retry.
+    /// Whether a transaction is open. A failed transaction must be rolled back before a retry.
     fn in_transaction(&self) -> bool;
 
     fn rollback(&mut self) -> Result<(), Trouble>;
 
-    /// Name of the I/O method in records: `blocking` if the engine works in the calling thread, or `driver`.
+    /// Returns the name of the I/O method in records: `blocking` if the engine works in the calling thread, or
+    /// `driver`.
     fn io(&self) -> &'static str {
         "blocking"
     }
@@ -28,7 +30,7 @@ pub trait Library {
         false
     }
 
-    /// Runs the client's whole work, including waits.
+    /// Runs the client's whole work, including the times in which it waits.
     fn within<T>(&mut self, work: impl FnOnce(&mut Self) -> T) -> T {
         work(self)
     }
@@ -38,7 +40,8 @@ pub trait Library {
     }
 }
 
-/// A typed variable value: SQLite does not find 1 when searching for '1'.
+/// The value of a variable with its type. The type matters, because SQLite does not find the number 1 when searching
+/// for '1'.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Parameter<'a> {
     Null,
@@ -48,7 +51,7 @@ pub enum Parameter<'a> {
 }
 
 impl<'a> Parameter<'a> {
-    /// Converts `text` to a number if the number would be written exactly like `text` (`007` stays text).
+    /// Converts `text` to a number if the number would be written exactly like `text`. For example, `007` stays text.
     pub fn of_text(text: &'a str) -> Self {
         if let Ok(integer) = text.parse::<i64>()
             && integer.to_string() == text
@@ -70,8 +73,8 @@ impl<'a> Parameter<'a> {
 pub struct Answer {
     /// Number of rows of the last statement.
     pub rows: u64,
-    /// For `\gset`: the columns of the last row.
-    /// For `\aset`: the columns of the last row of each statement that returned any.
+    /// Names and values of columns. With `\gset`, they are the columns of the last row. With `\aset`, they are the
+    /// columns of the last row of each statement that returned any.
     pub gathered: Vec<(String, Option<String>)>,
 }
 
@@ -88,7 +91,7 @@ pub struct Trouble {
 }
 
 impl Trouble {
-    /// Reclassifies the error: its cause is that the client was interrupted, whatever the engine reports.
+    /// Reclassifies the error as an interrupt of the client, whatever cause the engine reports.
     pub fn given_up(self) -> Self {
         Self { class: INTERRUPTED.into(), retryable: false, lasting: false, ..self }
     }

@@ -1,7 +1,7 @@
-//! Protocols of the engines: `postgres`, `mysql` and `ldap` for servers, `sqlite` for an embedded library.
-//! `library` is the trait of blocking engines.
-//! Servers share connection settings (`connection`), `address`, the blocking stream (`pipe`), `tls`, errors and rows.
-//! `transport` sends and receives the bytes of many clients.
+//! Protocols of the engines: `postgres`, `mysql` and `ldap` for servers, and `sqlite` for an embedded library. The
+//! module `library` contains the trait of blocking engines. All servers use the modules for connection settings
+//! (`connection`), addresses, the blocking stream (`pipe`), `tls`, errors and rows. `transport` sends and receives the
+//! bytes of many clients.
 mod address;
 mod connection;
 mod fault;

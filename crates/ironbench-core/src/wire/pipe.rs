@@ -1,8 +1,7 @@
 //! A blocking byte stream over a plain or TLS socket, from which a protocol cuts its messages.
 //!
-//! Only `poll` waits, always for both directions.
-//! If the server sends notices while the client is writing a COPY, the two must not wait for each other.
-//! Socket calls use `MSG_DONTWAIT`, so the descriptor's own mode does not matter.
+//! Only `poll` waits, always for both directions. Otherwise a client that writes a COPY and a server that sends notices
+//! could wait for each other forever. Socket calls use `MSG_DONTWAIT`, so the descriptor's own mode does not matter.
 
 use std::{
     io::{self, Read, Write},
@@ -19,14 +18,14 @@ use rustls::ClientConnection;
 
 use super::{fault::Broken, interrupt::Interrupt};
 
-/// How often a wait checks for an interrupt while the server is silent or busy.
+/// Interval at which a wait checks for an interrupt while the server is silent or busy.
 pub(super) const TICK: Duration = Duration::from_millis(100);
-/// Size of the pieces in which input is read.
-/// For a larger message the buffer grows only as its bytes arrive, not when the server announces a length.
+/// Size of the pieces in which input is read. For a larger message, the buffer grows only as its bytes arrive, not when
+/// the server announces a length.
 const READ_SIZE: usize = 64 * 1024;
 
-/// Limit of what may arrive while a message is being sent (mostly notices).
-/// A server that sends more without reading could fill the memory.
+/// Maximum number of bytes that may arrive while a message is being sent (mostly notices). A server that sends without
+/// reading could otherwise fill the memory.
 const MOST_MEANWHILE: usize = 16 << 20;
 const LARGEST_PIECE: usize = 1 << 20;
 
@@ -50,10 +49,10 @@ impl Stream {
 pub(super) struct Pipe {
     pub fd: OwnedFd,
     pub tls: Option<Box<ClientConnection>>,
-    /// Messages to send; [`Pipe::flush`] sends and clears them.
+    /// Messages to send. [`Pipe::flush`] sends and clears them.
     pub output: Vec<u8>,
     pub input: Input,
-    /// Waits that pass this instant fail with `TimedOut`.
+    /// The instant after which waits fail with `TimedOut`.
     pub deadline: Option<Instant>,
     pub interrupt: Option<Interrupt>,
     glanced: Instant,
@@ -72,7 +71,7 @@ impl Input {
         &self.bytes[self.start..self.end]
     }
 
-    /// Returns room for at least `READ_SIZE` bytes, and for as many again as have arrived of a message.
+    /// Returns room for at least `READ_SIZE` bytes, and for as many again as have arrived of an incomplete message.
     fn room(&mut self) -> &mut [u8] {
         if self.start > 0 {
             self.bytes.copy_within(self.start..self.end, 0);
@@ -120,7 +119,7 @@ impl Pipe {
         }
     }
 
-    /// Bytes that have arrived and are not consumed.
+    /// Returns the bytes that have arrived and are not consumed.
     pub fn unread(&self) -> &[u8] {
         self.input.unread()
     }
@@ -188,7 +187,8 @@ impl Pipe {
         Ok(())
     }
 
-    /// Sends what the socket accepts, waiting until it accepts something. Reads arriving bytes meanwhile.
+    /// Sends as much as the socket accepts, after waiting until it accepts something. Also reads the bytes that arrive
+    /// during the wait.
     fn send_some(&mut self, data: &[u8], mut tls: Option<&mut ClientConnection>) -> io::Result<usize> {
         loop {
             match send(&self.fd, data, SendFlags::DONTWAIT | SendFlags::NOSIGNAL) {
@@ -234,7 +234,7 @@ impl Pipe {
         Ok(())
     }
 
-    /// Reads and decrypts TLS records that have arrived. `Some(0)` means that the server closed the connection.
+    /// Reads and decrypts the TLS records that have arrived. `Some(0)` means that the server closed the connection.
     fn pump_in(&mut self, tls: &mut ClientConnection) -> Result<Option<usize>, Broken> {
         struct Socket<'a>(&'a OwnedFd);
         impl Read for Socket<'_> {
@@ -255,8 +255,8 @@ impl Pipe {
         Ok(read)
     }
 
-    /// Reads what has arrived on a plain socket, without waiting.
-    /// `Some(0)` means that the server closed the connection.
+    /// Reads the bytes that have arrived on a plain socket, without waiting. `Some(0)` means that the server closed the
+    /// connection.
     fn receive(&mut self) -> io::Result<Option<usize>> {
         // Reading in pieces lets a fast server send the next piece while this one is copied.
         let room = self.input.room();
@@ -271,7 +271,7 @@ impl Pipe {
         }
     }
 
-    /// Reads what has arrived, without waiting. `Some(0)` means that the server closed the connection.
+    /// Reads the bytes that have arrived, without waiting. `Some(0)` means that the server closed the connection.
     pub fn receive_any(&mut self) -> Result<Option<usize>, Broken> {
         let received = self.receive_now()?;
         if let (Some(_), Some(interrupt)) = (received, self.interrupt.as_mut()) {
@@ -284,7 +284,7 @@ impl Pipe {
         let Some(mut tls) = self.tls.take() else {
             return Ok(self.receive()?);
         };
-        // TLS may need to send something itself, such as the answer to a key update.
+        // TLS may need to send something on its own, such as the answer to a key update.
         let result =
             self.receive_tls(&mut tls).and_then(|read| self.pump_out(&mut tls).map(|()| read).map_err(Broken::Io));
         self.tls = Some(tls);
@@ -300,7 +300,7 @@ impl Pipe {
                 }
                 // No complete TLS record has arrived yet.
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
-                // Closed without TLS's close_notify, as PostgreSQL does when it crashes.
+                // The connection was closed without TLS's close_notify, as PostgreSQL does when it crashes.
                 Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => return Ok(Some(0)),
                 Err(error) => return Err(error.into()),
             }
@@ -310,7 +310,7 @@ impl Pipe {
         }
     }
 
-    /// Waits for more of a message. The end of the stream is an error here.
+    /// Waits for more bytes of a message. The end of the stream is an error here.
     pub fn more(&mut self) -> Result<(), Broken> {
         match self.receive_any()? {
             Some(0) => Err(Broken::Io(io::ErrorKind::UnexpectedEof.into())),
@@ -335,7 +335,7 @@ impl Pipe {
         }
     }
 
-    /// Whether a wait failed because of the deadline.
+    /// Whether a wait failed because its deadline had passed.
     pub fn is_late(&self) -> bool {
         self.deadline.is_some_and(|deadline| Instant::now() >= deadline)
     }

@@ -2,21 +2,21 @@
 
 use crate::Error;
 
-/// Memory limit for the rows of one result.
-/// No query outside the measured window comes near it, so a server that sends more might send without end.
+/// Memory limit for the rows of one result. No query outside the measured window comes near it. A server that sends
+/// more might never stop sending.
 const MOST: usize = 64 << 20;
 
 /// The result of adding a row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Pushed {
     Taken,
-    /// The number of values differs from the number of columns.
+    /// The number of values of the row differs from the number of columns.
     Misfit,
     /// The memory limit is exceeded.
     TooMuch,
 }
 
-/// The error for a connection whose server sent [`Pushed::TooMuch`].
+/// Words the error for a connection whose server sent [`Pushed::TooMuch`].
 pub(super) fn too_much() -> Error {
     Error::failure("connection", format!("the server's answer is larger than {} MiB", MOST >> 20))
         .hint("this may not be the server that it claims to be")
@@ -32,7 +32,7 @@ pub struct Rows {
     starts: Vec<usize>,
     width: usize,
     count: usize,
-    /// Whether rows are only counted, and their values dropped.
+    /// Whether rows are only counted and their values are dropped.
     only_counted: bool,
 }
 
@@ -68,7 +68,7 @@ impl Rows {
             match field? {
                 None => self.ends.push(NULL),
                 Some(value) => {
-                    // UTF-8 as requested, except for databases that store bytes unchecked (SQL_ASCII).
+                    // The text is UTF-8 as requested, except from databases that store bytes unchecked (SQL_ASCII).
                     self.text.push_str(&String::from_utf8_lossy(value));
                     self.ends.push(self.text.len());
                 }

@@ -1,30 +1,29 @@
 //! Decides which secret may be sent over which channel, for all protocols.
 //!
-//! A proof of the password by challenge-response may be sent over any channel.
-//! Such methods are SCRAM, MD5, `mysql_native_password`, `caching_sha2_password` and Ed25519.
-//! The password itself may be sent only over a trusted channel.
-//! Methods that send it are PostgreSQL's `password`, a full `caching_sha2_password`, and LDAP's simple bind and PLAIN.
-//! Trusted are TLS with a verified certificate, a Unix socket, and loopback, where only local programs can listen.
-//! The user may accept less. With `require`, any certificate is sufficient.
-//! Protocols that support plain TCP have a setting that accepts it.
+//! A proof of the password by challenge-response may be sent over any channel. Such methods are SCRAM, MD5,
+//! `mysql_native_password`, `caching_sha2_password` and Ed25519. The password itself may be sent only over a trusted
+//! channel. Methods that send it are PostgreSQL's `password`, a full `caching_sha2_password`, and LDAP's simple bind
+//! and PLAIN. Trusted channels are TLS with a verified certificate, a Unix socket, and loopback, where only local
+//! programs can listen. The user may accept less. With `require`, any certificate is sufficient. Protocols that support
+//! plain TCP have a setting that accepts plain TCP.
 
 use super::{address::Endpoint, tls::Mode};
 use crate::{Error, Result};
 
-/// How well a channel protects a secret, in increasing order.
+/// How well a channel protects a secret, in increasing order of protection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Security {
     /// Plain TCP.
     Plain,
-    /// Encrypted with an unverified certificate, so the peer may be an attacker.
+    /// The channel is encrypted with an unverified certificate, so the peer may be an attacker.
     UnverifiedTls,
-    /// Verified TLS, a Unix socket or loopback.
+    /// The channel is verified TLS, a Unix socket or loopback.
     Trusted,
 }
 
 impl Security {
-    /// Returns the security of a connection to `endpoint`.
-    /// `tls`: whether it is encrypted, with its certificate checked according to `mode`.
+    /// Returns the security of a connection to `endpoint`. `tls`: whether the connection is encrypted, with its
+    /// certificate checked according to `mode`.
     pub fn of(endpoint: &Endpoint, tls: bool, mode: Mode) -> Self {
         if endpoint.is_local() || (tls && mode.verifies()) {
             Self::Trusted
@@ -35,7 +34,7 @@ impl Security {
         }
     }
 
-    /// The minimum security for sending the password itself: with `require`, the user accepts any certificate.
+    /// Returns the minimum security for sending the password itself. With `require`, the user accepts any certificate.
     pub fn least(mode: Mode) -> Self {
         if mode == Mode::Require { Self::UnverifiedTls } else { Self::Trusted }
     }

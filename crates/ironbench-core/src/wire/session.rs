@@ -5,27 +5,27 @@ use std::time::Instant;
 use super::{Rows, ldap, mysql, postgres};
 use crate::Result;
 
-/// Called regularly during a wait; returns whether to give up.
+/// A function that is called regularly during a wait and returns whether to give up.
 pub type Wish = Box<dyn FnMut() -> bool + Send>;
 
 pub trait Session: Send + Sized {
     /// The engine's name in messages.
     const NAME: &'static str;
 
-    /// Opens sessions, any number of them and from any thread.
+    /// The type that opens sessions, any number of them and from any thread.
     type Connector: Sync;
 
-    /// Connects.
-    /// `wish` is called while connecting and while statements run; when it returns true, the statement is cancelled.
+    /// Connects a session. `wish` is called while connecting and while statements run. When it returns true, the
+    /// statement is cancelled.
     fn open(connector: &Self::Connector, wish: Wish) -> Result<Self>;
 
-    /// Sets the deadline of statements; see the sessions of each protocol.
+    /// Sets the deadline of statements, as explained at the session of each protocol.
     fn set_deadline(&mut self, deadline: Option<Instant>);
 
     /// Returns the rows of the last statement that returned rows, and how many rows the last statement affected.
     fn query(&mut self, sql: &str) -> Result<(Rows, u64)>;
 
-    /// Returns the number of rows, which are read and dropped.
+    /// Runs a statement and returns the number of its rows, which are read and dropped.
     fn count(&mut self, sql: &str) -> Result<u64>;
 
     /// Copies `data` with the statement `sql`. Returns the number of rows copied.
@@ -117,7 +117,7 @@ impl Session for ldap::Session {
         Self::count(self, sql)
     }
 
-    /// Adds entries in LDIF; the statement is ignored.
+    /// Adds entries given in LDIF, and ignores the statement.
     fn copy_in(&mut self, _sql: &str, data: &[u8]) -> Result<u64> {
         Self::copy_in(self, data)
     }

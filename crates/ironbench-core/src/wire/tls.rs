@@ -1,6 +1,6 @@
-//! TLS as libpq's `sslmode` defines it. `require` encrypts without authenticating the server.
-//! `verify-ca` requires a certificate from a trusted authority, and `verify-full` also the right host name in it.
-//! Source: PostgreSQL 18 documentation, 32.19.
+//! TLS as libpq's `sslmode` defines it. The mode `require` encrypts without authenticating the server. `verify-ca`
+//! requires a certificate from a trusted authority, and `verify-full` also the right host name in it. Source:
+//! PostgreSQL 18 documentation, 32.19.
 
 use std::{path::Path, sync::Arc};
 
@@ -25,7 +25,7 @@ use crate::{Error, Result};
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Wanted<'a> {
     pub mode: &'a str,
-    /// PEM file of trusted roots; None for the system's.
+    /// PEM file of trusted roots; None for the roots of the system.
     pub roots: Option<&'a str>,
     /// PEM files of the client's certificate and key.
     pub identity: Option<(&'a str, &'a str)>,
@@ -44,7 +44,7 @@ pub(super) struct Words {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Mode {
     Disable,
-    /// Use TLS only if the server refuses a plain connection.
+    /// Uses TLS only if the server refuses a plain connection.
     Allow,
     Prefer,
     Require,
@@ -72,8 +72,8 @@ impl Mode {
     }
 }
 
-/// Creates the TLS configuration of a connection, once for all its sockets.
-/// Reading the system's roots takes milliseconds.
+/// Creates the TLS configuration of a connection, once for all its sockets, because reading the system's roots takes
+/// milliseconds.
 pub(super) fn client_config(wanted: &Wanted, mode: Mode, protocol: Option<&[u8]>) -> Result<Arc<ClientConfig>> {
     let provider = Arc::new(ring::default_provider());
     let roots = if mode.verifies() { roots(wanted)? } else { Vec::new() };
@@ -98,7 +98,7 @@ pub(super) fn client_config(wanted: &Wanted, mode: Mode, protocol: Option<&[u8]>
     };
     config.enable_sni = wanted.sni;
     config.alpn_protocols = protocol.into_iter().map(<[u8]>::to_vec).collect();
-    // PostgreSQL issues no session tickets, and every connection should cost as much as a first one.
+    // Session tickets are off. PostgreSQL issues none, and every connection should cost as much as a first one.
     config.resumption = Resumption::disabled();
     Ok(Arc::new(config))
 }
@@ -110,7 +110,7 @@ pub(super) fn client(config: &Arc<ClientConfig>, host: &str) -> Result<ClientCon
     ClientConnection::new(config.clone(), name).map_err(|error| unusable(format!("TLS cannot be set up: {error}")))
 }
 
-/// Returns the trusted roots, from a file or (without one, or with libpq's value `system`) the system's.
+/// Returns the trusted roots from a file, or the roots of the system if there is no file or libpq's value `system`.
 fn roots(wanted: &Wanted) -> Result<Vec<CertificateDer<'static>>> {
     let word = wanted.words.roots;
     let Some(file) = wanted.roots.filter(|&file| file != "system") else {
@@ -137,9 +137,9 @@ fn certificates(word: &str, file: &str) -> Result<Vec<CertificateDer<'static>>> 
     }
 }
 
-/// Marks a version 1 certificate, which webpki cannot read.
-/// `openssl x509 -req` without extensions creates such certificates, as in PostgreSQL's documentation (18.9.5).
-/// Only its key is used, for the handshake's signature; nothing else is verified.
+/// A version 1 certificate, which webpki cannot read. `openssl x509 -req` without extensions creates such certificates,
+/// as in PostgreSQL's documentation (18.9.5). Only the key of the certificate is used, for the handshake's signature.
+/// Nothing else is verified.
 #[derive(Debug, thiserror::Error)]
 #[error("it is of version 1")]
 pub(super) struct Version1;
@@ -215,7 +215,7 @@ impl ServerCertVerifier for Verifier {
         if version_1_key(end_entity).is_some() {
             return Err(of_version_1());
         }
-        // webpki checks the name last, so an error here that is not about the name is about the chain.
+        // webpki checks the name last, so an error that is not about the name is about the chain.
         let error = match chain.verify_server_cert(end_entity, intermediates, server_name, ocsp_response, now) {
             Ok(_) => return trusted,
             Err(error) => error,
@@ -224,9 +224,8 @@ impl ServerCertVerifier for Verifier {
             rustls::Error::InvalidCertificate(
                 CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. },
             ) if self.mode == Mode::VerifyCa => trusted,
-            // A self-signed certificate that is itself in the file of roots,
-            // as PostgreSQL's documentation proposes (18.9.5).
-            // Such a certificate is accepted by libpq, but not by webpki: it belongs to an authority.
+            // The certificate is self-signed and is itself in the file of roots, as PostgreSQL's documentation proposes
+            // (18.9.5). libpq accepts such a certificate, but webpki does not, because it belongs to an authority.
             rustls::Error::InvalidCertificate(CertificateError::Other(_))
                 if self.roots.iter().any(|root| root.as_ref() == end_entity.as_ref()) =>
             {
@@ -269,9 +268,9 @@ impl ServerCertVerifier for Verifier {
     }
 }
 
-/// Returns `tls-server-end-point` (RFC 5929).
-/// This is a digest of the server's certificate with the hash of its signature; SHA-256 replaces older hashes.
-/// Returns None for SHA-512 and unknown signatures; SCRAM then works without channel binding.
+/// Returns `tls-server-end-point` (RFC 5929), a digest of the server's certificate with the hash of its signature.
+/// SHA-256 replaces older hashes. Returns None for SHA-512 and unknown signatures, for which SCRAM works without
+/// channel binding.
 pub(super) fn server_end_point(tls: &ClientConnection) -> Option<Vec<u8>> {
     let certificate = tls.peer_certificates()?.first()?;
     let suite = match signature_hash(certificate)? {
@@ -291,9 +290,9 @@ enum Hash {
 /// signatureAlgorithm SEQUENCE { OID, … }, signature } (RFC 5280).
 fn signature_hash(certificate: &[u8]) -> Option<Hash> {
     const OBJECT_IDENTIFIER: u8 = 0x06;
-    /// RSA, 1.2.840.113549.1.1; the last number identifies the hash.
+    /// Object identifier of RSA, 1.2.840.113549.1.1. A last number identifies the hash.
     const RSA: &[u8] = &[0x2a, 0x86, 0x48, 0x86, 0xf7, 0x0d, 0x01, 0x01];
-    /// ECDSA with SHA-2, 1.2.840.10045.4.3.
+    /// Object identifier of ECDSA with SHA-2, 1.2.840.10045.4.3.
     const ECDSA: &[u8] = &[0x2a, 0x86, 0x48, 0xce, 0x3d, 0x04, 0x03];
     let (certificate, _) = der_value(certificate, SEQUENCE)?;
     let (_, rest) = der_value(certificate, SEQUENCE)?;
@@ -301,7 +300,7 @@ fn signature_hash(certificate: &[u8]) -> Option<Hash> {
     let (identifier, _) = der_value(algorithm, OBJECT_IDENTIFIER)?;
     let (last, family) = identifier.split_last()?;
     match (family, last) {
-        // MD5 and SHA-1 are replaced by SHA-256 (RFC 5929, 4.1).
+        // SHA-256 replaces MD5 and SHA-1 (RFC 5929, 4.1).
         (RSA, 4 | 5 | 11) | (ECDSA, 2) => Some(Hash::Sha256),
         (RSA, 12) | (ECDSA, 3) => Some(Hash::Sha384),
         _ => None,
@@ -310,7 +309,7 @@ fn signature_hash(certificate: &[u8]) -> Option<Hash> {
 
 const SEQUENCE: u8 = 0x30;
 
-/// Returns the value of a DER element with `tag`, and what follows the element.
+/// Returns the value of a DER element with `tag`, and the bytes that follow the element.
 fn der_value(input: &[u8], tag: u8) -> Option<(&[u8], &[u8])> {
     let (&[found, short], rest) = input.split_first_chunk::<2>()?;
     if found != tag {
@@ -352,7 +351,7 @@ mod tests {
     fn a_certificate_of_version_1_gives_its_key_and_others_are_not_taken_for_one() {
         let whole = certificate("version_1");
         let key = version_1_key(&whole).unwrap();
-        // A point on P-256: a header and 65 bytes.
+        // The bytes are a point on P-256: a header and 65 bytes.
         assert_eq!((key.len(), key[0], key[26]), (91, SEQUENCE, 4));
         for name in ["root", "server", "self_signed"] {
             assert!(version_1_key(&certificate(name)).is_none(), "{name}");

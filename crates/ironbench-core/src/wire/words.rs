@@ -23,11 +23,11 @@ pub(super) fn shortened(sql: &str) -> String {
     }
 }
 
-/// The error for a reply that belongs to no request.
-/// The connection is closed, because the reply could be taken for the reply to the next request.
+/// Error for a reply that belongs to no request. The connection is closed, because the reply could be taken for the
+/// reply to the next request.
 pub const UNASKED: &str = "the server sent an unexpected answer";
 
-/// Maximum length of a server message in bytes: PostgreSQL may send up to 8 MiB.
+/// Maximum length of a server's message in bytes. PostgreSQL may send up to 8 MiB.
 const LONGEST_TEXT: usize = 4000;
 
 /// Cleans a server's message.

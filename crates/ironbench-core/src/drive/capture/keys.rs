@@ -11,29 +11,29 @@ use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
 
 use super::tape::take;
 
-/// The number of "no slot" on a tape.
+/// The slot number that means "no slot" on a tape.
 const NONE: u32 = u32::MAX;
-/// States of a slot.
+/// State of a slot to which no key has been written. The other states follow.
 const UNSET: u64 = 0;
 const NUMBER: u64 = 1;
 const UUID: u64 = 2;
 /// Length of a UUID as text.
 const UUID_LENGTH: usize = 36;
 
-/// What a tape contains about the keys of a statement.
+/// The keys of a statement on a tape.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct StatementKeys<'a> {
-    /// Slot of the key that the statement returns, and the result column with it.
+    /// Slot of the key that the statement returns, and the result column that contains the key.
     pub returned: Option<(u32, u16)>,
     replaced: &'a [u8],
 }
 
-/// A value that a replay replaces.
+/// A recorded value that the replay replaces by its own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Replaced {
-    /// Number of the parameter, from 1, or offset in the text, in bytes.
+    /// Position of the value: the number of the parameter, from 1, or the offset in the text, in bytes.
     pub place: u32,
-    /// Length of the recorded value.
+    /// Length of the recorded value, in bytes.
     pub length: u32,
     pub slot: u32,
 }
@@ -67,8 +67,8 @@ impl<'a> StatementKeys<'a> {
         })
     }
 
-    /// Whether slots and places are inside a replay with so many slots, and a statement of this text or so many
-    /// parameters.
+    /// Whether the slots exist in a replay with `slots` slots, and the positions are inside the statement's text or
+    /// among its parameters.
     pub fn fits(&self, slots: usize, text: Option<&[u8]>, parameters: u16) -> bool {
         let mut end = 0;
         let mut follows = |one: &Replaced| {
@@ -94,15 +94,17 @@ pub struct Keys {
     slots: usize,
 }
 
-/// A slot: state, and the key as a number of 128 bits.
+/// A slot: its state, and the key as a number of 128 bits.
 type Slot = [AtomicU64; 3];
 
 // SAFETY: all access is atomic.
 unsafe impl Send for Keys {}
-// SAFETY: as above.
+// SAFETY: all access to a slot is atomic.
 unsafe impl Sync for Keys {}
 
 impl Keys {
+    /// Creates slots without keys.
+    ///
     /// # Errors
     /// The directory of temporary files has no space, or does not support files without a name.
     pub fn new(slots: usize) -> io::Result<Self> {
@@ -125,7 +127,7 @@ impl Keys {
         every.get(slot as usize)
     }
 
-    /// Remembers a key that the server returned. Ignored if it is neither a number nor a UUID.
+    /// Stores a key that the server returned. A value that is neither a number nor a UUID is ignored.
     pub fn set(&self, slot: u32, value: &[u8]) {
         let number = || std::str::from_utf8(value).ok()?.parse::<i64>().ok();
         let (state, key) = match (number(), uuid(value)) {
@@ -139,7 +141,7 @@ impl Keys {
         of_state.store(state, Ordering::Release);
     }
 
-    /// Appends a key. Returns false if the server has not returned it.
+    /// Appends the key of a slot to `out`. Returns false if the server has not returned it.
     pub fn append(&self, slot: u32, out: &mut Vec<u8>) -> bool {
         let Some([state, low, high]) = self.slot(slot) else { return false };
         let state = state.load(Ordering::Acquire);
@@ -156,7 +158,7 @@ impl Keys {
 impl Drop for Keys {
     fn drop(&mut self) {
         if self.slots > 0 {
-            // SAFETY: it was mapped by `new`, and nothing borrows it any more.
+            // SAFETY: `new` mapped the memory, and nothing borrows it any more.
             let _ = unsafe { munmap(self.start, self.slots * size_of::<Slot>()) };
         }
     }

@@ -1,8 +1,9 @@
 //! Replays a capture of production work on PostgreSQL.
 //!
-//! A client replays the recorded sessions that were assigned to it, one after another, each on a new connection.
-//! Transactions stay whole, and the statements of a session keep their order. The mode determines when a transaction
-//! starts. A client that is late starts at once, and its response time counts from the scheduled start.
+//! Each client replays the recorded sessions that were assigned to it. It replays one session after the other, each on
+//! a new connection. Transactions stay whole, and the statements of a session keep their order. The mode determines
+//! when a transaction starts. A client that is late starts at once, and its response time counts from the scheduled
+//! start.
 
 pub mod keys;
 mod replayer;
@@ -28,15 +29,16 @@ use tape::{Statement, Tape, flag};
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Capture {
-    /// The file with the statements.
+    /// The file that contains the statements, as a tape.
     pub tape: PathBuf,
-    /// The part of the tape of each client. Additional clients do nothing.
+    /// The part of the tape of each client, as a range of bytes. Clients without a part do nothing.
     pub clients: Vec<Range<u64>>,
     pub kinds: Vec<KindOfTransaction>,
     pub mode: Mode,
     /// Factor by which the replay is faster than the recording.
     pub speed: f64,
-    /// Recorded transactions per second. If the plan has a rate, the replay is faster or slower by their ratio.
+    /// Recorded transactions per second. If the plan has a rate, the replay's speed is the plan's rate divided by this
+    /// one.
     pub rate: f64,
     /// Number of generated keys that later statements contain.
     #[serde(default)]
@@ -48,21 +50,21 @@ pub struct Capture {
 #[serde(deny_unknown_fields)]
 pub struct KindOfTransaction {
     pub name: String,
-    /// Templates of its statements.
+    /// Templates of the statements of this kind of transaction.
     pub statements: Vec<String>,
 }
 
-/// When transactions and their statements start.
+/// A mode of replay, which determines when transactions and their statements start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Mode {
     /// Transactions start at their recorded times.
     Schedule,
-    /// After the recorded pauses of their session.
+    /// Transactions and statements start after the recorded pauses of their session.
     Think,
-    /// Transactions at their recorded times, their statements one directly after another.
+    /// Transactions start at their recorded times, and their statements one directly after the other.
     Rate,
-    /// Each transaction starts directly after the one before it.
+    /// Each transaction starts directly after the one before it in its session.
     Fast,
 }
 
@@ -72,14 +74,14 @@ pub struct Figures {
     pub statements: AtomicU64,
     /// Rows that statements returned or changed.
     pub rows: AtomicU64,
-    /// Statements that failed as they did when they were recorded.
+    /// Statements that failed in the replay and had also failed when they were recorded.
     pub failed_again: AtomicU64,
-    /// Statements that failed when they were recorded, and succeeded now.
+    /// Statements that had failed when they were recorded and succeeded in the replay.
     pub failed_only_then: AtomicU64,
     /// Statements that were skipped because an earlier one of their transaction failed.
     pub skipped: AtomicU64,
-    /// Values that were sent as the server had generated them, and those that were sent as recorded instead, because
-    /// the server had not yet generated them.
+    /// Values that were sent as the server had generated them. The next field counts those sent as recorded, because
+    /// the server had not yet generated a value.
     pub keys: AtomicU64,
     pub keys_missing: AtomicU64,
 }
@@ -110,7 +112,7 @@ impl Capture {
         let keys = Keys::new(self.keys)
             .map_err(|error| Error::failure("keys of the replay", format!("cannot be stored: {error}")))?;
         let due = plan.schedule.is_open().then(|| self.due(plan, &tape, speed));
-        // The times of transactions are in the tape.
+        // The schedule has no times of its own, because the times of transactions are in the tape.
         let plan = Plan { schedule: Schedule::Closed { think_time_s: 0.0 }, ..plan.clone() };
         let (figures, every) = (Figures::default(), self.expected_places());
         let mut outcome = work(&plan, control, plan.threads, &kinds, |orders| {
@@ -134,7 +136,7 @@ impl Capture {
         Ok(outcome)
     }
 
-    /// Returns the kinds, after checking that the tape refers to no others.
+    /// Returns the kinds of transactions, after checking that the tape refers to no others.
     fn checked_kinds(&self, tape: &Tape) -> Result<Vec<Kind>> {
         let kinds: Vec<Kind> = self.kinds.iter().map(kind).collect();
         let places = self.expected_places().len();

@@ -15,7 +15,7 @@ use crate::wire::postgres::protocol::backend::{
 use crate::wire::postgres::protocol::{Commits, Framer, Malformed, Rows, frontend, is_unasked_allowed};
 use crate::wire::transport::Mailbox;
 
-/// Maximum number of characters of a template in a message, which keeps records small.
+/// Maximum number of characters of a template in a message, so that records stay small.
 const MOST_SHOWN: usize = 200;
 
 /// The request to which the awaited reply belongs.
@@ -24,7 +24,7 @@ enum Doing {
     /// The client waits for no reply.
     Nothing,
     Statements,
-    /// A ROLLBACK that ends a transaction whose end was not recorded, or one that failed.
+    /// A ROLLBACK was sent, because the end of the transaction was not recorded or the transaction failed.
     RollBack,
 }
 
@@ -36,21 +36,21 @@ pub struct Replayer<'p> {
     places: &'p [(usize, &'p str)],
     keys: &'p Keys,
     figures: &'p Figures,
-    /// The next statement, and the tape after it.
+    /// The next statement of the tape. The next field is the tape after it.
     next: Option<Statement<'p>>,
     rest: &'p [u8],
     /// The start of the replay on the local monotonic clock.
     origin: u64,
     /// When the last transaction ended.
     ended: u64,
-    /// Whether the open connection is the one for the next statement.
+    /// Whether the open connection belongs to the session of the next statement.
     connected: bool,
     inside: bool,
     kind: usize,
-    /// Whether a statement of the current transaction failed that did not fail when it was recorded.
+    /// Whether a statement of the current transaction failed that had succeeded when it was recorded.
     failed: bool,
     doing: Doing,
-    /// Statements that were sent together.
+    /// Statements that were sent together and await their replies.
     sent: Vec<Statement<'p>>,
     sent_at: u64,
     framer: Framer,
@@ -58,13 +58,13 @@ pub struct Replayer<'p> {
     standing: Standing,
     /// Number of the sent statements that have completed.
     completed: usize,
-    /// Slot and result column of the key that the awaited statement returns, until its first row has arrived.
+    /// Slot and result column of the key that the awaited statement returns. None after its first row has arrived.
     awaited_key: Option<(u32, u16)>,
-    /// Parameters with the keys of the replay.
+    /// Encoded parameters of the next statement, with the keys of this replay in place of the recorded ones.
     values: Vec<u8>,
     error: Option<Box<ServerError>>,
     fatal: Option<String>,
-    /// Statements that the session has prepared: name → text.
+    /// Texts of the statements that the session has prepared, by name.
     prepared: HashMap<&'p [u8], &'p [u8]>,
     /// Names of the statements whose Parse has not been acknowledged.
     parsing: VecDeque<&'p [u8]>,
@@ -78,8 +78,9 @@ pub struct Replayer<'p> {
 }
 
 impl<'p> Replayer<'p> {
-    /// `pace`: the mode, and the factor by which the replay is faster than the recording. `tape`: the client's part.
-    /// `places`: kind and template of each place. `keys`: the keys of all clients.
+    /// Creates a client that replays `tape`, its part of the tape. `pace` is the mode, and the factor by which the
+    /// replay is faster than the recording. `places` contains kind and template of each place. `keys` contains the keys
+    /// of all clients.
     pub fn new(
         client: usize,
         pace: (Mode, f64),
@@ -137,7 +138,7 @@ impl<'p> Replayer<'p> {
         if self.speed == 1.0 { ns } else { (ns as f64 / self.speed) as u64 }
     }
 
-    /// Returns when the transaction that begins with this statement is due.
+    /// Returns the scheduled start of the transaction that begins with this statement.
     fn due(&self, statement: &Statement) -> u64 {
         match self.mode {
             Mode::Schedule | Mode::Rate => self.origin.saturating_add(self.scaled(statement.at_ns)),
@@ -213,7 +214,7 @@ impl<'p> Replayer<'p> {
         frontend::execute(out);
     }
 
-    /// Writes a text with the keys of this replay.
+    /// Writes a statement's text with the keys of this replay.
     fn write_text(&mut self, text: &[u8], keys: &StatementKeys, out: &mut Vec<u8>) {
         let mut written = 0;
         for one in keys.replaced() {
@@ -258,7 +259,7 @@ impl<'p> Replayer<'p> {
         }
     }
 
-    /// Stores the key in a row of the awaited statement.
+    /// Stores the key that a row of the awaited statement contains.
     fn take_key(&mut self, row: &[u8]) -> Result<(), Malformed> {
         let Some((slot, column)) = self.awaited_key.take() else { return Ok(()) };
         if let Some(Some(value)) = data_row(row)?.nth(usize::from(column)).transpose()? {
@@ -321,7 +322,7 @@ impl<'p> Replayer<'p> {
         }
     }
 
-    /// Called when everything sent has been answered.
+    /// Continues after everything sent has been answered.
     fn answered(&mut self, mailbox: &mut Mailbox, tally: &mut Tally) -> Step {
         let now = clock::now();
         let error = self.error.take();
@@ -333,7 +334,7 @@ impl<'p> Replayer<'p> {
             let cause = || "the server refused to roll back".to_owned();
             return if refused { Step::Broken(cause()) } else { self.end(tally) };
         }
-        // In a pipeline, the failed statement is the first that was not completed, and those after it were skipped.
+        // In a pipeline, the first statement that was not completed is the failed one, and those after it were skipped.
         let failed = error.is_some().then(|| self.completed.min(self.sent.len() - 1));
         let each_ns = (now - self.sent_at) / self.sent.len() as u64;
         for (number, statement) in self.sent.iter().enumerate() {
@@ -356,7 +357,7 @@ impl<'p> Replayer<'p> {
         if over || self.failed { self.finish(mailbox, tally) } else { self.go_on(mailbox, now) }
     }
 
-    /// Counts the failure of the transaction, and skips the rest of it.
+    /// Counts the transaction as failed, and skips the rest of it.
     #[cold]
     fn fail(&mut self, statement: &Statement, error: &ServerError, tally: &mut Tally) {
         let retryable = matches!(error.sqlstate.as_str(), "40001" | "40P01");
@@ -392,7 +393,7 @@ impl<'p> Replayer<'p> {
     }
 }
 
-/// The tape contains only UTF-8 without zero bytes; see [`Capture::drive`].
+/// Returns bytes of the tape as text. The tape contains only UTF-8 without zero bytes, which [`Capture::drive`] checks.
 fn as_text(bytes: &[u8]) -> &str {
     std::str::from_utf8(bytes).unwrap_or_default()
 }
@@ -434,7 +435,7 @@ impl Transaction for Replayer<'_> {
         }
     }
 
-    /// A separate queue, because only this client can continue its recorded sessions.
+    /// Each client has its own queue, because only this client can continue its recorded sessions.
     fn line(&self) -> Option<usize> {
         Some(self.client)
     }
@@ -464,7 +465,8 @@ impl Transaction for Replayer<'_> {
         !self.connected
     }
 
-    /// A server may close idle connections. Between two recorded sessions that makes no difference.
+    /// The server may close an idle connection. Between two recorded sessions that makes no difference, because the
+    /// next session opens its own.
     fn lost_waiting(&mut self) -> bool {
         self.connected = !self.next.is_some_and(|next| next.has(flag::OPENS));
         self.next.is_none() || !self.connected

@@ -1,7 +1,7 @@
 //! The statements of a replay in a file, in the order in which each client sends them.
 //!
-//! The file is mapped into memory and read once from start to end, so that its pages come and go with the replay:
-//! the memory of a replay does not depend on its length.
+//! The file is mapped into memory and read once from start to end. The system can drop its pages after use, so the
+//! memory of a replay does not depend on its length.
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -10,7 +10,7 @@ use std::path::Path;
 
 use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap, munmap};
 
-/// How a statement is sent, and where in its session and transaction it is.
+/// Flags of a statement: how it is sent, and where in its session and transaction it is.
 pub mod flag {
     /// The statement is the first of a recorded session, which starts with a new connection.
     pub const OPENS: u8 = 1;
@@ -26,7 +26,8 @@ pub mod flag {
     pub const FAILED: u8 = 32;
     /// The statement drops all prepared statements of its session.
     pub const DISCARDS: u8 = 64;
-    /// The statement returns a generated key, or contains some. Bytes about them follow the parameters.
+    /// The statement returns a generated key or contains generated keys. Bytes that describe the keys follow the
+    /// parameters.
     pub const KEYS: u8 = 128;
 }
 
@@ -40,15 +41,15 @@ pub struct Statement<'a> {
     pub pause_ns: u64,
     /// Kind of the transaction.
     pub kind: u32,
-    /// Place of the statement among those that are counted and timed separately.
+    /// Number of the statement's place, which is counted and timed separately.
     pub place: u32,
     /// Name of the prepared statement; empty for the unnamed one and for the simple protocol.
     pub name: &'a [u8],
     pub text: &'a [u8],
-    /// Number of parameters, and the parameters as a Bind message contains them: lengths and values.
+    /// Number of parameters. The next field contains the parameters as in a Bind message: lengths and values.
     pub parameters: u16,
     pub values: &'a [u8],
-    /// With `flag::KEYS`: what [`super::keys::StatementKeys`] reads.
+    /// The bytes that describe keys, which [`super::keys::StatementKeys`] reads; empty without `flag::KEYS`.
     pub keys: &'a [u8],
 }
 
@@ -59,7 +60,7 @@ impl<'a> Statement<'a> {
         self.flags & flag != 0
     }
 
-    /// Length of the statement on a tape, in bytes.
+    /// Returns the length of the statement on a tape, in bytes.
     pub fn length(&self) -> u64 {
         (HEAD + self.name.len() + self.text.len() + self.values.len() + self.keys.len()) as u64
     }
@@ -86,7 +87,7 @@ impl<'a> Statement<'a> {
         out.write_all(self.keys)
     }
 
-    /// Splits the first statement from the bytes of a tape. None if they are damaged, or at the end.
+    /// Splits the first statement from the bytes of a tape. Returns None at the end or if the bytes are damaged.
     #[inline]
     pub fn read(tape: &mut &'a [u8]) -> Option<Self> {
         let length = u32::from_le_bytes(*tape.first_chunk::<4>()?) as usize;
@@ -125,7 +126,7 @@ pub struct Tape {
 
 // SAFETY: the mapping is private and never written to.
 unsafe impl Send for Tape {}
-// SAFETY: as above.
+// SAFETY: the mapping is private and never written to.
 unsafe impl Sync for Tape {}
 
 impl Tape {
@@ -139,15 +140,15 @@ impl Tape {
         if length == 0 {
             return Ok(Self { start: std::ptr::NonNull::dangling().as_ptr(), length });
         }
-        // SAFETY: a new mapping of our own file, which the caller keeps unchanged.
+        // SAFETY: this is a new mapping of our own file, which the caller does not change.
         let start = unsafe { mmap(std::ptr::null_mut(), length, ProtFlags::READ, MapFlags::PRIVATE, &file, 0)? };
         let tape = Self { start, length };
-        // SAFETY: the whole mapping; the advice does not change its contents.
+        // SAFETY: the range is the whole mapping, and the advice does not change its contents.
         unsafe { madvise(start, length, Advice::WillNeed)? };
         Ok(tape)
     }
 
-    /// Returns a part of the tape. None if it is outside.
+    /// Returns a part of the tape, or None if the range is outside the tape.
     pub fn part(&self, range: Range<u64>) -> Option<&[u8]> {
         // SAFETY: the mapping has this length, and lives as long as the tape.
         let whole = unsafe { std::slice::from_raw_parts(self.start.cast::<u8>(), self.length) };
@@ -158,7 +159,7 @@ impl Tape {
 impl Drop for Tape {
     fn drop(&mut self) {
         if self.length > 0 {
-            // SAFETY: it was mapped by `open`, and no part of it can be borrowed any more.
+            // SAFETY: `open` mapped the memory, and no part of it can be borrowed any more.
             let _ = unsafe { munmap(self.start, self.length) };
         }
     }

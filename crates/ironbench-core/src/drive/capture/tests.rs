@@ -10,7 +10,7 @@ fn capture(mode: Mode) -> Capture {
     Capture { tape: PathBuf::new(), clients: Vec::new(), kinds: vec![kind], mode, speed: 1.0, rate: 1.0, keys: 0 }
 }
 
-/// A tape of statements: flags, time, name and text.
+/// Returns a tape of statements, given as flags, time, name and text.
 fn tape(statements: &[(u8, u64, &str, &str)]) -> Vec<u8> {
     let mut tape = Vec::new();
     for (flags, at_ns, name, text) in statements {
@@ -67,7 +67,7 @@ impl<'p> Client<'p> {
         self.replayer.reply(&mut self.mailbox, &mut self.tally)
     }
 
-    /// Tags of the messages in the outbox.
+    /// Returns the tags of the messages in the outbox.
     fn sent(&self) -> String {
         let (mut tags, mut rest) = (String::new(), &self.mailbox.outbox[..]);
         while let Some((tag, after)) = rest.split_first() {
@@ -173,7 +173,7 @@ fn each_mode_has_its_own_start() {
         assert_eq!(client.begin(), Step::Send);
         let next = client.reply(&[complete("BEGIN"), message(b'Z', b"T")]);
         match mode {
-            // The clock is far beyond the start that the test set.
+            // The clock is far beyond the start of the replay that the test set.
             Mode::Schedule | Mode::Rate | Mode::Fast => assert_eq!(next, Step::Send),
             Mode::Think => assert_eq!(next, Step::Sleep(5)),
         }
@@ -254,7 +254,7 @@ fn a_generated_key_takes_the_place_of_the_recorded_one() {
     let contains = |client: &Client, bytes: &[u8]| client.mailbox.outbox.windows(bytes.len()).any(|part| part == bytes);
     let row = |id: &[u8]| message(b'D', &[b"\0\x02\0\0\0\x011\0\0\0\x04", id].concat());
     assert_eq!(client.begin(), Step::Send);
-    // A row that arrives in two pieces, and a second one, which is skipped.
+    // A row arrives in two pieces. A second row follows, which is skipped.
     let first = row(b"1007");
     client.mailbox.inbox.append(&first[..9]);
     assert_eq!(client.replayer.reply(&mut client.mailbox, &mut client.tally), Step::Receive);

@@ -5,21 +5,21 @@ use crate::wire::Cancelling;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum State {
-    /// Rests until the next turn.
+    /// The client rests until the next turn.
     Idle,
-    /// Waits for the scheduled start of its next transaction.
+    /// The client waits for the scheduled start of its next transaction.
     Scheduled,
-    /// Waits for a reply.
+    /// The client waits for a reply.
     Busy,
-    /// Sleeps inside a transaction.
+    /// The client sleeps inside a transaction.
     Sleeping,
-    /// Sleeps between transactions.
+    /// The client sleeps between two transactions (think time).
     Thinking,
-    /// Waits in its queue for a job.
+    /// The client waits in its queue for a job.
     Waiting,
-    /// Waits for a new connection.
+    /// The client waits for a new connection.
     Reconnecting,
-    /// Has lost its connection and requests a new one later.
+    /// The client has lost its connection and requests a new one later.
     Disconnected,
     Ended,
 }
@@ -28,7 +28,7 @@ pub(super) struct Client<X> {
     pub transaction: X,
     pub state: State,
     pub line: Option<usize>,
-    /// Cancels the client's running statement on the server; None if the protocol cannot.
+    /// Cancels the client's running statement on the server; None if the protocol has no cancel request.
     pub cancel: Option<Cancelling>,
     /// Number of clients that become active before this one when a curve limits the active clients.
     pub rank: usize,
@@ -76,7 +76,8 @@ impl<X> Client<X> {
         matches!(self.state, State::Busy | State::Sleeping)
     }
 
-    /// Whether the client has no connection or needs none: bytes that arrive belong to an earlier connection.
+    /// Whether the client has no connection or needs none. Bytes that arrive for it then belong to an earlier
+    /// connection.
     #[inline]
     pub fn is_gone(&self) -> bool {
         matches!(self.state, State::Reconnecting | State::Disconnected | State::Ended)

@@ -1,5 +1,5 @@
-//! Ends sessions and cancels running statements. PostgreSQL and MySQL notice a closed socket only when writing to it.
-//! Until then the query would continue, into the next trial and beyond the end of ironbench.
+//! Ends sessions and cancels running statements. PostgreSQL and MySQL notice a closed socket only when they write to
+//! it. Without a cancel request, a query would continue into the next trial, and even after ironbench has ended.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -11,7 +11,7 @@ use crate::measure::crew::{Gate, Post, Resident};
 use crate::wire::Cancelling;
 use crate::wire::transport::{Arrival, Transport};
 
-/// Time limit for cancelling, since a paused server answers no request.
+/// Time limit for cancelling, because a paused server answers no request.
 pub(super) const CANCEL_PATIENCE_NS: u64 = 2 * SECOND;
 /// Number of parallel cancel requests per driving thread.
 const AT_ONCE: usize = 8;
@@ -62,7 +62,7 @@ impl<T: Transport, X: Transaction> EventLoop<T, X> {
             while let Some(arrival) = self.transport.next() {
                 let id = match arrival {
                     Arrival::Bytes(id) => {
-                        // Discarded, so that it does not accumulate.
+                        // The bytes are discarded, so that they do not accumulate.
                         let inbox = &mut self.transport.mailbox(id).inbox;
                         inbox.consume(inbox.bytes().len());
                         id
@@ -95,7 +95,7 @@ fn send(cancels: Vec<Cancelling>, until: u64) {
     };
     let helpers: Vec<Resident> = (0..hands).filter_map(helper).collect();
     for helper in helpers {
-        // A request that the server does not accept ends by its own timeout.
+        // A cancel request that the server does not accept ends by its own timeout.
         if !helper.ended(Duration::from_nanos(until.saturating_sub(clock::now()))) {
             helper.leave();
         }

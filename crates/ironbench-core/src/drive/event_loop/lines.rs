@@ -13,12 +13,12 @@ use crate::wire::transport::Transport;
 #[derive(Default)]
 pub(super) struct Line {
     waiting: VecDeque<usize>,
-    /// The next job becomes due at this instant or later.
+    /// Instant before which no job becomes due.
     ask_at: u64,
 }
 
 impl Line {
-    /// Returns when a job may become due, or None if no client waits.
+    /// Returns the earliest instant at which a job may become due, or None if no client waits.
     pub fn wake_at(&self) -> Option<u64> {
         (!self.waiting.is_empty()).then_some(self.ask_at)
     }
@@ -108,7 +108,7 @@ impl<T: Transport, X: Transaction> Running<'_, '_, T, X> {
         }
     }
 
-    /// Whether the client may wait for a job. If it may not, because the trial ends, this ends the client.
+    /// Whether the client may wait for a job. If the trial ends, the client may not wait, and this function ends it.
     fn may_wait(&mut self, client: usize) -> bool {
         let open = self.clients[client].line.is_some() && self.drain_until == NEVER;
         if !open {

@@ -1,5 +1,5 @@
-//! Handles clients that lose their connection. There are three outcomes, in order of preference.
-//! The client reconnects and continues. The client ends and the others continue, as in pgbench. The trial ends.
+//! Handles clients that lose their connection. There are three outcomes, in order of preference. The client reconnects
+//! and continues. Otherwise the client ends and the others continue, as in pgbench. Otherwise the trial ends.
 
 use std::cmp::Reverse;
 
@@ -11,13 +11,13 @@ use crate::drive::transaction::Transaction;
 use crate::measure::clock::{MILLISECOND, NEVER, SECOND};
 use crate::wire::transport::Transport;
 
-/// Delay before a client retries a failed connection attempt: servers take seconds to restart.
+/// Delay before a client retries a failed connection attempt. It is long because servers take seconds to restart.
 const AGAIN_NS: u64 = 250 * MILLISECOND;
 /// Time without a connection after which the client ends.
 const PATIENCE_NS: u64 = if cfg!(test) { SECOND / 2 } else { 60 * SECOND };
 
 impl<T: Transport, X: Transaction> Running<'_, '_, T, X> {
-    /// Called when a client's connection has become unusable.
+    /// Handles the loss of a client's connection.
     #[cold]
     pub(super) fn lost(&mut self, id: usize, cause: &str, now: u64) {
         let client = &mut self.clients[id];
@@ -49,7 +49,7 @@ impl<T: Transport, X: Transaction> Running<'_, '_, T, X> {
         }
     }
 
-    /// Called when a client could not get a new connection.
+    /// Handles a failed attempt to open a new connection for a client.
     #[cold]
     pub(super) fn not_connected(&mut self, id: usize, cause: &str, now: u64) {
         if self.drain_until != NEVER || self.start.must_end() {
@@ -109,15 +109,15 @@ impl<T: Transport, X: Transaction> Running<'_, '_, T, X> {
         }
     }
 
-    /// Whether this thread must keep taking part in turns although all its clients are lost.
-    /// The other threads wait for this thread after each turn.
+    /// Whether this thread must keep taking part in turns although all its clients are lost, because the other threads
+    /// wait for it after each turn.
     #[cold]
     pub(super) fn attends(&self) -> bool {
         self.rests_at != NEVER && self.drain_until == NEVER && self.clients.iter().any(|client| client.lost.is_some())
     }
 
-    /// Returns the time inside the slice after clients had lost their connection, summed over those clients.
-    /// This time counts as time that clients had, so that throughput is that of the remaining ones.
+    /// Returns the time between the loss of each connection and the end of the slice, summed over the lost clients. The
+    /// time counts as if the clients had still been there, so that throughput is that of the remaining clients.
     pub(super) fn absence(&self) -> u64 {
         let lost = self.clients.iter().filter_map(|client| client.lost);
         lost.map(|lost| self.turn.until.saturating_sub(lost.max(self.turn.from))).sum()

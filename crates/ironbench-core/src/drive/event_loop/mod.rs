@@ -1,5 +1,5 @@
-//! The event loop, in which one thread drives many clients.
-//! The loop sends a client's message, waits for any reply, and sends that client's next message.
+//! The event loop, in which one thread drives many clients. It sends the message of one client, waits for a reply to
+//! any client, and sends the next message of the client that got the reply.
 
 mod client;
 mod leave;
@@ -117,7 +117,7 @@ struct Running<'a, 'r, T, X> {
     turn: Turn,
     /// Time at which the slice of the turn ends; `NEVER` without turns.
     rests_at: u64,
-    /// After the end of the slice: unfinished transactions that started in it.
+    /// Number of unfinished transactions that started in the slice of the turn, counted after the slice has ended.
     straddling: usize,
     /// Whether every transaction that this thread measures in the turn has ended.
     settled: bool,
@@ -125,7 +125,7 @@ struct Running<'a, 'r, T, X> {
     drain_until: u64,
     /// Transactions due at or after this instant remain in the schedule.
     due_until: u64,
-    /// Number of transactions of the schedule that have started.
+    /// Number of transactions of the schedule that this thread has started.
     scheduled: u64,
     log: Option<Lines<'a>>,
     ended: Ended,
@@ -221,7 +221,8 @@ impl<T: Transport, X: Transaction> Running<'_, '_, T, X> {
     }
 
     fn fire_timers(&mut self, now: u64) {
-        // Timers set again for this instant are handled in the next round; otherwise they would starve replies.
+        // A timer that is set again for this instant is handled in the next round. Handling it at once could starve
+        // replies.
         for _ in 0..self.timers.len() {
             let Some(&Reverse((due, client))) = self.timers.peek() else { return };
             if due > now {
@@ -276,8 +277,8 @@ impl<T: Transport, X: Transaction> Running<'_, '_, T, X> {
         }
     }
 
-    /// Handles a transaction that ended without sending a message.
-    /// The loop completes a round before the client's next transaction; otherwise it would never return.
+    /// Handles a transaction that ended without sending a message. The loop completes a round before the client's next
+    /// transaction. Otherwise it could run such transactions forever.
     #[cold]
     fn ended_without_engine(&mut self, client: usize, ending: Ending) -> Step {
         let now = clock::now();
@@ -430,7 +431,7 @@ impl<T: Transport, X: Transaction> Running<'_, '_, T, X> {
         self.begin(client, due, now);
     }
 
-    /// Lets the client rest until the next turn.
+    /// Makes the client rest until the next turn.
     fn release(&mut self, client: usize) {
         if self.may_begin(client) {
             self.clients[client].state = State::Idle;

@@ -1,5 +1,4 @@
-//! Opens and closes the measured window.
-//! Ends clients when the window closes or when they lose their work or connection.
+//! Opens and closes the measured window, and ends clients.
 
 use std::cmp::Reverse;
 
@@ -48,7 +47,7 @@ impl<T: Transport, X: Transaction> Running<'_, '_, T, X> {
         self.look_at = self.recorder.boundary().min(now + LOOK_NS).min(self.drain_until);
     }
 
-    /// Called when the window opens. Transactions in progress will end inside it and count.
+    /// Opens the window. Transactions in progress count if they end inside it.
     #[cold]
     fn open(&mut self) {
         let by_plan = |client: &&mut Client<X>| client.transaction.share().is_none() && client.line.is_none();
@@ -58,7 +57,7 @@ impl<T: Transport, X: Transaction> Running<'_, '_, T, X> {
         }
     }
 
-    /// After the end of the slice: whether clients may rest, because no thread has an unfinished measured transaction.
+    /// Whether clients may rest after the end of the slice, because no thread has an unfinished measured transaction.
     #[cold]
     pub(super) fn rests(&mut self) -> bool {
         if !self.settled && self.straddling == 0 {
@@ -68,7 +67,7 @@ impl<T: Transport, X: Transaction> Running<'_, '_, T, X> {
         self.start.control.turns.is_settled()
     }
 
-    /// Counts the transactions in progress when the window closes: they are not measured.
+    /// Counts the transactions in progress when the window closes, which are not measured.
     fn cut(&mut self) {
         self.ended.unfinished += self.busy as u64;
         let under_way = self.clients.iter().filter(|client| client.is_inside());
@@ -78,11 +77,11 @@ impl<T: Transport, X: Transaction> Running<'_, '_, T, X> {
         }
     }
 
-    /// Rests until the next turn. Returns the time at which it starts.
+    /// Lets the thread rest until the next turn. Returns the time at which that turn starts.
     #[cold]
     pub(super) fn rest(&mut self) -> u64 {
         let rested = clock::now();
-        // Resting cuts the last think times short, but they count in full.
+        // A rest cuts the last think times short, but these count in full.
         let cut = self.clients.iter_mut().filter_map(|client| client.paused.take()).count();
         self.recorder.paused(self.pace.think_ns() * cut as u64);
         self.recorder.paused(self.absence());
@@ -101,7 +100,7 @@ impl<T: Transport, X: Transaction> Running<'_, '_, T, X> {
             self.turn = turn;
             (self.rests_at, self.straddling, self.settled) = (turn.until, 0, false);
             self.recorder.turn(turn.from, turn.until);
-            // Resting does not count as think time.
+            // The rest does not count as think time.
             let thinking = self.timers.drain().map(|Reverse((due, client))| Reverse((due + (now - rested), client)));
             self.timers = thinking.collect();
             while let Some(client) = self.idle.pop_front() {
@@ -113,8 +112,8 @@ impl<T: Transport, X: Transaction> Running<'_, '_, T, X> {
         now
     }
 
-    /// Called when the window closes.
-    /// Transactions in progress may finish, and those due inside the window may still start.
+    /// Closes the window. Transactions in progress may finish, and transactions that were due inside the window may
+    /// still start.
     fn close(&mut self, now: u64) {
         self.cut();
         let end = self.recorder.window_end();

@@ -1,9 +1,9 @@
 //! Runs scripts on an LDAP directory. Each command is an operation, as `wire::ldap::operation` parses it.
 //!
-//! Every operation takes effect separately, so there is no rollback.
-//! After a result code other than success, the transaction fails and its remaining commands are skipped.
-//! The client then continues with its next transaction. Only `busy` is retried.
-//! Operations of a pipeline are sent together and may be answered in any order.
+//! Every operation takes effect separately, so there is no rollback. After a result code other than success, the
+//! transaction fails and its remaining commands are skipped. The client then continues with its next transaction. Only
+//! the result code `busy` leads to a retry. Operations of a pipeline are sent together and may be answered in any
+//! order.
 
 mod operations;
 mod replay;
@@ -32,14 +32,14 @@ const FIRST_ID: i32 = 100;
 struct Awaited<'p> {
     id: i32,
     operation: &'p Operation,
-    /// Index of its command in the script.
+    /// Index of the request's command in the script.
     at: usize,
     sent: u64,
     /// Number of entries that the search has returned so far.
     entries: u64,
 }
 
-/// Why the transaction fails.
+/// An error because of which the transaction fails.
 struct Refused {
     class: String,
     retryable: bool,
@@ -50,7 +50,7 @@ struct Refused {
 pub struct LdapScript<'p> {
     script: ScriptClient<'p>,
     operations: &'p Operations,
-    /// Draws random letters in values.
+    /// Source of random letters in values.
     random: Random,
     id: i32,
     awaited: Vec<Awaited<'p>>,
@@ -61,7 +61,7 @@ pub struct LdapScript<'p> {
     entries: u64,
     refused: Option<Refused>,
     timed: bool,
-    /// Counts requests, for reconnecting.
+    /// Count of requests, for reconnecting.
     lifetime: Lifetime,
     /// The bind that restores the connection's own user; None if the client stays bound as the last user.
     own: Option<&'p OwnBind>,
@@ -72,7 +72,7 @@ pub struct LdapScript<'p> {
 }
 
 impl<'p> LdapScript<'p> {
-    /// `reconnect`: see [`crate::drive::plan::Engine::Ldap`].
+    /// Creates a client. `reconnect` and `own` are explained at [`crate::drive::plan::Engine::Ldap`].
     pub fn new(
         script: ScriptClient<'p>,
         operations: &'p Operations,
@@ -175,7 +175,7 @@ impl<'p> LdapScript<'p> {
         self.end(false, tally)
     }
 
-    /// Called when every request has been answered.
+    /// Continues after every request has been answered.
     #[inline]
     fn answered(&mut self, mailbox: &mut Mailbox, tally: &mut Tally) -> Step {
         mailbox.outbox.clear();
@@ -286,8 +286,8 @@ impl<'p> LdapScript<'p> {
     }
 }
 
-/// Returns the error for a message that answers no request.
-/// With message ID 0 it is the server's notice of disconnection.
+/// Returns the error for a message that answers no request. A message with ID 0 is the server's notice of
+/// disconnection.
 #[cold]
 fn unasked(message: Message<'_>) -> String {
     match message::done(message.body) {
@@ -324,7 +324,7 @@ fn referred(at: usize, urls: &str) -> Refused {
     Refused { class: message::name(code::REFERRAL).to_owned(), retryable: false, cause, at }
 }
 
-/// Stores an entry's values in variables; the first value if an attribute has several.
+/// Stores an entry's values in variables. If an attribute has several values, the first is stored.
 fn gather(wanted: &[Gathered], body: &[u8], variables: &mut Variables) -> Result<(), Malformed> {
     for one in wanted.iter().filter(|one| one.name != "dn") {
         variables.set_text(one.slot, b"");

@@ -14,7 +14,7 @@ pub struct Gathered {
 
 #[derive(Debug)]
 pub struct Operations {
-    /// Operations by `Sql::id`.
+    /// Operations and the variables for their entries, by `Sql::id`.
     each: Vec<(Operation, Vec<Gathered>)>,
 }
 

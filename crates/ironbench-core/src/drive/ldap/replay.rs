@@ -1,8 +1,8 @@
-//! Replays an access log.
-//! Operations run at their recorded times, on as many connections as were open at once in the log.
+//! Replays an access log. Operations run at their recorded times, on as many connections as were open at once in the
+//! log.
 //!
-//! A client runs the operations of several recorded connections, one connection after another.
-//! Operations run one at a time; those that become due meanwhile wait, and the response time includes the wait.
+//! A client replays several recorded connections, one after the other, and runs one operation at a time. An operation
+//! that becomes due while another runs has to wait, and its response time includes the wait.
 
 use std::ops::Range;
 
@@ -31,11 +31,12 @@ use crate::{Error, Result};
 pub struct Replay {
     /// The distinct operations, in the syntax of `wire::ldap::operation`.
     pub operations: Vec<String>,
-    /// Operations of each client, in order. Additional clients do nothing.
+    /// Operations of each client, in order. Clients without an entry do nothing.
     pub clients: Vec<Vec<Recorded>>,
 }
 
-/// Nanoseconds since the start, index of the operation, and whether a recorded connection starts with it.
+/// A recorded operation: nanoseconds since the start of the log, index of the operation, and whether a recorded
+/// connection starts with it.
 pub type Recorded = (u64, usize, bool);
 
 impl Replay {
@@ -77,7 +78,7 @@ impl Replay {
     }
 }
 
-/// Returns what is wrong with an operation without variables; empty if it is valid.
+/// Returns what is wrong with an operation that has no variables; empty if the operation is valid.
 pub fn complaint(text: &str) -> String {
     compiled(text, "").err().unwrap_or_default()
 }
@@ -102,21 +103,21 @@ struct Replayer<'p> {
     operations: &'p [Operation],
     /// The verb of each kind.
     verbs: &'p [Verb],
-    /// Draws random letters in values.
+    /// Source of random letters in values.
     random: Random,
     /// The start of the log on the local monotonic clock.
     origin: u64,
     /// Index in `recorded` of the next operation, or of the one in progress.
     at: usize,
     under_way: bool,
-    /// Whether the open connection is the one for the next operation.
+    /// Whether the open connection stands for the recorded connection of the next operation.
     connected: bool,
     id: i32,
     /// Number of entries that the search in progress has returned so far.
     entries: u64,
     /// The bind that restores the connection's own user; see [`crate::drive::plan::Engine::Ldap`].
     own: Option<&'p OwnBind>,
-    /// Whether the last bind succeeded. Set until the connection is bound as its own user again.
+    /// Whether the last bind as another user succeeded. None once the connection is bound as its own user again.
     bound: Option<bool>,
 }
 
@@ -162,7 +163,7 @@ impl<'p> Replayer<'p> {
         self.recorded.get(at).map_or(NEVER, |(after, ..)| self.origin.saturating_add(*after))
     }
 
-    /// Indexes of the operations after the current one.
+    /// Returns the indexes of the operations after the current one.
     fn rest(&self) -> Range<usize> {
         self.at..self.recorded.len()
     }
@@ -171,7 +172,7 @@ impl<'p> Replayer<'p> {
         self.id = self.id.checked_add(1).unwrap_or(super::FIRST_ID);
     }
 
-    /// Continues after received messages: waits for more, or ends the operation.
+    /// Continues after received messages: waits for further messages, or ends the operation.
     fn over(&mut self, done: std::result::Result<Option<bool>, String>, tally: &mut Tally) -> Step {
         match done {
             Ok(None) => Step::Receive,
@@ -189,7 +190,7 @@ impl<'p> Replayer<'p> {
         Step::Ended(Ending { kind, well, retries: 0 })
     }
 
-    /// Handles all complete messages received. Returns Some when the operation has ended, with whether it succeeded.
+    /// Handles all complete messages received. When the operation has ended, returns whether it succeeded.
     fn read(&mut self, mailbox: &mut Mailbox, tally: &mut Tally) -> std::result::Result<Option<bool>, String> {
         let received = mailbox.inbox.bytes();
         let (mut input, mut over) = (received, None);
@@ -306,7 +307,7 @@ impl Transaction for Replayer<'_> {
         }
     }
 
-    /// A separate queue, because only this client can continue its recorded connections.
+    /// Each client has its own queue, because only this client can continue its recorded connections.
     fn line(&self) -> Option<usize> {
         Some(self.client)
     }
@@ -326,7 +327,7 @@ impl Transaction for Replayer<'_> {
         !self.connected
     }
 
-    /// Servers close idle connections. Between two recorded connections that makes no difference.
+    /// The server may close an idle connection. Between two recorded connections that makes no difference.
     fn lost_waiting(&mut self) -> bool {
         match self.recorded.get(self.at) {
             Some((_, _, first)) if *first || self.at == 0 => {

@@ -51,7 +51,7 @@ fn run(text: &str, answers: &[Vec<u8>]) -> (Vec<Step>, Tally) {
     run_as(None, text, answers)
 }
 
-/// Does the same with clients that bind as their own user again.
+/// Runs `text` like `run`, with clients that bind as their own user again.
 fn run_as(own: Option<&OwnBind>, text: &str, answers: &[Vec<u8>]) -> (Vec<Step>, Tally) {
     let (plan, control, program) = (plan(), Control::new(), program(text));
     let shares = crate::drive::crew::shares(1, 1);
@@ -225,7 +225,7 @@ proptest! {
         stream[at % length] = byte;
         stream.extend(bytes);
         let pieces: Vec<_> = stream.chunks(size).map(<[u8]>::to_vec).collect();
-        // A client that has ended or is broken gets no further calls.
+        // A client that has ended or whose connection is broken gets no further calls.
         for count in 0..=pieces.len() {
             let (steps, _) = run("search dc=x?cn?sub?(a=b)\n\\aset\nsearch dc=x;", &pieces[..count]);
             if !matches!(steps.last().unwrap(), Step::Receive | Step::Send) {

@@ -28,11 +28,11 @@ use request::Requests;
 #[derive(Debug, Clone, Copy)]
 enum Doing<'p> {
     Script,
-    /// The first use of a command, which runs after the server has prepared it.
+    /// The first use of a command was sent: the server prepares it before it runs.
     Prepare(&'p Sql),
-    /// The command cannot be executed, so its prepared statement is closed. The server does not reply to that.
+    /// The prepared statement of a command that cannot be executed was closed. The server does not reply to that.
     Close(&'p Sql),
-    /// A ROLLBACK after a failure. After it the transaction is retried, or has failed.
+    /// A ROLLBACK was sent after a failure. After it, the transaction is retried or has failed.
     RollBack {
         repeat: bool,
     },
@@ -44,31 +44,32 @@ pub struct MysqlScript<'p> {
     requests: Requests<'p>,
     reply: Reply<'p>,
     doing: Doing<'p>,
-    /// Whether statements are timed.
+    /// Whether each statement is timed.
     timed: bool,
     sent: u64,
-    /// Counts transactions, for reconnecting.
+    /// Count of transactions, for reconnecting.
     lifetime: Lifetime,
 }
 
-/// Whether a retry may succeed after this error: record has changed, lock wait timeout, or deadlock.
-/// The first error occurs with MariaDB's `innodb_snapshot_isolation`.
+/// Whether a retry may succeed after this error, which is "record has changed", a lock wait timeout or a deadlock. The
+/// first occurs with MariaDB's `innodb_snapshot_isolation`.
 fn is_retryable(error: &ServerError) -> bool {
     matches!(error.number, 1020 | 1205 | 1213)
 }
 
-/// Whether the server closes the connection after this error.
-/// The server is shutting down (1053), or the session was killed (1927 in MariaDB,
-/// 3169 in MySQL) or idle for too long (4031). Source: MySQL 8.4 Error Message Reference; MariaDB, "Error Codes".
+/// Whether the server closes the connection after this error. The server is shutting down (1053), or the session was
+/// killed (1927 in MariaDB, 3169 in MySQL) or idle for too long (4031). Source: MySQL 8.4 Error Message Reference;
+/// MariaDB, "Error Codes".
 fn ends_session(error: &ServerError) -> bool {
     matches!(error.number, 1053 | 1927 | 3169 | 4031)
 }
 
-/// Error number for a command that the server cannot prepare; MySQL returns it for BEGIN and others.
+/// Number of the error for a command that the server cannot prepare. MySQL returns it for BEGIN, for example.
 const NOT_PREPARABLE: u16 = 1295;
 
 impl<'p> MysqlScript<'p> {
-    /// `given` are the variables of `-D`. `cached`: whether the server omits column descriptions that have not changed.
+    /// Creates a client. `given` are the variables of `-D`. `cached`: whether the server omits column descriptions that
+    /// have not changed.
     pub fn new(
         mut script: ScriptClient<'p>,
         protocol: Protocol,
@@ -202,11 +203,11 @@ impl<'p> MysqlScript<'p> {
         self.end(false, tally)
     }
 
-    /// Called when everything sent has been answered.
+    /// Continues after everything sent has been answered.
     #[inline]
     fn answered(&mut self, mailbox: &mut Mailbox, tally: &mut Tally) -> Step {
         mailbox.outbox.clear();
-        // No reply is expected until the next command: a packet that arrives now was sent by the server on its own.
+        // No reply is expected before the next command. A packet that arrives now was sent by the server on its own.
         match std::mem::replace(&mut self.doing, Doing::Nothing) {
             Doing::Script => {
                 if self.timed {
@@ -245,8 +246,8 @@ impl<'p> MysqlScript<'p> {
             self.requests.prepared(sql, made.statement);
             return self.command(sql, mailbox, tally);
         }
-        // The server has prepared the statement once in this session.
-        // The statement is closed now, because it counts against the server's global max_prepared_stmt_count.
+        // The prepared statement cannot be executed, so it is closed. Otherwise it would count against the server's
+        // global max_prepared_stmt_count.
         self.requests.unfit(sql, made.parameters);
         frontend::close(&mut mailbox.outbox, made.statement);
         self.doing = Doing::Close(sql);

@@ -47,17 +47,17 @@ pub struct Reply<'p> {
     /// Whether the session has an open transaction, as of the last reply.
     pub in_transaction: bool,
     /// Whether a failed statement may have opened a transaction, because the session is not known to use autocommit.
-    /// Error packets do not contain the status flags.
+    /// Error packets do not contain the status flags that would show it.
     opens_by_itself: bool,
     /// The command whose rows become variables.
     gathers: Option<&'p Sql>,
-    /// Whether rows are stored only at the end. With combined queries, `\gset` uses only the row of the last query.
-    /// Therefore a row is kept until the next query or the end.
+    /// Whether rows are stored only at the end. With combined queries, `\gset` uses only the row of the last query. A
+    /// row is therefore kept until the next query or the end.
     holds: bool,
     held: Vec<u8>,
-    /// By `Sql::id`: the columns as last described.
+    /// The columns of each command as last described, by `Sql::id`.
     gathered: Vec<Gathered>,
-    /// Whether rows have the binary format.
+    /// Whether the rows of the reply have the binary format.
     binary: bool,
     /// Whether the command ends a transaction without a commit.
     rolls_back: bool,
@@ -133,7 +133,7 @@ impl<'p> Reply<'p> {
         self.wanted_file = false;
     }
 
-    /// After a failed command: whether a transaction is or may be open and must be rolled back.
+    /// Whether a transaction is or may be open after a failed command, and must be rolled back.
     pub fn may_be_in_transaction(&self) -> bool {
         self.in_transaction || self.opens_by_itself
     }
@@ -264,7 +264,7 @@ impl<'p> Reply<'p> {
         Progress::More
     }
 
-    /// Called when a statement is complete, after its last row if it returns rows.
+    /// Handles the end of a statement, after its last row if it returns rows.
     #[inline]
     fn done(&mut self, done: Done, tally: &mut Tally) -> Progress {
         let before = std::mem::replace(&mut self.in_transaction, done.is_in_transaction());
@@ -278,7 +278,7 @@ impl<'p> Reply<'p> {
             self.next = Next::Answer;
             return Progress::More;
         }
-        // Outside a transaction, the command was committed by autocommit.
+        // Outside a transaction, autocommit has committed the command.
         tally.commits += u64::from(!self.in_transaction && !self.ended && !self.rolls_back);
         Progress::Answered
     }

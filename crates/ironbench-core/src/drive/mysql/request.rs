@@ -12,7 +12,7 @@ use pgbench_script::{Given, Program, Slot, Sql, Symbols, Value, Variables};
 pub struct Statements {
     /// Texts by `Sql::statement`, with `?` for each variable.
     texts: Vec<String>,
-    /// By `Sql::id`: whether the statement ends a transaction without a commit.
+    /// Whether each statement ends a transaction without a commit, by `Sql::id`.
     rollbacks: Vec<bool>,
     symbols: Arc<Symbols>,
 }
@@ -43,7 +43,7 @@ impl Statements {
     }
 }
 
-/// Whether one of the statements is `ROLLBACK`, excluding `ROLLBACK TO` a savepoint.
+/// Whether one of the statements is a `ROLLBACK` of the transaction (not `ROLLBACK TO` a savepoint).
 fn is_rollback(text: &str) -> bool {
     text.split(';').any(|statement| {
         let mut words = statement.split_whitespace();
@@ -63,7 +63,8 @@ enum Standing {
     },
     /// The server cannot prepare the statement.
     Plain,
-    /// The server has prepared the statement, but found this number of parameters, which differs from the script's.
+    /// The server has prepared the statement, but found this number of parameters, which differs from the number in the
+    /// script.
     Unfit(u16),
 }
 
@@ -72,7 +73,7 @@ enum Standing {
 pub struct Requests<'p> {
     protocol: Protocol,
     statements: &'p Statements,
-    /// States by `Sql::statement`.
+    /// States of the statements, by `Sql::statement`.
     standing: Vec<Standing>,
 }
 
@@ -97,7 +98,7 @@ impl<'p> Requests<'p> {
     }
 
     pub fn prepared(&mut self, sql: &Sql, statement: u32) {
-        // NULL means that the parameter has not been sent yet.
+        // NULL means that no value of the parameter has been sent yet.
         let kinds = vec![kind::NULL; sql.parameters.len()];
         self.standing[sql.statement] = Standing::Prepared { statement, kinds };
     }

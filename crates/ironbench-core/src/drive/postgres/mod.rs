@@ -1,11 +1,10 @@
 //! Runs scripts on PostgreSQL: each command becomes a message, and its reply determines how the script continues.
 //!
-//! Serialization failures and deadlocks are retried as in pgbench.
-//! An open transaction block is rolled back,
-//! and the whole transaction runs again with the same variables and random numbers. The limit is `max_tries` attempts.
-//! After any other error the transaction block is rolled back and the transaction counts as failed.
-//! The client then continues with its next transaction, unless an error in the first second must end the trial.
-//! In pgbench, any such error ends the client, so the load decreases without notice.
+//! Serialization failures and deadlocks are retried as in pgbench. An open transaction block is rolled back, and the
+//! whole transaction runs again with the same variables and random numbers. The limit is `max_tries` attempts. After
+//! any other error the transaction block is rolled back and the transaction counts as failed. The client then continues
+//! with its next transaction, unless the error occurred in the first second and must end the trial. In pgbench, such an
+//! error ends the client, so the load decreases without notice.
 
 mod reply;
 mod request;
@@ -28,7 +27,7 @@ use request::Requests;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Doing {
     Script,
-    /// A ROLLBACK after a failure. After it the transaction is retried, or has failed.
+    /// A ROLLBACK was sent after a failure. After it, the transaction is retried or has failed.
     RollBack {
         repeat: bool,
     },
@@ -39,14 +38,14 @@ pub struct PostgresScript<'p> {
     requests: Requests<'p>,
     reply: Reply<'p>,
     doing: Doing,
-    /// Whether a pipeline is open, so that commands accumulate in the outbox until it ends.
+    /// Whether a pipeline is open. If so, commands accumulate in the outbox until the pipeline ends.
     pipeline: bool,
     /// Index, in the script, of each command accumulated in the pipeline.
     gathered: Vec<usize>,
-    /// Whether statements are timed.
+    /// Whether each statement is timed.
     timed: bool,
     sent: u64,
-    /// Counts transactions, for reconnecting.
+    /// Count of transactions, for reconnecting.
     lifetime: Lifetime,
 }
 
@@ -142,7 +141,7 @@ impl<'p> PostgresScript<'p> {
         let script = &self.script;
         tally.failure(script.kind(), SCRIPT_ERROR, false, || script.own_words(script.at(), cause));
         if self.pipeline {
-            // Drop the commands accumulated in the pipeline, which were never sent.
+            // The commands accumulated in the pipeline were never sent, so they are dropped.
             self.pipeline = false;
             self.gathered.clear();
             mailbox.outbox.clear();
@@ -192,7 +191,7 @@ impl<'p> PostgresScript<'p> {
         self.go_on(mailbox, tally)
     }
 
-    /// Called when everything sent has been answered.
+    /// Continues after everything sent has been answered.
     #[inline]
     fn answered(&mut self, mailbox: &mut Mailbox, tally: &mut Tally) -> Step {
         mailbox.outbox.clear();

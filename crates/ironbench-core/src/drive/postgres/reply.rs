@@ -9,7 +9,7 @@ use crate::wire::postgres::protocol::{Commits, Framer, Malformed, Message, Rows,
 use crate::wire::transport::Mailbox;
 use pgbench_script::{Gather, Slot, Sql, Variables};
 
-/// Why a reply cannot be completed.
+/// A reason why a reply cannot be completed.
 #[derive(Debug)]
 pub enum Trouble {
     Malformed(Malformed),
@@ -35,14 +35,14 @@ pub struct Reply<'p> {
     /// The command whose rows become variables.
     gathers: Option<&'p Sql>,
     columns: Vec<Option<Slot>>,
-    /// Whether rows are stored only at the end. With combined queries, `\gset` uses only the row of the last query.
-    /// Therefore a row is kept until the next query or the end.
+    /// Whether rows are stored only at the end. With combined queries, `\gset` uses only the row of the last query. A
+    /// row is therefore kept until the next query or the end.
     holds: bool,
     held: Vec<u8>,
     /// Number of rows of the statement that is being answered.
     rows: u64,
     last_rows: u64,
-    /// The first error in the awaited replies, and how many commands were completed before it.
+    /// The first error in the awaited replies, with the number of commands that were completed before it.
     error: Option<Box<(ServerError, usize)>>,
     completed: usize,
     fatal: Option<String>,
@@ -77,7 +77,7 @@ impl<'p> Reply<'p> {
             Gather::Gset { .. } => (Some(sql), sql.combined),
             Gather::Aset { .. } => (Some(sql), false),
         };
-        // The next result comes with its own RowDescription.
+        // The next result starts with its own RowDescription.
         self.columns.clear();
         self.awaited += 1;
         self.commands = 1;
@@ -103,7 +103,7 @@ impl<'p> Reply<'p> {
         self.error.is_some()
     }
 
-    /// Returns the error, and how many of the awaited commands were completed before it.
+    /// Takes the first error, with the number of awaited commands that were completed before it.
     pub fn take_error(&mut self) -> Option<(ServerError, usize)> {
         self.error.take().map(|error| *error)
     }
@@ -119,8 +119,8 @@ impl<'p> Reply<'p> {
         self.fatal.take()
     }
 
-    /// Remembers an error that ends the session: any above severity ERROR.
-    /// A crash or an immediate shutdown is reported as a warning of class 57P.
+    /// Remembers an error that ends the session, which is any error above severity ERROR. A crash or an immediate
+    /// shutdown is reported as a warning of class 57P.
     fn listen(&mut self, said: &ServerError) {
         if matches!(said.severity.as_str(), "FATAL" | "PANIC") || said.sqlstate.starts_with("57P") {
             self.fatal.get_or_insert_with(|| said.to_string());

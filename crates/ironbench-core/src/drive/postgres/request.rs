@@ -34,9 +34,9 @@ impl Statements {
 pub struct Requests<'p> {
     protocol: Protocol,
     statements: &'p Statements,
-    /// By `Sql::statement`: whether a Parse was sent and has not failed.
+    /// Whether a Parse of each statement was sent and has not failed, by `Sql::statement`.
     prepared: Vec<bool>,
-    /// Parses that were sent and are not yet acknowledged, each with its group (the messages up to a Sync).
+    /// Parse messages that were sent and are not yet acknowledged, each with its group (the messages up to a Sync).
     parsing: VecDeque<(u64, usize)>,
     /// Number of groups sent.
     sent: u64,
@@ -69,9 +69,9 @@ impl<'p> Requests<'p> {
         }
     }
 
-    /// Appends a command without the end of its group.
-    /// The messages are the same as those of libpq (`PQsendQueryGuts` in fe-exec.c).
-    /// Describe is included, although most results are discarded. So the server does the same work as with pgbench.
+    /// Appends a command without the end of its group. The messages are the same as those of libpq (`PQsendQueryGuts`
+    /// in fe-exec.c). Describe is included, although most results are discarded, so that the server does the same work
+    /// as with pgbench.
     #[inline]
     pub fn command(&mut self, sql: &Sql, variables: &Variables, out: &mut Vec<u8>) {
         let name = match self.protocol {
@@ -95,7 +95,7 @@ impl<'p> Requests<'p> {
         frontend::execute(out);
     }
 
-    /// Ends a command that is its own group.
+    /// Ends the group of a command that is sent on its own.
     #[inline]
     pub fn end_command(&mut self, out: &mut Vec<u8>) {
         if self.protocol != Protocol::Simple {
@@ -134,7 +134,7 @@ impl<'p> Requests<'p> {
         self.answered += 1;
     }
 
-    /// Resets the state of messages that were dropped before they were sent.
+    /// Forgets messages that were dropped before they were sent.
     pub fn forget_unsent(&mut self) {
         for (_, id) in self.parsing.drain(..) {
             self.prepared[id] = false;

@@ -1,4 +1,4 @@
-//! Clients of blocking engines: how calls are measured while they run.
+//! Tests of clients of blocking engines: how calls are measured while they run.
 
 use std::borrow::Cow;
 

@@ -1,4 +1,4 @@
-//! Accounting of the transactions that are due inside the window.
+//! Tests of how the transactions that are due inside the window are counted.
 
 use super::*;
 
@@ -45,7 +45,7 @@ fn what_has_not_ended_after_the_drain_is_censored_at_the_time_it_waited() {
     let (summary, response) = (&outcome.summary, &outcome.histograms["response_time"]);
     assert_eq!((summary.due, summary.transactions), (Some(20), 0));
     assert_eq!((summary.censored, response.count(), summary.unfinished), (20, 20, 3));
-    // In tests, draining takes 2 s.
+    // In tests, the trial waits 2 s for transactions in progress.
     assert!(response.min_s() > 1.99 && response.max_s() > 2.15, "{} {}", response.min_s(), response.max_s());
     assert!(summary.longest_wait_s > 0.18, "{}", summary.longest_wait_s);
 }

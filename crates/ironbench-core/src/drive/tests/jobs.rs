@@ -1,4 +1,4 @@
-//! Trials in which a source of jobs replaces weights.
+//! Tests of trials in which a source of jobs replaces weights.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Mutex;

@@ -1,4 +1,4 @@
-//! Clients that lose their connection, on an engine that answers immediately.
+//! Tests of clients that lose their connection, on an engine that answers immediately.
 
 use std::collections::{HashMap, VecDeque};
 use std::io;
@@ -21,7 +21,7 @@ use crate::wire::transport::{Arrival, Mailbox, Transport};
 /// A transport whose connections break when they have sent a limited number of messages.
 struct Breaking {
     null: Null,
-    /// Remaining messages by client.
+    /// Number of messages that each client may still send.
     left: HashMap<usize, u64>,
     broken: VecDeque<usize>,
 }
@@ -63,7 +63,7 @@ impl Transport for Breaking {
     }
 }
 
-/// `left` limits the messages of a client's connection; clients without an entry have no limit.
+/// Runs a trial in which `left` limits the messages of a client's connection. Clients without an entry have no limit.
 fn run(plan: &Plan, service_ns: u64, left: &HashMap<usize, u64>, control: &Control) -> Outcome {
     let program = compile(plan, None).unwrap();
     work(plan, control, plan.threads, &Kind::of_program(&program), |orders: &Orders| {
@@ -116,7 +116,7 @@ fn what_is_due_in_an_open_loop_is_begun_by_the_clients_that_are_left() {
     let scripts = vec![script("select", "SELECT 1;\nSELECT 2;\n", 1)];
     let plan = Plan { schedule, scripts, ..plan(4, 2, Stop::DurationS(0.5)) };
     let summary = run(&plan, MILLISECOND, &HashMap::from([(0, 0), (3, 7)]), &Control::new()).summary;
-    // On a busy machine, transactions that had not started when the window closed run while the trial drains.
+    // On a busy machine, some transactions have not started when the window closes. They run while the trial drains.
     let (ended, failed) = (summary.completed, summary.scripts[0].failed_in_all);
     assert_eq!((summary.due, ended + failed), (Some(100), 100));
     assert_eq!((summary.connections_lost, failed), (2, 2));

@@ -1,4 +1,4 @@
-//! After a reconnect, a client must not assume any state of the previous session.
+//! Tests that a client assumes no state of the previous session after a reconnect.
 
 use super::*;
 use crate::drive::mysql::{MysqlScript, Statements as MysqlStatements};
@@ -22,8 +22,8 @@ fn with_client(text: &str, act: impl FnOnce(&Program, &Clients)) {
     act(&program, &Clients::new(&program, &orders));
 }
 
-/// Runs transactions that do not reconnect, then one that asks for a reconnect, then one after it.
-/// Returns the first byte that each sent.
+/// Runs transactions that do not reconnect, then one that asks for a reconnect, then one after it. Returns the first
+/// byte that each transaction sent.
 fn begins<X: Transaction>(mut client: X, mut answer: impl FnMut(&mut Mailbox), first: usize) -> [u8; 3] {
     let (mut mailbox, mut tally) = (Mailbox::default(), Tally::new(1));
     let mut transact = |client: &mut X| {

@@ -1,4 +1,4 @@
-//! Transaction logs of whole trials.
+//! Tests of the transaction logs of whole trials.
 
 use super::{plan, run, script};
 use crate::drive::blocking::Patience;

@@ -6,14 +6,15 @@ use crate::measure::buckets::Buckets;
 
 #[derive(Default)]
 pub(super) struct Edges {
-    /// Closed loop: transactions that started before the window and ended inside. Only service times include them.
+    /// Service times of transactions in a closed loop that started before the window and ended inside it. Response
+    /// times do not include them.
     pub carried: Vec<Buckets>,
-    /// Closed loop: transactions that started inside the window and ended while the trial drained.
-    /// Only response times include them.
+    /// Response times of transactions in a closed loop that started inside the window and ended while the trial
+    /// drained. Service times do not include them.
     pub drained: Vec<Buckets>,
     /// Waiting times of transactions that have not ended.
     pub censored: Buckets,
-    /// Time inside the window of transactions in progress when it closed.
+    /// Time inside the window of the transactions in progress when the window closed.
     pub in_flight: Buckets,
     pub longest_wait_ns: u64,
 }
@@ -31,7 +32,7 @@ impl Recorder<'_> {
         self.phase == Phase::Closed && self.due_from > 0 && (self.due_from..self.window.end).contains(&intended)
     }
 
-    /// After the window has closed: records a transaction in progress that was due at `intended` and sent at `begun`.
+    /// Records a transaction in progress that was due at `intended` and sent at `begun`. The window has closed before.
     pub fn in_flight(&mut self, intended: u64, begun: u64) {
         if self.due_from > 0 {
             self.edges.in_flight.record(self.inside_window(begun));
@@ -39,8 +40,8 @@ impl Recorder<'_> {
         }
     }
 
-    /// After the window has closed: records jobs that were due inside it but did not start. Their due times are
-    /// unknown, so each job enters with the length of the window and counts among the slowest.
+    /// Records jobs that were due inside the window but did not start, after the window has closed. Their due times are
+    /// unknown, so each job counts with the length of the window, among the slowest.
     pub fn never_begun(&mut self, count: u64) {
         if self.due_from > 0 {
             self.edges.censored.record_n(self.window.end - self.window.start, count);

@@ -3,12 +3,12 @@
 use super::{Phase, Recorder};
 use crate::measure::buckets::Buckets;
 
-/// How long the loop worked between two waits for the engine, and how many replies it handled.
+/// Times that the loop worked between two waits for the engine, and numbers of replies that it handled.
 #[derive(Default, Clone)]
 pub(super) struct Rounds {
     pub delay: Buckets,
     pub replies: Buckets,
-    /// Total time that replies waited for the loop, estimated as half the duration of their round each.
+    /// Total time that replies waited for the loop. For each reply, it is estimated as half the duration of its round.
     pub waited_ns: u64,
 }
 

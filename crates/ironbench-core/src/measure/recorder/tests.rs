@@ -68,7 +68,7 @@ proptest! {
         prop_assume!(whole > 0);
         all.sort_unstable();
         all.retain(|(end, _)| *end < whole);
-        // Make each transaction start in the slice in which it ends.
+        // Each transaction starts in the slice in which it ends.
         for (end, took) in &mut all {
             let starts = kept.iter().scan(0, |next, width| Some(std::mem::replace(next, *next + width)));
             let start = starts.take_while(|start| start <= end).last().unwrap();
@@ -152,7 +152,7 @@ fn response_times_of_a_closed_loop_cover_what_began_in_the_window_and_service_ti
     recorder.complete(0, 1900, 1900, 2500);
     recorder.complete(0, 2500, 2500, 2600);
     recorder.censored(1200, 3000);
-    // A transaction in progress during the whole window.
+    // A transaction is in progress during the whole window.
     recorder.censored(600, 3000);
     let recording = recorder.finish();
     let times = |histogram: &Histogram| -> Vec<u64> {

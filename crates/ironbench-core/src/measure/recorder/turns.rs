@@ -1,15 +1,16 @@
-//! Records a window in turns. The window rests between turns and then continues as if no time had passed.
-//! The last turn can be discarded.
+//! Records a window in turns. The window rests between turns and then continues as if no time had passed. The last turn
+//! can be discarded.
 //!
-//! Clients start together at each turn, so the number of transactions that *end* inside a slice is quantised.
-//! For example, with 0.75 s per transaction, a slice of one second contains one or two per client, never 1.33.
-//! Therefore a transaction is measured if it *starts* inside a slice, whenever it ends.
-//! Throughput is clients × transactions / time that clients spent on them.
-//! A client's first transaction that starts in a slice and its first that starts after the slice are stopping times.
-//! Wald's identity applies (A. Wald, "On cumulative sums of random variables",
-//! Annals of Mathematical Statistics 15, 1944).
-//! The expected time between the two is the expected number of transactions times their mean duration.
-//! This holds for any distribution and any phase in which a slice finds the clients.
+//! Clients start together at each turn, so the number of transactions that *end* inside a slice is quantised. For
+//! example, with 0.75 s per transaction, a slice of one second contains one or two transactions per client, never 1.33.
+//! Therefore a transaction is measured if it *starts* inside a slice, whenever it ends. Throughput is clients ×
+//! transactions / time that clients spent on them.
+//!
+//! This throughput is unbiased for the following reason. A client's first transaction that starts in a slice and its
+//! first that starts after the slice are stopping times. Wald's identity (A. Wald, "On cumulative sums of random
+//! variables", Annals of Mathematical Statistics 15, 1944) therefore applies. The expected time between the two is the
+//! expected number of transactions times their mean duration. This holds for any distribution and any phase in which a
+//! slice finds the clients.
 
 use super::{NOTHING, Phase, Recorder, Rounds, Slice, Window};
 use crate::measure::Tally;
@@ -31,7 +32,7 @@ pub(super) struct Turns {
     pub pending: Vec<Slice>,
     /// Whether a slice has started and its clients do not rest yet.
     pub counting: bool,
-    /// Whether there has been a turn.
+    /// Whether at least one turn has been measured.
     pub took_place: bool,
     /// Time that clients spent on measured transactions and on the think time after them.
     pub busy_ns: u64,
@@ -98,7 +99,7 @@ impl Recorder<'_> {
         self.boundary = self.boundary.min(from);
     }
 
-    /// Called when all clients rest. Returns what the last turn measured and the time that clients spent on it.
+    /// Ends a turn, when all clients rest. Returns what the turn measured and the time that clients spent on it.
     pub fn turned(&mut self) -> (Counts, u64) {
         self.settle();
         let left_out = self.turns.left_out.iter().fold(Counts::default(), |sum, kind| sum.plus(*kind));
@@ -128,7 +129,7 @@ impl Recorder<'_> {
         self.turns.tally_at_rest = self.tally.clone();
     }
 
-    /// Called when a slice starts: measures the transactions that start in it.
+    /// Starts a slice: only transactions that start in it are measured from now on.
     pub(super) fn count_by_begin(&mut self) {
         (self.turns.counting, self.turns.took_place) = (true, true);
         self.begins = Window { start: self.turns.opened, end: self.turns.rest };
@@ -142,8 +143,8 @@ impl Recorder<'_> {
         self.counted = self.counted.plus(one);
     }
 
-    /// While the window rests: discards the measurements and the time of the last turn.
-    /// The turn's transactions then count like those of the warm-up.
+    /// Discards the measurements and the time of the last turn, while the window rests. The turn's transactions then
+    /// count like those of the warm-up.
     pub fn forget(&mut self) {
         if self.phase != Phase::Resting {
             return;
@@ -182,7 +183,7 @@ impl Recorder<'_> {
         before.answers = self.turns.answers.clone();
     }
 
-    /// Called at the end of a slice. Transactions that started in it may still be unfinished.
+    /// Ends the slice. Transactions that started in it may still be unfinished.
     pub(super) fn rest(&mut self) {
         self.phase = Phase::Resting;
         self.cpu = self.cpu.plus(Cpu::of_thread().since(self.cpu_at_start));
@@ -206,7 +207,7 @@ impl Recorder<'_> {
         self.boundary = self.next_boundary();
     }
 
-    /// Leaves out what ended since the window rested.
+    /// Leaves out the transactions that ended since the window rested.
     pub(super) fn skip_rest(&mut self) {
         let meanwhile = self.tally.since(&self.turns.tally_at_rest);
         self.counted = self.counted.plus(meanwhile.total());
@@ -214,7 +215,7 @@ impl Recorder<'_> {
         self.subtract_left_out();
     }
 
-    /// Leaves out transactions that did not start in the slice.
+    /// Leaves out the transactions that did not start in the slice.
     pub(super) fn subtract_left_out(&mut self) {
         for (kind, left_out) in self.at_start.kinds.iter_mut().zip(&mut self.turns.left_out) {
             *kind = kind.plus(std::mem::take(left_out));

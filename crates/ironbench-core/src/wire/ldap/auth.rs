@@ -14,8 +14,8 @@ use crate::wire::LdapConnection;
 use crate::wire::security::Security;
 use crate::{Error, Result};
 
-/// Maximum number of SCRAM iterations. More would take longer than a second, so a server could keep the client busy.
-/// OWASP's Password Storage Cheat Sheet recommends 600,000.
+/// Maximum number of SCRAM iterations. More would take longer than a second, so a server could use them to keep the
+/// client busy. OWASP's Password Storage Cheat Sheet recommends 600,000.
 const MOST_ROUNDS: u32 = 1_000_000;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -55,8 +55,8 @@ const SCRAM: &str = "SCRAM-SHA-256";
 #[derive(Debug)]
 pub struct OwnBind {
     value: Vec<u8>,
-    /// Whether the own user is anonymous.
-    /// After a failed bind the connection is anonymous (RFC 4513, 4), as intended then.
+    /// Whether the connection's own user is anonymous. If so, a failed bind as another user already restores the
+    /// anonymous state (RFC 4513, 4).
     anonymous: bool,
 }
 
@@ -82,7 +82,7 @@ impl OwnBind {
         Ok(Self { value, anonymous: mechanism == Mechanism::Anonymous })
     }
 
-    /// Appends the request.
+    /// Appends the request of the bind.
     pub fn request(&self, id: i32, out: &mut Vec<u8>) {
         message::request(out, id, op::BIND, &self.value);
     }
@@ -133,7 +133,7 @@ pub(super) fn authenticate(
     match mechanism {
         Mechanism::Anonymous => Ok(()),
         Mechanism::Simple => {
-            // RFC 4513, 5.1.2: an empty password would bind anonymously, and look like success.
+            // An empty password would bind anonymously, and look like success (RFC 4513, 5.1.2).
             if password.is_empty() {
                 return Err(Error::input(format!("user {}", connection.user), "no password was given")
                     .hint("set it in the DSN or in LDAP_PASSWORD, or remove the user")
@@ -182,7 +182,7 @@ fn scram(channel: &mut Channel, user: &str, password: &[u8]) -> std::result::Res
     if !matches!(code, code::SUCCESS | code::SASL_BIND_IN_PROGRESS) {
         return bound(&body);
     }
-    // A server that skips its half of SCRAM has not proved that it knows the password. It may be an impostor.
+    // A server that skips its half of SCRAM has not proved that it knows the password, and may be an impostor.
     if said.split(|byte| *byte == b',').next() != Some(proven.as_bytes()) {
         return Err(unproven().into());
     }

@@ -13,7 +13,7 @@ pub mod tag {
 /// Maximum length of an accepted message. Memory is allocated only as bytes arrive.
 pub const MOST: usize = 1 << 26;
 
-/// Why a message is not accepted.
+/// A reason why a message is not accepted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Malformed {
     #[error("the server sent data that is not an LDAP message")]
@@ -100,7 +100,7 @@ pub fn head(bytes: &[u8]) -> Result<Option<(usize, usize)>, Malformed> {
     }
 }
 
-/// Reads elements sequentially.
+/// Reads elements one after the other.
 #[derive(Debug, Clone, Copy)]
 pub struct Reader<'a>(pub &'a [u8]);
 

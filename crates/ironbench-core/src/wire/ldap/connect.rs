@@ -31,7 +31,7 @@ use crate::{Error, Result};
 #[derive(Debug)]
 pub struct Connected {
     pub stream: Stream,
-    /// Bytes that the server sent after its last answer, almost always none.
+    /// Bytes that the server sent after its last answer. There are almost never any.
     pub unread: Vec<u8>,
 }
 
@@ -71,7 +71,7 @@ impl Connector {
         &self.address
     }
 
-    /// Suffix for DNs that end with a comma.
+    /// Returns the suffix for DNs that end with a comma.
     pub fn base(&self) -> &str {
         &self.connection.base
     }
@@ -85,13 +85,13 @@ impl Connector {
         self.connect_unless(None)
     }
 
-    /// Like `connect`, but fails soon after `stop` becomes true.
+    /// Does the same as `connect`, but fails soon after `stop` becomes true.
     pub fn connect_until(&self, stop: Arc<AtomicBool>) -> Result<Connected> {
         let wish = interrupt::wish(Box::new(move || stop.load(Ordering::Relaxed)));
         self.connect_unless(Some(&wish))
     }
 
-    /// Like `connect`, but fails soon after `wish` becomes true.
+    /// Does the same as `connect`, but fails soon after `wish` becomes true.
     pub(super) fn connect_unless(&self, wish: Option<&Wish>) -> Result<Connected> {
         let told = |fault| cannot_connect(fault, &self.connection, &self.address);
         let mut last = Fault::Io(io::ErrorKind::AddrNotAvailable.into());
@@ -99,7 +99,7 @@ impl Connector {
             match self.enter(&endpoint, wish) {
                 Ok(connected) => return Ok(connected),
                 Err(fault) if fault.is_interrupt() => return Err(told(fault)),
-                // Only if an address cannot be reached is another one tried.
+                // Another address is tried only if this one cannot be reached.
                 Err(fault @ Fault::Io(_)) => last = fault,
                 Err(fault) => return Err(told(fault)),
             }
@@ -112,7 +112,8 @@ impl Connector {
         self.address.resolve().map_or(true, |found| answers(found.iter().map(|endpoint| self.greet(endpoint))))
     }
 
-    /// Waits for any answer: a TCP connection is not enough, because the kernel also accepts it for a hung server.
+    /// Waits for any answer of the server. A TCP connection is not enough, because the kernel also accepts it for a
+    /// hung server.
     fn greet(&self, endpoint: &Endpoint) -> std::result::Result<(), Fault> {
         if self.connection.ldaps {
             return self.enter(endpoint, None).map(drop);

@@ -16,7 +16,7 @@ impl From<Malformed> for Fault {
     }
 }
 
-/// How users write the server's address.
+/// The form in which users write the server's address.
 const PLACE: &str = "host and port, or the path of its socket";
 
 pub(super) fn server_at(address: &Address) -> String {

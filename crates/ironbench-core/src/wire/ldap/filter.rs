@@ -20,7 +20,7 @@ mod kind {
     pub const ROUGHLY: u8 = 0xa8;
 }
 
-/// Writes the filter; an empty one matches every entry.
+/// Writes the filter. An empty filter matches every entry.
 pub fn write(filter: &[Part], out: &mut Writer) -> Result<(), String> {
     if filter.is_empty() {
         out.octets(kind::PRESENT, &literal("objectClass"))?;

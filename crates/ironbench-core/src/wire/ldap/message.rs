@@ -70,7 +70,7 @@ pub struct Done {
     pub code: i32,
     /// The server's message, and the nearest existing entry.
     pub words: String,
-    /// Other servers to which this one refers.
+    /// Addresses of other servers to which this server refers.
     pub referral: String,
 }
 
@@ -163,7 +163,7 @@ pub fn unbind(out: &mut Vec<u8>) {
     request(out, i32::MAX, op::UNBIND, b"");
 }
 
-/// Appends a request to abandon the request `of`, which is not answered.
+/// Appends a request to abandon the request with the ID `of`. It is not answered.
 pub fn abandon(out: &mut Vec<u8>, id: i32, of: i32) {
     ber::nested(out, ber::tag::SEQUENCE, |out| {
         ber::integer(out, ber::tag::INTEGER, id);

@@ -76,7 +76,7 @@ impl Verb {
 pub struct Operation {
     pub verb: Verb,
     pieces: Vec<Piece>,
-    /// Whether a search sets a size limit, and so succeeds with only its first entries.
+    /// Whether a search sets a size limit, so that it succeeds with only its first entries.
     limited: bool,
     /// Attributes that a search requests by name.
     pub attributes: Vec<String>,
@@ -213,7 +213,7 @@ impl Operation {
         Ok(())
     }
 
-    /// Appends the request. An error is the slot of a variable that has no value.
+    /// Appends the request. Returns an error with the slot of a variable if the variable has no value.
     #[inline]
     pub fn request(&self, id: i32, variables: &Variables, random: &mut Random, out: &mut Vec<u8>) -> Result<(), Slot> {
         let text = |slot, out: &mut Vec<u8>| variables.write_text(slot, out);
@@ -318,7 +318,7 @@ fn add(dn: &[Part], attributes: &[Vec<Part>], out: &mut Writer) -> Result<(), St
     Ok(())
 }
 
-/// Writes `name=value`. `bare`: whether the value may be missing, which means the whole attribute.
+/// Writes `name=value`. `bare`: whether the value may be missing, which stands for the whole attribute.
 fn values(text: &[Part], bare: bool, out: &mut Writer) -> Result<(), String> {
     let (name, value) = match pair(text) {
         Ok((name, value)) => (name, Some(value)),

@@ -25,13 +25,13 @@ use crate::wire::{
 };
 use crate::{Error, Result};
 
-/// Number of concurrent adds in a bulk load.
+/// Number of add operations of a bulk load that run at the same time.
 const UNDER_WAY: usize = 32;
-/// Minimum size in which requests are sent.
+/// Size from which on collected requests are sent.
 const PIECE: usize = 32 << 10;
 /// Name of the running statement in messages.
 const LOADING: &str = "loading entries";
-/// Separates the values of one attribute in a row.
+/// Separator of the values of one attribute in a row.
 const SEPARATOR: u8 = b'\n';
 
 pub struct Session {
@@ -49,7 +49,8 @@ impl std::fmt::Debug for Session {
 }
 
 impl Session {
-    /// Connects. For errors see [`Connector::connect`]. `wanted` is called while connecting and while waiting.
+    /// Connects a session. For errors see [`Connector::connect`]. `wanted` is called while connecting and while
+    /// waiting.
     pub fn open_unless(connector: &Connector, wanted: Box<dyn FnMut() -> bool + Send>) -> Result<Self> {
         let wish = wish(wanted);
         let connected = connector.connect_unless(Some(&wish))?;
@@ -58,8 +59,8 @@ impl Session {
         Ok(session)
     }
 
-    /// Makes statements also fail if the server is silent for `silence` and then does not answer a new connection.
-    /// Such a server hangs, or has gone without closing the connection.
+    /// Makes statements also fail if the server is silent for `silence` and then does not answer a new connection. Such
+    /// a server hangs, or its machine is gone without closing the connection.
     pub fn give_up_when_frozen(&mut self, silence: Duration, connector: &Connector) {
         let connector = connector.clone();
         if let Some(interrupt) = self.channel.interrupt.as_mut() {
@@ -77,7 +78,7 @@ impl Session {
         Self { channel, address: connector.address().clone(), base: connector.base().to_owned(), lost: false }
     }
 
-    /// Sets the deadline of statements, or none. A statement that exceeds it loses the connection.
+    /// Sets the deadline of statements, or removes it. A statement that exceeds the deadline loses the connection.
     pub fn set_deadline(&mut self, deadline: Option<Instant>) {
         self.channel.deadline = deadline;
     }
@@ -99,7 +100,7 @@ impl Session {
         self.collect(line, &operation, Rows::new(columns))
     }
 
-    /// Like `run`, but only counts the entries.
+    /// Runs an operation as `run` does, but only counts the entries.
     pub fn count(&mut self, line: &str) -> Result<u64> {
         let operation = self.send(line)?;
         Ok(self.collect(line, &operation, Rows::counted(1))?.0.len() as u64)
@@ -141,7 +142,7 @@ impl Session {
         }
     }
 
-    /// Handles one message. Returns Some when the operation has ended.
+    /// Handles one message. Returns the result when the operation has ended.
     fn answer(&mut self, operation: &Operation, rows: &mut Rows) -> std::result::Result<Option<Done>, Fault> {
         let message = self.channel.next()?;
         if message.id != self.channel.id() {
@@ -173,7 +174,7 @@ impl Session {
         }
     }
 
-    /// Executes the records of an LDIF, several adds at a time. Returns how many.
+    /// Executes the records of an LDIF, several adds at a time. Returns how many it executed.
     ///
     /// # Errors
     /// Input: the data are not LDIF. Failure: the server rejected a record; earlier records have taken effect.
@@ -195,8 +196,8 @@ impl Session {
             };
             let dn = String::from_utf8_lossy(&record.dn).into_owned();
             let (name, verb) = (plain(&dn), record.verb());
-            // A server may process several operations of a connection concurrently (RFC 4511, 3.1).
-            // Therefore an entry waits for its ancestors, and a change waits for everything before it.
+            // A server may process several operations of a connection concurrently (RFC 4511, 3.1). Therefore the
+            // addition of an entry waits for those of its ancestors, and a change waits for everything before it.
             let waits = |one: &Pending| verb != Verb::Add || one.verb != Verb::Add || is_below(&name, &one.name);
             while wrong.is_none() && under_way.iter().any(waits) {
                 self.channel.flush().map_err(|error| self.lose(error.into(), LOADING))?;
@@ -278,7 +279,7 @@ struct Pending {
     id: i32,
     verb: Verb,
     dn: String,
-    /// The DN, normalised by `plain`.
+    /// The DN, normalised by the function `plain`.
     name: String,
 }
 

@@ -5,7 +5,7 @@ use pgbench_script::{Piece as Text, Slot};
 /// Maximum number of random letters in one place.
 const MOST_LETTERS: usize = 1 << 20;
 
-/// A byte, a variable, or random letters.
+/// A part of a text: a byte, a variable, or random letters.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Part {
     Byte(u8),
@@ -87,7 +87,7 @@ pub fn scanned(line: &[Text]) -> Result<Vec<Part>, String> {
     Ok(out)
 }
 
-/// Parses `[a-z0-9]{80}` at the start of `bytes`.
+/// Parses random letters such as `[a-z0-9]{80}` at the start of `bytes`.
 fn letters(bytes: &[u8]) -> Result<Option<(Part, usize)>, String> {
     let Some(rest) = bytes.strip_prefix(b"[") else { return Ok(None) };
     let Some(end) = rest.windows(2).position(|pair| pair == b"]{") else { return Ok(None) };
@@ -111,7 +111,7 @@ fn letters(bytes: &[u8]) -> Result<Option<(Part, usize)>, String> {
     Ok(Some((Part::Letters { of, count }, 1 + end + 2 + close + 1)))
 }
 
-/// Decodes `%3F` as in a URL; anything that is not such an escape stays unchanged.
+/// Decodes `%3F` as in a URL. Text that is not such an escape stays unchanged.
 pub fn decoded(field: &[Part]) -> Vec<Part> {
     let digit = |part: Option<&Part>| match part {
         Some(Part::Byte(byte)) => (*byte as char).to_digit(16),

@@ -1,4 +1,4 @@
-//! Encodes requests as a sequence of pieces, built once. Elements without variables are encoded in advance.
+//! Encodes requests as a sequence of pieces, which is built once. Elements without variables are encoded in advance.
 
 use pgbench_script::Slot;
 

@@ -59,7 +59,8 @@ const WANTED: u64 = can::NEEDED
 #[derive(Debug)]
 pub struct Connected {
     pub stream: Stream,
-    /// Bytes that the server sent after its last reply, almost always none. They must be parsed first.
+    /// Bytes that the server sent after its last reply. There are almost never any. They must be parsed before further
+    /// bytes.
     pub unread: Vec<u8>,
     pub version: String,
     /// The negotiated capabilities.
@@ -109,7 +110,7 @@ impl Connector {
         Ok(Self { connection: Arc::new(connection), address, mode, config, program: "ironbench" })
     }
 
-    /// Sets the name that the server shows for the connections (`program_name` in `session_connect_attrs`).
+    /// Sets the name under which the server shows the connections (`program_name` in `session_connect_attrs`).
     pub fn named(self, program: &'static str) -> Self {
         Self { program, ..self }
     }
@@ -127,13 +128,13 @@ impl Connector {
         self.connect_unless(None)
     }
 
-    /// Like `connect`, but fails soon after `stop` becomes true.
+    /// Does the same as `connect`, but fails soon after `stop` becomes true.
     pub fn connect_until(&self, stop: Arc<AtomicBool>) -> Result<Connected> {
         let wish = interrupt::wish(Box::new(move || stop.load(Ordering::Relaxed)));
         self.connect_unless(Some(&wish))
     }
 
-    /// Like `connect`, but fails soon after `wish` becomes true.
+    /// Does the same as `connect`, but fails soon after `wish` becomes true.
     pub(super) fn connect_unless(&self, wish: Option<&Wish>) -> Result<Connected> {
         let told = |fault| cannot_connect(fault, &self.connection, &self.address);
         let mut last = Fault::Io(io::ErrorKind::AddrNotAvailable.into());
@@ -145,7 +146,7 @@ impl Connector {
             }) {
                 Ok(connected) => return Ok(connected),
                 Err(fault) if fault.is_interrupt() => return Err(told(fault)),
-                // Only if an address cannot be reached is another one tried.
+                // Another address is tried only if this one cannot be reached.
                 Err(fault @ Fault::Io(_)) => last = fault,
                 Err(fault) => return Err(told(fault)),
             }
@@ -168,9 +169,9 @@ impl Connector {
 
     fn enter(&self, attempt: &Attempt) -> std::result::Result<Connected, Fault> {
         match self.start(attempt, self.config.as_ref()) {
-            // With `prefer`, a server that offers TLS but rejects the client over TLS may accept it without.
-            // The attempt fails if the client rejects the server's certificate:
-            // encryption must not be dropped silently.
+            // With `prefer`, a server that offers TLS but rejects the client over TLS may accept the client without
+            // TLS. The attempt fails if the client rejects the server's certificate, because encryption must not be
+            // dropped silently.
             Err(Fault::Tls(error)) if self.mode == Mode::Prefer && !tls::is_about_certificate(&error) => {
                 self.start(attempt, None)
             }
@@ -194,7 +195,7 @@ impl Connector {
         if let Some(config) = config {
             capabilities |= self.secure(&mut channel, config, greeting.capabilities, capabilities)?;
         }
-        // Without TLS the server itself accepts a password only over a Unix socket, not over loopback.
+        // Without TLS, the server accepts the password itself only over a Unix socket, not over loopback.
         let encrypted = channel.tls.is_some();
         let security = if encrypted || self.address.is_unix() {
             Security::of(attempt.endpoint, encrypted, self.mode)
@@ -241,7 +242,7 @@ impl Connector {
                 .hint("install a certificate on the server (ssl_cert, ssl_key), or use tls=prefer")
                 .into());
         }
-        // Plain text injected after the greeting must not be taken for a packet that came through TLS.
+        // Plain text that was injected after the greeting must not be taken for a packet received over TLS.
         if !channel.unread().is_empty() {
             return Err(Malformed::Nonsense.into());
         }
@@ -301,8 +302,8 @@ fn settled(channel: &mut Channel) -> std::result::Result<(), Fault> {
     }
 }
 
-/// Cancels the statement of a session with KILL QUERY on a second connection.
-/// Can be used from any thread, any number of times.
+/// Cancels the statement of a session with KILL QUERY on a second connection. It can be used from any thread, any
+/// number of times.
 #[derive(Clone)]
 pub struct Cancel {
     connector: Connector,
@@ -322,8 +323,8 @@ impl Cancel {
         Box::new(move || cancel.send())
     }
 
-    /// Connects and waits until the server has executed the command.
-    /// The running statement then ends with error 1317 (SQLSTATE 70100), unless it has already completed.
+    /// Connects and waits until the server has executed the KILL QUERY. The running statement then ends with error 1317
+    /// (SQLSTATE 70100), unless it has already completed.
     pub fn send(&self) -> Result<()> {
         let connector = &self.connector;
         let deadline = Instant::now() + CANCEL_TIMEOUT;

@@ -8,12 +8,12 @@ use super::{
 use crate::wire::words::subject;
 use crate::{Error, Result};
 
-/// Approximate size of the packets.
-/// Large enough to make the cost of system calls and packets negligible, small enough for the second-level cache.
+/// Approximate size of the packets. It is large enough to make the cost of system calls and packets negligible, and
+/// small enough for the second-level cache.
 const FRAME: usize = 64 * 1024;
 
-/// A LOAD DATA in progress.
-/// If dropped before [`CopyIn::finish`], closes the connection: nothing else makes the server roll the load back.
+/// A LOAD DATA in progress. If it is dropped before [`CopyIn::finish`], the connection is closed, because nothing else
+/// makes the server roll the load back.
 #[derive(Debug)]
 pub struct CopyIn<'a> {
     session: &'a mut Session,
@@ -62,9 +62,8 @@ impl<'a> CopyIn<'a> {
     /// Ends the load. Returns the number of rows loaded.
     ///
     /// # Errors
-    /// Failure, also when the server warned.
-    /// With LOCAL, the server truncates values that do not fit and skips rows that it cannot store.
-    /// Loaded rows stay unless a surrounding transaction is rolled back.
+    /// Failure: the load failed, or the server warned. With LOCAL, the server truncates values that do not fit and
+    /// skips rows that it cannot store. Loaded rows stay unless a surrounding transaction is rolled back.
     pub fn finish(mut self) -> Result<u64> {
         self.ship()?;
         self.open = false;

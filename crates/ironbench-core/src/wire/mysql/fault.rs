@@ -15,10 +15,10 @@ impl From<Malformed> for Fault {
     }
 }
 
-/// How users write the server's address.
+/// The form in which users write the server's address.
 const PLACE: &str = "host and port, or the path of its socket";
 
-/// The server's name in messages. Whether it is MySQL or MariaDB is known only after its greeting.
+/// Returns the server's name in messages. Whether it is MySQL or MariaDB is known only after its greeting.
 pub(super) fn server_at(address: &Address) -> String {
     format!("MySQL server at {address}")
 }
@@ -36,7 +36,8 @@ pub(super) fn cannot_connect(fault: Fault, connection: &MysqlConnection, address
     }
 }
 
-/// Words the server's refusal of a connection. Numbers: MySQL 8.4 Error Message Reference; MariaDB, "Error Codes".
+/// Words the server's refusal of a connection. Sources of the error numbers: MySQL 8.4 Error Message Reference;
+/// MariaDB, "Error Codes".
 fn not_admitted(error: &ServerError, server: String, connection: &MysqlConnection) -> Error {
     let (kind, hint) = match error.number {
         1045 | 1698 => {

@@ -1,6 +1,6 @@
-//! MySQL and MariaDB. `protocol` contains the packets, and `connect`, `auth` and `proof` open a connection.
-//! `session` and `copy` are a blocking session for everything outside the measured window.
-//! `channel` is the packet stream that connect and session use.
+//! MySQL and MariaDB. The module `protocol` contains the packets, and `connect`, `auth` and `proof` open a connection.
+//! `session` and `copy` implement a blocking session for everything outside the measured window. `channel` is the
+//! packet stream that `connect` and `session` use.
 mod address;
 mod auth;
 mod channel;

@@ -40,7 +40,7 @@ pub struct Outcome {
     pub rows: Rows,
     /// Number of rows that the last statement inserted, changed (or found unchanged) or deleted.
     pub affected: u64,
-    /// Number of warnings of all statements.
+    /// Number of warnings from all statements.
     pub warnings: u64,
 }
 
@@ -51,12 +51,12 @@ impl std::fmt::Debug for Session {
 }
 
 impl Session {
-    /// Connects. For errors see [`Connector::connect`].
+    /// Connects a session. For errors see [`Connector::connect`].
     pub fn open(connector: &Connector) -> Result<Self> {
         Ok(Self::new(connector.connect()?, connector.address().clone()))
     }
 
-    /// Like `open` followed by `interrupt_when`, but also calls `wanted` while connecting.
+    /// Connects like `open` followed by `interrupt_when`, but also calls `wanted` while connecting.
     pub fn open_unless(connector: &Connector, wanted: Box<dyn FnMut() -> bool + Send>) -> Result<Self> {
         let wish = wish(wanted);
         let mut session = Self::new(connector.connect_unless(Some(&wish))?, connector.address().clone());
@@ -64,8 +64,8 @@ impl Session {
         Ok(session)
     }
 
-    /// Makes statements also fail if the server is silent for `silence` and then does not answer a new connection.
-    /// Such a server hangs, or has gone without closing the connection.
+    /// Makes statements also fail if the server is silent for `silence` and then does not answer a new connection. Such
+    /// a server hangs, or its machine is gone without closing the connection.
     pub fn give_up_when_frozen(&mut self, silence: Duration, connector: &Connector) {
         let connector = connector.clone();
         if let Some(interrupt) = self.channel.interrupt.as_mut() {
@@ -79,7 +79,7 @@ impl Session {
         Self { channel, address, version, connection_id, cancel, lost: false }
     }
 
-    /// Server version from the greeting, such as `10.11.6-MariaDB` or `8.4.2`.
+    /// Returns the server's version from its greeting, such as `10.11.6-MariaDB` or `8.4.2`.
     pub fn version(&self) -> &str {
         &self.version
     }
@@ -88,7 +88,7 @@ impl Session {
         self.connection_id
     }
 
-    /// Sets the deadline of statements, or none. A statement that exceeds it loses the connection.
+    /// Sets the deadline of statements, or removes it. A statement that exceeds the deadline loses the connection.
     pub fn set_deadline(&mut self, deadline: Option<Instant>) {
         self.channel.deadline = deadline;
     }
@@ -102,7 +102,8 @@ impl Session {
         self.cancel.clone()
     }
 
-    /// Calls `wanted` ten times per second while a statement runs; when it returns true, the statement is cancelled.
+    /// Calls `wanted` ten times per second while a statement runs. When `wanted` returns true, the statement is
+    /// cancelled.
     pub fn interrupt_when(&mut self, wanted: Box<dyn FnMut() -> bool + Send>) {
         self.channel.interrupt = Some(Interrupt::new(wish(wanted), Some(self.cancel.cancelling())));
     }
@@ -117,13 +118,13 @@ impl Session {
         Ok(self.run(sql)?.rows)
     }
 
-    /// Like `query`, and also returns the number of affected rows.
+    /// Runs statements as `query` does, and also returns the number of affected rows.
     pub fn run(&mut self, sql: &str) -> Result<Outcome> {
         self.begin(sql)?;
         self.collect(sql, Outcome::default())
     }
 
-    /// Like `run`, for a statement in any character set: a dump may contain binary literals.
+    /// Runs a statement in any character set as `run` does, because a dump may contain binary literals.
     ///
     /// # Errors
     /// The errors of `query`.
@@ -133,15 +134,15 @@ impl Session {
         self.collect(&words, Outcome::default())
     }
 
-    /// Like `query`, but only counts the rows. Each row is dropped when it is read, so no memory has to be freed after
-    /// the last one.
+    /// Runs statements as `query` does, but only counts the rows. Each row is dropped when it is read, so no memory has
+    /// to be freed after the last one.
     pub fn count(&mut self, sql: &str) -> Result<u64> {
         self.begin(sql)?;
         Ok(self.collect(sql, Outcome { rows: Rows::counted(0), ..Outcome::default() })?.rows.len() as u64)
     }
 
-    /// Starts a `LOAD DATA LOCAL INFILE '…' INTO TABLE …`.
-    /// The data are pushed into the returned object, and the file name is ignored.
+    /// Starts a `LOAD DATA LOCAL INFILE '…' INTO TABLE …`. The caller pushes the data into the returned object, and the
+    /// file name is ignored.
     pub fn copy_in(&mut self, sql: &str) -> Result<CopyIn<'_>> {
         CopyIn::begin(self, sql)
     }
@@ -163,7 +164,7 @@ impl Session {
         let Err(error) = self.channel.flush() else {
             return Ok(());
         };
-        // If the server ended the session meanwhile, its explanation can still be read.
+        // If the server has ended the session, its explanation can still be read.
         let said = self.collect(sql, Outcome::default()).err();
         self.lost = true;
         Err(said.unwrap_or_else(|| self.lose(error.into(), sql)))
@@ -171,7 +172,7 @@ impl Session {
 
     /// Checks that nothing has arrived since the last reply, except the error with which the server ends the session.
     fn refuse_unasked(&mut self, sql: &str) -> Result<()> {
-        // A connection closed by now is detected when sending.
+        // If the server has closed the connection by now, sending detects that.
         self.channel.receive_any().map_err(|broken| self.lose(broken.into(), sql))?;
         if self.channel.unread().is_empty() {
             return Ok(());
@@ -189,7 +190,7 @@ impl Session {
         loop {
             match self.answer(&mut outcome) {
                 Ok(Some(Answer::LocalInfile)) => {
-                    // The client sends no file just because a server requests it.
+                    // The server requested a file, and the client does not send one just because of that.
                     refused_data = true;
                     self.channel.answer(b"").map_err(|fault| self.lose(fault, sql))?;
                 }
@@ -211,7 +212,7 @@ impl Session {
         }
     }
 
-    /// Reads the reply to one statement, or the request for data. `None` means that it was the last statement.
+    /// Reads the reply to one statement, or the request for data. Returns `None` after the last statement.
     pub(super) fn answer(&mut self, outcome: &mut Outcome) -> std::result::Result<Option<Answer>, Fault> {
         let body = self.channel.next(protocol::Rows::Keep)?;
         let answer = Answer::read(body, false)?;

@@ -62,11 +62,12 @@ pub(super) fn authenticate(
         if matches!(number, code::CLEARTEXT_PASSWORD | code::MD5_PASSWORD | code::SASL)
             && std::mem::replace(&mut asked, true)
         {
-            // Only an attacker would ask for a second proof, or for the password after a proof that it cannot use.
+            // Only an attacker would ask for a second proof, or for the password after a proof that the attacker cannot
+            // use.
             return Err(Fault::Malformed(Malformed::Nonsense));
         }
         match number {
-            // A server that skips its half of SCRAM has not proved that it knows the password. It may be an impostor.
+            // A server that skips its half of SCRAM has not proved that it knows the password, and may be an impostor.
             code::OK if !proven => return Err(unproven().into()),
             code::OK => return policy.judge(method, bound),
             code::CLEARTEXT_PASSWORD => {
@@ -124,8 +125,8 @@ impl<'a> Policy<'a> {
         self.methods.contains(&method)
     }
 
-    /// Rejects the server before anything that depends on the password is sent.
-    /// `method` is libpq's name; `bound` tells whether SCRAM is bound to the TLS connection.
+    /// Rejects a server that uses another method than the user accepts, before anything that depends on the password is
+    /// sent. `method` is libpq's name. `bound` tells whether SCRAM is bound to the TLS connection.
     fn judge(&self, method: &str, bound: bool) -> Result<(), Fault> {
         let listed = self.methods.iter().any(|word| word.trim_start_matches('!') == method);
         let excluding = self.methods.iter().any(|word| word.starts_with('!'));
@@ -145,13 +146,14 @@ impl<'a> Policy<'a> {
     }
 }
 
-/// Chooses the SCRAM variant and its channel binding: used, not offered by the server, or not supported by the client.
+/// Chooses the SCRAM variant and its channel binding, which is used, not offered by the server, or not supported by the
+/// client.
 fn choose(offered: &[u8], over_tls: bool, end_point: Option<Vec<u8>>) -> Result<(&'static str, ChannelBinding), Fault> {
     let has = |name: &str| offered.split(|&byte| byte == 0).any(|mechanism| mechanism == name.as_bytes());
     match (has(SCRAM_SHA_256_PLUS), end_point) {
         (true, Some(digest)) if over_tls => Ok((SCRAM_SHA_256_PLUS, ChannelBinding::tls_server_end_point(digest))),
-        // The client supports channel binding and the server does not offer it.
-        // The server compares this with its actual offer.
+        // The message says that the client supports channel binding and the server does not offer it. The server
+        // compares this with its actual offer.
         (false, Some(_)) if over_tls && has(SCRAM_SHA_256) => Ok((SCRAM_SHA_256, ChannelBinding::unrequested())),
         _ if has(SCRAM_SHA_256) => Ok((SCRAM_SHA_256, ChannelBinding::unsupported())),
         _ => Err(unsupported("a SASL mechanism").into()),

@@ -46,8 +46,8 @@ impl Channel {
         }
     }
 
-    /// Reads what has arrived, once and without waiting: a server may send faster than the client reads.
-    /// A closed connection is an error only if no complete message is left.
+    /// Reads the bytes that have arrived, once and without waiting, because a server may send faster than the client
+    /// reads. A closed connection is an error only if no complete message is left.
     pub fn read_arrived(&mut self) -> Result<(), Fault> {
         let closed = self.pipe.receive_any()? == Some(0);
         if closed && self.peek()?.is_none() {

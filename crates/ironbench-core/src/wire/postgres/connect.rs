@@ -39,7 +39,7 @@ use crate::{Error, Result};
 
 /// ALPN protocol name, which libpq sends since version 17. Older servers ignore it.
 const PROTOCOL: &[u8] = b"postgresql";
-/// Maximum number of session parameters that are kept; PostgreSQL 18 reports 15.
+/// Maximum number of session parameters that are kept. PostgreSQL 18 reports 15.
 pub(super) const MOST_PARAMETERS: usize = 1000;
 /// Time limit for a cancel request, which the server answers by closing the connection.
 const CANCEL_TIMEOUT: Duration = Duration::from_secs(1);
@@ -48,7 +48,8 @@ const CANCEL_TIMEOUT: Duration = Duration::from_secs(1);
 #[derive(Debug)]
 pub struct Connected {
     pub stream: Stream,
-    /// Bytes that the server sent after ReadyForQuery, almost always none. They must be parsed first.
+    /// Bytes that the server sent after ReadyForQuery. There are almost never any. They must be parsed before further
+    /// bytes.
     pub unread: Vec<u8>,
     /// Parameters that the server reported at startup: `server_version`, `TimeZone`, …
     pub parameters: Vec<(String, String)>,
@@ -109,13 +110,13 @@ impl Connector {
         self.connect_unless(None)
     }
 
-    /// Like `connect`, but fails soon after `stop` becomes true.
+    /// Does the same as `connect`, but fails soon after `stop` becomes true.
     pub fn connect_until(&self, stop: Arc<AtomicBool>) -> Result<Connected> {
         let wish = interrupt::wish(Box::new(move || stop.load(Ordering::Relaxed)));
         self.connect_unless(Some(&wish))
     }
 
-    /// Like `connect`, but fails soon after `wish` becomes true.
+    /// Does the same as `connect`, but fails soon after `wish` becomes true.
     pub(super) fn connect_unless(&self, wish: Option<&Wish>) -> Result<Connected> {
         let told = |fault| cannot_connect(fault, &self.connection, &self.address);
         let mut last = Fault::Io(io::ErrorKind::AddrNotAvailable.into());
@@ -123,7 +124,7 @@ impl Connector {
             match self.enter(&endpoint, wish) {
                 Ok(connected) => return Ok(connected),
                 Err(fault) if fault.is_interrupt() => return Err(told(fault)),
-                // Only if an address cannot be reached is another one tried.
+                // Another address is tried only if this one cannot be reached.
                 Err(fault @ Fault::Io(_)) => last = fault,
                 Err(fault) => return Err(told(fault)),
             }
@@ -145,9 +146,9 @@ impl Connector {
             };
         }
         match self.start(&attempt, self.config.as_ref()) {
-            // With `prefer`, a server that offers TLS but rejects the client over TLS may accept it without.
-            // The attempt fails if the client rejects the server's certificate:
-            // encryption must not be dropped silently.
+            // With `prefer`, a server that offers TLS but rejects the client over TLS may accept the client without
+            // TLS. The attempt fails if the client rejects the server's certificate, because encryption must not be
+            // dropped silently.
             Err(Fault::Tls(error)) if self.mode == Mode::Prefer && !tls::is_about_certificate(&error) => {
                 self.start(&attempt, None)
             }
@@ -198,8 +199,8 @@ impl Connector {
                     .hint("enable TLS on the server (ssl = on), or use sslmode=prefer")
                     .into());
             }
-            // An error instead of an answer.
-            // The text is unauthenticated and must not be shown to users (CVE-2024-10977).
+            // The server sent an error instead of an answer. The text is unauthenticated and must not be shown to users
+            // (CVE-2024-10977).
             b'E' => {
                 return Err(Error::failure(
                     server_at(&self.address),
@@ -247,7 +248,7 @@ impl Connector {
     }
 }
 
-/// Asks the server to cancel the statement of a session. Can be used from any thread, any number of times.
+/// Asks the server to cancel the statement of a session. It can be used from any thread, any number of times.
 #[derive(Clone)]
 pub struct Cancel {
     connector: Connector,
@@ -279,7 +280,7 @@ impl Cancel {
             let sent = connector.open(&attempt, connector.config.as_ref()).and_then(|mut channel| {
                 frontend::cancel_request(&mut channel.output, self.backend_pid, self.secret);
                 channel.flush()?;
-                // The server answers by closing the connection. However the wait ends, the request has been sent.
+                // The server answers by closing the connection. The request has been sent, however this wait ends.
                 let _ = channel.next(Rows::Skip);
                 Ok(())
             });

@@ -7,11 +7,11 @@ use super::{
 };
 use crate::{Error, Result};
 
-/// Approximate size of the CopyData messages.
-/// Large enough to make the cost of system calls and messages negligible, small enough for the second-level cache.
+/// Approximate size of the CopyData messages. It is large enough to make the cost of system calls and messages
+/// negligible, and small enough for the second-level cache.
 const FRAME: usize = 64 * 1024;
 
-/// A COPY in progress. If dropped before [`CopyIn::finish`], the server rolls it back.
+/// A COPY in progress. If it is dropped before [`CopyIn::finish`], the server rolls the COPY back.
 #[derive(Debug)]
 pub struct CopyIn<'a> {
     session: &'a mut Session,
@@ -25,12 +25,12 @@ impl<'a> CopyIn<'a> {
     pub(super) fn begin(session: &'a mut Session, sql: &str) -> Result<Self> {
         session.begin(sql)?;
         loop {
-            // Check the tag first: a reply other than CopyInResponse is read completely by `collect`.
+            // The tag is checked first, because `collect` must read any reply other than CopyInResponse completely.
             match session.channel.wait_peek() {
                 Err(fault) => return Err(session.lose(fault, sql)),
                 Ok(tag::COPY_IN_RESPONSE) => break,
                 Ok(tag::NOTICE_RESPONSE | tag::PARAMETER_STATUS) => {
-                    // Take only this message, because CopyInResponse may follow directly.
+                    // Only this message is taken, because CopyInResponse may be followed directly by another one.
                     session.step(&mut Outcome::default()).map_err(|fault| session.lose(fault, sql))?;
                 }
                 Ok(_) => {
@@ -111,7 +111,7 @@ impl Drop for CopyIn<'_> {
     fn drop(&mut self) {
         if self.open {
             frontend::copy_fail(&mut self.session.channel.output, "stopped by the client");
-            // An error will show in the session's next statement.
+            // An error appears in the session's next statement.
             let _ = self.session.channel.flush();
             let _ = self.session.collect(&self.sql);
         }

@@ -15,10 +15,10 @@ impl From<Malformed> for Fault {
     }
 }
 
-/// How users write the server's address.
+/// The form in which users write the server's address.
 const PLACE: &str = "host and port (a host starting with / is the directory of its Unix socket)";
 
-/// The server's name in messages.
+/// Returns the server's name in messages.
 pub(super) fn server_at(address: &Address) -> String {
     format!("PostgreSQL server at {address}")
 }
@@ -36,7 +36,7 @@ pub(super) fn cannot_connect(fault: Fault, connection: &PostgresConnection, addr
     }
 }
 
-/// Words the server's refusal of a connection. Codes: PostgreSQL documentation, appendix A.
+/// Words the server's refusal of a connection. Source of the codes: PostgreSQL documentation, appendix A.
 fn not_admitted(error: &ServerError, server: String, connection: &PostgresConnection) -> Error {
     let (kind, hint) = match error.sqlstate.as_str() {
         "28P01" => (Kind::Input, "correct the password: in the DSN, in PGPASSWORD or in ~/.pgpass"),

@@ -1,6 +1,6 @@
-//! PostgreSQL. `protocol` contains the messages, and `connect` and `auth` open a connection.
-//! `session` and `copy` are a blocking session for everything outside the measured window.
-//! `channel` is the message stream that connect and session use.
+//! PostgreSQL. The module `protocol` contains the messages, and `connect` and `auth` open a connection. `session` and
+//! `copy` implement a blocking session for everything outside the measured window. `channel` is the message stream that
+//! `connect` and `session` use.
 mod address;
 mod auth;
 mod channel;

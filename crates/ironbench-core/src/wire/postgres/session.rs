@@ -30,7 +30,7 @@ pub struct Session {
     parameters: BTreeMap<String, String>,
     backend_pid: i32,
     cancel: Cancel,
-    /// The reason that the server gave, in a notice, before it closed the connection.
+    /// The reason that the server gave in a message before it closed the connection.
     last_words: Option<Box<ServerError>>,
     /// Whether the connection is unusable.
     lost: bool,
@@ -54,12 +54,12 @@ impl std::fmt::Debug for Session {
 }
 
 impl Session {
-    /// Connects. For errors see [`Connector::connect`].
+    /// Connects a session. For errors see [`Connector::connect`].
     pub fn open(connector: &Connector) -> Result<Self> {
         Ok(Self::new(connector.connect()?, connector.address().clone()))
     }
 
-    /// Like `open` followed by `interrupt_when`, but also calls `wanted` while connecting.
+    /// Connects like `open` followed by `interrupt_when`, but also calls `wanted` while connecting.
     pub fn open_unless(connector: &Connector, wanted: Box<dyn FnMut() -> bool + Send>) -> Result<Self> {
         let wish = wish(wanted);
         let mut session = Self::new(connector.connect_unless(Some(&wish))?, connector.address().clone());
@@ -67,8 +67,8 @@ impl Session {
         Ok(session)
     }
 
-    /// Makes statements also fail if the server is silent for `silence` and then does not answer a new connection.
-    /// Such a server hangs, or has gone without closing the connection.
+    /// Makes statements also fail if the server is silent for `silence` and then does not answer a new connection. Such
+    /// a server hangs, or its machine is gone without closing the connection.
     pub fn give_up_when_frozen(&mut self, silence: Duration, connector: &Connector) {
         let connector = connector.clone();
         if let Some(interrupt) = self.channel.interrupt.as_mut() {
@@ -93,7 +93,7 @@ impl Session {
         self.backend_pid
     }
 
-    /// Sets the deadline of statements, or none. A statement that exceeds it loses the connection.
+    /// Sets the deadline of statements, or removes it. A statement that exceeds the deadline loses the connection.
     pub fn set_deadline(&mut self, deadline: Option<Instant>) {
         self.channel.deadline = deadline;
     }
@@ -102,7 +102,7 @@ impl Session {
         self.channel.tls.is_some()
     }
 
-    /// Returns how many transactions the server has committed for this session, excluding the one at its start.
+    /// Returns how many transactions the server has committed for this session, without the one at its start.
     pub fn commits(&self) -> u64 {
         self.commits
     }
@@ -112,7 +112,8 @@ impl Session {
         self.cancel.clone()
     }
 
-    /// Calls `wanted` ten times per second while a statement runs; when it returns true, the statement is cancelled.
+    /// Calls `wanted` ten times per second while a statement runs. When `wanted` returns true, the statement is
+    /// cancelled.
     pub fn interrupt_when(&mut self, wanted: Box<dyn FnMut() -> bool + Send>) {
         self.channel.interrupt = Some(Interrupt::new(wish(wanted), Some(self.cancel.cancelling())));
     }
@@ -126,20 +127,20 @@ impl Session {
         Ok(self.run(sql)?.rows)
     }
 
-    /// Like `query`, and also returns the number of affected rows.
+    /// Runs statements as `query` does, and also returns the number of affected rows.
     pub fn run(&mut self, sql: &str) -> Result<Outcome> {
         self.begin(sql)?;
         self.collect(sql)
     }
 
-    /// Like `query`, but only counts the rows. Each row is dropped when it is read, so no memory has to be freed after
-    /// the last one.
+    /// Runs statements as `query` does, but only counts the rows. Each row is dropped when it is read, so no memory has
+    /// to be freed after the last one.
     pub fn count(&mut self, sql: &str) -> Result<u64> {
         self.begin(sql)?;
         Ok(self.take(sql, Outcome { rows: Rows::counted(0), affected: 0 })?.rows.len() as u64)
     }
 
-    /// Starts a `COPY … FROM STDIN`. The data are pushed into the returned object.
+    /// Starts a `COPY … FROM STDIN`. The caller pushes the data into the returned object.
     pub fn copy_in(&mut self, sql: &str) -> Result<CopyIn<'_>> {
         CopyIn::begin(self, sql)
     }
@@ -160,7 +161,7 @@ impl Session {
         let Err(error) = self.channel.flush() else {
             return Ok(());
         };
-        // If the server ended the session meanwhile, its explanation can still be read.
+        // If the server has ended the session, its explanation can still be read.
         Err(self.collect(sql).err().unwrap_or_else(|| self.lose(error.into(), sql)))
     }
 
@@ -243,8 +244,8 @@ impl Session {
         Ok(Step::More)
     }
 
-    /// Handles messages while data are being sent.
-    /// Returns true if the server has rejected the statement and expects no more data.
+    /// Handles the messages that arrive while data are being sent. Returns true if the server has rejected the
+    /// statement and expects no more data.
     pub(super) fn objects(&mut self) -> std::result::Result<bool, Fault> {
         self.channel.read_arrived()?;
         while let Some(tag) = self.channel.peek()? {
@@ -310,7 +311,7 @@ fn refused(error: &ServerError, sql: &str) -> Error {
         .hint(error.hint.clone())
 }
 
-/// Returns the part of the statement from `position` (in characters, from 1), shortened.
+/// Returns a short part of the statement from `position` on (in characters, from 1).
 fn excerpt(sql: &str, position: usize) -> Option<String> {
     let start = sql.char_indices().nth(position.checked_sub(1)?)?.0;
     Some(shortened(&sql[start..]))

@@ -1,4 +1,4 @@
-//! The SQLite client of a trial, which has its own connection and prepares its statements once.
+//! The SQLite client of a trial. Each client has its own connection and prepares its statements once.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -12,9 +12,10 @@ use crate::Result;
 use crate::wire::library::{Answer, Library, Parameter, Trouble};
 use pgbench_script::{Gather, Sql};
 
-/// A client. Statements borrow the connection, so both are fields here, in the order in which they must be dropped.
+/// A client of a trial. Statements borrow the connection, so both are fields here, in the order in which they must be
+/// dropped.
 pub struct Client {
-    /// Statements by `Sql::id`; empty before the first use. A combined command has several.
+    /// Statements by `Sql::id`; empty before the first use. A combined command has several statements.
     statements: Vec<Vec<Prepared>>,
     connection: Shared,
     give_up: Arc<AtomicBool>,
@@ -43,21 +44,21 @@ impl Shared {
     /// # Safety
     /// Everything derived from the reference must be dropped before `self`.
     unsafe fn forever(&self) -> &'static Connection {
-        // SAFETY: created by Box::into_raw, freed only in drop, never borrowed mutably.
+        // SAFETY: Box::into_raw created the pointer. It is freed only in drop, and never borrowed mutably.
         unsafe { &*self.connection }
     }
 
     fn get(&self) -> &Connection {
-        // SAFETY: as above, and the borrow ends before `self` does.
+        // SAFETY: Box::into_raw created the pointer. The borrow ends before `self` does.
         unsafe { &*self.connection }
     }
 }
 
 impl Drop for Shared {
     fn drop(&mut self) {
-        // SAFETY: created by Box::into_raw; `Client` has dropped all statements before (order of its fields).
+        // SAFETY: Box::into_raw created the pointer. `Client` has dropped all statements before (order of its fields).
         drop(unsafe { Box::from_raw(self.connection) });
-        // SAFETY: created by Box::into_raw; the connection that called it is closed.
+        // SAFETY: Box::into_raw created the pointer, and the connection that called the handler is closed.
         drop(unsafe { Box::from_raw(self.patience) });
     }
 }
@@ -65,8 +66,8 @@ impl Drop for Shared {
 impl Client {
     /// Connects to an existing file. `statements` is the number of SQL commands in the program.
     ///
-    /// SQLite waits up to 5 s for another writer, unless a pragma sets another `busy_timeout`.
-    /// Setting `give_up` interrupts whatever the client runs or waits for, now and later.
+    /// SQLite waits up to 5 s for another writer, unless a pragma sets another `busy_timeout`. When `give_up` is set,
+    /// the client's current and later statements and waits are interrupted.
     pub fn open(path: &str, pragmas: &[String], statements: usize, give_up: Arc<AtomicBool>) -> Result<Self> {
         let connection = connect(path, pragmas, OpenFlags::empty())?;
         let connection =
@@ -166,7 +167,7 @@ impl Prepared {
     }
 }
 
-/// Returns the index of each parameter. Parameters are `$1`, `$2`, … in the compiled text.
+/// Returns the index of each parameter among those of the command. Parameters are `$1`, `$2`, … in the compiled text.
 /// SQLite treats these as names and numbers them in order of appearance.
 fn places(statement: &Statement<'_>, known: usize) -> std::result::Result<Vec<usize>, Trouble> {
     (1..=statement.parameter_count())

@@ -1,7 +1,7 @@
 //! Rows in the text format of PostgreSQL's COPY (PostgreSQL 18 documentation, COPY, "Text Format").
 
-/// Returns the INSERT for rows of `fields` fields into the table of a COPY or INSERT.
-/// Returns None for other statements.
+/// Returns the INSERT statement for rows of `fields` fields into the table of a COPY or INSERT. Returns None for other
+/// statements.
 pub fn insert_for(sql: &str, fields: usize) -> Option<String> {
     let sql = sql.trim().trim_end_matches(';').trim_end();
     let (verb, rest) = sql.split_once(char::is_whitespace)?;

@@ -7,13 +7,13 @@ use std::time::{Duration, Instant};
 
 use rusqlite::{Connection, ffi};
 
-/// Virtual machine steps between two checks of the flag: well under a millisecond.
+/// Number of virtual machine steps between two checks of the flag, which take well under a millisecond.
 const STEPS_PER_LOOK: c_int = 4096;
-/// Milliseconds between tries; the last one repeats.
-/// The delays are those of SQLite's own `busy_timeout` (src/main.c, 3.53), as in any application.
+/// Milliseconds between tries. The last value repeats. The delays are those of SQLite's own `busy_timeout` (src/main.c,
+/// 3.53), as in any application.
 const DELAYS_MS: [u64; 12] = [1, 2, 5, 10, 15, 20, 25, 25, 25, 50, 50, 100];
 
-/// Waits like SQLite's `busy_timeout`, which itself cannot be interrupted, not even by `sqlite3_interrupt`.
+/// Waits like SQLite's `busy_timeout`, which cannot be interrupted, not even by `sqlite3_interrupt`.
 #[derive(Debug)]
 pub struct Patience {
     timeout: Duration,
@@ -28,7 +28,8 @@ impl Patience {
         let timeout_ms: u32 = connection.query_row("PRAGMA busy_timeout", [], |row| row.get(0))?;
         let patience = Patience { timeout: Duration::from_millis(timeout_ms.into()), give_up, began: Instant::now() };
         let patience = Box::into_raw(Box::new(patience));
-        // SAFETY: the connection is open; SQLite calls back only from within calls on it, one at a time.
+        // SAFETY: the connection is open. SQLite calls the handlers only from within calls on the connection, one at a
+        // time.
         unsafe {
             ffi::sqlite3_busy_handler(connection.handle(), Some(busy), patience.cast());
             ffi::sqlite3_progress_handler(connection.handle(), STEPS_PER_LOOK, Some(progress), patience.cast());
@@ -40,7 +41,7 @@ impl Patience {
         self.give_up.load(Ordering::Relaxed)
     }
 
-    /// Waits, and returns whether to try again.
+    /// Waits for another writer, and returns whether to try again.
     fn wait(&mut self, tries: usize) -> bool {
         if tries == 0 {
             self.began = Instant::now();
@@ -56,13 +57,13 @@ impl Patience {
 }
 
 unsafe extern "C" fn busy(patience: *mut c_void, tries: c_int) -> c_int {
-    // SAFETY: the pointer from `install`, valid as long as the connection, and used only here.
+    // SAFETY: this is the pointer from `install`. It is valid as long as the connection, and used only here.
     let patience = unsafe { &mut *patience.cast::<Patience>() };
     c_int::from(patience.wait(usize::try_from(tries).unwrap_or(0)))
 }
 
 unsafe extern "C" fn progress(patience: *mut c_void) -> c_int {
-    // SAFETY: as in `busy`.
+    // SAFETY: this is the pointer from `install`. It is valid as long as the connection.
     let patience = unsafe { &*patience.cast::<Patience>() };
     c_int::from(patience.gave_up())
 }

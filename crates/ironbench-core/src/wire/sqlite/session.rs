@@ -15,7 +15,8 @@ use crate::{Error, Result};
 
 /// Name of the digest function, which is registered because SQLite has no hash function.
 const DIGEST: &str = "ironbench_digest";
-/// Instructions of SQLite's virtual machine between two readings of the clock: less than a millisecond.
+/// Number of instructions of SQLite's virtual machine between two readings of the clock. They take less than a
+/// millisecond.
 const STEPS_PER_LOOK: i32 = 10_000;
 const ASK_EVERY: Duration = Duration::from_millis(50);
 
@@ -38,15 +39,16 @@ impl Session {
         Ok(Self { connection: connect(path, pragmas, OpenFlags::SQLITE_OPEN_CREATE)?, path: path.to_owned() })
     }
 
-    /// Runs one or more statements. Returns the rows of the last.
+    /// Runs one or more statements. Returns the rows of the last one.
     pub fn query(&mut self, sql: &str) -> Result<Table> {
         run_all(&self.connection, sql).map_err(|error| self.failed(&error))
     }
 
-    /// Like `query`, but only counts the rows of the last statement. Each row is dropped when it is read, so no memory has
-    /// to be freed after the last one.
+    /// Runs statements as `query` does, but only counts the rows of the last statement. Each row is dropped when it is
+    /// read, so no memory has to be freed after the last one.
     ///
-    /// Calls `ended` about twenty times per second in this thread, and interrupts the statement when it returns true.
+    /// Calls `ended` about twenty times per second in this thread, and interrupts the statement when `ended` returns
+    /// true.
     pub fn count(&mut self, sql: &str, mut ended: impl FnMut() -> bool + Send + 'static) -> Result<u64> {
         let mut asked = Instant::now();
         let look = move || {
@@ -64,15 +66,15 @@ impl Session {
         counted.map_err(|error| self.failed(&error))
     }
 
-    /// Number of rows that the last INSERT, UPDATE or DELETE changed.
+    /// Returns the number of rows that the last INSERT, UPDATE or DELETE changed.
     pub fn changes(&self) -> u64 {
         self.connection.changes()
     }
 
-    /// Inserts rows in PostgreSQL's COPY text format, all or none. Returns the number of rows.
+    /// Inserts rows given in PostgreSQL's COPY text format, all or none. Returns the number of rows.
     ///
     /// `sql` is `COPY table [(columns)] FROM STDIN`, or an INSERT with as many parameters as the rows have fields.
-    /// Values are bound as text; the columns' affinity converts them to numbers.
+    /// Values are bound as text. The affinity of the columns converts them to numbers.
     pub fn copy_in(&mut self, sql: &str, data: &[u8]) -> Result<u64> {
         let first = data.split(|&byte| byte == b'\n').next().unwrap_or_default();
         let insert = copy::insert_for(sql, first.split(|&byte| byte == b'\t').count())
@@ -80,7 +82,7 @@ impl Session {
         if data.is_empty() {
             return Ok(0);
         }
-        // A savepoint works inside the caller's transaction and outside of one.
+        // A savepoint works both inside the caller's transaction and outside of one.
         self.query("SAVEPOINT ironbench_copy")?;
         let copied = self.insert_all(&insert, data);
         let end = if copied.is_ok() {
@@ -98,7 +100,7 @@ impl Session {
         self.connection.get_interrupt_handle()
     }
 
-    /// Closes the file. The last connection to close it checkpoints and removes its write-ahead log.
+    /// Closes the file. When the last connection closes the file, SQLite checkpoints and removes its write-ahead log.
     pub fn close(self) -> Result<()> {
         let path = self.path;
         self.connection.close().map_err(|(_, error)| failed(&path, &error))
@@ -177,8 +179,8 @@ pub fn failed(path: &str, error: &rusqlite::Error) -> Error {
     let trouble = Trouble::of(error);
     let mut failure = Error::failure(format!("SQLite {path}"), format!("{} ({})", trouble.message, trouble.class));
     if !trouble.lasting {
-        // SQLite has no SQLSTATEs.
-        // Setting the code marks an error of the statement, after which the session stays usable.
+        // SQLite has no SQLSTATEs. A code that is set marks an error of the statement, after which the session stays
+        // usable.
         failure.sqlstate = trouble.class.into_owned();
     }
     failure

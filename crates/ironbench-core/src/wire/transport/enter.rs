@@ -41,7 +41,7 @@ impl Enter {
     pub fn of(ring: &IoUring) -> Self {
         let fd = ring.as_raw_fd();
         let mut place = Registration { offset: u32::MAX, reserved: 0, data: fd as u64 };
-        // SAFETY: the structure lives until the call returns; the kernel writes the chosen index into it.
+        // SAFETY: the structure lives until the call returns. The kernel writes the chosen index into it.
         let registered =
             unsafe { libc::syscall(libc::SYS_io_uring_register, fd, REGISTER_RING_FDS, &raw mut place, 1) };
         match registered {
@@ -50,14 +50,14 @@ impl Enter {
         }
     }
 
-    /// Submits entries and waits up to `timeout_ns` for a completion. Returns the number submitted.
+    /// Submits entries and waits up to `timeout_ns` for a completion. Returns the number of submitted entries.
     #[inline]
     pub fn call(&self, submit: u32, timeout_ns: u64) -> io::Result<u32> {
         let time = [(timeout_ns / SECOND) as i64, (timeout_ns % SECOND) as i64];
         let timeout = time.as_ptr() as u64;
         let arguments = Arguments { signals: 0, signals_size: 0, min_wait_us: 0, timeout };
         let want = u32::from(timeout_ns > 0);
-        // SAFETY: time and arguments live until the call returns.
+        // SAFETY: `time` and `arguments` live until the call returns.
         let submitted = unsafe {
             libc::syscall(
                 libc::SYS_io_uring_enter,

@@ -1,7 +1,7 @@
-//! The epoll transport: non-blocking sockets in one epoll instance. Works on every Linux and supports TLS.
+//! The epoll transport, with non-blocking sockets in one epoll instance. It works on every Linux and supports TLS.
 //!
-//! Sockets are registered once, edge-triggered (epoll(7), "Level-triggered and edge-triggered").
-//! So a transaction costs write, epoll_wait and read, and no epoll_ctl.
+//! Sockets are registered once, edge-triggered (epoll(7), "Level-triggered and edge-triggered"). A transaction thus
+//! costs write, epoll_wait and read, and no epoll_ctl.
 
 use std::io::{self, ErrorKind, Read, Write};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -33,11 +33,11 @@ const WAKE: u64 = u64::MAX;
 struct Client {
     socket: Socket,
     mailbox: Mailbox,
-    /// How much of the message has been passed to the socket (or to TLS).
+    /// Number of bytes of the message that have been passed to the socket (or to TLS).
     sent: usize,
     /// Whether the client waits for room in the socket.
     blocked: bool,
-    /// The message while blocked, taken from the outbox.
+    /// The message while the client is blocked, taken from the outbox.
     in_flight: Vec<u8>,
     /// Whether the caller must be notified when the whole outbox has been sent.
     shipping: bool,
@@ -56,13 +56,14 @@ pub struct Epoll {
     resumed: Vec<usize>,
 }
 
-/// Maximum bytes read from one client before the others: a server may send faster than the client reads.
+/// Maximum number of bytes read from one client before the others get their turn, because a server may send faster than
+/// the client reads.
 const MOST_AT_ONCE: usize = 1 << 20;
-/// Maximum replies handled between two checks of timers and schedule.
+/// Maximum number of replies handled between two checks of timers and schedule.
 const MOST_EVENTS: usize = 256;
 const READABLE: EventFlags = EventFlags::IN.union(EventFlags::RDHUP).union(EventFlags::ET);
 
-/// The peer has closed the socket, or it failed.
+/// Events that mean that the peer has closed the socket, or that the socket failed.
 const ENDED: EventFlags = EventFlags::RDHUP.union(EventFlags::HUP).union(EventFlags::ERR);
 
 impl Epoll {
@@ -94,7 +95,7 @@ impl Epoll {
         }
     }
 
-    /// Reads what has arrived for a client. For `ended` see [`Client::pull`].
+    /// Reads the bytes that have arrived for a client. `ended` is explained at [`Client::pull`].
     #[inline]
     fn pull(&mut self, id: usize, ended: bool) -> Option<Arrival> {
         match self.clients[id].pull(ended) {
@@ -104,7 +105,7 @@ impl Epoll {
                 if bytes >= MOST_AT_ONCE && error.is_none() {
                     self.unfinished.push(id);
                 }
-                // Bytes that arrived before the end must be read first.
+                // Bytes that arrived before the end of the connection must be read first.
                 self.failed.extend(error.map(|error| (id, error)));
                 Some(Arrival::Bytes(id))
             }
@@ -132,7 +133,7 @@ impl Epoll {
                 self.watch(id, READABLE | EventFlags::OUT);
             }
             Ok(_) => {}
-            // The server's last message must still be read; reading also reports the error.
+            // The server's last message must still be read. Reading also reports the error.
             Err(error) if matches!(error.kind(), ErrorKind::BrokenPipe | ErrorKind::ConnectionReset) => {}
             Err(error) => self.failed.push((id, error)),
         }
@@ -166,7 +167,7 @@ impl Transport for Epoll {
     }
 
     fn receive(&mut self, _client: usize) {
-        // Nothing to do: an event is handled by reading everything, and the next event needs no request.
+        // Nothing has to be done: an event is handled by reading everything, and the next event needs no request.
     }
 
     fn farewell(&mut self, client: usize) {
@@ -212,7 +213,7 @@ impl Transport for Epoll {
                     return Some(Arrival::Shipped(client));
                 }
                 if let Some(client) = self.resumed.pop() {
-                    // The connection may have ended meanwhile, in an event that was already consumed.
+                    // The connection may already have ended, in an event that was consumed before.
                     match self.pull(client, true) {
                         None => continue,
                         arrival => return arrival,
@@ -246,13 +247,13 @@ impl Client {
         Ok(Self { socket, mailbox, sent: 0, blocked: false, in_flight: Vec::new(), shipping: false })
     }
 
-    /// Returns the buffer to the outbox, because the message was sent or never will be.
+    /// Returns the buffer to the outbox, because the message was sent or will never be sent.
     fn unblock(&mut self) {
         self.blocked = false;
         self.mailbox.reuse(std::mem::take(&mut self.in_flight));
     }
 
-    /// Sends more of the message. Returns true when the kernel has accepted all of it.
+    /// Sends more bytes of the message. Returns true when the kernel has accepted all of them.
     fn push(&mut self) -> io::Result<bool> {
         let message = if self.blocked { &self.in_flight } else { &self.mailbox.outbox };
         match &mut self.socket {
@@ -283,8 +284,8 @@ impl Client {
         }
     }
 
-    /// Reads until the socket is empty, or [`MOST_AT_ONCE`] bytes.
-    /// `ended`: whether the peer has closed it; the end must then be read too, because no further event reports it.
+    /// Reads until the socket is empty, or up to [`MOST_AT_ONCE`] bytes. `ended`: whether the peer has closed the
+    /// socket. The end must then be read too, because no further event reports it.
     #[inline]
     fn pull(&mut self, ended: bool) -> Pulled {
         let inbox = &mut self.mailbox.inbox;

@@ -14,7 +14,7 @@ use super::Stream;
 /// The input and output of one client.
 #[derive(Debug, Default)]
 pub struct Mailbox {
-    /// Bytes to send; cleared before the next message is written.
+    /// Bytes to send, which are cleared before the next message is written.
     pub outbox: Vec<u8>,
     pub inbox: Inbox,
 }
@@ -36,11 +36,11 @@ pub struct Inbox {
     filled: usize,
 }
 
-/// Initial size, which fits most replies of short transactions; longer replies make it grow.
+/// Initial size of the room, which fits most replies of short transactions. The room grows for longer replies.
 const FIRST_ROOM: usize = 2 << 10;
 const MOST_GROWTH: usize = 1 << 20;
 
-/// The error for a stream that ended too early.
+/// Returns the error for a stream that ended too early.
 pub(crate) fn closed() -> io::Error {
     io::Error::new(io::ErrorKind::UnexpectedEof, "the server closed the connection")
 }
@@ -64,7 +64,7 @@ impl Inbox {
         self.filled -= n;
     }
 
-    /// Returns the space to receive into, which is never empty. Doubles the buffer when full.
+    /// Returns the space for received bytes, which is never empty. Doubles the buffer when it is full.
     #[inline]
     pub fn space(&mut self) -> &mut [u8] {
         if self.filled == self.room.len() {
@@ -89,7 +89,7 @@ impl Inbox {
         self.room.resize(self.room.len() + growth, 0);
     }
 
-    /// Called when `n` bytes have been written at the start of `space`.
+    /// Notes that `n` bytes have been written at the start of `space`.
     #[inline]
     pub fn received(&mut self, n: usize) {
         self.filled += n;
@@ -102,7 +102,7 @@ impl Inbox {
 pub enum Arrival {
     /// More bytes are in the client's inbox.
     Bytes(usize),
-    /// The kernel has accepted the message given to `ship`; the outbox can be filled again.
+    /// The kernel has accepted the message given to `ship`, so the outbox can be filled again.
     Shipped(usize),
     /// The engine has closed the connection, or the connection broke.
     Lost(usize, io::Error),
@@ -110,8 +110,8 @@ pub enum Arrival {
 
 /// Sends and receives the messages of a thread's clients `0..n`.
 pub trait Transport {
-    /// Whether sending happens immediately rather than in the next `wait`.
-    /// If so, the clock is read again for every reply.
+    /// Whether a message is sent immediately rather than in the next `wait`. If so, the clock is read again for every
+    /// reply.
     const SENDS_AT_ONCE: bool;
     /// Name of the transport in records.
     const NAME: &'static str;
@@ -130,14 +130,14 @@ pub trait Transport {
         false
     }
 
-    /// Waits for more of the reply.
+    /// Expects more bytes of the reply.
     fn receive(&mut self, client: usize);
 
     /// Makes the transport report a lost connection even if nothing has been sent on it yet.
     fn watch_for_loss(&mut self, _client: usize) {}
 
-    /// Waits until something has arrived, but not beyond `until`. If nothing arrives, does not return before `until`.
-    /// `now` is a recent reading of the clock.
+    /// Waits until something has arrived, but not beyond `until`. If nothing arrives, returns only at `until`. `now` is
+    /// a recent reading of the clock.
     fn wait(&mut self, now: u64, until: u64) -> io::Result<()>;
 
     /// Sends the outbox without waiting and without expecting a reply.
@@ -154,7 +154,7 @@ pub trait Transport {
         Err(io::ErrorKind::Unsupported.into())
     }
 
-    /// How often receiving had to be restarted because all receive buffers were in use.
+    /// Returns how often receiving had to be restarted because all receive buffers were in use.
     fn rearms(&self) -> u64 {
         0
     }

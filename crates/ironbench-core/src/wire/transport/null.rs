@@ -1,5 +1,5 @@
-//! The null engine, which answers every message immediately, or after a fixed time without using CPU.
-//! This measures the cost of the harness.
+//! The null engine, which answers every message immediately, or after a fixed time without using CPU. It serves to
+//! measure the cost of ironbench itself.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
@@ -12,7 +12,7 @@ use crate::measure::clock;
 pub struct Null {
     mailboxes: Vec<Mailbox>,
     service_ns: u64,
-    /// Clients whose messages have been sent and not answered yet, without a service time.
+    /// Clients whose messages have been sent and not answered yet, if the engine has no service time.
     sent: VecDeque<usize>,
     shipped: VecDeque<usize>,
     /// Number of answers that `next` may return.

@@ -1,5 +1,5 @@
-//! Receive buffers from which the kernel picks when something arrives (io_uring_register_buf_ring(3)).
-//! Waiting clients need no buffer, so thousands of clients need little memory.
+//! Receive buffers from which the kernel picks when something arrives (io_uring_register_buf_ring(3)). A client that
+//! waits needs no buffer, so thousands of clients need little memory.
 
 use std::io;
 use std::ptr::NonNull;
@@ -9,7 +9,7 @@ use io_uring::IoUring;
 use io_uring::types::BufRingEntry;
 use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous, munmap};
 
-/// Size of a buffer; most replies of short transactions fit into one.
+/// Size of a buffer. Most replies of short transactions fit into one buffer.
 const BUFFER: usize = 4 << 10;
 const MOST_BUFFERS: usize = 256;
 /// The ring's only buffer group.
@@ -23,7 +23,7 @@ pub struct Pool {
     tail: u16,
 }
 
-// SAFETY: this value owns the memory, and the ring that shares it moves to other threads together with it.
+// SAFETY: this value owns the memory, and moves to other threads only together with the ring that shares the memory.
 unsafe impl Send for Pool {}
 
 impl Pool {
@@ -48,11 +48,12 @@ impl Pool {
     #[inline]
     pub fn bytes(&self, buffer: u16, n: usize) -> &[u8] {
         assert!(buffer < self.count && n <= BUFFER);
-        // SAFETY: within the mapping (checked above). The kernel does not write into a buffer that it has returned.
+        // SAFETY: the bytes are within the mapping (checked above). The kernel does not write into a buffer that it has
+        // returned.
         unsafe { std::slice::from_raw_parts(self.buffer(buffer), n) }
     }
 
-    /// Returns a buffer to the kernel; takes effect with `publish`.
+    /// Returns a buffer to the kernel, which may use it after `publish`.
     #[inline]
     pub fn give(&mut self, buffer: u16) {
         let place = self.tail & (self.count - 1);
@@ -66,7 +67,7 @@ impl Pool {
 
     #[inline]
     pub fn publish(&self) {
-        // SAFETY: the tail lies inside the first descriptor, aligned, and the kernel only reads it.
+        // SAFETY: the tail lies inside the first descriptor and is aligned, and the kernel only reads it.
         unsafe {
             let tail = BufRingEntry::tail(self.memory.as_ptr().cast()).cast::<AtomicU16>();
             (*tail).store(self.tail, Release);
@@ -74,7 +75,7 @@ impl Pool {
     }
 
     fn buffer(&self, buffer: u16) -> *mut u8 {
-        // SAFETY: `buffer` is below `count`, so this is within the mapping.
+        // SAFETY: `buffer` is below `count`, so the address is within the mapping.
         unsafe { self.memory.as_ptr().add(descriptors(self.count.into()) + usize::from(buffer) * BUFFER) }
     }
 }

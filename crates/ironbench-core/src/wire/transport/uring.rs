@@ -1,11 +1,11 @@
-//! The io_uring transport: one ring per thread. A round of the loop is one system call, however many clients it serves.
+//! The io_uring transport, with one ring per thread. A round of the loop is one system call, however many clients it
+//! serves.
 //!
-//! Every client has one multishot receive, armed for the whole trial, which gets a buffer when something arrives.
-//! A message takes one entry: a send that completes silently.
-//! Sends and receives are independent, so that client and server cannot block each other over a long message.
-//! Only this thread submits (`IORING_SETUP_SINGLE_ISSUER`).
-//! Completions are processed only while it waits (`IORING_SETUP_DEFER_TASKRUN`, Linux 6.1); older kernels use epoll.
-//! Sources: io_uring_setup(2), io_uring_enter(2), io_uring_prep_recv_multishot(3).
+//! Every client has one multishot receive, armed for the whole trial, which gets a buffer when something arrives. A
+//! message takes one entry: a send that completes silently. Sends and receives are independent, so that client and
+//! server cannot block each other over a long message. Only this thread submits entries (`IORING_SETUP_SINGLE_ISSUER`).
+//! Completions are processed only while the thread waits (`IORING_SETUP_DEFER_TASKRUN`, Linux 6.1). With an older
+//! kernel, epoll is used. Sources: io_uring_setup(2), io_uring_enter(2), io_uring_prep_recv_multishot(3).
 
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd, RawFd};
@@ -19,22 +19,23 @@ use super::pool::{GROUP, Pool};
 use super::{Arrival, Inbox, Mailbox, Transport};
 use crate::wire::Stream;
 
-/// Entries of the submission queue. When more clients send in one round, the round is submitted in parts.
+/// Number of entries of the submission queue. When more clients send in one round, the round is submitted in parts.
 const MOST_ENTRIES: u32 = 4096;
-/// A longer message may have to wait for room in the socket, so its completion is awaited.
+/// Maximum length of a message that is sent silently. A longer message may have to wait for room in the socket, so its
+/// completion is awaited.
 const LONGEST_SILENT: usize = 2 << 10;
-/// How long the kernel may take to release the buffers at the end.
+/// Time that the kernel may take to release the buffers at the end.
 const CANCEL_TIMEOUT: Timespec = Timespec::new().nsec(200_000_000);
 
 struct Client {
     mailbox: Mailbox,
     /// Whether the receive is armed.
     armed: bool,
-    /// Number of the client's connection; completions of earlier connections are ignored.
+    /// Number of the client's connection. Completions of earlier connections are ignored.
     connection: u16,
     /// A message whose completion the kernel will report.
     in_flight: Option<Vec<u8>>,
-    /// Such messages of earlier connections.
+    /// Messages of earlier connections whose completion the kernel will report.
     abandoned: Vec<Vec<u8>>,
 }
 
@@ -115,7 +116,7 @@ impl Uring {
         self.dispatch(id, &entry);
     }
 
-    /// Called when the kernel has finished with the client's last message.
+    /// Handles the completion of the client's last message, whose buffer the kernel no longer uses.
     #[inline]
     fn left(&mut self, id: usize) {
         let client = &mut self.clients[id];
@@ -134,7 +135,7 @@ impl Uring {
 
     #[cold]
     fn submit_queued(&mut self) {
-        // Entries that cannot be submitted now stay queued; `wait` gets the same error and reports it.
+        // Entries that cannot be submitted now stay queued. The next `wait` gets the same error and reports it.
         let _ = self.ring.submit();
         self.queued = self.ring.submission().len() as u32;
     }
@@ -186,7 +187,7 @@ impl Uring {
                 Some(Arrival::Bytes(id))
             }
             error => match -error {
-                // The buffers are all in use in this round; they will be free again when this entry is submitted.
+                // All buffers are in use in this round. They will be free again when this entry is submitted.
                 errno @ (libc::ENOBUFS | libc::EINTR | libc::EAGAIN) => {
                     self.rearms += u64::from(errno == libc::ENOBUFS);
                     self.arm(id);
@@ -250,7 +251,7 @@ impl Transport for Uring {
     }
 
     fn receive(&mut self, _client: usize) {
-        // Nothing to do: the receive stays armed.
+        // Nothing has to be done, because the receive stays armed.
     }
 
     fn watch_for_loss(&mut self, id: usize) {
@@ -273,7 +274,7 @@ impl Transport for Uring {
         let Stream::Plain(socket) = stream else {
             return Err(io::Error::other("the server now requires TLS, but did not before"));
         };
-        // Ends the armed receive: until then the kernel keeps the old socket open.
+        // Ends the armed receive, because the kernel keeps the old socket open until then.
         let _ = rustix::net::shutdown(&self.sockets[id], rustix::net::Shutdown::Both);
         self.ring.submitter().register_files_update(id as u32, &[socket.as_raw_fd()])?;
         self.sockets[id] = socket;
@@ -305,7 +306,8 @@ impl Transport for Uring {
         match self.enter.call(self.queued, until.saturating_sub(now)) {
             Ok(submitted) => self.queued -= submitted,
             Err(error) => match error.raw_os_error() {
-                // Timeout, signal, or completions to process first. The queue may have been submitted in part.
+                // The wait ended by a timeout or a signal, or there are completions to process first. The queue may
+                // have been submitted in part.
                 Some(libc::ETIME | libc::EINTR | libc::EBUSY | libc::EAGAIN) => {
                     self.queued = self.ring.submission().len() as u32;
                 }
@@ -340,7 +342,7 @@ impl Transport for Uring {
             }
             self.left(id);
             match -entry.result() {
-                // The server's last message must still be read; the receive also reports the error.
+                // The server's last message must still be read. The receive also reports the error.
                 libc::EPIPE | libc::ECONNRESET | libc::ECANCELED => {}
                 errno if errno > 0 => return Some(Arrival::Lost(id, io::Error::from_raw_os_error(errno))),
                 _ if operation == SHIP => return Some(Arrival::Shipped(id)),
@@ -355,7 +357,7 @@ impl Drop for Uring {
     /// Waits for all operations, because the kernel must not write into freed memory.
     fn drop(&mut self) {
         for socket in &self.sockets {
-            // Ends all pending operations of the socket. Errors are ignored: the socket may be closed already.
+            // Ends all pending operations of the socket. Errors are ignored, because the socket may be closed already.
             let _ = rustix::net::shutdown(socket, rustix::net::Shutdown::Both);
         }
         let cancelled = self.ring.submitter().register_sync_cancel(Some(CANCEL_TIMEOUT), CancelBuilder::any());

@@ -9,12 +9,12 @@ pub mod head {
     pub const MORE_DATA: u8 = 1;
     /// The server requests the contents of a file.
     pub const LOCAL_INFILE: u8 = 0xfb;
-    /// End of rows; during authentication, a request to switch the method.
+    /// A packet that ends the rows. During authentication, it is a request to switch the method.
     pub const END: u8 = 0xfe;
     pub const ERROR: u8 = 0xff;
 }
 
-/// Reads a packet sequentially.
+/// Reads the parts of a packet one after the other.
 #[derive(Debug, Clone, Copy)]
 pub struct Reader<'a>(pub &'a [u8]);
 
@@ -87,7 +87,7 @@ pub struct Greeting {
     pub nonce: Vec<u8>,
 }
 
-/// Prefix that MariaDB adds to its version for replicas that take it for MySQL (before 11.0).
+/// Prefix of MariaDB's version (before 11.0), for replicas that take the server for MySQL.
 const DISGUISE: &str = "5.5.5-";
 
 impl Greeting {
@@ -132,7 +132,7 @@ pub struct Done {
 }
 
 impl Done {
-    /// Reads an OK packet, with either of its two first bytes.
+    /// Parses an OK packet, which may start with either of two bytes.
     #[inline]
     pub fn read(body: &[u8]) -> Result<Self, Malformed> {
         let mut rest = Reader(body);
@@ -147,7 +147,7 @@ impl Done {
         self.status & status::MORE_RESULTS != 0
     }
 
-    /// Whether the session has `autocommit=1`.
+    /// Whether the session commits each statement by itself (`autocommit=1`).
     #[inline]
     pub fn commits_by_itself(self) -> bool {
         self.status & status::AUTOCOMMIT != 0
@@ -167,7 +167,7 @@ pub struct ServerError {
     pub message: String,
 }
 
-/// SQLSTATE of errors that have no specific one.
+/// SQLSTATE of errors that have no specific SQLSTATE.
 const GENERAL: &str = "HY000";
 
 pub fn server_error(body: &[u8]) -> ServerError {
@@ -193,7 +193,8 @@ impl std::error::Error for ServerError {}
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Answer {
     Done(Done),
-    /// A result with this many columns. False if the columns are the same as last time and are not described again.
+    /// A result with this many columns. The flag is false if the columns are the same as last time and are not
+    /// described again.
     Rows(usize, bool),
     Error,
     LocalInfile,
@@ -216,8 +217,8 @@ impl Answer {
                     return Err(Malformed::Nonsense);
                 }
                 let described = !cached || rest.byte()? != 0;
-                // MariaDB announces the descriptions with another byte, even when it must not omit them.
-                // Any other packet is not a column count, but a description or a row.
+                // MariaDB announces the descriptions with another byte, even when it must not omit them. Any other
+                // packet is a description or a row, not a column count.
                 if !matches!(rest.0, [] | [1]) {
                     return Err(Malformed::Nonsense);
                 }
@@ -227,7 +228,7 @@ impl Answer {
     }
 }
 
-/// Maximum number of columns accepted; both servers allow 4096.
+/// Maximum number of columns that are accepted. Both servers allow 4096.
 const MOST_COLUMNS: u64 = 65_535;
 
 /// A column of a result.

@@ -38,7 +38,7 @@ pub enum Value<'a> {
     Time(Moment),
 }
 
-/// A point in time, or a time interval, for which `year` and `month` are 0.
+/// A point in time, or a time interval. An interval has a `year` and `month` of 0.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Moment {
     negative: bool,
@@ -51,13 +51,13 @@ pub struct Moment {
     micros: u32,
 }
 
-/// Parses the values of a row with these columns; `each` gets a column's index and value.
+/// Parses the values of a row with these columns, and passes each column's index and value to `each`.
 pub fn row<'a>(body: &'a [u8], columns: &[Column], mut each: impl FnMut(usize, Value<'a>)) -> Result<(), Malformed> {
     let mut rest = Reader(body);
     if rest.byte()? != 0 {
         return Err(Malformed::Nonsense);
     }
-    // The first two bits are unused.
+    // The first two bits of the NULL bitmap are unused.
     let nulls = rest.bytes((columns.len() + 2).div_ceil(8))?;
     for (number, column) in columns.iter().enumerate() {
         let bit = number + 2;
@@ -157,7 +157,8 @@ impl<const N: usize> Filled<N> {
 }
 
 impl Value<'_> {
-    /// Appends the value as in the text protocol; nothing for NULL. Trailing zeros of fractional seconds are omitted.
+    /// Appends the value as in the text protocol, or nothing for NULL. Trailing zeros of fractional seconds are
+    /// omitted.
     pub fn write_text(self, out: &mut Vec<u8>) {
         // Writing to a Vec cannot fail.
         let _ = match self {

@@ -3,7 +3,7 @@
 use super::backend::head::ERROR;
 use crate::wire::UNASKED;
 
-/// The received bytes are not a packet that the client accepts: the stream has become unusable.
+/// A reason why the received bytes are not a packet that the client accepts. The stream has become unusable.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Malformed {
     #[error("the server sent data that is not a packet of MySQL's protocol")]
@@ -14,7 +14,8 @@ pub enum Malformed {
     Unasked,
 }
 
-/// Maximum length of an accepted packet. A longer packet arrives in several parts; only skipped rows may have several.
+/// Maximum length of an accepted packet. A longer packet arrives in several parts, and only skipped rows may have
+/// several parts.
 pub const LONGEST: usize = PART - 1;
 /// Length of a part that is followed by another one.
 pub(super) const PART: usize = 0xff_ffff;
@@ -24,7 +25,7 @@ pub const HEAD: usize = 4;
 /// A packet without its header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Packet<'a> {
-    /// Sequence number of this packet; a reply to it has the next number.
+    /// Sequence number of this packet. A reply to the packet has the next number.
     pub sequence: u8,
     pub body: &'a [u8],
 }
@@ -33,24 +34,25 @@ pub struct Packet<'a> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Rows {
     Keep,
-    /// Only valid while rows are expected, because the first byte of a row has other meanings elsewhere.
+    /// Rows are skipped. This is valid only while rows are expected, because the first byte of a row has other meanings
+    /// elsewhere.
     Skip,
 }
 
-/// Whether everything that has arrived may be sent while no reply is expected.
-/// Only the error with which a server ends the session may. Anything else would be taken for the next reply.
+/// Whether everything that has arrived may be sent while no reply is expected. Only the error with which a server ends
+/// the session may be sent then. Anything else would be taken for the next reply.
 pub fn is_unasked_allowed(input: &[u8]) -> bool {
     input.get(HEAD).is_none_or(|first| *first == ERROR)
 }
 
 /// Cuts packets out of a stream that arrives in pieces of any size.
 ///
-/// The caller owns the buffer.
-/// The caller passes the unread bytes, takes packets until `None`, moves the rest to the front and reads more.
-/// With `Rows::Skip` unread rows never take memory: their bytes are consumed as they arrive.
+/// The caller owns the buffer. The caller passes the unread bytes, takes packets until `None`, moves the rest to the
+/// front and reads more. With `Rows::Skip`, unread rows take no memory, because their bytes are consumed as they
+/// arrive.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Framer {
-    /// Bytes of a skipped row that have not arrived yet.
+    /// Number of bytes of a skipped row that have not arrived yet.
     owed: usize,
     /// Whether another part of the same row follows.
     continued: bool,
@@ -103,8 +105,8 @@ impl Framer {
         }
     }
 
-    /// While rows are expected: whether this packet is a row, and not the end of rows or an error.
-    /// `None` means that more must arrive.
+    /// Whether this packet is a row, while rows are expected. If not, it is the end of rows or an error. `None` means
+    /// that more bytes must arrive.
     #[inline]
     fn is_row(self, length: usize, first: Option<&u8>) -> Option<bool> {
         if self.continued || length == PART {

@@ -12,7 +12,7 @@ mod command {
     pub const STATEMENT_CLOSE: u8 = 0x19;
 }
 
-/// utf8mb4_general_ci, which all servers know by this number.
+/// Number of the character set utf8mb4_general_ci, which all servers know.
 const CHARACTER_SET: u8 = 45;
 
 /// Appends a packet. A body of 16 MiB or more is split into parts.
@@ -34,7 +34,7 @@ pub fn head(length: usize, sequence: u8) -> [u8; HEAD] {
     [a, b, c, sequence]
 }
 
-/// Splits the body into parts of maximum length and a shorter one (possibly empty) that ends the packet.
+/// Splits the body into parts of maximum length, and a shorter part (possibly empty) that ends the packet.
 #[cold]
 fn cut(out: &mut Vec<u8>, start: usize, mut sequence: u8) {
     let body = out.split_off(start).split_off(HEAD);
@@ -58,13 +58,13 @@ pub struct Introduction<'a> {
     pub user: &'a str,
     pub database: &'a str,
     pub plugin: &'a str,
-    /// Proof of the password.
+    /// Proof of the password, from the chosen authentication method.
     pub proof: &'a [u8],
     /// Program name for `performance_schema.session_connect_attrs`.
     pub program: &'a str,
 }
 
-/// Requests TLS; the handshake follows immediately.
+/// Appends a request for TLS, which the handshake follows immediately.
 pub fn ssl_request(out: &mut Vec<u8>, sequence: u8, capabilities: u64) {
     packet(out, sequence, |out| opening(out, capabilities));
 }
@@ -77,7 +77,7 @@ fn opening(out: &mut Vec<u8>, capabilities: u64) {
     out.extend_from_slice(&((capabilities >> 32) as u32).to_le_bytes());
 }
 
-/// Replies to the server's greeting.
+/// Appends the reply to the server's greeting.
 pub fn introduction(out: &mut Vec<u8>, sequence: u8, introduction: &Introduction) {
     let Introduction { capabilities, user, database, plugin, proof, program } = *introduction;
     packet(out, sequence, |out| {
@@ -126,7 +126,7 @@ pub fn string(out: &mut Vec<u8>, value: &[u8]) {
     out.extend_from_slice(value);
 }
 
-/// Runs one or more statements with the text protocol; `write` appends the SQL.
+/// Appends a request to run one or more statements with the text protocol. `write` appends the SQL.
 #[inline]
 pub fn query_with(out: &mut Vec<u8>, write: impl FnOnce(&mut Vec<u8>)) {
     packet(out, 0, |out| {
@@ -146,7 +146,7 @@ pub fn prepare(out: &mut Vec<u8>, sql: &str) {
     });
 }
 
-/// Closes a prepared statement. The server does not reply.
+/// Appends a request to close a prepared statement. The server does not reply.
 pub fn close(out: &mut Vec<u8>, statement: u32) {
     packet(out, 0, |out| {
         out.push(command::STATEMENT_CLOSE);
@@ -154,7 +154,8 @@ pub fn close(out: &mut Vec<u8>, statement: u32) {
     });
 }
 
-/// Runs a prepared statement without a cursor; `write` appends its parameters in the format of `binary`.
+/// Appends a request to run a prepared statement without a cursor. `write` appends the parameters in the format of
+/// `binary`.
 #[inline]
 pub fn execute(out: &mut Vec<u8>, statement: u32, write: impl FnOnce(&mut Vec<u8>)) {
     packet(out, 0, |out| {

@@ -1,6 +1,6 @@
-//! The client protocol of MySQL and MariaDB, version 10. `frontend` appends packets to a caller's buffer.
-//! `framing` cuts the server's packets out of a stream, and `backend` parses them.
-//! These modules do no I/O, and allocate nothing during a transaction.
+//! The client protocol of MySQL and MariaDB, version 10. The module `frontend` appends packets to a caller's buffer.
+//! `framing` cuts the server's packets out of a stream, and `backend` parses them. These modules do no I/O, and
+//! allocate no memory during a transaction.
 //!
 //! Sources: MySQL 8.4 Source Code Documentation, "Client/Server Protocol"; MariaDB Knowledge Base, "MariaDB Protocol".
 
@@ -13,9 +13,10 @@ pub use framing::{Framer, Malformed, Packet, Rows, is_unasked_allowed};
 
 /// Capabilities of client and server, negotiated at the start.
 pub mod capability {
-    /// Set by MySQL. A MariaDB server does not set it, and announces additional capabilities with `MARIADB_…`.
+    /// A capability that MySQL sets. A MariaDB server does not set it, and announces additional capabilities with
+    /// `MARIADB_…`.
     pub const LONG_PASSWORD: u64 = 1;
-    /// Makes an UPDATE count the rows it found, not only those it changed, like other databases.
+    /// Makes an UPDATE count the rows that it found, not only those that it changed, like other databases.
     pub const FOUND_ROWS: u64 = 1 << 1;
     pub const LONG_FLAG: u64 = 1 << 2;
     pub const CONNECT_WITH_DB: u64 = 1 << 3;
@@ -34,7 +35,7 @@ pub mod capability {
     /// The server omits the descriptions of columns that have not changed since the last time.
     pub const MARIADB_CACHE_METADATA: u64 = 1 << 36;
 
-    /// Capabilities that the client requires; every server since MySQL 5.7.5 and MariaDB 10.2 has them.
+    /// Capabilities that the client requires. Every server since MySQL 5.7.5 and MariaDB 10.2 has them.
     pub const NEEDED: u64 = PROTOCOL_41 | SECURE_CONNECTION | PLUGIN_AUTH | DEPRECATE_EOF;
 }
 

@@ -63,7 +63,7 @@ impl<'a> Iterator for Fields<'a> {
 }
 
 impl Fields<'_> {
-    /// Returns the number of remaining fields, according to the row.
+    /// Returns the number of remaining fields that the row announces.
     #[inline]
     pub fn announced(&self) -> usize {
         self.left
@@ -84,7 +84,7 @@ fn take_field<'a>(rest: &mut &'a [u8]) -> Result<Option<&'a [u8]>, Malformed> {
 
 /// Parses the column names in a RowDescription's body.
 pub fn column_names(body: &[u8]) -> Result<Vec<String>, Malformed> {
-    /// Length of the other attributes: table, column number, type, type size, modifier, format.
+    /// Length of the other attributes of a column: table, column number, type, type size, modifier, format.
     const REST_OF_COLUMN: usize = 4 + 2 + 4 + 2 + 4 + 2;
     let (count, mut rest) = body.split_first_chunk::<2>().ok_or(Malformed::Nonsense)?;
     (0..u16::from_be_bytes(*count))
@@ -103,7 +103,7 @@ fn take_text<'a>(rest: &mut &'a [u8]) -> Result<&'a [u8], Malformed> {
     Ok(text)
 }
 
-/// Parses the row count in a CommandComplete's body (5 for `INSERT 0 5`); 0 for commands without a count.
+/// Parses the row count in a CommandComplete's body, such as 5 in `INSERT 0 5`. It is 0 for commands without a count.
 #[inline]
 pub fn affected_rows(body: &[u8]) -> u64 {
     let text = body.strip_suffix(b"\0").unwrap_or(body);
@@ -130,7 +130,7 @@ pub fn backend_key(body: &[u8]) -> Result<(i32, i32), Malformed> {
 pub enum Standing {
     Idle,
     InTransaction,
-    /// In a failed transaction, where only ROLLBACK is accepted.
+    /// The session is in a failed transaction, in which only ROLLBACK is accepted.
     InFailedTransaction,
 }
 
@@ -144,7 +144,8 @@ pub fn ready_for_query(body: &[u8]) -> Result<Standing, Malformed> {
     }
 }
 
-/// Returns one field of an ErrorResponse's or NoticeResponse's body, by its letter (`C`: SQLSTATE, `M`: message).
+/// Returns one field of an ErrorResponse's or NoticeResponse's body by its letter, such as `C` for the SQLSTATE or `M`
+/// for the message.
 #[inline]
 pub fn error_field(body: &[u8], letter: u8) -> Option<&[u8]> {
     let mut rest = body;
@@ -170,7 +171,8 @@ pub fn sqlstate(body: &[u8]) -> &str {
 /// An error of the server, with all its fields.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ServerError {
-    /// `ERROR`, `FATAL` or `PANIC`; not translated if the server sends that field (since 9.6).
+    /// Severity of the error: `ERROR`, `FATAL` or `PANIC`. It is not translated if the server sends the untranslated
+    /// field (since 9.6).
     pub severity: String,
     pub sqlstate: String,
     pub message: String,

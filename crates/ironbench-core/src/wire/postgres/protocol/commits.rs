@@ -2,7 +2,7 @@
 
 use super::backend::Standing;
 
-/// State since the last ReadyForQuery.
+/// State of a session since the last ReadyForQuery.
 #[derive(Debug, Default)]
 pub struct Commits {
     /// Whether a command has completed.
@@ -42,7 +42,7 @@ impl Commits {
         self.begun && standing == Standing::Idle
     }
 
-    /// Handles a ReadyForQuery. Returns 1 if a command outside a transaction block was committed by autocommit.
+    /// Handles a ReadyForQuery. Returns 1 if autocommit committed a command outside a transaction block, otherwise 0.
     #[inline]
     pub fn ready(&mut self, standing: Standing) -> u64 {
         let Self { ran, ended, failed, .. } = std::mem::take(self);

@@ -3,7 +3,8 @@
 use super::backend::tag;
 use crate::wire::UNASKED;
 
-/// The received bytes are not a PostgreSQL message that the client accepts: the stream has become unusable.
+/// A reason why the received bytes are not a PostgreSQL message that the client accepts. The stream has become
+/// unusable.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Malformed {
     #[error("the server sent data that is not a PostgreSQL message")]
@@ -17,16 +18,16 @@ pub enum Malformed {
     Unasked,
 }
 
-/// Maximum length of a row message that is kept, including its header.
-/// Kept rows contain values of ironbench's own queries or of `\gset`. PostgreSQL itself sends no row above 1 GB.
-/// Other rows are skipped, whatever their length.
+/// Maximum length of a row message that is kept, including its header. Kept rows contain values of ironbench's own
+/// queries or of `\gset`. PostgreSQL itself sends no row above 1 GB. Rows that are not kept are skipped, whatever their
+/// length.
 const LONGEST_ROW: usize = 64 << 20;
 /// Maximum length of messages with text, and of descriptions of up to 65,535 columns or parameters.
 const LONGEST_TEXT: usize = 8 << 20;
-/// Maximum length of all other messages, which are short; the limit of libpq (fe-protocol3.c) is 30,000.
+/// Maximum length of all other messages, which are short. The limit of libpq (fe-protocol3.c) is 30,000.
 const LONGEST_OTHER: usize = 64 << 10;
 
-/// Maximum length by tag; 0 if no message has this tag.
+/// Maximum length of a message by its tag; 0 if no message has this tag.
 const LONGEST: [usize; 256] = {
     use tag::*;
     let mut longest = [0; 256];
@@ -62,7 +63,7 @@ const LONGEST: [usize; 256] = {
     longest
 };
 
-/// A message; `body` is what follows its length.
+/// A message. `body` contains the bytes after its length.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Message<'a> {
     pub tag: u8,
@@ -81,12 +82,12 @@ const HEAD: usize = 5;
 
 /// Cuts messages out of a stream that arrives in pieces of any size.
 ///
-/// The caller owns the buffer.
-/// The caller passes the unread bytes, takes messages until `None`, moves the rest to the front and reads more.
-/// With `Rows::Skip` unread rows never take memory: their bytes are consumed as they arrive.
+/// The caller owns the buffer. The caller passes the unread bytes, takes messages until `None`, moves the rest to the
+/// front and reads more. With `Rows::Skip`, unread rows take no memory, because their bytes are consumed as they
+/// arrive.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Framer {
-    /// Bytes of a skipped message that have not arrived yet.
+    /// Number of bytes of a skipped message that have not arrived yet.
     owed: usize,
 }
 
@@ -138,9 +139,9 @@ fn refused(tag: u8, size: usize) -> Malformed {
     if LONGEST[usize::from(tag)] == 0 { Malformed::Nonsense } else { Malformed::TooLong { tag, size } }
 }
 
-/// Whether everything that has arrived are messages that a server sends on its own.
-/// These are notices, changed settings, notifications, and the error that ends the session.
-/// Anything else, while no reply is expected, would be taken for the next reply.
+/// Whether all messages that have arrived are of the kinds that a server sends on its own. These are notices, changed
+/// settings, notifications, and the error that ends the session. Anything else, while no reply is expected, would be
+/// taken for the next reply.
 pub fn is_unasked_allowed(mut input: &[u8]) -> bool {
     use tag::{ERROR_RESPONSE, NOTICE_RESPONSE, NOTIFICATION_RESPONSE, PARAMETER_STATUS};
     while let Some(&tag) = input.first() {
@@ -156,8 +157,8 @@ pub fn is_unasked_allowed(mut input: &[u8]) -> bool {
     true
 }
 
-/// Like [`message_size`], for a message that is kept.
-/// Rejects a message by its header if it is longer than its type may be.
+/// Returns the length of a message that is kept, like [`message_size`]. Rejects a message by its header if it is longer
+/// than its type may be.
 pub fn kept_size(input: &[u8]) -> Result<Option<usize>, Malformed> {
     match message_size(input)? {
         Some(size) if size > LONGEST[usize::from(input[0])] => Err(refused(input[0], size)),
@@ -166,7 +167,7 @@ pub fn kept_size(input: &[u8]) -> Result<Option<usize>, Malformed> {
 }
 
 /// Returns the length of the message at the start of `input`, including its header; `None` if the header is incomplete.
-/// Tells how much memory a buffer needs for a larger message.
+/// The length tells how much memory a buffer needs for a larger message.
 #[inline]
 pub fn message_size(input: &[u8]) -> Result<Option<usize>, Malformed> {
     let Some(&[_, a, b, c, d]) = input.first_chunk::<HEAD>() else {

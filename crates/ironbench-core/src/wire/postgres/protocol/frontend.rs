@@ -1,8 +1,7 @@
-//! Messages to the server, each appended to `out`.
-//! Strings must not contain a zero byte, because the protocol terminates them with one.
-//! Callers that take SQL from users check with [`has_zero_byte`] first.
+//! Functions that append messages to the server to `out`. Strings must not contain a zero byte, because the protocol
+//! terminates them with one. Callers that take SQL from users check for zero bytes with [`has_zero_byte`] first.
 
-/// Protocol 3.0, which every supported server accepts.
+/// Number of protocol 3.0, which every supported server accepts.
 const VERSION: i32 = 0x0003_0000;
 const SSL_REQUEST: i32 = 80_877_103;
 const CANCEL_REQUEST: i32 = 80_877_102;
@@ -12,7 +11,7 @@ pub fn has_zero_byte(text: &str) -> bool {
     text.as_bytes().contains(&0)
 }
 
-/// Appends a message: `tag`, the length (including itself), and what `body` appends.
+/// Appends a message, which consists of `tag`, the length (including itself), and what `body` appends.
 #[inline(always)]
 fn message(out: &mut Vec<u8>, tag: u8, body: impl FnOnce(&mut Vec<u8>)) {
     out.push(tag);
@@ -52,12 +51,12 @@ pub fn startup<'a>(out: &mut Vec<u8>, parameters: impl IntoIterator<Item = (&'a 
     });
 }
 
-/// Requests TLS; the server answers with one byte, `S` or `N`.
+/// Appends a request for TLS. The server answers with one byte, `S` or `N`.
 pub fn ssl_request(out: &mut Vec<u8>) {
     untagged(out, |out| out.extend_from_slice(&SSL_REQUEST.to_be_bytes()));
 }
 
-/// Appends a cancel request, the only message on its connection.
+/// Appends a cancel request, which is the only message on its connection.
 pub fn cancel_request(out: &mut Vec<u8>, backend_pid: i32, secret: i32) {
     untagged(out, |out| {
         out.extend_from_slice(&CANCEL_REQUEST.to_be_bytes());
@@ -85,12 +84,12 @@ pub fn sasl_response(out: &mut Vec<u8>, data: &[u8]) {
     message(out, b'p', |out| out.extend_from_slice(data));
 }
 
-/// Runs one or more statements with the simple protocol.
+/// Appends a request to run one or more statements with the simple protocol.
 pub fn query(out: &mut Vec<u8>, sql: &str) {
     message(out, b'Q', |out| text(out, sql));
 }
 
-/// Like [`query`], with SQL that `write` appends, without the terminating zero byte.
+/// Appends the same message as [`query`], with SQL that `write` appends, without the terminating zero byte.
 #[inline]
 pub fn query_with(out: &mut Vec<u8>, write: impl FnOnce(&mut Vec<u8>)) {
     message(out, b'Q', |out| {
@@ -99,7 +98,8 @@ pub fn query_with(out: &mut Vec<u8>, write: impl FnOnce(&mut Vec<u8>)) {
     });
 }
 
-/// Prepares `sql` as `statement` (`""` is the unnamed one). The server infers the parameter types.
+/// Appends a message that prepares `sql` as `statement` (`""` is the unnamed one). The server infers the parameter
+/// types.
 pub fn parse(out: &mut Vec<u8>, statement: &str, sql: &str) {
     message(out, b'P', |out| {
         text(out, statement);
@@ -108,8 +108,8 @@ pub fn parse(out: &mut Vec<u8>, statement: &str, sql: &str) {
     });
 }
 
-/// Binds `statement` to the unnamed portal, with parameters and results as text.
-/// `write(i, out)` appends parameter `i` and returns true, or returns false for NULL without appending anything.
+/// Appends a message that binds `statement` to the unnamed portal, with parameters and results as text. `write(i, out)`
+/// appends parameter `i` and returns true, or returns false for NULL without appending anything.
 #[inline]
 pub fn bind(out: &mut Vec<u8>, statement: &str, parameters: u16, mut write: impl FnMut(usize, &mut Vec<u8>) -> bool) {
     message(out, b'B', |out| {
@@ -127,7 +127,8 @@ pub fn bind(out: &mut Vec<u8>, statement: &str, parameters: u16, mut write: impl
     });
 }
 
-/// Like [`bind`], with binary parameters: `write` appends each as a four-byte length and its value.
+/// Appends the same message as [`bind`], with binary parameters. `write` appends each as a four-byte length and its
+/// value.
 #[inline]
 pub fn bind_binary(out: &mut Vec<u8>, statement: &str, parameters: u16, write: impl FnOnce(&mut Vec<u8>)) {
     message(out, b'B', |out| {
@@ -140,7 +141,8 @@ pub fn bind_binary(out: &mut Vec<u8>, statement: &str, parameters: u16, write: i
     });
 }
 
-/// Like [`bind`], with parameters in the form of the message: `values` contains the length and the text of each.
+/// Appends the same message as [`bind`], with parameters in the form of the message: `values` contains the length and
+/// the text of each.
 #[inline]
 pub fn bind_values(out: &mut Vec<u8>, statement: &str, parameters: u16, values: &[u8]) {
     message(out, b'B', |out| {
@@ -153,13 +155,13 @@ pub fn bind_values(out: &mut Vec<u8>, statement: &str, parameters: u16, values: 
     });
 }
 
-/// Requests the RowDescription of the unnamed portal.
+/// Appends a request for the RowDescription of the unnamed portal.
 #[inline]
 pub fn describe_portal(out: &mut Vec<u8>) {
     message(out, b'D', |out| out.extend_from_slice(b"P\0"));
 }
 
-/// Runs the unnamed portal to completion.
+/// Appends a message that runs the unnamed portal to completion.
 #[inline]
 pub fn execute(out: &mut Vec<u8>) {
     out.extend_from_slice(b"E\0\0\0\x09\0\0\0\0\0");

@@ -1,6 +1,6 @@
-//! PostgreSQL's frontend/backend protocol 3.0. `frontend` appends messages to a caller's buffer.
-//! `framing` cuts the server's messages out of a stream, and `backend` parses them.
-//! These modules do no I/O, and allocate nothing during a transaction.
+//! PostgreSQL's frontend/backend protocol 3.0. The module `frontend` appends messages to a caller's buffer. `framing`
+//! cuts the server's messages out of a stream, and `backend` parses them. These modules do no I/O, and allocate no
+//! memory during a transaction.
 //!
 //! Source: PostgreSQL 18 documentation, chapter 54 "Frontend/Backend Protocol".
 
