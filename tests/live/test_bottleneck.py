@@ -114,7 +114,7 @@ def test_a_starved_client_is_the_limit(server: Server) -> None:
             process.kill()
             process.wait()
     assert found.limit.resource == "client", found
-    assert "the server waits for requests" in wording.text(found.limit.note)
+    assert "the server waits for the client's requests" in wording.text(found.limit.note)
 
 
 @pytest.mark.long

@@ -278,7 +278,7 @@ def test_a_person_is_asked_once_for_all_trials_of_a_block_that_need_the_same(use
     file = lab(user, 'prepare = "ask: install the driver", cleanup = "ask: take the driver out"', repeats=2)
     text = (user.home / file).read_text().replace("[measure]", "[vary]\nclients = [1, 2]\n[measure]")
     (user.home / file).write_text('design = "full"\n' + text)
-    assert "prompts at the terminal: 4 times" in user("lab", "plan", file).stdout
+    assert "ironbench prompts for a change at the terminal 4 times" in user("lab", "plan", file).stdout
     code, shown = at_a_terminal(user, "lab", "run", file, answers=4)
     assert code in (0, 3), shown
     assert shown.count(">>> install the driver") == shown.count(">>> take the driver out") == 2

@@ -182,7 +182,7 @@ def test_hot_is_rehearsed_until_steady(place: Path) -> None:
     how = Load(clients=2, duration_s=2.0, cache="hot")
     with Bench(place / "d", how, "tpcb-like") as bench:
         driven = bench.drive()
-    assert "until steady at" in driven.prepared.conditions["cache"]
+    assert "hit rate was steady at" in driven.prepared.conditions["cache"]
     assert all(check.passed for check in driven.checks)
 
 

@@ -89,7 +89,7 @@ def test_statements_tables_and_plans_are_told_to_an_ordinary_user(user: User, se
     report = user("report", record["series"], "--format", "text", "-o", "report.txt")
     assert report.code == 0
     text = (user.home / "report.txt").read_text()
-    assert "Statement cost in the server" in text and "rows from scans" in text
+    assert "Statement cost in the server" in text and "rows read by table scans" in text
 
 
 def test_a_user_without_the_right_is_told_what_grants_it(user: User, server: RawMysql) -> None:

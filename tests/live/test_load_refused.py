@@ -44,7 +44,7 @@ def test_routines_from_before_they_had_marks_are_made_anew_on_a_server_of_ours(s
     loaded(served, "igen-batch")
     served.query("comment on routine batch_age is null")
     served.query("update ironbench_load set loaded_at = null")
-    with pytest.raises(InputError, match="it has no ironbench mark") as told:
+    with pytest.raises(InputError, match="exists without an ironbench mark") as told:
         loaded(served, "igen-batch", own_server=False)
     assert "drop routine batch_age()" in told.value.hint
     assert not loaded(served, "igen-batch").reused

@@ -211,7 +211,7 @@ def test_ctrl_c_while_the_server_starts_says_that_nothing_was_measured(user: Use
         run.wait_for("of measuring")
         told, _ = run.end(signal.SIGINT)
     assert told.code == 130, told
-    assert "interrupted: 0 trials measured; start it again" in told.stderr
+    assert "interrupted: 0 trials measured; start the run again" in told.stderr
     assert not user.records()
     assert eventually(user.nothing_runs)
 

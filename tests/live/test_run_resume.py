@@ -57,14 +57,14 @@ def test_another_command_is_not_gone_on_with(user: User) -> None:
 def test_a_plan_starts_nothing(user: User) -> None:
     told = user(*WORDS, "--plan")
     assert told.code == 0, told
-    assert "5 trials" in told.stdout and "3 new trials of the peak" in told.stdout
+    assert "5 trials" in told.stdout and "3 new trials that confirm the peak" in told.stdout
     assert user.untouched()
 
 
 def test_a_plan_shows_the_order_that_the_run_takes_or_that_it_is_drawn(user: User) -> None:
     words = (*WORDS, "--repeats", "6")
     drawn = user(*words, "--plan")
-    assert "6 blocks of clients=1, clients=2" in drawn.stdout and "set --seed to fix it" in drawn.stdout
+    assert "6 blocks of clients=1, clients=2" in drawn.stdout and "set --seed to fix the order" in drawn.stdout
     assert "minimum detectable effect in a lab of 6 such blocks:" in drawn.stdout
     document = user(*words, "--plan", "--json").document
     assert document["seed"] is None and 0 < document["resolution"]["detectable"] < 10

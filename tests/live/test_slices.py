@@ -131,7 +131,9 @@ def test_rated_cells_are_measured_by_trials_beside_slices_of_a_length_that_a_pil
     assert len(by_slices) == len(rated) == 4
     (length_s,) = {one["metrics"]["slice_length_s"] for one in by_slices}
     assert length_s in LENGTHS_S
-    piloted = [one["block"] for one in by_slices if "slice length chosen by a pilot" in one["conditions"]["slices"]]
+    piloted = [
+        one["block"] for one in by_slices if "a pilot trial chose the slice length" in one["conditions"]["slices"]
+    ]
     assert piloted == [0, 0]
     assert all(one["conditions"]["cache"].startswith("hot") for one in own)
     assert all("rate" in one["conditions"] and one["cell"]["load"]["rate"] for one in rated)

@@ -264,7 +264,7 @@ def _still_loading(cache: Path) -> bool:
 
 def test_a_full_disk_is_said_before_anything_is_loaded(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("ironbench.host.space.free_bytes", lambda path: 1 << 20)
-    with pytest.raises(InputError, match="are free there"):
+    with pytest.raises(InputError, match="are free in this directory"):
         ready(setup(place))
     assert list((place / "cache" / "snapshots").glob("*.load")) == []
 
@@ -279,7 +279,7 @@ def test_a_disk_that_fills_while_copying_leaves_no_half_copy(place: Path, small_
     assert "larger device" in told.value.hint
     assert list(disk.iterdir()) == []
     full = replace(wanted, system=replace(wanted.system, layout=Layout(str(disk))))
-    with pytest.raises(InputError, match="are free there"):
+    with pytest.raises(InputError, match="are free in this directory"):
         restore.restored(full, kept)
 
 

@@ -68,7 +68,7 @@ def test_a_server_is_held_to_cpus_during_the_trial_and_has_all_of_them_afterward
         assert eventually(lambda: cpus(server) == {frozenset({int(ONE)})})
         begun.measured()
     record = user.records()[-1]
-    assert record["conditions"]["server CPUs"] == f"{ONE}, by taskset over ssh"
+    assert record["conditions"]["server CPUs"] == f"{ONE}, set with taskset over SSH"
     done = [(one["when"], one["of"], one["status"]) for one in record["commands"]]
     assert done == [("prepare", "control", 0), ("cleanup", "control", 0)]
     assert [check for check in record["checks"] if check["name"] == "server CPUs" and check["passed"]]

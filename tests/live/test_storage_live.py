@@ -120,7 +120,7 @@ def at_work(pid: int) -> bool:
 def test_a_device_that_is_full_is_said_to_be_full(tmp_path: Path) -> None:
     done = run(Path("/dev/shm"), tmp_path, "--with", "size=100TiB", check=False)
     assert done.returncode == 2
-    assert "are free there" in done.stderr
+    assert "are free in this directory" in done.stderr
     assert records(tmp_path) == []
 
 

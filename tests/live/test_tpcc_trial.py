@@ -185,4 +185,7 @@ def test_a_role_that_may_not_create_procedures_is_told(session: Session) -> None
         session.query("reset role")
         session.query("drop role poor")
     assert refused.value.subject == "--with procedures=true"
-    assert "permission denied" in refused.value.cause and "let the role create procedures" in refused.value.hint
+    assert (
+        "permission denied" in refused.value.cause
+        and "grant the role the privilege to create procedures" in refused.value.hint
+    )

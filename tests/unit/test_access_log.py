@@ -174,7 +174,7 @@ def test_what_a_log_cannot_be_driven_with_is_refused(tmp_path: Path) -> None:
     mine, theirs = System("x", "x"), System("x", "x", dsn="ldap://h/dc=x")
     for system, load, options, words in (
         (mine, Load(clients=1), {}, "2 connections at a time"),
-        (mine, Load(clients=2, rate=5.0), {}, "the log sets the start"),
+        (mine, Load(clients=2, rate=5.0), {}, "the log determines the start"),
         (theirs, Load(clients=2), {"changes": "made-up"}, "values of your directory"),
         (mine, Load(clients=2), {"loaded": "no"}, "is empty"),
         (mine, Load(clients=2), {"log": ""}, "log file is missing"),

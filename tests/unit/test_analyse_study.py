@@ -360,7 +360,7 @@ def test_a_peak_that_fresh_trials_do_not_bear_out_is_said_to_be_so_and_why() -> 
     assert "; throughput is 30% lower than in the sweep" in headed
     (said,) = [text for text in wording.texts(study.parts[0].warnings) if "confirmation trials" in text]
     assert "8 clients reached 30% less" in said
-    assert "34% of the CPU during them and 5% before" in said
+    assert "34% of the CPU time during the confirmation trials and 5% during the sweep" in said
 
 
 def test_a_peak_that_is_a_little_lower_when_measured_again_is_what_choosing_the_best_does() -> None:

@@ -74,7 +74,7 @@ def test_an_entry_of_zeros_takes_no_memory(bundle: Path, said: int) -> None:
     tracemalloc.start()
     try:
         with (
-            pytest.raises(InputError, match=r"the limit is \d+|differs from what was exported"),
+            pytest.raises(InputError, match=r"the limit is \d+|differs from the exported file"),
             Reader(bundle) as reader,
         ):
             reader.read(name)
@@ -273,5 +273,5 @@ def test_an_entry_that_is_longer_than_it_says_is_not_read_to_its_end(bundle: Pat
         files["!manifest"] = json.dumps({"files": {n: [3, "0" * 64] for n in files} | {name: [3, "0" * 64]}}).encode()
 
     rewritten(bundle, change)
-    with Reader(bundle) as reader, pytest.raises(InputError, match="differs from what was exported"):
+    with Reader(bundle) as reader, pytest.raises(InputError, match="differs from the exported file"):
         reader.read(first_record(dict.fromkeys(reader.files, b"")))

@@ -48,4 +48,4 @@ def _fits(monkeypatch: pytest.MonkeyPatch, settings: dict[str, str], system: Sys
     session = SimpleNamespace(engine="mariadb", facts=lambda: {"settings": settings})
     state = caches.prepared(session, system, Load(2, cache="warm"), (), 16_000_000, lambda: None)  # type: ignore[arg-type]
     said = caches.verified(state, 0).conditions["cache verified"]
-    return "the data are larger than the memory available for them" not in said
+    return "the data are larger than the memory that can cache them" not in said

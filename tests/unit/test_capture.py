@@ -469,7 +469,7 @@ def test_generated_keys_are_inferred_from_later_statements(key_of: object, liter
     assert tape.tape(options(path)).keys == use
     assert tape.tape(options(path, keys="recorded")).keys == keys.KeyUse(0, 0, 0)
     shown = text.page(page(path))
-    assert "20 statements return a generated key" in shown and "For 100% of them" in shown
+    assert "20 statements return a generated key" in shown and "For 100% of these statements" in shown
 
 
 @pytest.mark.parametrize(
@@ -487,7 +487,7 @@ def test_other_values_are_no_keys(key_of: object, tmp_path: Path) -> None:
     path = captured(tmp_path, *ordered(key_of, literal=False))
     use, _, replaced = inferred(path)
     assert (use.makers, use.known, replaced) == (20, 0, [])
-    assert "For 100%, no later value is surely the key" in text.page(page(path))
+    assert "For 100% of these statements, ironbench cannot identify the key" in text.page(page(path))
 
 
 def test_keys_of_two_tables_are_told_apart(tmp_path: Path) -> None:

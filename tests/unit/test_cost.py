@@ -253,8 +253,8 @@ def test_the_cheapest_system_that_meets_the_target_is_named_and_others_say_how_c
     none = costs(offers.read(OFFERS, "o"), sheet(), StoredTrials(records), strict)
     assert none.cheapest is None
     assert report.advice(none) == [
-        "No system was shown to meet the target. Closest: log in memory, missed, 5.00x the limit: 5 ms, at most 5 ms "
-        "at 5,000/s."
+        "No system was shown to meet the target. Closest: log in memory, missed, 5.00x the limit: 5 ms at 5,000/s "
+        "(upper confidence limit 5 ms)."
     ]
 
 
@@ -355,8 +355,8 @@ def test_trials_of_two_machines_or_settings_do_not_add_up(tmp_path: Path) -> Non
     results = stored(tmp_path, [driven(0.005, block) for block in range(2)])
     stored(tmp_path, [driven(0.005, 2)], {**MACHINE, "kernel": "other"})
     assert [why.split(" (")[0].split(" at ")[0] for why in told(results).values()] == [
-        "not measured: 2 of 3 trials",
-        "not measured: 1 of 3 trials",
+        "not measured: only 2 of 3 necessary trials",
+        "not measured: only 1 of 3 necessary trials",
     ]
     stored(tmp_path, [driven(0.005, 3, system=replace(DISK, memory_bytes=1 << 30))])
     assert len(told(results)) == 3
@@ -381,7 +381,7 @@ def test_why_a_system_is_not_measured_is_told_of_all_that_was_driven(tmp_path: P
     assert told(results) == {"log on disk": "not measured: the highest tested rate is 4,000/s"}
     failed = driven(0.005, 0, None, status=Status.FAILED)
     results = stored(tmp_path / "c", [failed, driven(0.005, 1, None)])
-    assert told(results) == {"log on disk": "not measured: closed loop only; run with --rate"}
+    assert told(results) == {"log on disk": "not measured: all trials ran in a closed loop; run with --rate"}
 
 
 def test_other_work_that_was_not_driven_so_hard_does_not_stand_in_the_way(tmp_path: Path) -> None:

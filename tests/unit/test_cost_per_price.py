@@ -152,11 +152,11 @@ def test_records_of_other_hardware_give_no_figure_at_all(tmp_path: Path) -> None
     assert (found.rows[0].score, found.rows[0].per_core, found.rows[0].per_thousand) == (None, None, None)
     assert found.rows[1].score is not None
     assert report.advice(found) == [
-        "No verdict on work per USD. Not ranked: old machine (the records are of other hardware than the systems file "
-        "declares).",
+        "No verdict on work per USD. Not ranked: old machine (the hardware in the records differs from the "
+        "hardware in the systems file).",
         "new machine costs 50% more than old machine.",
     ]
-    assert "so they do not apply" in unfolded(report.page(found))
+    assert "so the records are not used" in unfolded(report.page(found))
 
 
 LIMIT = "p99 < 10ms at 5000 tps"

@@ -31,7 +31,7 @@ def earlier(conditions: dict[str, str], cause: str = "", purpose: str = "lab", s
     ("cause", "code"),
     [
         ("its block is not whole: log=memory: no room", NOT_WHOLE),
-        ("the engine died: power cut (lose): 3 writes; the database does not start after the power cut: x", NOT_BACK),
+        ("the engine died: power cut (lose): 3 writes; afterwards the database does not start: x", NOT_BACK),
         ("check failed: every commit is there", "text"),
     ],
 )

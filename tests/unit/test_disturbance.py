@@ -35,18 +35,18 @@ def test_a_quiet_machine_is_not_spoken_of() -> None:
 
 def test_what_met_the_cells_alike_is_counted() -> None:
     study = studied([(f"log={side}", block) for side in ("disk", "memory") for block in (0, 3)])
-    assert "Other programs were using the machine before 4 of 12 compared trials." in said(study)
+    assert "Other programs were using the machine shortly before 4 of 12 compared trials." in said(study)
 
 
 def test_what_met_them_unequally_may_be_the_difference() -> None:
     text = said(studied([("log=memory", block) for block in range(3)]))
     assert (
-        "machine before 3 of 12 compared trials, more often with WAL in memory (3 of 6) than with WAL on disk (0 of 6)"
-        in text
-    )
-    assert "part of the difference may come from that" in text
+        "machine shortly before 3 of 12 compared trials, more often with WAL in memory (3 of 6) than with WAL on "
+        "disk (0 of 6)"
+    ) in text
+    assert "part of the difference may come from these disturbances" in text
 
 
 def test_a_disturbance_of_every_trial_counts_those_that_are_compared() -> None:
     everywhere = [(f"log={side}", block) for side in ("disk", "memory") for block in range(6)]
-    assert "Other programs were using the machine before all 12 compared trials." in said(studied(everywhere))
+    assert "Other programs were using the machine shortly before all 12 compared trials." in said(studied(everywhere))

@@ -78,7 +78,9 @@ def test_foreign_records_are_listed_and_shown_with_their_gaps(run: Run) -> None:
     assert id in listed and "theirs" in listed and "2,260/s" in listed
     _, shown, _ = run("show", "theirs")
     words = " ".join(shown.split())
-    assert "The output does not say: the machine, the version and the settings of the database" in words
+    assert (
+        "The output of the other program does not contain: the machine, the version and the settings of the database"
+    ) in words
     assert "the variation between repeats" in words and "No verdict" in words
     assert "throughput" in shown and "not said" in shown
     _, whole, _ = run("show", id, "--json")
@@ -114,7 +116,7 @@ def test_a_foreign_record_is_shown_beside_trials_with_as_many_clients_and_withou
     imported(run)
     code, text, _ = run("compare", "theirs", "ours")
     assert code == 0 and text.startswith("theirs and ours")
-    assert "No verdict and no rank" in text and "The output does not say: the machine" in text
+    assert "No verdict and no rank" in text and "The output of the other program does not contain: the machine" in text
     (row,) = (line for line in text.splitlines() if line.strip().startswith("throughput "))
     assert "2,260/s" in row and "4,000/s (4,000 to 4,000/s)" in row
     assert "B / A" not in text and "faster" not in text
@@ -130,7 +132,7 @@ def test_two_foreign_records_are_shown_side_by_side(run: Run) -> None:
     imported(run)
     imported(run, "sysbench", "sysbench.txt", "other")
     code, text, _ = run("compare", "theirs", "other")
-    assert code == 0 and "Two foreign records." in text and "324/s" in text and "2,260/s" in text
+    assert code == 0 and "Two foreign records side by side." in text and "324/s" in text and "2,260/s" in text
 
 
 @pytest.mark.parametrize(
@@ -149,7 +151,11 @@ def test_a_command_that_ranks_or_judges_refuses_a_foreign_record(
     trials(tmp_path)
     imported(run)
     code, _, err = run(*words)
-    assert code == 2 and "theirs: is a foreign record, which is only shown" in err and "ironbench compare theirs" in err
+    assert (
+        code == 2
+        and "theirs: is a foreign record, because foreign records are never ranked" in err
+        and "ironbench compare theirs" in err
+    )
 
 
 def test_a_report_does_not_mix_trials_and_foreign_records(tmp_path: Path, run: Run) -> None:
@@ -169,7 +175,7 @@ def test_commands_on_everything_leave_foreign_records_out_and_say_so(
     imported(run)
     code, after, said = run(*words)
     assert code == 0 and after == before
-    assert "left out: 1 foreign record, which is only shown" in said
+    assert "left out: 1 foreign record, because foreign records are never ranked" in said
 
 
 def test_a_name_of_trials_means_the_trials(tmp_path: Path, run: Run) -> None:

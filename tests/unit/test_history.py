@@ -183,7 +183,7 @@ def test_records_of_labs_among_the_results_are_in_it(tmp_path: Path, capsys: pyt
     [
         ({"by": "time"}, "is not a valid order"),
         ({"by": "tag:"}, "is not a valid order"),
-        ({"by": "tag:branch"}, "without the tag branch"),
+        ({"by": "tag:branch"}, "do not have the tag branch"),
         ({"metric": "speed"}, "metric"),
         ({"metric": "failed"}, "failed"),
         ({"output": "h.doc"}, "has no known suffix"),

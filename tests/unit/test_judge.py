@@ -61,7 +61,12 @@ def judged(system: System, metrics: dict[str, float], **shares: float) -> tuple[
 @pytest.mark.parametrize(
     ("io", "threads", "cpu_s", "words"),
     [
-        ("driver", 4, 28.5, "used 0.95 cores and runs its connections one after the other"),
+        (
+            "driver",
+            4,
+            28.5,
+            "used 0.95 CPU cores and may be the bottleneck, because it serves its connections one after the other",
+        ),
         ("driver", 1, 20.0, ""),
         ("epoll", 1, 28.5, "increase --threads"),
         ("epoll", 4, 28.5, ""),
@@ -146,14 +151,14 @@ def test_what_a_trial_wrote_is_measured_and_not_assumed() -> None:
     assert short({"writing_transactions_per_s": 0.9}, transactions=30), "few transactions, but each of them writes"
 
 
-SAYS = "the server's counters of commits, rows and I/O lag by up to 1 s:"
+SAYS = "the server's counters of commits, rows and I/O lag by up to 1 s"
 
 
 @pytest.mark.parametrize(
     ("elapsed_s", "server_counts", "statements", "said", "shown"),
     [
         (20.0, 2000, 1, [], True),
-        (5.0, 1800, 1, [f"{SAYS} an error of up to 20% in a trial of 5 s"], True),
+        (5.0, 1800, 1, [f"{SAYS}, which is an error of up to 20% in a trial of 5 s"], True),
         (
             20.0,
             2,
@@ -167,7 +172,7 @@ SAYS = "the server's counters of commits, rows and I/O lag by up to 1 s:"
             False,
         ),
         (20.0, 2, 0, [], True),
-        (0.24, 2000, 1, [f"{SAYS} not usable in a trial of 240 ms"], False),
+        (0.24, 2000, 1, [f"{SAYS}, so they are not usable in a trial of 240 ms"], False),
     ],
     ids=["in time", "short", "not published", "sends nothing", "very short"],
 )

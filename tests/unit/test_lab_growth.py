@@ -28,7 +28,7 @@ def test_a_curve_of_enough_numbers_of_clients_is_fitted_and_never_followed_beyon
     assert curve.fit is not None
     assert curve.grows
     assert said(study).startswith("Throughput grows from ")
-    assert " at 16: " in said(study) and "), the highest number measured. " in said(study)
+    assert " at 16 clients: " in said(study) and "), the highest number measured. " in said(study)
     section = next(section for section in sections(study) if section.id == "growth")
     assert max(row["clients"] for row in section.charts[0].specification["datasets"]["curves"]) == pytest.approx(16)
     assert "extrapolated" in section.tables[0][1].texts[0][-1]
@@ -43,7 +43,7 @@ def test_a_plateau_is_not_said_to_grow_still(last: float, words: str) -> None:
     assert curve.course is not None and curve.course.enough == 8
     found = said(study)
     assert found.startswith("Throughput grows from ")
-    assert f"); beyond that, it {words}: at 16 it is " in found
+    assert f"); beyond that, it {words}: with 16 clients it is " in found
 
 
 def test_an_answer_about_clients_begins_with_how_far_each_curve_grows_and_then_compares_cells() -> None:
@@ -55,8 +55,8 @@ def test_an_answer_about_clients_begins_with_how_far_each_curve_grows_and_then_c
     )
     found = said(study)
     assert found.startswith("With cache=warm, throughput grows from ")
-    assert "With cache=cold, throughput shows no certain growth beyond 1 client (" in found
-    assert "; beyond that, it falls: at 8 it is 40% lower (" in found
+    assert "With cache=cold, throughput shows no statistically clear growth beyond 1 client (" in found
+    assert "; beyond that, it falls: with 8 clients it is 40% lower (" in found
     assert found.index("With cache=cold") < found.index(" paired repeats") and "with more clients" not in found
 
 

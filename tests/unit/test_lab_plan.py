@@ -150,7 +150,7 @@ def test_with_fewer_than_two_cells_a_lab_cannot_be_run(lab_file: Path) -> None:
         ("[load]\nrate = 5.0\nthink_time = '1ms'\n" + CLIENTS, "load.think_time", "combined with load.rate"),
         ("[load]\nduration = '1s'\ntransactions = 5\n" + CLIENTS, "load.transactions", "combined with load.duration"),
         ("with.scael = 2\n" + CLIENTS, "workload.with.scael", "is not an option"),
-        ("files = ['a.sql']\n" + CLIENTS, "a.sql", "has its own scripts"),
+        ("files = ['a.sql']\n" + CLIENTS, "a.sql", "runs built-in scripts"),
         ("[vary]\nsystem.engine = ['null', 'postgre']\n", "engine postgre", "no such engine"),
         ("[vary]\nworkload.name = ['select-only', 'select-onli']\n", "workload select-onli", "no such workload"),
         ("[vary]\nideal = ['none', 'lgo']\n", "system.ideal", "not a part"),
@@ -224,7 +224,7 @@ def test_a_metric_that_a_workload_cannot_have_is_refused(lab_file: Path) -> None
     assert "no script place_ordr" in refused(lab_file, parts, "postgres", "igen-oltp").cause
     for metric in ("query_time_s{query=q01}", "maintenance_elapsed_s", "debt_settle_s", "storage_iops"):
         refusal = refused(lab_file, CLIENTS + claim.format(metric=metric), "postgres", "igen-oltp")
-        assert "igen-oltp does not measure it" in refusal.cause
+        assert "igen-oltp does not measure this metric" in refusal.cause
 
 
 def test_a_metric_that_tpch_does_not_have_with_these_options_is_refused(lab_file: Path) -> None:
@@ -234,12 +234,12 @@ def test_a_metric_that_tpch_does_not_have_with_these_options_is_refused(lab_file
         text = vary + f"claims = ['2 over 1 ({metric}): 1 to 2']\n"
         return refused(lab_file, text, "postgres", "tpch").cause
 
-    assert "recorded per part" in refusal("query_time_s")
-    assert "recorded per part" in refusal("query_time_s{query=q02}")
-    assert "does not measure it with these options" in refusal("power")
-    assert "does not measure it with these options" in refusal("throughput_test_s")
+    assert "recorded for each part" in refusal("query_time_s")
+    assert "recorded for each part" in refusal("query_time_s{query=q02}")
+    assert "does not measure this metric with these options" in refusal("power")
+    assert "does not measure this metric with these options" in refusal("throughput_test_s")
     assert "runs its own code" in refusal("service_time_p99_s")
-    assert "work that its queries do not count" in refusal("client_cpu_per_transaction_s")
+    assert "work that is not part of its queries" in refusal("client_cpu_per_transaction_s")
 
 
 def test_cells_that_come_to_the_same_are_refused(lab_file: Path) -> None:
@@ -266,7 +266,7 @@ def test_a_plan_speaks_of_no_time_around_trials_where_there_is_next_to_none(
         lab(lab_file, f"[load]\nwarmup = '{warmup}'\nduration = '2s'\n{CLIENTS}")
         assert planned(str(lab_file), "", json=False) == 0
         shown = capsys.readouterr().out
-        assert "each 2 s measured" in shown and ("s of warm-up" in shown) is named, shown
+        assert "each trial takes 2 s of measuring" in shown and ("s of warm-up" in shown) is named, shown
 
 
 def test_the_time_of_a_plan_is_called_an_estimate_that_a_fast_machine_undercuts(
@@ -286,8 +286,8 @@ def test_a_plan_names_only_what_takes_time_and_space(lab_file: Path, capsys: pyt
     assert planned(str(lab_file), "", json=False) == 0
     shown = capsys.readouterr().out
     assert "each trial takes 3 s of measuring and about 1 s of warm-up: about " in shown, shown
-    assert " of space for records\n" in shown
-    assert "at most 4 s before a trial\n" in shown, "not 30 s, and nothing shorter"
+    assert " of disk space for records\n" in shown
+    assert "(at most 4 s before a trial)\n" in shown, "not 30 s, and nothing shorter"
 
     lab(lab_file, load, "sqlite")
     assert planned(str(lab_file), "", json=False) == 0

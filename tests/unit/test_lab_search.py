@@ -211,7 +211,7 @@ def test_a_search_needs_trials_with_a_throughput(lab: LabDirectory) -> None:
 def test_a_lab_whose_baseline_breaks_the_limit_at_the_lowest_load_ends_in_words(tmp_path: Path) -> None:
     lab = begun(tmp_path, text('clients = "auto:4-16"\nlimit = ["response_time_p99_s=2ms"]'))
     with pytest.raises(
-        FailureError, match=r"limit on response_time_p99_s \(2 ms\) exceeded at every value of clients"
+        FailureError, match=r"limit on response_time_p99_s \(2 ms\) was exceeded at every value of clients"
     ) as caught:
         everything(lab)
     assert "load.limit" in caught.value.hint or "--limit" in caught.value.hint
@@ -243,7 +243,7 @@ def test_response_times_at_the_loads_that_searches_chose_are_not_called_those_of
     warned = {
         one.metric
         for one in found
-        if any("search chose (clients: 3 vs." in text for text in wording.texts(one.warnings))
+        if any("search chose for it (clients: 3 vs." in text for text in wording.texts(one.warnings))
     }
     assert "response_time_p99_s" in warned and "throughput" not in warned
 

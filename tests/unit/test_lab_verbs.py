@@ -52,7 +52,7 @@ def test_a_directory_that_is_no_labs_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_lab_and_records_are_not_mixed(directory: str) -> None:
-    with pytest.raises(InputError, match="together with a lab"):
+    with pytest.raises(InputError, match="combined with a lab"):
         report([directory, "some record"], "", "", "")
 
 
@@ -118,7 +118,7 @@ def test_lead_takes_the_levels_of_a_lab_and_confirms_its_peaks_in_other_blocks(
     assert work["peaks"]["confirmed"] is True
     assert work["peaks"]["leads"]["throughput"]["trials"] == [8, 8]
     assert lead(old, new, 0.05, "", directory, False) == 0
-    assert "The trials of both were interleaved" in capsys.readouterr().out
+    assert "The trials of both systems were interleaved" in capsys.readouterr().out
 
 
 def test_a_word_that_is_no_level_and_no_label_is_refused(directory: str) -> None:
@@ -162,7 +162,7 @@ def test_every_verb_resolves_names_alike(tmp_path: Path, capsys: pytest.CaptureF
         assert compare(*words, here, False, False) == 0
         assert "as fast as WAL on disk" in capsys.readouterr().out
         assert lead(*words, 0.05, "", here, False) == 0
-        assert "The trials of both were interleaved" in capsys.readouterr().out
+        assert "The trials of both systems were interleaved" in capsys.readouterr().out
     assert compare(f"{here}/disk", f"{there}/disk", here, False, False) == 0
     assert "No verdict" in capsys.readouterr().out
     assert report(["memory"], "", "text", here) == 0

@@ -60,7 +60,7 @@ def test_the_surest_decision_leads_and_what_cannot_be_told_comes_last_with_its_d
     found = answer(study)
     assert found.decision.text.startswith("WAL in memory is ")
     assert [point.text[:11] for point in found.points] == ["WAL on raid", "INCONCLUSIV"]
-    assert found.points[-1].doubt.startswith("Minimum detectable effect of these blocks: ")
+    assert found.points[-1].doubt.startswith("The minimum detectable effect of these blocks is ")
 
 
 @pytest.mark.parametrize(
@@ -361,7 +361,7 @@ def test_claims_and_run_to_run_variation_are_part_of_the_answer() -> None:
     plan = lab(LOG, claims=claims)
     records = trials(plan, {"log=disk": 1000.0, "log=memory": 1500.0})
     study = studied(plan, records, [Noise("m1", work_name(OLTP), "throughput", 12, 0.02, 0.021, "2026-11-20T00:00:00")])
-    assert "3 claims of the lab file: 2 confirmed, 1 refuted." in said(study)
+    assert "Results of the 3 claims in the lab file: 2 confirmed, 1 refuted." in said(study)
     assert "differ by less than 2.1" in said(study)
     assert [effect.finding.metric for effect in study.effects] == ["throughput"]
     assert [effect.finding.metric for effect in study.claimed] == ["response_time_p99_s"]
@@ -424,7 +424,9 @@ def test_a_trial_that_was_tried_twice_has_the_reason_though_it_succeeded_then() 
     )
     study = studied(plan, [dead, replace(records[0], attempt=2), *records[1:]])
     rows = {row[0]: row[4] for row in dict(plan_tables(study))["Configurations"].texts}
-    assert rows.pop(dead.cell.name) == "1 (failed: the server went away)" and set(rows.values()) == {""}
+    assert rows.pop(
+        wording.terms.label(plan.configuration(dead.cell.name))
+    ) == "1 (failed: the server went away)" and set(rows.values()) == {""}
 
 
 @pytest.mark.parametrize("name", ["WAL on disk", "WAL in memory"])
@@ -490,7 +492,7 @@ def test_a_full_design_counts_its_comparisons_and_names_each_with_its_baseline()
         "the first factor leads"
     )
     assert all("INCONCLUSIVE: cache=cold vs. cache=hot, with " in point.text for point in told[1:3])
-    assert all("Minimum detectable effect" in point.doubt for point in told[1:3])
+    assert all("minimum detectable effect" in point.doubt for point in told[1:3])
     assert all(" with 1 client (" in point.text and not point.doubt for point in told[3:])
     assert len(told) == 7 and "To decide all of them: " in told[2].doubt and not found.doubts
 
@@ -534,7 +536,7 @@ def test_checkpoints_that_nobody_chose_are_told_as_the_plan_tells_them() -> None
     plan = lab(LOG, blocks=6)
     study = studied(plan, trials(plan, {"log=disk": 1000.0, "log=memory": 1100.0}))
     notes = " ".join(document.notes(study))
-    assert "the server performs a checkpoint every 10 s, three per trial" in notes
+    assert "the server performs a checkpoint every 10 s, which is three per trial" in notes
 
 
 def test_intervals_at_more_than_95_percent_are_explained() -> None:
@@ -542,7 +544,7 @@ def test_intervals_at_more_than_95_percent_are_explained() -> None:
     plan = lab({"log": ("disk", "memory", "ssd")}, blocks=6)
     study = studied(plan, trials(plan, {s.cell.name: 1000.0 + 40 * n for n, s in enumerate(plan.setups)}))
     notes = " ".join(document.notes(study))
-    assert "Confidence intervals at 97.5% instead of 95%" in notes
+    assert "Confidence intervals have a level of 97.5% instead of 95%" in notes
     assert "divided among 2 comparisons" in notes
     more = replace(plan, method=replace(plan.method, stages=(Stage(1, 6), Stage(2, 6, added=True))))
     notes = " ".join(document.notes(replace(study, lab=more)))

@@ -69,10 +69,10 @@ def test_values_are_those_that_the_ratio_is_made_of() -> None:
     row = next(row for row in report.peaks(shown).texts if "throughput at the peak" in row[0])
     assert row[1:4] == (quantity(a, "1/s"), quantity(b, "1/s"), number(b / a))
     assert document(shown)["works"][0]["peaks"]["values"]["throughput"] == [a, b]
-    assert "Values are geometric means" in unfolded(report.page(shown)) and "`report` use the same ratios" in unfolded(
+    assert "Values are geometric means" in unfolded(
         report.page(shown)
-    )
-    assert "the peak uses only its confirmation trials" in unfolded(report.page(shown))
+    ) and "`ironbench report` show the same ratios" in unfolded(report.page(shown))
+    assert "The row for the peak uses only the confirmation trials" in unfolded(report.page(shown))
 
 
 def test_a_row_of_clients_is_of_all_their_trials_confirmations_included() -> None:
@@ -268,7 +268,7 @@ def test_trials_of_one_rate_are_not_mixed_with_those_of_a_closed_loop() -> None:
     assert [row.metric for row in driven.peaks.rows] == ["response_time_mean_s"]
     said = report.sentences(found)[-1]
     assert (
-        "rate=500: both sustained the rate; response time at the rate no CI: one trial (1" in said
+        "rate=500: both systems sustained the target rate; response time at the rate no CI: one trial (1" in said
         and "peak" not in said
     )
     behind = Note(RATE_NOT_KEPT, {"text": "80 % of it was finished"})

@@ -63,7 +63,7 @@ def test_a_price_that_is_an_estimate_is_marked_and_what_its_edition_cannot_use_i
     found = leaderboard.published(published.get("tpce"), "currency", SHEET, "sql-server-2014-standard")
     said = unfolded(report.page([found]))
     assert "≈53.98" in said and "≈ marks an estimate" in said
-    assert "IBM System x3650 M4: sql-server-2014-standard: edition Standard uses at most 16 of 24 cores" in said
+    assert "IBM System x3650 M4: sql-server-2014-standard: edition Standard can use at most 16 of the 24 cores" in said
 
 
 def own(directory: Path) -> list[Record]:
@@ -101,7 +101,9 @@ def test_places_whose_intervals_overlap_are_tied(tmp_path: Path) -> None:
         ("near", 1, 2),
         ("slow", 3, 3),
     ]
-    assert "1 to 2" in unfolded(report.page([ranking])) and "their 95% CIs overlap" in unfolded(report.page([ranking]))
+    assert "1 to 2" in unfolded(report.page([ranking])) and "the 95% CIs of the tied systems overlap" in unfolded(
+        report.page([ranking])
+    )
     (ranking,) = leaderboard.own([*fast, *once], Shelf(), "score", SHEET, "")
     assert [(one.rank, one.worst_rank) for one in ranking.places] == [(1, 2), (1, 2)]
     assert "700.00 (one trial)" in unfolded(report.page([ranking]))
@@ -172,7 +174,7 @@ def test_the_mean_over_a_curve_of_clients_is_no_peak(tmp_path: Path) -> None:
     store = Store(tmp_path)
     ramp = Curve("clients", "ramp:1-8/30s", ((0.0, 1.0), (30.0, 8.0)))
     store.keep(record(DISK, 8, 900.0, load=Load(curve=ramp, duration_s=30.0), id="ramp", machine="m1"), Evidence())
-    with pytest.raises(InputError, match=r"nothing to rank .*the number of clients followed a curve") as caught:
+    with pytest.raises(InputError, match=r"nothing to rank .*the number of clients followed a load curve") as caught:
         asked("igen-oltp", "", "", "", (), str(tmp_path))
     assert caught.value.hint == "run the workload with a constant number of clients"
     store.keep(record(MEMORY, 8, 500.0, id="steady", machine="m1"), Evidence())
@@ -239,13 +241,13 @@ def test_no_other_record_is_opened(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 @pytest.mark.parametrize(
     ("name", "per", "sort", "cause"),
     [
-        ("tpcx", "", "", "neither a published list nor a workload"),
+        ("tpcx", "", "", "neither a published list of results nor a workload"),
         ("", "cores", "", "unknown"),
         ("", "", "speed", "is not a column"),
         ("", "currency", "", "--per currency: no price"),
         ("", "", "currency", "--sort currency: no price"),
-        ("igen-oltp", "", "", "no records of this workload in"),
-        ("storage", "", "", "no single score"),
+        ("igen-oltp", "", "", "contains no records of this workload"),
+        ("storage", "", "", "no score to rank by"),
     ],
 )
 def test_unknown_lists_columns_and_money_without_a_price_are_refused(

@@ -97,5 +97,5 @@ def test_one_configuration_of_each_build_is_named(monkeypatch: pytest.MonkeyPatc
 
 
 def test_a_version_is_not_compared_with_itself() -> None:
-    with pytest.raises(InputError, match="the version that is compared with it"):
+    with pytest.raises(InputError, match="the version to be compared with"):
         lab("wheel:18")

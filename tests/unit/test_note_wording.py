@@ -261,10 +261,13 @@ BEHIND: dict[str, Any] = {"rate": 500.0, "finished": 0.9, "longest_wait_s": 0.0,
 @pytest.mark.parametrize(
     ("found", "expected"),
     [
-        (note("clients-cut-off", cut_off=1, **CUT_OFF), "1 event was still running at the end of the window"),
-        (note("clients-cut-off", cut_off=1, **CUT_OFF), "those that finished; it took 3% of the clients' time"),
-        (note("clients-cut-off", cut_off=3, **CUT_OFF), "3 events were still running at the end of the window"),
-        (note("clients-cut-off", cut_off=3, **CUT_OFF), "those that finished; they took 3% of the clients' time"),
+        (note("clients-cut-off", cut_off=1, **CUT_OFF), "1 event was still running at the end of the measured window"),
+        (note("clients-cut-off", cut_off=1, **CUT_OFF), "the finished ones; it took 3% of the clients' time"),
+        (
+            note("clients-cut-off", cut_off=3, **CUT_OFF),
+            "3 events were still running at the end of the measured window",
+        ),
+        (note("clients-cut-off", cut_off=3, **CUT_OFF), "the finished ones; they took 3% of the clients' time"),
         (note("clients-cut-off", cut_off=NoteRange(1, 3), **CUT_OFF), "1 to 3 events were still running"),
         (note("clients-cut-off", cut_off=NoteRange(1, 1), **CUT_OFF), "1 event was still running"),
         (note("rate-not-kept", waiting=1, **BEHIND), ", 1 was waiting at the end"),

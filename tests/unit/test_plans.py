@@ -66,7 +66,7 @@ def test_a_query_that_is_surely_slower_where_the_others_gain_is_named_with_its_p
     assert [(one.subject, one.ratio.query, one.slower) for one in found] == [("memory", "q13", True)]
     assert found[0].plan == note("plans-differ", more=(("Nested Loop", 1),), less=(("Hash Join (Right)", 1),))
     (said,) = finding_tables.against_trend_sentences(found)
-    assert said.startswith("Against the trend, memory is slower than disk in q13 (21% longer")
+    assert said.startswith("Against the overall trend, memory is slower than disk in these queries: q13 (21% longer")
     ((_, table),) = finding_tables.against_trend_tables(found)
     assert table.texts[0][0] == "q13, memory vs. disk"
     level = [("disk", disk), ("again", disk)]

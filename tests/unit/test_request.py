@@ -204,7 +204,7 @@ def test_a_search_that_cannot_be_is_refused(changes: dict[str, Any], subject: st
 
 
 def test_checkpoints_are_for_postgresql_and_set_once(tmp_path: Path) -> None:
-    assert "has no checkpoint interval" in refused(checkpoint="10s", engine="null").cause
+    assert "has no setting for the checkpoint interval" in refused(checkpoint="10s", engine="null").cause
     twice = refused(checkpoint="10s", engine="postgres", set=("checkpoint_timeout=60s",), data=str(tmp_path / "d"))
     assert "checkpoint_timeout" in twice.cause
     assert "is not a duration" in refused(checkpoint="soon", engine="postgres").cause

@@ -163,7 +163,7 @@ def test_the_pilot_chooses_the_shortest_slice_whose_start_up_costs_less_than_one
         [Recorded(cell=str(place), lost_s=one) for place, one in enumerate(lost)], random.Random(1), fixed=False
     )  # type: ignore[arg-type]
     assert found.pilot(LENGTHS_S[-1]) == length
-    assert "slice length chosen by a pilot" in found.in_words()
+    assert "a pilot trial chose the slice length" in found.in_words()
 
 
 @dataclass

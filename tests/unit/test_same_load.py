@@ -99,7 +99,7 @@ def test_work_that_is_no_transactions_has_none(tmp_path: Path) -> None:
         (tmp_path / name).mkdir()
     file = tmp_path / "disks.toml"
     file.write_text('question = "?"\n[workload]\nname = "storage"\n[vary]\nlayout.data = ["./one", "./other"]\n')
-    with pytest.raises(InputError, match="count the I/Os of all tests together") as caught:
+    with pytest.raises(InputError, match="add up the I/Os of all tests") as caught:
         files.planned(files.read(file))
     assert "storage_bytes_per_s{profile=kdm-seq1m-q8t1-read}" in caught.value.hint
     with file.open("a") as text:
@@ -134,8 +134,7 @@ def test_the_plan_says_what_they_cost(tmp_path: Path, capsys: pytest.CaptureFixt
     assert planned(str(tmp_path / "speed.toml"), "", json=False) == 0
     shown = capsys.readouterr().out
     assert (
-        "2 configurations also run at 50%, 70% and 90% of the baseline's peak throughput throughput, in the first "
-        "6 blocks:"
+        "2 configurations also run at 50%, 70% and 90% of the baseline's peak throughput, in the first 6 blocks:"
     ) in shown
     assert "39 trials" in shown and "51 trials" in shown
     planned(str(tmp_path / "speed.toml"), "", json=True)
@@ -189,7 +188,7 @@ def test_the_plan_says_when_a_claim_about_a_rate_will_stay_undecided(
     planned(str(tmp_path / "speed.toml"), "", json=False)
     assert "will stay undecided" not in capsys.readouterr().out
     planned(str(tmp_path / "speed.toml"), "150s", json=False)
-    assert "will stay undecided, the budget is too small; a budget of about " in capsys.readouterr().out
+    assert "will stay undecided, because the budget is too small; a budget of about " in capsys.readouterr().out
 
 
 def test_a_budget_buys_the_blocks_that_a_claim_about_a_rate_needs_and_says_what_would_where_it_cannot(
@@ -218,8 +217,8 @@ def test_the_report_says_that_the_budget_left_a_claim_open_and_what_budget_would
     study = studied(few, records)
     assert study.claims[0].verdict is ClaimVerdict.UNDECIDED
     assert (
-        "The budget of 15 min was too short for the configurations at a fixed rate, whose verdict needs 6 blocks; 3 "
-        "blocks ran: use a budget of about 22 min, or run `ironbench lab resume log --more 6`."
+        "The budget of 15 min was too short for the configurations at a fixed rate, because a verdict about them "
+        "needs 6 blocks; 3 blocks ran: use a budget of about 22 min, or run `ironbench lab resume log --more 6`."
     ) in said(study)
     none = fixed_rates.without(replace(budgeted, trials=tuple(t for t in lab.trials if t.cell.name not in late)))
     records = records_of(none)

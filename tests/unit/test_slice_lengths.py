@@ -134,5 +134,5 @@ def test_a_baseline_that_cannot_stand_beside_itself_has_its_noise_measured_by_tr
     lab_file.write_text(lab_file.read_text().replace('"128MB"', '"300MB"').replace('"256MB"', '"64MB"'))
     lab, secrets = declare.lab(lab_file)
     assert lab.method.slice_s is not None
-    with pytest.raises(InputError, match="2 systems side by side need"):
+    with pytest.raises(InputError, match="2 systems running at the same time need"):
         against_itself(lab, secrets, 6)

@@ -47,7 +47,7 @@ def said(
 
 
 def test_every_plan_names_the_method(said: Callable[..., str]) -> None:
-    assert "method: slices: the systems of a block run side by side" in said()
+    assert "method: slices; the systems of a block are up at the same time" in said()
     assert "method: trials, one after another (measure.method)" in said('method = "slices"\n')
 
 
@@ -77,8 +77,10 @@ def test_plan_and_report_name_the_order_of_the_turns(said: Callable[..., str], o
     plan = replace(plan, method=replace(plan.method, slice_s=1.0, order=order))
     study = labfactory.studied(plan, labfactory.trials(plan, dict.fromkeys(("log=disk", "log=memory"), 1000.0)))
     (section,) = [one for one in setup.sections(study) if one.id == "plan"]
-    assert ('in the order of the lab file (order = "fixed"). Meanwhile, the others' in section.lead) == fixed
-    assert ("in a random order for each rotation. Meanwhile, the others" in section.lead) != fixed
+    assert (
+        'in the order of the lab file (order = "fixed"). While one system works, the other systems' in section.lead
+    ) == fixed
+    assert ("in a random order for each rotation. While one system works, the other systems" in section.lead) != fixed
     cautions = document.cautions(study)
     assert any("every rotation ran the systems in the same order" in text for text in cautions) == fixed
     assert not any("changes within a block" in text for text in cautions)
@@ -89,14 +91,14 @@ def test_data_need_not_fit_memory_but_the_plan_says_that_systems_evict_each_othe
 ) -> None:
     told = said()
     assert "method: slices" in told
-    assert "side by side (6" in told and "do not fit in the page cache" in told
-    assert "do not fit in the page cache" not in said("with.scale = 200", "with.scale = 20")
+    assert "running at the same time (6" in told and "do not fit into the page cache" in told
+    assert "do not fit into the page cache" not in said("with.scale = 200", "with.scale = 20")
     own = 'engine = "postgres"\n[limits]\nmemory_total = "1GB"'
-    assert "do not fit in the page cache" not in said('engine = "postgres"', own)
+    assert "do not fit into the page cache" not in said('engine = "postgres"', own)
 
 
 def test_caches_and_processes_must_fit_memory(said: Callable[..., str]) -> None:
-    assert "2 systems side by side need about 4.34 GiB of memory" in said('"256MB"', '"4GB"')
+    assert "2 systems running at the same time need about 4.34 GiB of memory" in said('"256MB"', '"4GB"')
 
 
 def test_a_plan_that_needs_more_space_than_is_free_says_so(
@@ -134,15 +136,15 @@ def test_the_space_of_each_file_system_is_compared_with_what_lies_on_it_alone(
     told = said(old, "\n".join(levels.values()))
     assert ("method: slices" in told) == (not short)
     if short:
-        assert "side by side, 1 of 2 systems would need about" in told
+        assert "running at the same time, 1 of 2 systems would need about" in told
         assert f"of space in {tmp_path}{short}/pg, but 3.4" in told
 
 
 def test_what_slices_resolve_is_said_to_be_that_of_trials_where_no_noise_of_slices_is_known(
     said: Callable[..., str],
 ) -> None:
-    assert "the variation is an assumption for trials" in said()
-    assert "is an assumption for trials" not in said('method = "slices"\n')
+    assert "the variation between blocks is an assumption that applies to trials" in said()
+    assert "is an assumption that applies to trials" not in said('method = "slices"\n')
 
 
 @pytest.mark.parametrize("stayed", [0, 2])
@@ -158,7 +160,7 @@ def test_the_report_says_how_many_slices_were_dropped_and_whether_disturbed_ones
     ]
     (section,) = [one for one in setup.sections(labfactory.studied(plan, records)) if one.id == "plan"]
     count = len(records)
-    assert f"{2 * count} of {10 * count} slices were dropped and repeated: whole rotations" in section.lead
+    assert f"{2 * count} of {10 * count} slices were dropped and repeated, because other programs" in section.lead
     assert (f"2 of {count} records still contain disturbed slices" in section.lead) == bool(stayed)
 
 

@@ -134,7 +134,7 @@ def test_a_directory_must_be_named(tmp_path: Path) -> None:
 
 
 def test_a_file_that_does_not_fit_is_refused_before_it_is_made(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="are free there"):
+    with pytest.raises(InputError, match="are free in this directory"):
         files.require(str(tmp_path), 1 << 60, direct=False)
     assert list(tmp_path.iterdir()) == []
 
@@ -184,7 +184,7 @@ def test_files_that_fit_alone_but_not_together_are_refused(tmp_path: Path) -> No
     (tmp_path / "b").mkdir()
     size = shutil.disk_usage(tmp_path).free * 7 // 10 // MIB * MIB
     beside = options(size=str(size), beside=str(tmp_path / "b"), direct="off")
-    with pytest.raises(InputError, match="are free there"):
+    with pytest.raises(InputError, match="are free in this directory"):
         STORAGE.fits(System("none", "n", layout=Layout(data=str(tmp_path))), Choice("storage", beside))
 
 

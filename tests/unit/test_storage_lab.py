@@ -44,7 +44,7 @@ def test_tables_have_every_cell_and_charts_say_how_many_they_leave_out() -> None
     section, latency = [section for section in sections(study(many)) if section.id.startswith("storage")]
     ((_, table),), details = section.tables, latency.tables
     assert len(table.head) == 1 + 10 + 9 and len(details) == 10
-    assert section.lead.endswith("The charts leave out 2 of 10 configurations; the tables include all.")
+    assert section.lead.endswith("The charts leave out 2 of 10 configurations; the tables include all configurations.")
     assert {len(chart.legend) for chart in section.charts} == {8}
     assert not any("leave out" in section.lead for section in sections(study()))
 

@@ -76,7 +76,7 @@ def test_repeats_show_their_range() -> None:
     study, page = shown(single(DISK, 1.0), single(DISK, 1.1, block=1, id="again"))
     assert "power 3,020 (2,880 to 3,170)" in page.headline(study)[0][1]
     assert "medians of 2 trials" in page.headline(study)[0][1]
-    assert page.sections(study)[0].lead.endswith("In parentheses: the range of all trials.")
+    assert page.sections(study)[0].lead.endswith("Parentheses contain the range of all trials.")
 
 
 def test_options_that_leave_the_work_as_it_is_make_no_other_work() -> None:
@@ -127,12 +127,12 @@ def test_the_end_of_a_run_says_whether_answers_were_checked() -> None:
     study, page = shown(checked(right), checked(later, block=1, id="again"))
     assert page.sections(study)[0].at_end
     assert page.sections(study)[0].sentences == (
-        "Answers checked: 22 of 22 correct (1 trial).",
-        "Answers checked: 22 of 22 correct, checked in an earlier trial on the same data (1 trial).",
+        "Query answers checked: 22 of 22 correct (1 trial).",
+        "Query answers checked: 22 of 22 correct, checked in an earlier trial on the same data (1 trial).",
     )
     study, page = shown(checked(note("answers-unchecked", reason="unknown scale factor")))
     assert page.sections(study)[0].sentences == (
-        "Answers not checked: the correct answers for this scale factor are unknown.",
+        "The query answers were not checked: the correct answers for this scale factor are unknown.",
     )
 
 
@@ -155,7 +155,7 @@ def test_streams_that_ran_are_shown_and_the_rate_of_the_whole_trial_is_not_the_t
     study, page = shown(*ran)
     chart = of_parts(study)[0]
     assert chart.table.head[0] == "streams" and chart.table.texts[0][0] == "2 streams and a refresh stream"
-    assert page.peaks(study).texts[-1][:2] == ("in the throughput test", "2 streams and a refresh stream")
+    assert page.peaks(study).texts[-1][:2] == ("streams in the throughput test", "2 streams and a refresh stream")
     assert study.place == note("measured-at", at="trial")
     names = {entry.name: entry for entry in study.parts[0].balance}
     assert note("balance-throughput") not in names and note("balance-clients") not in names
@@ -170,4 +170,4 @@ def test_streams_that_ran_are_shown_and_the_rate_of_the_whole_trial_is_not_the_t
 def test_a_power_test_has_the_one_client_that_it_has() -> None:
     study, page = shown(single(DISK, 1.0))
     assert note("balance-clients") in {entry.name for entry in study.parts[0].balance}
-    assert all(row[0] != "in the throughput test" for row in page.peaks(study).texts)
+    assert all(row[0] != "streams in the throughput test" for row in page.peaks(study).texts)

@@ -155,9 +155,12 @@ def test_a_server_whose_machine_is_to_be_watched_is_measured_by_trials(lab_file:
     [
         (
             (f'a = {{ system.dsn = "{SERVER}/shop" }}', f'b = {{ system.dsn = "{SERVER[:-1]}4/shop" }}'),
-            "would use CPU in the slices of the others",
+            "would use CPU time during the slices of the other systems",
         ),
-        ((f'a = {{ system.dsn = "{SERVER}/shop" }}', 'b = { system.memory = "64MB" }'), "would use CPU in the slices"),
+        (
+            (f'a = {{ system.dsn = "{SERVER}/shop" }}', 'b = { system.memory = "64MB" }'),
+            "would use CPU time during the slices",
+        ),
         (
             (
                 f'a = {{ system.dsn = "{SERVER}/shop" }}',
@@ -187,7 +190,7 @@ def test_what_is_not_one_running_server_with_the_same_work_is_measured_by_trials
 @pytest.mark.parametrize(
     ("parts", "why"),
     [
-        ({"load": "rate = 100", "measure": 'metric = "response_time_p99_s"'}, "whose schedule does not pause"),
+        ({"load": "rate = 100", "measure": 'metric = "response_time_p99_s"'}, "its schedule cannot be paused"),
         ({"load": 'cache = "cold"'}, "the start of a trial"),
         ({"load": "transactions = 100"}, "end when their work is done"),
         ({"load": 'warmup = "auto"'}, "a pilot trial"),
@@ -211,13 +214,13 @@ def test_what_turns_would_disturb_is_measured_by_trials_and_the_plan_says_why(
     assert found.method.slice_s is None
     assert why in found.method.why_trials
     planned(lab_file)
-    assert f"slices are not possible: {found.method.why_trials}" in " ".join(capsys.readouterr().out.split())
+    assert f"slices are not possible, because: {found.method.why_trials}" in " ".join(capsys.readouterr().out.split())
 
 
 def test_too_little_memory_for_two_is_said_with_its_figure(lab_file: Path) -> None:
     half = fingerprint().memory_bytes * 2 // 3 >> 20
     found = declared(lab_file, system=f'[limits]\nmemory_total = "{half}MB"\n[system.set]')
-    assert "2 systems side by side need about" in found.method.why_trials
+    assert "2 systems running at the same time need about" in found.method.why_trials
     assert "of memory, but the machine has" in found.method.why_trials
 
 
@@ -285,8 +288,11 @@ def test_noise_by_slices_is_not_that_of_trials(lab_file: Path) -> None:
 @pytest.mark.parametrize(
     ("method", "words"),
     [
-        ({"slice_s": 1.0}, "and run in turn, 1 s each"),
-        ({"why_trials": "its load goes on by the clock"}, "Not interleaved in slices: its load goes on by the clock."),
+        ({"slice_s": 1.0}, "and work in turn for 1 s each"),
+        (
+            {"why_trials": "its load goes on by the clock"},
+            "The trials were not interleaved in slices: its load goes on by the clock.",
+        ),
     ],
 )
 def test_the_report_says_how_blocks_were_measured_and_why(method: dict[str, Any], words: str) -> None:
@@ -319,7 +325,7 @@ def test_who_watches_is_told_of_a_block_before_its_systems_stand_side_by_side(mo
         InterleavedBench(each, directory).measure(NextTrial(replace(plan.trials[0], purpose="lab"), left="12 min left"))
         == []
     )
-    title = f"block {plan.trials[0].block + 1}, 2 systems side by side, 12 min left"
+    title = f"block {plan.trials[0].block + 1}, 2 systems running at the same time, 12 min left"
     assert told == [(plan.trials[0].block, title), "measured"]
 
 
@@ -348,8 +354,8 @@ def test_a_system_that_does_not_start_fails_its_own_trial_and_those_of_the_other
     }
     assert said.getvalue().splitlines() == [
         "error: server: its log lies nowhere",
-        "  method slices needs every system of a block: without log=memory, its other system cannot be compared; "
-        "the block is repeated if attempts remain",
+        "  the method slices needs every system of a block: without log=memory, the other system of the block cannot "
+        "be compared; the block is repeated if attempts remain",
     ]
 
 

@@ -319,7 +319,7 @@ def test_a_lab_by_slices_that_ends_since_one_system_always_fails_names_it_where_
         for one in labfactory.trials(plan, {setup.cell.name: 1000.0 for setup in plan.setups})
         for own in [one.cell.name == "log=memory"]
     ]
-    with pytest.raises(FailureError, match="trials failed; cause of the last failure: no room") as caught:
+    with pytest.raises(FailureError, match="trials failed; the cause of the last failure is: no room") as caught:
         schedule._refuse_futile(plan, fresh)
-    said = "remove log=memory to compare the others" in caught.value.hint
+    said = "remove log=memory to compare the other systems" in caught.value.hint
     assert said == (slice_s is not None and levels > 2)

@@ -281,7 +281,7 @@ def test_a_machine_that_may_be_changed_for_nothing_is_refused() -> None:
     server_control.require_use([])
     server_control.require_use([idle, held])
     server_control.require_use([cold])
-    with pytest.raises(InputError, match="there is nothing to change") as caught:
+    with pytest.raises(InputError, match="the lab changes nothing") as caught:
         server_control.require_use([idle])
     assert caught.value.subject == "--control ssh"
 

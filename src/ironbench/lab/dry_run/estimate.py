@@ -161,7 +161,7 @@ def needed_s(resolution: Planned) -> float | None:
 def resolves(resolution: Resolution, what: str, none: str, needs: str) -> str:
     """Describes the minimum detectable effect. `none`: the text for a lab with too few blocks."""
     smaller = f"{in_percent(resolution.target)} {needs}"
-    spread = f"the assumed SD between blocks is {in_percent(resolution.varies)} in trials of {resolution.trial_s:g} s"
+    spread = f"the SD between blocks is {in_percent(resolution.varies)} in trials of {resolution.trial_s:g} s"
     basis = f"(90% power; {spread}, {resolution.spread.source})"
     if resolution.detectable is None:
         return f"{none}; {smaller} {basis}"
