@@ -109,7 +109,7 @@ def test_runs_of_the_same_series_and_system_are_alike() -> None:
     ("other", "word"),
     [
         (record(choice=Choice("igen-oltp", {**OLTP.options, "scale": "8"})), "work differs"),
-        (record(machine="another"), "machines differ"),
+        (record(machine="another"), "ran on different machines"),
         (record(load=Load(duration_s=5.0, warmup_s=5.0, seed=1)), "duration"),
         (
             record(load=Load(duration_s=30.0, warmup_s=5.0, seed=1, rate=100.0)),

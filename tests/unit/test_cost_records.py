@@ -99,7 +99,7 @@ def test_work_that_cannot_be_told_apart_is_not_stated_as_a_share(tmp_path: Path)
     clear = billed(tmp_path / "clear", [*spread(DISK, 1000, 0.01), *spread(MEMORY, 600, 0.01)])
     head, said = report.advice(clear)
     assert head.startswith("one gives more work per USD than log in memory: 67% more (95% CI ")
-    assert "over the trials of single runs" in head and "inconclusive" not in said
+    assert "which covers only the trials of single runs" in head and "inconclusive" not in said
     assert "another run may differ by more" in unfolded(report.page(clear))
     single = billed(tmp_path / "single", [record(DISK, 8, 1000.0), *spread(MEMORY, 600, 0.01)])
     head, said = report.advice(single)
@@ -143,7 +143,7 @@ def test_bills_stand_without_scores_where_records_did_different_work_and_that_is
     found = billed(tmp_path, [record(DISK), record(MEMORY, choice=Choice("select-only", {}))])
     assert [row.score for row in found.rows] == [None, None]
     assert all(row.bill and row.bill.total for row in found.rows)
-    assert "did different work (igen-oltp scale=4 weight=light; select-only)" in unfolded(report.page(found))
+    assert "come from different workloads (igen-oltp scale=4 weight=light; select-only)" in unfolded(report.page(found))
 
 
 def test_a_label_of_several_systems_gives_no_score_and_that_is_said_beside_the_bill(tmp_path: Path) -> None:

@@ -372,7 +372,7 @@ def test_settings_come_first_and_addresses_last_and_short() -> None:
     assert all(len(text) <= 40 for text in values(main[-1]))
     records = measured()
     told = answer(replace(explained(records), differences=tuple(rows)), (), "").points[-1].text
-    assert told.startswith("work_mem 64kB, before 64MB; version 18.4, before 18.1")
+    assert told.startswith("work_mem changes from 64MB to 64kB; version changes from 18.1 to 18.4")
     assert "example.com" not in told
 
 

@@ -126,7 +126,7 @@ def test_a_disk_beside_a_card_are_points_on_a_logarithmic_axis_for_a_bar_of_the_
     far, near = chart(0.01), chart(0.001)
     assert far.unit == "ms, logarithmic" and far.legend[0].mark == "circle"
     marks = [layer["mark"]["type"] for layer in far.specification["layer"]]
-    assert marks == ["rule", "point"] and far.note.startswith("Means over") and "Bars" not in far.note
+    assert marks == ["rule", "point"] and far.note.startswith("The mean latencies are over") and "Bars" not in far.note
     assert near.unit == "ms" and near.specification["layer"][0]["mark"]["type"] == "bar"
 
 

@@ -68,7 +68,7 @@ def test_a_rare_script_that_always_fails_is_not_hidden_by_the_others() -> None:
 def test_failures_of_the_warm_up_make_a_trial_suspect() -> None:
     found = judged(driven(script("bad.sql", 10_000, 0, warmed=500, failed_before=500)))
     assert found[0] is Status.SUSPECT and found[2] == ["failed-outside-window"]
-    assert "500 of 1,000 transactions during warm-up" in found[1]
+    assert "500 of 1,000 transactions that ended during the warm-up" in found[1]
 
 
 def test_a_trial_that_its_first_error_ended_says_how_to_let_it_go_on() -> None:

@@ -41,7 +41,7 @@ def test_a_verdict_that_a_drifting_ratio_bears_at_one_end_only_is_none() -> None
     decision = answer(study).decision
     assert (
         "INCONCLUSIVE: WAL in memory vs. WAL on disk: the ratio drifted from 3." in decision.text
-        and "over the blocks" in decision.text
+        and "between the first and the last block" in decision.text
     )
     assert "; on average throughput " in decision.text
     assert "To decide: find out what changed from block to block" in decision.doubt

@@ -72,8 +72,10 @@ def test_what_show_tells_of_a_trial_keeps_to_the_same_rule() -> None:
     known = {name.strip(): value for name, value in row.items()}
     assert known["response_time_p999_s"] == "–"
     assert known["response_time_p99_s"] != "–"
-    assert "99.9% needs 2,995" in text
-    assert "not shown: 99% needs 299." in trial_text.several([some(12, id="a"), some(12, id="b")], None)
+    assert "the 99.9th percentile needs at least 2,995" in text
+    assert "not shown: the 99th percentile needs at least 299." in trial_text.several(
+        [some(12, id="a"), some(12, id="b")], None
+    )
 
 
 def test_lateness_and_ios_of_devices_keep_to_the_same_rule() -> None:
@@ -81,7 +83,9 @@ def test_lateness_and_ios_of_devices_keep_to_the_same_rule() -> None:
     few, many = (some(count, metrics={"lateness_p99_s": 1.0, **reads}) for count in (298, 299))
     assert not sampled(few, "lateness_p99_s") and sampled(many, "lateness_p99_s")
     assert not sampled(many, "device_read_latency_p99_s{role=data}")
-    assert "too few I/Os in a trial are not shown: 99% needs 299" in trial_text.one(many, {}, {})
+    assert "too few I/Os in a trial are not shown: the 99th percentile needs at least 299" in trial_text.one(
+        many, {}, {}
+    )
     busy = record(metrics=reads | {"device_reads_per_s{role=data}": 1e6})
     assert sampled(busy, "device_read_latency_p99_s{role=data}")
 
@@ -152,7 +156,7 @@ def test_the_headline_of_a_search_names_its_limits_and_what_is_limited_at_its_an
         for block in range(2)
     ]
     ((_, text),) = headline(study(*most, *fresh))
-    assert text.startswith("within device_queue_depth <= 1 reaches 145 transactions per second with 1 client")
+    assert text.startswith("within the limit device_queue_depth <= 1 reaches 145 transactions per second with 1 client")
     assert "; device_queue_depth 0.93" in text
 
 
@@ -242,7 +246,9 @@ def test_a_search_says_that_its_limit_was_held_against_percentiles_of_too_few() 
     assert few.note.values["percentiles"] == ((0.99, 299),)
     assert "use trials of 60 s or longer" in wording.text(few.note)
     text = search_summary(search, tried(5.0, 3), EMPTY)
-    assert "percentiles of too few transactions in a trial are not shown: 99% needs 299" in text
+    assert (
+        "percentiles of too few transactions in a trial are not shown: the 99th percentile needs at least 299" in text
+    )
     assert least_duration_s(tried(5.0, 3), ["response_time_p99_s", "throughput"]) == pytest.approx(30.0 * 299 / 150)
     assert least_duration_s(tried(50.0, 3), ["response_time_p99_s"]) == 0.0
     sound = next(found for blocks in range(1, 30) if (found := result(search, tried(50.0, blocks))) is not None)

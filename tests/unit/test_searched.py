@@ -153,8 +153,8 @@ def test_a_confirmation_with_too_few_transactions_for_the_percentile_decides_not
     records, said = searched(lambda rate, _: true_p99(rate), transactions=60.0)
     answer = concluded(SEARCH, records)
     assert answer is not None and answer.point is None and answer.inconclusive
-    assert "99% needs 299: use trials of " in said, "60 transactions in 30 s need 150 s"
-    assert "percentiles of too few transactions" in wording.text(answer.note)
+    assert "the 99th percentile needs at least 299; use trials of " in said, "60 transactions in 30 s need 150 s"
+    assert "percentiles computed from too few transactions" in wording.text(answer.note)
 
 
 def test_a_lower_rate_that_exceeds_the_limit_is_named() -> None:

@@ -55,7 +55,7 @@ def test_the_chance_that_any_row_is_apart_is_stated_and_covers_no_drift() -> Non
     assert (found.values["rows"], found.values["in_turns"]) == (8, False)
     assert found.values["each"] == pytest.approx(2 / 252)
     assert found.values["any"] == pytest.approx(1 - (1 - 2 / 252) ** 8)
-    assert "drift between the two runs adds to that" in wording.text(found)
+    assert "drift between the two runs makes this more frequent" in wording.text(found)
     alternated = compared_runs(a, replace(b, series=a.series))
     assert [one.values["in_turns"] for one in alternated.warnings if one.code == "ranges-by-chance"] == [True]
     few = [replace(one, choice=Choice("storage", {"passes": "3"})) for one in (a, b)]

@@ -264,7 +264,7 @@ def cell_unresolved(cell: Configuration, units: str, metric: str) -> str:
 
 @wording("cell-of-too-few")
 def cell_of_too_few(cell: Configuration, units: str, needs: Sequence[Sequence[float]]) -> str:
-    """WAL on disk has too few transactions (99.9% needs 2,995)"""
+    """WAL on disk has too few transactions (the 99.9th percentile needs at least 2,995)"""
     return f"{configuration(cell)} has too few {units} ({needed(needs)})"
 
 

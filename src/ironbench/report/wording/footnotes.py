@@ -76,12 +76,12 @@ def not_pooled(most: Number) -> str:
 
 @wording("percentiles-of-too-few")
 def percentiles_of_too_few(units: Strings, needs: Sequence[Sequence[float]]) -> str:
-    """percentiles of too few transactions in a trial are not shown: 99% needs 299"""
+    """percentiles of too few transactions in a trial are not shown: the 99th percentile needs at least 299"""
     return f"percentiles of too few {either(units, 'transactions')} in a trial are not shown: {needed(needs)}"
 
 
 def needed(needs: Sequence[Sequence[float]]) -> str:
-    """`99% needs 299`"""
+    """`the 99th percentile needs at least 299`"""
     return ", ".join(f"the {share * 100:g}th percentile needs at least {grouped(count)}" for share, count in needs)
 
 

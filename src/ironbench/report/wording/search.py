@@ -211,5 +211,5 @@ def _doubt(too_few: Strings, percentiles: Sequence[Sequence[float]], longer_s: f
     if not percentiles:
         return ""
     compared = f"the limit was compared with percentiles computed from too few {names(too_few)}: {needed(percentiles)}"
-    longer = f": use trials of {units.span(math.ceil(longer_s))} or longer" if longer_s else ""
+    longer = f"; use trials of {units.span(math.ceil(longer_s))} or longer" if longer_s else ""
     return f"{compared}{longer}"

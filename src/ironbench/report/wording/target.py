@@ -62,7 +62,7 @@ def unresolved(units: str, metric: str) -> str:
 
 @wording("target-of-too-few")
 def of_too_few(units: str, needs: Sequence[Sequence[float]]) -> str:
-    """not measured: too few transactions in a trial, 99% needs 299"""
+    """not measured: too few transactions in a trial, the 99th percentile needs at least 299"""
     return f"not measured: too few {units} in a trial ({needed(needs)})"
 
 

@@ -40,7 +40,7 @@ def _ratio(value: float) -> str:
 
 @wording("too-few-transactions")
 def too_few_transactions(needs: Sequence[Sequence[float]]) -> str:
-    """99% needs 299"""
+    """the 99th percentile needs at least 299"""
     return needed(needs)
 
 
