@@ -69,7 +69,7 @@ def test_a_curve_and_workers_are_refused_with_both_ways_out() -> None:
 def test_an_address_that_is_another_server_on_another_machine_is_refused(host: str) -> None:
     known = dict(parts.server({"kind": "postgres", "connection": {"host": host, "port": 5432, "password": "geheim"}}))
     parts.require_common(known, [])
-    with pytest.raises(InputError, match="db2 is another") as caught:
+    with pytest.raises(InputError, match="db2 is a different machine") as caught:
         parts.require_common(known, ["db2"])
     assert "that every machine can reach" in caught.value.hint
     parts.require_common(known | {"host": "192.0.2.7"}, ["db2"])
