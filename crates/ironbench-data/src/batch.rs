@@ -15,7 +15,7 @@ pub struct Batch {
     pub seed: u64,
 }
 
-/// Separates random numbers that are drawn for the same row number.
+/// A purpose of random numbers. It separates numbers that are drawn for the same row number.
 #[derive(Clone, Copy)]
 enum Purpose {
     Price = 101,

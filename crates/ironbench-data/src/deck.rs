@@ -1,8 +1,8 @@
-//! Decks of cards: they make the mix of transactions exact, not only expected.
+//! Decks of cards, which make the mix of transactions exact rather than only exact on average.
 
 use crate::dice::Dice;
 
-/// A deck from which cards are drawn until none is left; then all are shuffled again.
+/// A deck from which cards are drawn until none is left. Then all cards are shuffled again.
 #[derive(Debug)]
 pub struct Deck<K> {
     cards: Vec<K>,
@@ -29,7 +29,7 @@ impl<K: Copy> Deck<K> {
         self.cards[self.drawn - 1]
     }
 
-    /// Shuffles the cards (Fisher–Yates): every order is equally likely.
+    /// Shuffles the cards (Fisher–Yates), so that every order is equally likely.
     fn shuffle(&mut self) {
         for last in (1..self.cards.len()).rev() {
             self.cards.swap(last, self.dice.below(last as u64 + 1) as usize);

@@ -1,7 +1,7 @@
 //! Random numbers that depend only on the seed and their purpose.
 //!
-//! The generator is SplitMix64 (Steele, Lea, Flood: "Fast splittable pseudorandom number generators", OOPSLA 2014).
-//! The output function is a good mixer, so a row's generator can be initialised from the row's number.
+//! The generator is SplitMix64 (Steele, Lea, Flood: "Fast splittable pseudorandom number generators", OOPSLA 2014). Its
+//! output function mixes bits well, so a row's generator can be initialised from the row's number.
 
 const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;
 
@@ -44,7 +44,7 @@ impl Dice {
     }
 }
 
-/// Mixes a number; a bijection.
+/// Mixes the bits of a number. The mapping is a bijection.
 pub fn mix(mut z: u64) -> u64 {
     z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
@@ -70,7 +70,7 @@ mod tests {
         for number in 0..100_000 {
             counts[Dice::new(7, 1, number).below(10) as usize] += 1;
         }
-        // Five standard deviations of a binomial with p = 0.1.
+        // The tolerance is five standard deviations of a binomial distribution with p = 0.1.
         assert!(counts.iter().all(|&n| n.abs_diff(10_000) < 475), "{counts:?}");
     }
 

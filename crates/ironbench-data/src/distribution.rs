@@ -1,8 +1,8 @@
 //! Distributions of row numbers. They are the same as those of `sysbench --rand-type=…`, so that the same rows are hot.
 //!
-//! sysbench documents names and parameters. `special` was measured, with tables of 100 to 100 000 rows:
-//! a window of 1 + 1% of the rows lies in the middle of the table, and 75% of the accesses hit the window's upper 75%.
-//! The other accesses, like all of `gaussian`, hit the mean of 12 uniform numbers.
+//! sysbench documents names and parameters. The distribution `special` was measured, with tables of 100 to 100 000
+//! rows. A window of 1 + 1% of the rows lies in the middle of the table, and 75% of the accesses hit the upper 75% of
+//! this window. The other accesses, like all accesses of `gaussian`, hit the mean of 12 uniform numbers.
 
 use pgbench_script::Random;
 use serde::Deserialize;
@@ -11,9 +11,10 @@ use serde::Deserialize;
 const SUMMANDS: u32 = 12;
 /// Width of the window of hot rows, as a share of all rows (`--rand-spec-pct`).
 const HOT_ROWS: f64 = 0.01;
-/// Share of accesses that hit the window, and the upper share of the window that they hit (`--rand-spec-res`).
+/// Share of accesses that hit the window. It is also the upper share of the window that they hit (`--rand-spec-res`).
 const HOT_ACCESSES: f64 = 0.75;
-/// A share of `1 - PARETO` of the accesses hits a share of `PARETO` of the rows (`--rand-pareto-h`).
+/// Parameter of the Pareto distribution: a share of `1 - PARETO` of the accesses hits a share of `PARETO` of the rows
+/// (`--rand-pareto-h`).
 const PARETO: f64 = 0.2;
 
 /// Kind of a distribution.
@@ -23,9 +24,9 @@ pub enum Kind {
     Uniform,
     Gaussian,
     Special,
-    /// The lowest numbers are the most frequent ones.
+    /// A distribution in which the lowest numbers are the most frequent.
     Pareto,
-    /// The probability of the k-th number is proportional to 1 / k^exponent.
+    /// A distribution in which the probability of the k-th number is proportional to 1 / k^exponent.
     Zipfian {
         exponent: f64,
     },
@@ -49,7 +50,7 @@ enum Shape {
 }
 
 impl Distribution {
-    /// Creates a distribution; `low` must not be above `high`.
+    /// Creates a distribution. `low` must not be above `high`.
     pub fn new(kind: Kind, low: i64, high: i64) -> Self {
         let size = (high - low + 1) as f64;
         let shape = match kind {
@@ -68,7 +69,8 @@ impl Distribution {
             Shape::Uniform { high } => return random.integer(self.low, *high),
             Shape::Gaussian => gaussian(self.size, random),
             Shape::Special => special(self.size, random),
-            // Gray et al., "Quickly generating billion-record synthetic databases", SIGMOD 1994: "self-similar".
+            // The formula is "self-similar" in Gray et al., "Quickly generating billion-record synthetic databases",
+            // SIGMOD 1994.
             Shape::Pareto => self.size * random.fraction().powf(PARETO.ln() / (1.0 - PARETO).ln()),
             Shape::Zipfian(zipfian) => zipfian.draw(random),
         };
@@ -96,10 +98,10 @@ fn special(size: f64, random: &mut Random) -> f64 {
 pub(crate) struct Zipfian {
     exponent: f64,
     size: f64,
-    /// The integral of the density, at the lower and the upper end.
+    /// The integral of the density, at the lower end. The next field is the integral at the upper end.
     first: f64,
     last: f64,
-    /// A candidate at most this far below the inverted value needs no test.
+    /// Distance below the inverted value up to which a candidate needs no test.
     sure: f64,
 }
 
@@ -112,7 +114,7 @@ impl Zipfian {
         made
     }
 
-    /// Draws an offset from the most frequent number, a whole number below the size.
+    /// Draws an offset from the most frequent number. The offset is a whole number below the size.
     pub(crate) fn draw(&self, random: &mut Random) -> f64 {
         loop {
             let area = self.last + random.fraction() * (self.first - self.last);
@@ -184,7 +186,8 @@ mod tests {
 
     #[test]
     fn three_quarters_of_special_numbers_are_in_the_middle_as_measured_with_sysbench() {
-        // sysbench, 10 000 rows: full density from 4976 to 5050, a quarter of it at 4975, half at 5051.
+        // In sysbench with 10 000 rows, the density is full from 4976 to 5050, a quarter of it at 4975, and half of it
+        // at 5051.
         let drawn = counts(Kind::Special, 10_000);
         let each = HOT_ACCESSES / 75.75;
         let cold = |number: f64| 0.25 * normal((number - 5000.5) / 833.333) / 833.333;

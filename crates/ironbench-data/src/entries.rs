@@ -7,7 +7,7 @@
 use std::io::Write as _;
 use std::ops::Range;
 
-/// Password of every generated entry; it protects nothing.
+/// Password of every generated entry. It protects nothing.
 const PASSWORD: &str = "password";
 const FIRST: [&str; 26] = [
     "Ada", "Bela", "Carla", "Dora", "Edda", "Fred", "Greta", "Hugo", "Ines", "Jonas", "Karla", "Lars", "Mona", "Nils",
@@ -20,10 +20,10 @@ const LAST: [&str; 26] = [
 ];
 /// Attribute of the RDN.
 const RDN: &str = "uid";
-/// Number of letters drawn from one random number: 26^12 is below 2^57.
+/// Number of letters drawn from one random number. It is 12, because 26^12 is below 2^57.
 const LETTERS_AT_ONCE: usize = 12;
 
-/// Random numbers of one entry (SplitMix64, Steele and others 2014).
+/// The random numbers of one entry (SplitMix64, Steele and others 2014).
 struct Draw(u64);
 
 impl Draw {
@@ -73,14 +73,14 @@ enum Part {
     Digits(usize),
     /// Consecutive numbers: the first number, and how many.
     Numeric(u64, u64),
-    /// The value of an earlier slot, up to this many characters.
+    /// The value of an earlier slot, cut to this many characters.
     Value(usize, Option<usize>),
 }
 
 #[derive(Debug)]
 struct Line {
     name: String,
-    /// Slot of the attribute; lines with the same name share it.
+    /// Slot of the attribute. Lines with the same name share a slot.
     slot: usize,
     parts: Vec<Part>,
     percent: u64,
@@ -109,7 +109,7 @@ impl Template {
         }
     }
 
-    /// Appends the LDIF of these entries below `parent`; their RDN is their `uid`.
+    /// Appends the LDIF of these entries below `parent`. The RDN of an entry is its `uid`.
     pub fn write(&self, numbers: Range<u64>, parent: &str, out: &mut Vec<u8>) {
         let (mut entry, mut values) = (Vec::new(), vec![0..0; self.slots.len()]);
         let rdn = self.slots.iter().position(|name| name == RDN).expect("`read` has seen to it");
@@ -127,7 +127,7 @@ impl Template {
         }
     }
 
-    /// Appends the attributes of an entry. `values` gets the range in `entry` of the last value of each slot.
+    /// Appends the attributes of an entry. `values` gets the range of the last value of each slot in `entry`.
     fn fill(&self, number: u64, entry: &mut Vec<u8>, values: &mut [Range<usize>]) {
         let mut draw = Draw::new(number);
         for line in &self.lines {
@@ -227,7 +227,7 @@ impl Part {
     }
 }
 
-/// Parses `<presence:30>` at the start: the percentage of entries that have the line, and the rest of the line.
+/// Parses `<presence:30>` at the start. Returns the percentage of entries that have the line, and the rest of the line.
 fn presence(row: &str) -> (u64, &str) {
     let given = row.strip_prefix("<presence:").and_then(|rest| rest.split_once('>'));
     match given.map(|(percent, rest)| (number(percent), rest)) {
@@ -236,7 +236,7 @@ fn presence(row: &str) -> (u64, &str) {
     }
 }
 
-/// Returns the text between the brackets of a tag, and the total length.
+/// Returns the text between the brackets of a tag, and the total length of the tag.
 fn tag_of(text: &str) -> Option<(&str, usize)> {
     let end = text.find('>')?;
     let inner = &text[1..end];
@@ -245,7 +245,7 @@ fn tag_of(text: &str) -> Option<(&str, usize)> {
     is_tag.then_some((inner, end + 1))
 }
 
-/// Parses `{name}` or `{name:3}`: the name, the maximum number of characters, and the total length.
+/// Parses `{name}` or `{name:3}`. Returns the name, the maximum number of characters, and the total length.
 fn reference_of(text: &str) -> Option<(&str, Option<usize>, usize)> {
     let end = text.find('}')?;
     let (name, most) = match text[1..end].split_once(':') {

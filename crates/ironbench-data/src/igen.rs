@@ -1,9 +1,8 @@
 //! The order-entry data of `igen-oltp`: customers in world regions, products, stock, orders and order lines.
 //!
-//! Customers are numbered from 1, one region after another; a customer's orders are numbered from 1 without gaps.
-//! The number of orders per customer is uniform in 1..=`most_orders`.
-//! The workload's inserts and deletes maintain this distribution (docs/workloads/igen-oltp.md).
-//! So a fresh database is already in the steady state of the workload.
+//! Customers are numbered from 1, one region after the other. A customer's orders are numbered from 1 without gaps. The
+//! number of orders per customer is uniform in 1..=`most_orders`. The workload's inserts and deletes maintain this
+//! distribution (docs/workloads/igen-oltp.md), so a fresh database is already in the steady state of the workload.
 
 use serde::{Deserialize, Serialize};
 
@@ -15,7 +14,7 @@ use crate::words;
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Igen {
-    /// Number of the last customer of each region, ascending; the last element is the number of customers.
+    /// Number of the last customer of each region, ascending. The last element is the number of all customers.
     pub region_ends: [u64; REGIONS as usize],
     pub products: u64,
     pub categories: u64,
@@ -26,7 +25,7 @@ pub struct Igen {
 
 pub const REGIONS: u64 = 6;
 
-/// Separates random numbers that are drawn for the same row number.
+/// A purpose of random numbers. It separates numbers that are drawn for the same row number.
 #[derive(Clone, Copy)]
 enum Purpose {
     Customer = 1,
@@ -107,7 +106,8 @@ impl Igen {
             first_product: 1 + dice.below(self.products - self.most_lines + 1),
             lines,
             quantity: dice.between(1, 5),
-            // Three weeks apart on average, so that a customer's orders are in the order of their numbers.
+            // The orders are three weeks apart on average, so that a customer's orders are in the order of their
+            // numbers.
             placed_at: (FIRST_DAY + order_no as i64 * 21) * 86_400 + dice.between(0, 20 * 86_400),
         }
     }

@@ -1,6 +1,8 @@
-//! A source of jobs that draws the inputs of every transaction: numbers from a distribution, and texts of random digits.
+//! A source of jobs that draws the inputs of every transaction: numbers from a distribution, and texts of random
+//! digits.
 //!
-//! Scripts cannot draw these themselves: pgbench's language has no texts, and only some of the distributions.
+//! Scripts cannot draw these inputs themselves, because pgbench's language has no texts and only some of the
+//! distributions.
 
 use std::collections::BTreeMap;
 
@@ -78,7 +80,7 @@ impl Jobs for Inputs {
         "inputs"
     }
 
-    /// The plan defines the variables.
+    /// Returns no variables, because the plan defines them.
     fn variables(&self) -> &'static [&'static str] {
         &[]
     }
@@ -234,7 +236,7 @@ mod tests {
         let (mut random, mut text) = (Random::new(5), Vec::new());
         write_digits(&"#".repeat(100_000), &mut random, &mut text);
         for digit in b'0'..=b'9' {
-            // Five standard deviations of a binomial with p = 0.1.
+            // The tolerance is five standard deviations of a binomial distribution with p = 0.1.
             assert!(text.iter().filter(|one| **one == digit).count().abs_diff(10_000) < 475);
         }
     }

@@ -1,10 +1,10 @@
 //! Generates the rows of the built-in workloads in parallel, and streams them into an engine.
 //!
-//! A row is a pure function of its table, number and seed, so the rows do not depend on the number of threads.
-//! `brokerage`, `igen`, `pgbench`, `sysbench`, `tpcc`, `tpch`, `wide` and `ycsb` generate tables, `entries` the entries
-//! of a directory. `inputs` draws the inputs of transactions.
-//! `row` encodes values. `statements` splits SQL files supplied by users.
-//! `load` distributes the work over connections, and `populate` does so inside the measured window.
+//! A row is a pure function of its table, number and seed, so the rows do not depend on the number of threads. The
+//! modules `brokerage`, `igen`, `pgbench`, `sysbench`, `tpcc`, `tpch`, `wide` and `ycsb` generate tables, and `entries`
+//! the entries of a directory. `inputs` draws the inputs of transactions. `row` encodes values. `statements` splits SQL
+//! files supplied by users. `load` distributes the work over connections, and `populate` does so inside the measured
+//! window.
 
 pub mod batch;
 pub mod brokerage;

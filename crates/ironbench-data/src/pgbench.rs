@@ -1,7 +1,7 @@
-//! The rows that `pgbench -i` creates: per unit of scale 1 branch, 10 tellers, 100 000 accounts, all with balance 0.
-//! Source: PostgreSQL 18 documentation, pgbench,
-//! "What Is the 'Transaction' Actually Performed in pgbench?" and the `--scale` option.
-//! Fillers are blank in accounts and NULL elsewhere, as in a database created by `pgbench -i`.
+//! The rows that `pgbench -i` creates. Per unit of scale, these are 1 branch, 10 tellers and 100 000 accounts, all with
+//! balance 0. Source: PostgreSQL 18 documentation, pgbench, "What Is the 'Transaction' Actually Performed in pgbench?"
+//! and the `--scale` option. Fillers are blank in accounts and NULL elsewhere, as in a database created by `pgbench
+//! -i`.
 
 use serde::{Deserialize, Serialize};
 

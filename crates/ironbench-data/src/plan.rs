@@ -1,4 +1,4 @@
-//! The input of a load, as JSON. `src/ironbench/trial/load/rows.py` writes it.
+//! The input of a load, as JSON. The module `src/ironbench/trial/load/rows.py` writes the JSON.
 
 use ironbench_core::drive::plan::Engine;
 use serde::{Deserialize, Serialize};
@@ -24,16 +24,16 @@ pub struct LoadPlan {
     /// Pieces that an earlier, interrupted load has copied.
     #[serde(default)]
     pub done: Vec<Units>,
-    /// Load only these pieces, because other workers load the rest. Empty means all that are not done.
+    /// Pieces to load, if other workers load the rest; empty for all pieces that are not done.
     #[serde(default)]
     pub only: Vec<Units>,
-    /// Statement that runs in the transaction of each piece, with `:table`, `:first` and `:past` replaced.
-    /// The statement records what is loaded, so that another load can continue.
-    /// If it is empty, loads cannot continue, and a connection's pieces may share one transaction.
+    /// Statement that runs in the transaction of each piece, with `:table`, `:first` and `:past` replaced. The
+    /// statement records what is loaded, so that another load can continue. If it is empty, no other load can continue
+    /// this one, and the pieces of a connection may share one transaction.
     #[serde(default)]
     pub note: String,
-    /// The load fails if no byte is sent or received for this long
-    /// and the server then does not answer a new connection. Without a value, the load waits without limit.
+    /// Time without a sent or received byte after which the server is probed. If it then does not answer a new
+    /// connection, the load fails. None for a load that waits without limit.
     #[serde(default)]
     pub silence_s: Option<f64>,
 }
@@ -67,8 +67,8 @@ pub enum Generator {
 pub struct Table {
     pub name: &'static str,
     pub columns: &'static [&'static str],
-    /// Number of units into which the table can be divided.
-    /// A unit gives one or more rows (a customer gives all lines of its orders).
+    /// Number of units into which the table can be divided. A unit gives one or more rows. For example, a customer
+    /// gives all lines of the customer's orders.
     pub units: u64,
     /// Approximate size of a unit's rows as text, used only to divide evenly.
     pub bytes_per_unit: u64,

@@ -1,4 +1,5 @@
-//! Variables with which a transaction gets its inputs: their names, and how values are written.
+//! Variables with which a transaction gets its inputs. This module defines how they are named and how values are
+//! written.
 
 use std::fmt::Arguments;
 
@@ -11,7 +12,7 @@ pub trait Name: Copy {
     /// Names of all variables of the workload.
     const ALL: &'static [&'static str];
 
-    /// Index of this name in `ALL`.
+    /// Returns the index of this name in `ALL`.
     fn place(self) -> usize;
 }
 
@@ -102,13 +103,13 @@ impl Sheet<'_> {
         }
     }
 
-    /// Reads a flag as the script left it; `otherwise` if no script mentions it.
+    /// Returns a flag as the script left it, or `otherwise` if no script mentions it.
     pub fn is_set_or(&mut self, name: impl Name, otherwise: bool) -> bool {
         let Some(slot) = self.slots.0[name.place()] else { return otherwise };
         matches!(self.variables.value(slot), Ok(value) if value.is_true())
     }
 
-    /// Reads an integer as the script left it; None if no script mentions it or it is no integer.
+    /// Returns an integer as the script left it; None if no script mentions it or it is no integer.
     pub fn number_left(&self, name: impl Name) -> Option<i64> {
         match self.variables.held(self.slots.0[name.place()]?)? {
             Given::Value(Value::Integer(value)) => Some(value),
@@ -117,7 +118,7 @@ impl Sheet<'_> {
         }
     }
 
-    /// Reads a text as the script left it.
+    /// Returns a text as the script left it.
     pub fn left(&self, name: impl Name) -> &str {
         let held = self.slots.0[name.place()].and_then(|slot| self.variables.held(slot));
         let Some(Given::Text(text)) = held else { return "" };

@@ -22,11 +22,11 @@ pub enum Dialect {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
-    /// A statement. For PostgreSQL including its semicolon, for MariaDB without its delimiter.
+    /// A statement. It includes its semicolon for PostgreSQL, and lacks its delimiter for MariaDB.
     Sql,
     /// Several statements that the caller wants merged because of their first words.
     Merged,
-    /// A client command: psql's backslash commands; `use`, `source` and others of mariadb.
+    /// A client command, such as psql's backslash commands, or `use` and `source` of mariadb.
     Client,
     /// Rows of a COPY, as whole lines.
     Rows,
@@ -63,18 +63,18 @@ enum State {
     Dollar(Vec<u8>),
     /// A client command, up to the end of the line.
     Command,
-    /// After the semicolon of COPY … FROM STDIN.
+    /// The part after the semicolon of COPY … FROM STDIN, before the rows.
     BeforeRows,
     Rows,
 }
 
-/// Size at which merged statements are output.
+/// Size in bytes at which merged statements are output.
 const MERGED_BYTES: usize = 1 << 20;
 const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
 pub struct Scanner {
     dialect: Dialect,
-    /// First words, in capitals, of statements that are merged.
+    /// First words, in capitals, of the statements that are merged.
     merged: Vec<Vec<u8>>,
     text: Vec<u8>,
     /// The byte before `text`.
@@ -87,9 +87,9 @@ pub struct Scanner {
     line: u64,
     state: State,
     statement: Statement,
-    /// `standard_conforming_strings` of PostgreSQL.
+    /// PostgreSQL's `standard_conforming_strings`, as set by the file.
     standard: bool,
-    /// `sql_mode` of MariaDB, as set by the file.
+    /// MariaDB's `sql_mode`, as set by the file.
     mode: SqlMode,
     /// Variables in which the file has saved the mode.
     saved_modes: Vec<(Vec<u8>, SqlMode)>,
@@ -119,7 +119,7 @@ impl Scanner {
         }
     }
 
-    /// Returns the pieces that end in `bytes`. With `last`, also the rest at the end of the file.
+    /// Returns the pieces that end in `bytes`. If `last`, the rest at the end of the file is included.
     pub fn feed(&mut self, bytes: &[u8], last: bool) -> Vec<Piece> {
         if self.from > 0 {
             self.before = self.text[self.from - 1];
@@ -137,7 +137,7 @@ impl Scanner {
         mem::take(&mut self.pieces)
     }
 
-    /// Scans further. Returns whether there is more to do before more bytes arrive.
+    /// Scans further. Returns whether more can be scanned before more bytes arrive.
     fn advance(&mut self, last: bool) -> bool {
         match self.state {
             State::Code => match self.dialect {
@@ -179,8 +179,8 @@ impl Scanner {
                 continue;
             }
             if escapes {
-                // Two quotes are an escaped quote inside a literal.
-                // Except for backslash escapes, closing and reopening the literal would have the same effect.
+                // Inside a literal, two quotes are an escaped quote. Except for backslash escapes, closing and
+                // reopening the literal would have the same effect.
                 match self.text.get(found + 1) {
                     None if !last => return false,
                     Some(&next) if next == quote => {
@@ -282,7 +282,7 @@ impl Scanner {
         true
     }
 
-    /// Scans the rows of a COPY. Only called at the start of a line.
+    /// Scans the rows of a COPY. Must be called only at the start of a line.
     fn rows(&mut self, last: bool) -> bool {
         let mut line = self.at;
         loop {
@@ -329,7 +329,7 @@ impl Scanner {
         }
     }
 
-    /// Outputs the text up to `end` as a piece; the next statement begins after it.
+    /// Outputs the text up to `end` as a piece. The next statement begins after it.
     fn hand_on(&mut self, kind: Kind, end: usize) {
         let text = &self.text[self.from..end];
         let lines = newlines(text);

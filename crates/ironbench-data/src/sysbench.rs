@@ -1,7 +1,7 @@
-//! The tables of sysbench's OLTP tests: rows with a random number `k` and two texts of random digits.
+//! The tables of sysbench's OLTP tests, whose rows have a random number `k` and two texts of random digits.
 //!
-//! Names, columns and patterns are those of `sysbench oltp_read_write prepare` (version 1.0.20), and `k` has the
-//! distribution that it has there by default. The values themselves differ: sysbench draws others every time.
+//! Names, columns and patterns are those of `sysbench oltp_read_write prepare` (version 1.0.20), and `k` has sysbench's
+//! default distribution. The values themselves differ, because sysbench draws other values every time.
 
 use std::ops::Range;
 use std::sync::LazyLock;
@@ -30,7 +30,7 @@ const PAD: &str = "###########-###########-###########-###########-###########";
 #[serde(deny_unknown_fields)]
 pub struct Sysbench {
     pub tables: usize,
-    /// Rows of each table.
+    /// Number of rows of each table.
     pub table_size: u64,
 }
 
@@ -83,7 +83,7 @@ mod tests {
             assert_eq!((shape(&row[2]), shape(&row[3])), (C.to_owned(), PAD.to_owned()));
         }
         let k = |rows: &[Vec<String>]| rows.iter().map(|row| row[1].parse::<i64>().unwrap()).collect::<Vec<_>>();
-        // Three quarters of all k, and a few of the others, are in the middle.
+        // Three quarters of all values of `k`, and a few of the others, are in the middle.
         let hot = k(&first).iter().filter(|k| (2475..=2526).contains(*k)).count();
         assert!((3650..3950).contains(&hot), "{hot}");
         assert!(k(&first).iter().all(|k| (1..=5000).contains(k)));

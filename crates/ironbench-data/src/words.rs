@@ -1,6 +1,5 @@
-//! Words for names, places and descriptions.
-//! The words are plain ASCII without tabs and backslashes, so that COPY needs no escapes.
-//! Invented combinations; any similarity to a person or product is coincidental.
+//! Words for names, places and descriptions. The words are plain ASCII without tabs and backslashes, so that COPY needs
+//! no escapes. All combinations are invented. Any similarity to a person or product is coincidental.
 
 pub const FIRST_NAMES: &[&str] = &[
     "Ada", "Akira", "Amina", "Andrei", "Aroha", "Bea", "Carlos", "Chidi", "Dana", "Elif", "Emma", "Farid", "Grace",

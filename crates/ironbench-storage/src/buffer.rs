@@ -1,4 +1,4 @@
-//! The bytes that are written: random, or partly zeros.
+//! The bytes that are written, which are random or partly zeros.
 
 use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
 
@@ -8,10 +8,9 @@ use ironbench_core::SplitMix64;
 /// Devices and file systems that deduplicate or compress use units of 4 KiB or more.
 const UNIT: usize = 4096;
 
-/// Size from which a block is in huge pages if the kernel grants them, unless the pass requests small ones.
-/// A block of many small pages may have more segments than a device accepts in one request,
-/// so the kernel splits it (`max_segments`, Documentation/ABI/stable/sysfs-block).
-/// Also, virtual disks need time for each segment.
+/// Size from which a block is in huge pages if the kernel grants them, unless the pass requests small pages. A block of
+/// many small pages may have more segments than a device accepts in one request, so the kernel splits it
+/// (`max_segments`, Documentation/ABI/stable/sysfs-block). Also, virtual disks need time for each segment.
 const LARGE: usize = 128 << 10;
 const LARGE_PAGE: usize = 2 << 20;
 
@@ -24,7 +23,7 @@ pub struct Buffer {
     stamped: bool,
 }
 
-// SAFETY: it owns its memory.
+// SAFETY: the buffer owns its memory.
 unsafe impl Send for Buffer {}
 
 impl Buffer {
@@ -41,7 +40,8 @@ impl Buffer {
             handle_alloc_error(layout);
         }
         if large {
-            // SAFETY: whole pages, owned by this buffer. If the call is refused, pages stay small.
+            // SAFETY: the range consists of whole pages that this buffer owns. If the call is refused, pages stay
+            // small.
             unsafe { libc::madvise(start.cast(), size, libc::MADV_HUGEPAGE) };
         }
         // SAFETY: the memory has `bytes` bytes.
@@ -86,7 +86,7 @@ impl Buffer {
 
 impl Drop for Buffer {
     fn drop(&mut self) {
-        // SAFETY: allocated with this layout.
+        // SAFETY: the memory was allocated with this layout.
         unsafe { dealloc(self.start, self.layout) }
     }
 }

@@ -1,4 +1,4 @@
-//! The threads of a pass, which prepare, start together, and return what they recorded.
+//! The threads of a pass, which prepare, start together, and return their measurements.
 
 use std::io;
 use std::os::fd::RawFd;
@@ -16,9 +16,9 @@ use super::plan::{Io, Pass, Sync, Until};
 use super::record::{Outcome, Recording, Summary, seconds};
 use super::uring::{self, Uring};
 
-/// How often the caller's `poll` is called.
+/// Interval at which the caller's `poll` is called.
 const POLL: Duration = Duration::from_millis(20);
-/// The progress is updated only every this many I/Os, which saves accesses to shared memory.
+/// Number of I/Os between two updates of the progress. Few updates save accesses to shared memory.
 const TOLD: u64 = 64;
 
 /// Progress of a pass, which any thread can read and stop.
@@ -68,7 +68,7 @@ impl Shift<'_> {
         now < self.deadline && !self.progress.is_stopped() && !self.gate.is_stopped()
     }
 
-    /// Called when the sequence starts again at the beginning of the file.
+    /// Prepares for the sequence to start again at the beginning of the file.
     #[cold]
     pub fn begun_anew(&self) {
         if self.evict {
@@ -86,7 +86,7 @@ pub fn run(pass: &Pass, progress: &Progress, poll: &mut dyn FnMut() -> bool) -> 
     pass.validate()?;
     let (io, note) = chosen(pass)?;
     let by_ring = io == "io_uring";
-    // Without io_uring every concurrent I/O needs its own thread.
+    // Without io_uring, every concurrent I/O needs its own thread.
     let threads_per_lane = if by_ring { 1 } else { pass.depth };
     let lanes: Vec<(usize, u32)> =
         (0..pass.files.len()).flat_map(|file| (0..pass.threads).map(move |number| (file, number))).collect();
@@ -155,7 +155,8 @@ impl Worker {
     }
 }
 
-/// Synced writes and scans through the page cache use ordinary calls of one thread, as databases do.
+/// Returns the I/O method. Synced writes and scans through the page cache use ordinary calls of one thread, as
+/// databases do.
 fn chosen(pass: &Pass) -> Result<(&'static str, String)> {
     if pass.sync != Sync::None || pass.evict || pass.io == Io::Threads {
         return Ok(("threads", String::new()));

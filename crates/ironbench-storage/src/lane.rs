@@ -19,8 +19,8 @@ pub struct Next {
 #[derive(Debug, Default)]
 pub struct Cursor(AtomicU64);
 
-/// The I/Os of one thread.
-/// Threads of a sequential pass start at different offsets in the file, as far apart as possible.
+/// The I/Os of one thread. The threads of a sequential pass start at offsets in the file that are as far apart as
+/// possible.
 #[derive(Debug)]
 pub struct Lane<'a> {
     cursor: &'a Cursor,
@@ -75,7 +75,7 @@ impl<'a> Lane<'a> {
     }
 }
 
-/// Spreads the numbers of streams over all seeds.
+/// Factor that spreads the numbers of streams over all seeds.
 const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;
 
 #[cfg(test)]

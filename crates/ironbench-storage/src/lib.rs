@@ -1,6 +1,7 @@
-//! Measures storage without a database: one pass over files, sequential or random, at a given queue depth.
+//! Measures storage without a database. One pass reads or writes files, sequentially or randomly, at a given queue
+//! depth.
 //!
-//! The caller creates, sizes, fills and removes the files; this crate only reads and writes their blocks.
+//! The caller creates, sizes, fills and removes the files. This crate only reads and writes their blocks.
 
 mod blocking;
 mod buffer;

@@ -1,4 +1,4 @@
-//! The plan of one pass, as JSON. `src/ironbench/workloads/storage/passes.py` writes it.
+//! The plan of one pass, as JSON. The module `src/ironbench/workloads/storage/passes.py` writes the JSON.
 
 use std::os::fd::RawFd;
 
@@ -9,13 +9,14 @@ use serde::{Deserialize, Serialize};
 const MOST_DEPTH: u32 = 1024;
 const MOST_THREADS: u32 = 256;
 const LARGEST_BLOCK: u32 = 64 << 20;
-/// Page size, and a multiple of every logical block size in use, because direct I/O requires that alignment (open(2)).
+/// Alignment of I/Os. It is the page size, and a multiple of every logical block size in use, because direct I/O
+/// requires that alignment (open(2)).
 pub const ALIGNMENT: usize = 4096;
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Pass {
-    /// Open files, used at the same time; the caller keeps their ownership. Each has `file_bytes`.
+    /// Open files, used at the same time. The caller keeps their ownership. Each file has `file_bytes`.
     pub files: Vec<RawFd>,
     pub file_bytes: u64,
     pub block_bytes: u32,
@@ -26,7 +27,7 @@ pub struct Pass {
     pub threads: u32,
     /// Percentage of I/Os that are reads.
     pub read_percent: u32,
-    /// Percentage of written bytes that are zeros; the others are random.
+    /// Percentage of written bytes that are zeros. The other bytes are random.
     pub zero_percent: u32,
     /// Sync operation after each write.
     pub sync: Sync,
@@ -39,7 +40,7 @@ pub struct Pass {
     pub until: Until,
     pub io: Io,
     pub seed: u64,
-    /// CPUs of the threads; empty means any.
+    /// CPUs of the threads; empty for any CPU.
     pub cpus: Vec<usize>,
 }
 
@@ -108,7 +109,7 @@ impl Pass {
         }
     }
 
-    /// Number of blocks in a file.
+    /// Returns the number of blocks in a file.
     pub fn blocks(&self) -> u64 {
         self.file_bytes / u64::from(self.block_bytes)
     }

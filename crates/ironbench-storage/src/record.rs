@@ -7,7 +7,7 @@ use serde::Serialize;
 
 /// Width of the time buckets.
 pub const BUCKET_NS: u64 = 100 * MILLISECOND;
-/// Maximum number of buckets; in a pass of many hours, the last bucket stays open.
+/// Maximum number of buckets. In a pass of many hours, the last bucket stays open.
 const MOST_BUCKETS: usize = 1_000_000;
 
 /// The measurements of one thread.
@@ -54,7 +54,7 @@ impl Recording {
     }
 }
 
-/// Summary of a pass.
+/// The results of a pass over all threads.
 #[derive(Debug, Clone, Serialize)]
 pub struct Summary {
     /// Time from the common start to the last completion of any thread.
@@ -69,7 +69,7 @@ pub struct Summary {
     pub cpu_system_s: f64,
     /// I/O method: `io_uring` or `threads`.
     pub io: &'static str,
-    /// Why io_uring was not used; empty if it was.
+    /// Reason why io_uring was not used; empty if it was used.
     pub note: String,
     /// Whether the pass was stopped before its end.
     pub stopped: bool,

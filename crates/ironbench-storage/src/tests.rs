@@ -1,4 +1,4 @@
-//! Passes over real files in the temporary directory.
+//! Tests of passes over real files in the temporary directory.
 
 use std::fs::File;
 use std::os::fd::AsRawFd;

@@ -1,10 +1,10 @@
 //! A thread that keeps `depth` I/Os in flight with io_uring.
 //!
-//! A round is one system call, which submits the I/Os started since the last and waits if there is no completion.
-//! A round handles at most four completions, so that a device that completes many at once always has others in flight.
-//! Buffers and file are registered (io_uring_register(2)), so that the kernel need not pin pages for each I/O.
-//! The clock is read once per round.
-//! The time of an I/O is from the round that submitted it to the round that handled its completion.
+//! A round is one system call. It submits the I/Os that were started since the last round, and waits if there is no
+//! completion. A round handles at most four completions, so that a device that completes many at once always has others
+//! in flight. Buffers and file are registered (io_uring_register(2)), so that the kernel need not pin pages for each
+//! I/O. The clock is read once per round. The time of an I/O is from the round that submitted it to the round that
+//! handled its completion.
 
 use std::fs;
 use std::io;
@@ -22,10 +22,9 @@ use super::plan::Pass;
 use super::record::Recording;
 use ironbench_core::SplitMix64;
 
-/// Maximum number of completions per round.
-/// Without a limit, the disk of a virtual machine completed 84% to 91% as many random 4 KiB I/Os as with fio.
-/// The tool fio replaces each I/O separately.
-/// With a limit of four it completed as many as for fio, with two thirds of fio's CPU time (`bench/storage.py`).
+/// Maximum number of completions per round. Without a limit, the disk of a virtual machine completed only 84% to 91% as
+/// many random 4 KiB I/Os as with fio, which replaces each I/O separately. With a limit of four, it completed as many
+/// as with fio, with two thirds of fio's CPU time (`bench/storage.py`).
 const ROUND: usize = 4;
 
 pub struct Uring {
@@ -129,7 +128,7 @@ impl Uring {
         entry.user_data(u64::from(number))
     }
 
-    /// Leaks the buffers: the kernel may still write to them, and their completions cannot be awaited.
+    /// Leaks the buffers, because the kernel may still write to them and their completions cannot be awaited.
     #[cold]
     fn abandon(self, error: io::Error) -> io::Error {
         std::mem::forget(self.slots);
@@ -142,12 +141,11 @@ pub fn refusal() -> Option<String> {
     ring(1, false).err().map(|error| error.to_string())
 }
 
-/// Creates a ring.
-/// Completions are processed only while this thread waits for them (Linux 6.1), except where I/O may block.
+/// Creates a ring. Completions are processed only while this thread waits for them (Linux 6.1), except where I/O may
+/// block.
 ///
-/// I/O that may block is done by helper threads of the kernel.
-/// With an ordinary ring they post their completions themselves.
-/// So this thread often finds the next completion without waiting, which saves a sleep each time.
+/// Helper threads of the kernel do I/O that may block. With an ordinary ring, they post their completions themselves.
+/// This thread then often finds the next completion without waiting, which saves a sleep each time.
 fn ring(depth: u32, may_block: bool) -> io::Result<IoUring> {
     let entries = depth.next_power_of_two();
     if may_block {
@@ -164,7 +162,7 @@ fn ring(depth: u32, may_block: bool) -> io::Result<IoUring> {
 /// The helper threads are named after the thread, `iou-wrk-TID` (Linux: io_uring/io-wq.c), and end with the ring.
 /// The time counts as system time.
 fn helpers_cpu() -> Cpu {
-    // SAFETY: it takes no arguments and changes nothing.
+    // SAFETY: the call takes no arguments and changes nothing.
     let name = format!("iou-wrk-{}\n", unsafe { libc::gettid() });
     let Ok(tasks) = fs::read_dir("/proc/self/task") else { return Cpu::default() };
     let ran = |task: fs::DirEntry| {
@@ -172,16 +170,16 @@ fn helpers_cpu() -> Cpu {
         if fs::read_to_string(path.join("comm")).ok()? != name {
             return None;
         }
-        // The first field is nanoseconds on a CPU (Linux: Documentation/scheduler/sched-stats.rst).
+        // The first field is the number of nanoseconds on a CPU (Linux: Documentation/scheduler/sched-stats.rst).
         fs::read_to_string(path.join("schedstat")).ok()?.split(' ').next()?.parse::<u64>().ok()
     };
     Cpu { user_ns: 0, system_ns: tasks.flatten().filter_map(ran).sum() }
 }
 
-/// Whether the file system cannot answer without blocking (preadv2(2), RWF_NOWAIT), such as tmpfs.
+/// Whether the file system cannot answer without blocking, as on tmpfs (preadv2(2), RWF_NOWAIT).
 fn may_block(file: RawFd) -> bool {
     let nothing = libc::iovec { iov_base: std::ptr::null_mut(), iov_len: 0 };
-    // SAFETY: it reads nothing.
+    // SAFETY: the call reads nothing.
     let answer = unsafe { libc::preadv2(file, &raw const nothing, 1, 0, libc::RWF_NOWAIT) };
     answer < 0 && io::Error::last_os_error().raw_os_error() == Some(libc::EOPNOTSUPP)
 }

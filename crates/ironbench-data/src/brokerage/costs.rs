@@ -1,4 +1,4 @@
-//! Costs of a trade: charges, commissions and taxes. The same functions fill the rate tables. Pure.
+//! Costs of a trade: charges, commissions and taxes. The same functions fill the rate tables. All of them are pure.
 
 use super::market::{EXCHANGES, Kind};
 
@@ -9,8 +9,8 @@ pub const TIERS: u64 = 3;
 /// First and last quantity of each commission band.
 pub const BANDS: [(i64, i64); 4] = [(1, 200), (201, 500), (501, 2000), (2001, 9_999_999)];
 
-/// Returns the charge for an order, $2.50 to $6.50.
-/// Active customers pay less; order types that must be watched cost more.
+/// Returns the charge for an order, $2.50 to $6.50. Active customers pay less. Order types that the broker must watch
+/// cost more.
 pub fn charge_cents(kind: Kind, tier: u64) -> i64 {
     let most = match kind {
         Kind::MarketBuy | Kind::MarketSell => 450,
@@ -20,7 +20,7 @@ pub fn charge_cents(kind: Kind, tier: u64) -> i64 {
     most - 100 * (tier as i64 - 1)
 }
 
-/// Returns the commission in hundredths of a percent; it decreases with the quantity band and with the tier.
+/// Returns the commission in hundredths of a percent. It decreases with the quantity band and with the tier.
 pub fn commission_rate(tier: u64, kind: Kind, exchange: u64, band: usize) -> i64 {
     let watched = if kind.is_market() { 0 } else { 5 };
     95 + watched - 12 * band as i64 - 8 * (tier as i64 - 1) - 2 * (EXCHANGES - 1 - exchange) as i64
@@ -45,7 +45,7 @@ pub fn division_rate(division: u64) -> i64 {
     1 + division as i64 % 9
 }
 
-/// Returns the tax on a gain at a rate in percent; a loss is not taxed.
+/// Returns the tax on a gain at a rate in percent. A loss is not taxed.
 pub fn tax_cents(gain_cents: i64, hundredths: i64) -> i64 {
     (gain_cents.max(0) * hundredths + 50) / 100
 }

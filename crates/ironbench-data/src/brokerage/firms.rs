@@ -23,7 +23,7 @@ const SUMMARY: usize = 180;
 /// Returns the company's name, which is unique.
 pub fn firm<'a>(company: u64, end: &str, phrase: &'a mut Phrase) -> &'a str {
     let names = (FIRM_BEGINS.len() * FIRM_MIDDLES.len() * FIRM_ENDS.len()) as u64;
-    // A bijection, because the factor is odd and not a multiple of 5.
+    // The mapping is a bijection, because the factor is odd and not a multiple of 5.
     let place = ((company % names) * 6151 + 17) % names;
     let (round, place) = (company / names, place as usize);
     let begin = FIRM_BEGINS[place % 32];
@@ -102,7 +102,7 @@ impl Brokerage {
         sink.end_row()
     }
 
-    /// Emits the last price at the end of the initial trades; nothing has been sold on the next day yet.
+    /// Emits the last price at the end of the initial trades. Nothing has been sold on the next day yet.
     pub(super) fn last_trade<S: Sink>(&self, number: u64, sink: &mut S) -> Result<(), S::Error> {
         let end = self.span_ms() - 1;
         let price = market::price_cents(number, end);
@@ -131,7 +131,7 @@ impl Brokerage {
         Ok(())
     }
 
-    /// Emits twenty quarters, from 2000 on.
+    /// Emits the data of twenty quarters, from 2000 on.
     pub(super) fn financial<S: Sink>(&self, number: u64, sink: &mut S) -> Result<(), S::Error> {
         let mut dice = self.dice(Purpose::Financial, number);
         let shares = dice.between(400_000, 9_500_000_000);

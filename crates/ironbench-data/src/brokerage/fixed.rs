@@ -1,4 +1,4 @@
-//! Tables with the same rows at any scale: rates, types, places.
+//! Tables with the same rows at any scale, such as rates, types and places.
 
 use super::costs::{self, BANDS, COUNTRIES, TIERS};
 use super::market::{EXCHANGES, Kind};

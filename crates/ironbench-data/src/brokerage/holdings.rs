@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use super::population::{MOST_ACCOUNTS, MOST_HELD};
 use super::trades::Trade;
 
-/// The remainder of the securities from one trade; a negative quantity is a short sale.
+/// The securities that remain from one trade. A negative quantity is a short sale.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Holding {
     /// The trade that created the holding.
@@ -37,10 +37,9 @@ impl Holdings {
         &self.positions[index(trader, account, place)]
     }
 
-    /// Applies a trade. A sale reduces earlier purchases, a purchase reduces earlier short sales.
-    /// With LIFO, the newest holding is reduced first, otherwise the oldest. Any quantity of the trade that is left over
-    /// becomes a new holding.
-    /// Appends the `steps`, and returns the gain.
+    /// Applies a trade. A sale reduces earlier purchases, and a purchase reduces earlier short sales. With LIFO, the
+    /// newest holding is reduced first, otherwise the oldest. Any quantity of the trade that is left over becomes a new
+    /// holding. Appends the changes to `steps`, and returns the gain.
     pub fn apply(&mut self, number: u64, trader: usize, trade: &Trade, steps: &mut Vec<Step>) -> i64 {
         let position = &mut self.positions[index(trader, trade.account, trade.place)];
         let mut left = trade.signed();

@@ -40,7 +40,7 @@ impl Kept {
 
 /// Number of days from a trade to its settlement.
 const SETTLED_AFTER: i64 = 2;
-/// Tax status of accounts whose tax is withheld from their proceeds; others pay it later.
+/// Tax status of accounts whose tax is withheld from their proceeds. The owners of other accounts pay it later.
 const WITHHELD: u64 = 1;
 
 impl Brokerage {
@@ -96,7 +96,7 @@ impl Brokerage {
         traders.iter().map(of).collect()
     }
 
-    /// Returns the first and last name of a broker; the number after them makes brokers unique.
+    /// Returns the first and last name of a broker. The number after the name makes it unique.
     pub fn broker_name(&self, number: u64) -> (&'static str, &'static str) {
         let mut dice = self.dice(Purpose::Broker, number);
         (dice.pick(FIRST_NAMES), dice.pick(LAST_NAMES))

@@ -1,4 +1,4 @@
-//! The market: order types, exchanges, symbols, prices, and the calendar. Pure.
+//! The market: order types, exchanges, symbols, prices, and the calendar. All functions are pure.
 
 use super::Brokerage;
 use super::population::{COMPANIES, SECURITIES};
@@ -18,7 +18,7 @@ pub enum Kind {
 impl Kind {
     pub const ALL: [Kind; 5] = [Kind::MarketBuy, Kind::MarketSell, Kind::StopLoss, Kind::LimitSell, Kind::LimitBuy];
 
-    /// Returns the type for a random number below 100, with the proportions of the order types.
+    /// Returns the order type for a random number below 100. The types have their required proportions.
     pub fn of(percent: u64) -> Self {
         match percent {
             0..30 => Self::MarketBuy,
@@ -45,7 +45,7 @@ impl Kind {
         matches!(self, Self::MarketBuy | Self::MarketSell)
     }
 
-    /// Whether a falling (rather than rising) price triggers the order.
+    /// Whether a falling price (rather than a rising one) triggers the order.
     pub fn waits_for_fall(self) -> bool {
         matches!(self, Self::LimitBuy | Self::StopLoss)
     }
@@ -60,7 +60,7 @@ const HALF_MS: i64 = PERIOD_MS / 2;
 
 /// Returns the phase of a security's price: milliseconds since its last turning point, and whether it rises.
 pub fn phase(security: u64, time_ms: i64) -> (i64, bool) {
-    // The factor is odd and not a multiple of 3 or 5, so that securities are spread over the period.
+    // The factor is odd and not a multiple of 3 or 5, so that the phases of securities are spread over the period.
     let place = (time_ms + (security as i64 * 556_231) % PERIOD_MS).rem_euclid(PERIOD_MS);
     if place < HALF_MS { (place, true) } else { (place - HALF_MS, false) }
 }
@@ -72,7 +72,7 @@ pub fn price_cents(security: u64, time_ms: i64) -> i64 {
     if rises { LOWEST_CENTS + moved } else { HIGHEST_CENTS - moved }
 }
 
-/// Returns the milliseconds until the price meets a limit; 0 if it does already.
+/// Returns the milliseconds until the price meets a limit; 0 if the price meets it already.
 pub fn meets_in_ms(security: u64, falls: bool, limit_cents: i64, time_ms: i64) -> i64 {
     let price = price_cents(security, time_ms);
     if if falls { price <= limit_cents } else { price >= limit_cents } {
@@ -82,7 +82,7 @@ pub fn meets_in_ms(security: u64, falls: bool, limit_cents: i64, time_ms: i64) -
     // Distance from the turning point to the limit.
     let way = if falls { HIGHEST_CENTS - limit_cents } else { limit_cents - LOWEST_CENTS };
     let meets = (way * HALF_MS + SPAN_CENTS - 1) / SPAN_CENTS;
-    // The price moves towards the limit, or turns first.
+    // The price moves towards the limit at once, or turns first.
     if rises != falls { meets - since } else { HALF_MS - since + meets }
 }
 
@@ -90,8 +90,8 @@ pub fn exchange(security: u64) -> u64 {
     security % EXCHANGES
 }
 
-/// Returns the company of a security, and whether it is a preferred share.
-/// The first 500 securities of a load unit are common shares.
+/// Returns the company of a security, and whether the security is a preferred share. The first 500 securities of a load
+/// unit are common shares.
 pub fn issuer(security: u64) -> (u64, bool) {
     let (unit, local) = (security / SECURITIES, security % SECURITIES);
     let preferred = local >= COMPANIES;
@@ -108,7 +108,7 @@ const SYMBOL_STEP: u64 = 7_345_679;
 /// The multiplicative inverse of `SYMBOL_STEP` modulo 26⁵.
 const SYMBOL_STEP_BACK: u64 = 5352239;
 
-/// A symbol: five letters for the company, and `P` for a preferred share.
+/// A symbol, which consists of five letters for the company, and `P` for a preferred share.
 #[derive(Clone, Copy)]
 pub struct Symbol {
     letters: [u8; 6],
@@ -118,7 +118,7 @@ pub struct Symbol {
 impl Symbol {
     pub fn of(security: u64) -> Self {
         let (company, preferred) = issuer(security);
-        // A bijection modulo 26⁵, because the factor is odd and not a multiple of 13.
+        // The mapping is a bijection modulo 26⁵, because the factor is odd and not a multiple of 13.
         let mut rest = (company * SYMBOL_STEP + FIRST_SYMBOL) % 26u64.pow(5);
         let mut letters = [b'P'; 6];
         for letter in &mut letters[..5] {
@@ -179,7 +179,7 @@ pub fn day(time_ms: i64) -> i64 {
 }
 
 impl Brokerage {
-    /// Duration of the initial trades, in milliseconds of business time.
+    /// Returns the duration of the initial trades, in milliseconds of business time.
     pub fn span_ms(&self) -> i64 {
         self.days as i64 * DAY_MS
     }

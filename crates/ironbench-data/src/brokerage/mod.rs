@@ -1,8 +1,8 @@
 //! The brokerage: customers, brokers and a market, in the 33 tables that TPC-E describes, with ironbench's own rows.
 //!
-//! Most rows are functions of their numbers, as in all generators.
-//! Rows derived from initial trades are generated in groups of 40 customers,
-//! whose trades are simulated in order of time. The reasons are in docs/adr/0024-trades-by-groups.md.
+//! Most rows are functions of their numbers, as in all generators. Rows derived from initial trades are generated in
+//! groups of 40 customers, whose trades are simulated in order of time. The file docs/adr/0024-trades-by-groups.md
+//! explains why.
 
 pub mod costs;
 mod firms;
@@ -42,7 +42,7 @@ pub struct Brokerage {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Lob {
-    /// 100,000 bytes per item, 100 MB for 1000 customers.
+    /// Texts of 100,000 bytes per item, 100 MB for 1000 customers.
     Full,
     Small,
     None,
@@ -58,7 +58,7 @@ impl Lob {
     }
 }
 
-/// Separates random numbers that are drawn for the same row number.
+/// A purpose of random numbers. It separates numbers that are drawn for the same row number.
 #[derive(Clone, Copy)]
 enum Purpose {
     Account = 201,

@@ -13,13 +13,13 @@ const BORN: (i64, i64) = (-12_784, 6_208);
 /// Number of tax IDs, which have ten digits.
 const TAX_IDS: u64 = 10_000_000_000;
 
-/// Returns the tax ID of a customer. This is a bijection, because the factor is odd and not a multiple of 5.
+/// Returns the tax ID of a customer. The mapping is a bijection, because the factor is odd and not a multiple of 5.
 pub fn tax_number(customer: u64, phrase: &mut Phrase) -> &str {
     phrase.of(format_args!("T{:010}", (customer * 7_368_787_877 + 1_234_567_891) % TAX_IDS))
 }
 
 impl Brokerage {
-    /// Returns first and last name.
+    /// Returns the first and last name of a customer.
     pub(super) fn name(&self, customer: u64) -> (&'static str, &'static str) {
         let mut dice = self.dice(Purpose::Name, customer);
         (dice.pick(FIRST_NAMES), dice.pick(LAST_NAMES))
@@ -78,7 +78,7 @@ impl Brokerage {
             for who in std::iter::once(number).chain(trusted.into_iter().flatten()) {
                 let (first, last) = self.name(who);
                 sink.bigint(account_id(account));
-                // Permissions to read, to trade and, only for the owner, to manage.
+                // The permissions allow reading, trading and, only for the owner, managing.
                 sink.text(if who == number { "111" } else { "011" });
                 sink.text(tax_number(who, &mut phrase));
                 sink.text(last);
@@ -123,7 +123,7 @@ impl Brokerage {
         Ok(())
     }
 
-    /// Emits an address: first those of exchanges, then of companies, then of customers.
+    /// Emits an address. The addresses of exchanges come first, then those of companies, then those of customers.
     pub(super) fn address<S: Sink>(&self, number: u64, phrase: &mut Phrase, sink: &mut S) -> Result<(), S::Error> {
         let mut dice = self.dice(Purpose::Address, number);
         let home = number >= EXCHANGE_ADDRESSES + self.load_units() * COMPANIES;

@@ -1,34 +1,34 @@
-//! Customers by activity, their accounts, and how many initial trades each has. Pure.
+//! Customers by activity, their accounts, and the number of their initial trades. All functions are pure.
 //!
-//! Numbers count from 0 here; `id` converts them to the identifiers in the tables.
+//! Numbers count from 0 here. The function `id` converts them to the identifiers in the tables.
 
 use crate::dice::Dice;
 
 use super::{Brokerage, Purpose};
 
-/// Customers of a load unit; the scale is a multiple of it.
+/// Number of customers of a load unit. The scale is a multiple of it.
 pub const LOAD_UNIT: u64 = 1000;
-/// Customers of a group, whose trades are numbered consecutively (docs/adr/0024-trades-by-groups.md).
+/// Number of customers of a group, whose trades are numbered consecutively (docs/adr/0024-trades-by-groups.md).
 pub const GROUP: u64 = 40;
 pub const GROUPS: u64 = LOAD_UNIT / GROUP;
-/// Initial trades of a load unit per business day of 8 hours: two per second.
+/// Number of initial trades of a load unit per business day of 8 hours, which are two per second.
 pub const TRADES_PER_DAY: u64 = 57_600;
 pub const BROKERS: u64 = 10;
 pub const COMPANIES: u64 = 500;
 pub const SECURITIES: u64 = 685;
-/// Maximum number of accounts of a customer; identifiers leave room for this many.
+/// Maximum number of accounts of a customer. Identifiers leave room for this many.
 pub const MOST_ACCOUNTS: u64 = 10;
 /// Maximum number of securities in which an account trades.
 pub const MOST_HELD: u64 = 18;
 
-/// Returns a customer's rank by activity in its load unit, 0 to 999; the last trades most.
+/// Returns a customer's rank by activity in its load unit, 0 to 999. The customer with the last rank trades most.
 ///
-/// 617 / 1000 is close to the golden ratio, so any few consecutive customers are spread over all ranks.
+/// The ratio 617 / 1000 is close to the golden ratio, so any few consecutive customers are spread over all ranks.
 pub fn place(customer: u64) -> u64 {
     (customer * 617 + 89) % LOAD_UNIT
 }
 
-/// Returns the tier: 200 of 1000 customers are in tier 1, 600 in tier 2, 200 in tier 3.
+/// Returns the tier of a rank. Of 1000 customers, 200 are in tier 1, 600 in tier 2 and 200 in tier 3.
 pub fn tier(place: u64) -> u64 {
     match place {
         0..200 => 1,
@@ -37,8 +37,8 @@ pub fn tier(place: u64) -> u64 {
     }
 }
 
-/// Returns the activity of the customer at this rank.
-/// The mean is 1000 in tier 1, 2000 in tier 2 and 3000 in tier 3, linear within each.
+/// Returns the activity of the customer at this rank. The mean is 1000 in tier 1, 2000 in tier 2 and 3000 in tier 3.
+/// Within each tier, the activity is linear in the rank.
 pub fn activity(place: u64) -> u64 {
     match tier(place) {
         1 => 602 + 4 * place,
@@ -55,10 +55,10 @@ pub fn account_range(tier: u64) -> (u64, u64) {
     [(1, 4), (2, 8), (5, 10)][tier as usize - 1]
 }
 
-/// Returns the number of accounts of the customer at this rank.
-/// Uniform over the range of the tier; the total of a load unit is 5000.
+/// Returns the number of accounts of the customer at this rank. The numbers are uniform over the range of the tier. The
+/// total of a load unit is 5000.
 pub fn accounts(place: u64) -> u64 {
-    // In this order, an incomplete last round also has the mean.
+    // In this order of ranks, an incomplete last round also has the mean number of accounts.
     let rounds: &[u64] = match tier(place) {
         1 => &[1, 4, 2, 3],
         2 => &[5, 2, 8, 3, 7, 4, 6],
@@ -68,8 +68,8 @@ pub fn accounts(place: u64) -> u64 {
     rounds[in_tier as usize % rounds.len()]
 }
 
-/// Returns the minimum and maximum number of securities of an account, 2 to 18.
-/// Accounts have fewer if their owner has many accounts.
+/// Returns the minimum and maximum number of securities of an account, between 2 and 18. An account has fewer
+/// securities if its owner has many accounts.
 ///
 /// The mean over all accounts is 10.0.
 pub fn held_range(tier: u64, accounts: u64) -> (u64, u64) {
@@ -78,9 +78,10 @@ pub fn held_range(tier: u64, accounts: u64) -> (u64, u64) {
     (7 - share(5), MOST_HELD - share(3))
 }
 
-/// Cumulative numbers of initial trades of the customers of a load unit, the same in every load unit.
+/// Cumulative numbers of initial trades of the customers of a load unit, which are the same in every load unit.
 ///
-/// In proportion to activity. Each cumulative number is rounded down, so that the sum is exact.
+/// A customer's trades are in proportion to the customer's activity. Each cumulative number is rounded down, so that
+/// the sum is exact.
 pub struct Trades {
     ends: Vec<u64>,
 }
@@ -103,14 +104,14 @@ impl Trades {
         self.ends[local + 1] - self.ends[local]
     }
 
-    /// Returns the number of initial trades of all earlier customers, where a group's trade numbers begin.
+    /// Returns the number of initial trades of all earlier customers. The numbers of a group's trades start after it.
     pub fn before(&self, customer: u64) -> u64 {
         let (unit, local) = (customer / LOAD_UNIT, customer % LOAD_UNIT);
         unit * self.ends[LOAD_UNIT as usize] + self.ends[local as usize]
     }
 }
 
-/// Distinct numbers below a bound in pseudo-random order: `start + place · stride` modulo the bound.
+/// Distinct numbers below a bound in pseudo-random order. Each is `start + place · stride` modulo the bound.
 #[derive(Debug, Clone, Copy)]
 pub struct Selection {
     start: u64,
@@ -142,7 +143,7 @@ fn gcd(a: u64, b: u64) -> u64 {
 /// The properties of an account that its trades need.
 #[derive(Debug, Clone)]
 pub struct Account {
-    /// Number from 0: the customer's number times `MOST_ACCOUNTS`, plus the index of the account.
+    /// Number of the account, from 0: the customer's number times `MOST_ACCOUNTS`, plus the index of the account.
     pub number: u64,
     pub broker: u64,
     pub tax_status: u64,
@@ -197,7 +198,7 @@ impl Brokerage {
         Account { number, broker, tax_status, securities, balance_cents, trusted }
     }
 
-    /// Returns the indexes of a customer's tax rates: a country and a division.
+    /// Returns the indexes of a customer's tax rates, which are one of a country and one of a division.
     pub fn tax_rates(&self, customer: u64) -> (u64, u64) {
         let mut dice = self.dice(Purpose::TaxRates, customer);
         (dice.below(super::costs::COUNTRIES), dice.below(super::costs::DIVISIONS))

@@ -8,20 +8,20 @@ use crate::plan::Table;
 /// The unit by which a table is divided.
 #[derive(Clone, Copy)]
 enum Unit {
-    /// A row; the table has this many at any scale.
+    /// A single row. The table has this many rows at any scale.
     Row(u64),
     /// A load unit: 1000 customers.
     Thousand,
-    /// A group of 40 customers, for rows derived from their trades; `bytes` is per trade.
+    /// A group of 40 customers, for rows derived from their trades. The size `bytes` is per trade.
     Group,
     Customer,
     Company,
     Security,
-    /// A business day of past prices of all securities; `bytes` is per security.
+    /// A business day of past prices of all securities. The size `bytes` is per security.
     Day,
     Address,
     News,
-    /// The table is empty at the start.
+    /// No rows, because the table is empty at the start.
     Nothing,
 }
 
@@ -33,7 +33,7 @@ pub struct Shape {
     columns: &'static [&'static str],
 }
 
-/// Number of addresses of exchanges, which come first, before those of companies and of customers.
+/// Number of addresses of exchanges, which come before those of companies and of customers.
 pub const EXCHANGE_ADDRESSES: u64 = super::market::EXCHANGES;
 pub const NEWS_PER_COMPANY: u64 = 2;
 pub const ZIP_CODES: u64 = 14_741;
@@ -65,7 +65,7 @@ const fn shape(name: &'static str, unit: Unit, bytes: u64, columns: &'static [&'
     Shape { name, unit, bytes, columns }
 }
 
-/// Largest tables first, so that the last pieces of a load are small.
+/// The shapes of all tables. The largest tables are first, so that the last pieces of a load are small.
 #[rustfmt::skip]
 pub const SHAPES: &[Shape] = &[
     shape("trade", Unit::Group, 165, &[

@@ -1,4 +1,4 @@
-//! The initial trades: each is a pure function of its customer and its index among that customer's trades.
+//! The initial trades. Each is a pure function of its customer and its index among that customer's trades.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -16,7 +16,8 @@ const MEAN_DELAY_MS: u64 = 1000;
 /// A trade. Times are in milliseconds of business time since the first opening.
 #[derive(Debug, Clone)]
 pub struct Trade {
-    /// Index of the account among its customer's, and `place`, the index of the security among the account's.
+    /// Index of the account among its customer's accounts. The next field is the index of the security among the
+    /// account's securities.
     pub account: usize,
     pub place: usize,
     pub security: u64,
@@ -124,15 +125,15 @@ impl Trader {
     }
 }
 
-/// Returns the limit of an order that was submitted at this time, and how long it had waited.
+/// Returns the limit of an order that was submitted at this time, and how long the order had waited.
 ///
-/// If the price moves towards the limit, it has just met it, and the wave determines the possible waiting time.
-/// If it moves away, it was better than the limit when the order was placed, and the order did not wait.
+/// If the price moves towards the limit, it has just met the limit, and the wave determines the possible waiting time.
+/// If the price moves away, it was better than the limit when the order was placed, and the order did not wait.
 fn limit(kind: Kind, security: u64, submitted_ms: i64, dice: &mut Dice) -> (i64, i64) {
     let price = market::price_cents(security, submitted_ms);
     let (since, rises) = market::phase(security, submitted_ms);
     if rises != kind.waits_for_fall() {
-        // Before its turn, the price was on the other side of the limit for as long as it has moved since.
+        // Before it turned, the price was on the other side of the limit for as long as it has moved since.
         return (price, dice.between(0, 2 * since));
     }
     let bid =
@@ -140,11 +141,11 @@ fn limit(kind: Kind, security: u64, submitted_ms: i64, dice: &mut Dice) -> (i64,
     (bid, 0)
 }
 
-/// Draws from a negative exponential distribution with a maximum.
-/// Uses only integers, because logarithms differ between machines.
+/// Draws a delay from a negative exponential distribution with a maximum. Uses only integers, because logarithms differ
+/// between machines.
 ///
-/// The integer part of −log₂ of a uniform number is its number of leading zeros.
-/// For the remaining m in 0..1, the parabola m + 0.3437 m (1 − m) is within 0.01 of log₂ (1 + m).
+/// The integer part of −log₂ of a uniform number is its number of leading zeros. For the remaining m in 0..1, the
+/// parabola m + 0.3437 m (1 − m) is within 0.01 of log₂ (1 + m).
 pub fn delay_ms(dice: &mut Dice) -> i64 {
     let drawn = dice.below(1 << 32) | 1;
     let zeros = u64::from(drawn.leading_zeros()) - 32;
@@ -163,7 +164,7 @@ pub struct Group<'a> {
     next: u64,
     /// Time at which the next trade of each trader completes, and the index of the trader.
     heads: BinaryHeap<Reverse<(i64, usize)>>,
-    /// For each trader, the index and the random generator of that trade.
+    /// Index and random generator of each trader's next trade.
     waiting: Vec<(u64, Dice)>,
 }
 

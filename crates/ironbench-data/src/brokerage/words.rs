@@ -1,7 +1,8 @@
-//! Names of companies and towns, and words of news.
-//! Invented combinations; any similarity to a company or place is coincidental.
+//! Names of companies and towns, and words of news. All names are invented. Any similarity to a company or place is
+//! coincidental.
 
-/// A company's name has one word from each of the next three lists: 10,240 names.
+/// First words of the names of companies. A name has one word from each of the next three lists, which gives 10,240
+/// names.
 pub const FIRM_BEGINS: [&str; 32] = [
     "Amber", "Anchor", "Aspen", "Beacon", "Birch", "Blue", "Bright", "Clear", "Coral", "Crescent", "Delta", "Eagle",
     "Ember", "Falcon", "Fern", "Flint", "Golden", "Granite", "Harbour", "Heron", "Iron", "Juniper", "Lake", "Maple",
@@ -29,7 +30,7 @@ pub const SECTORS: [&str; 12] = [
     "Trade",
     "Transport",
 ];
-/// Nine fields in each of eleven or twelve sectors give the 102 industries.
+/// Fields of industries. Nine fields in each of eleven or twelve sectors give the 102 industries.
 pub const FIELDS: [&str; 9] =
     ["Equipment", "Services", "Supplies", "Research", "Logistics", "Retail", "Components", "Consulting", "Leasing"];
 
@@ -46,7 +47,7 @@ pub const COUNTRIES: [&str; 2] = ["USA", "Canada"];
 
 pub const RATINGS: [&str; 10] = ["AAA", "AA+", "AA", "AA-", "A+", "A", "A-", "BBB", "BB", "B"];
 
-/// News are sequences of these words.
+/// Words of news. A news item is a sequence of these words.
 pub const NEWS: [&str; 64] = [
     "about",
     "after",

@@ -32,7 +32,7 @@ impl Progress {
         self.rows.load(Ordering::Relaxed)
     }
 
-    /// Bytes sent to the engine so far.
+    /// Returns the bytes sent to the engine so far.
     pub fn bytes(&self) -> u64 {
         self.bytes.load(Ordering::Relaxed)
     }
@@ -94,8 +94,8 @@ impl Piece {
     }
 }
 
-/// Size limits of pieces in bytes.
-/// Larger pieces commit less often; smaller ones make the connections end at about the same time.
+/// Size limits of pieces in bytes. Larger pieces need fewer commits. Smaller pieces let the connections end at about
+/// the same time.
 const LARGEST_PIECE: u64 = 64 << 20;
 const SMALLEST_PIECE: u64 = 256 << 10;
 
@@ -132,7 +132,7 @@ fn missing(table: &Table, done: &[Units]) -> Vec<Range<u64>> {
 /// Returns the pieces that this load copies.
 ///
 /// # Errors
-/// Input: a requested piece is in no table of this generator, or beyond its end.
+/// Input: a requested piece is in no table of this generator, or beyond the table's end.
 fn pieces(plan: &LoadPlan, workers: usize) -> Result<Vec<Piece>> {
     let tables = plan.generator.tables();
     if plan.only.is_empty() {
@@ -146,7 +146,7 @@ fn pieces(plan: &LoadPlan, workers: usize) -> Result<Vec<Piece>> {
     plan.only.iter().map(piece).collect()
 }
 
-/// Returns table, first unit and end unit of each piece, as `load` would divide them among `workers`.
+/// Returns table, first unit and end unit of each piece, as `load` would divide the tables among `workers`.
 pub fn cut_pieces(generator: &Generator, workers: usize, done: &[Units]) -> Vec<(&'static str, u64, u64)> {
     let pieces = cut(&generator.tables(), workers.max(1), done);
     pieces.into_iter().map(|piece| (piece.table.name, piece.units.start, piece.units.end)).collect()
@@ -214,10 +214,11 @@ pub fn load(plan: &LoadPlan, progress: &Progress) -> Result<Loaded> {
     Ok(Loaded { rows: progress.rows(), bytes: progress.bytes(), elapsed_s: begin.elapsed().as_secs_f64(), connections })
 }
 
-/// Runs `work` in `workers` threads. On the first failure the others are stopped, and that failure is the result.
+/// Runs `work` in `workers` threads. On the first failure the other threads are stopped, and that failure is the
+/// result.
 fn in_parallel(workers: usize, progress: &Progress, work: impl Fn() -> Result<()> + Sync) -> Result<()> {
     let failed = |error| {
-        // A stop causes further errors, which are not the cause.
+        // Stopping causes further errors, which are not the cause of the failure.
         if progress.is_stopped() {
             return stopped();
         }
@@ -261,7 +262,7 @@ pub fn write_text(generator: &Generator, table: &str, threads: usize, out: &mut 
     Ok(rows)
 }
 
-/// Does the same as `write_text`, into a new file.
+/// Writes the rows as `write_text` does, into a new file.
 pub fn write_file(generator: &Generator, table: &str, threads: usize, path: &str) -> Result<u64> {
     let failed = |error: std::io::Error| Error::failure(path, error.to_string());
     let mut file = std::io::BufWriter::new(std::fs::File::create(path).map_err(failed)?);

@@ -9,10 +9,11 @@ use super::{Piece, Progress, Queue};
 use crate::plan::Generator;
 use crate::row::CopyText;
 
-/// How long a piece may wait for a lock; a load without progress ends earlier if the server does not answer.
+/// Time that a piece may wait for a lock. A load without progress ends earlier if the server does not answer.
 const LOCK_WAIT_S: u32 = 3600;
 
-/// Attempts at a piece that meets locks: after an interrupted load, the server is still removing its uncommitted rows.
+/// Number of attempts at a piece that meets locks. After an interrupted load, the server is still removing its
+/// uncommitted rows.
 const ATTEMPTS: u32 = 100;
 const PAUSE: Duration = Duration::from_millis(200);
 
@@ -83,13 +84,14 @@ fn copy_piece(
     ended.inspect_err(|_| progress.take_back(made, size))
 }
 
-/// Whether the server rejected a statement because of another transaction's locks. 1205: lock wait timeout; 1213: deadlock.
+/// Whether the server rejected a statement because of another transaction's locks. The error numbers are 1205 (lock
+/// wait timeout) and 1213 (deadlock).
 fn is_conflict(error: &Error) -> bool {
     matches!(error.number, 1205 | 1213)
 }
 
-/// Adds a hint to errors of a full disk. 1114: the table or the disk is full; 1021: the disk is full; 14:
-/// a table's file cannot grow (`EE_CANT_CHSIZE`).
+/// Adds a hint to errors of a full disk. The error numbers are 1114 (the table or the disk is full), 1021 (the disk is
+/// full) and 14 (a table's file cannot grow, `EE_CANT_CHSIZE`).
 fn explain(error: Error) -> Error {
     if matches!(error.number, 14 | 1021 | 1114) {
         return error.hint("free some space or choose a smaller scale; the loaded part is not used");

@@ -7,7 +7,7 @@ use super::{Piece, Progress};
 use crate::plan::Generator;
 use crate::row::{Phrase, Sink};
 
-/// Inserts the pieces one after another, each in its own transaction.
+/// Inserts the pieces one after the other, each in its own transaction.
 pub(super) fn insert(
     path: &str,
     pragmas: &[String],
@@ -75,12 +75,12 @@ impl Sink for Inserts<'_> {
         self.bind(value, digits + u64::from(value < 0));
     }
 
-    /// SQLite has no exact decimals: tables that need them store hundredths.
+    /// Stores the number as integer hundredths, because SQLite has no exact decimals.
     fn decimal(&mut self, hundredths: i64) {
         self.bigint(hundredths);
     }
 
-    /// Stored as integer ten-thousandths.
+    /// Stores the number as integer ten-thousandths.
     fn rate(&mut self, ten_thousandths: i64) {
         self.bigint(ten_thousandths);
     }

@@ -108,7 +108,8 @@ fn a_customer_holds_from_one_to_the_most_orders_without_holes() {
     assert_eq!(held.len(), 900);
     assert_eq!((held.values().min(), held.values().max()), (Some(&1), Some(&20)));
     let mean = held.values().sum::<u64>() as f64 / 900.0;
-    // The mean of a uniform 1..=20 is 10.5, its standard deviation 5.77; the tolerance is five of the mean's.
+    // A uniform number in 1..=20 has a mean of 10.5 and a standard deviation of 5.77. The tolerance is five standard
+    // deviations of the mean.
     assert!((mean - 10.5).abs() < 0.97, "{mean}");
 }
 

@@ -1,8 +1,8 @@
 //! Populates a table inside the measured window. A transaction is one commit.
 //!
-//! Commits are assigned to the clients in rotation before the start.
-//! So every client knows its share, and rows with consecutive numbers arrive at about the same time.
-//! The first error ends the trial, because an incomplete population is useless.
+//! Commits are assigned to the clients in rotation before the start, so every client knows its share, and rows with
+//! consecutive numbers arrive at about the same time. The first error ends the trial, because an incomplete population
+//! is useless.
 
 mod mysql;
 mod null;
@@ -37,15 +37,15 @@ pub struct Populate {
     pub batch: u64,
 }
 
-/// How rows are sent.
+/// A method of sending rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Method {
-    /// Single-row INSERTs, waiting for each reply.
+    /// Single-row INSERTs, each of which waits for its reply.
     Rows,
     /// Multi-row INSERTs.
     Batch,
-    /// A stream (COPY) per commit.
+    /// A stream (such as COPY) for each commit.
     Copy,
 }
 
@@ -119,7 +119,7 @@ impl Populate {
     }
 }
 
-/// The share of one client.
+/// The commits of one client.
 struct Share<'p> {
     populate: &'p Populate,
     next: u64,

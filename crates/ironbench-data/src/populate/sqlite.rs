@@ -1,5 +1,5 @@
-//! Populates a table in an SQLite file.
-//! Calls block, so every client has its own thread; one of them writes at a time while the others wait.
+//! Populates a table in an SQLite file. Calls block, so every client has its own thread. One client writes at a time
+//! while the others wait.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -39,7 +39,8 @@ pub fn run(populate: &Populate, path: &str, pragmas: &[String], orders: &Orders,
 const BEGIN: usize = 0;
 const COMMIT: usize = 1;
 const FULL: usize = 2;
-/// Index of the statement for shorter INSERTs (the last of a commit). Prepared again when the number of rows changes.
+/// Index of the statement for shorter INSERTs (the last one of a commit). The statement is prepared again when the
+/// number of rows changes.
 const SHORT: usize = 3;
 const STATEMENTS: usize = 4;
 
@@ -88,7 +89,7 @@ impl Worker for Filler<'_> {
 }
 
 impl Filler<'_> {
-    /// Tries until the commit succeeds. Returns false if the trial ends before.
+    /// Tries until the commit succeeds. Returns false if the trial ends before the commit succeeds.
     fn commit(&mut self, rows: &Range<u64>, full: &(u64, Sql), start: &Start, recorder: &mut Recorder) -> bool {
         loop {
             let Err(trouble) = self.attempt(rows, full) else { return true };
@@ -160,7 +161,7 @@ fn insert(id: usize, populate: &Populate, rows: u64) -> Sql {
     Sql { id, text, parameters: (0..count).collect(), line: 1, ..Sql::default() }
 }
 
-/// Updates the timeline. Returns true when the trial is over.
+/// Updates the timeline. Returns whether the trial is over.
 fn look(start: &Start, recorder: &mut Recorder) -> bool {
     let now = clock::now();
     if now >= recorder.boundary() {
@@ -210,7 +211,7 @@ impl Sink for Values {
         self.values.push(Value::Integer(value));
     }
 
-    /// Stored as integer hundredths, as always in SQLite (`load`).
+    /// Stores the number as integer hundredths, as always in SQLite (`load`).
     fn decimal(&mut self, hundredths: i64) {
         self.bigint(hundredths);
     }

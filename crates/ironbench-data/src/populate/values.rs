@@ -2,7 +2,7 @@
 
 use crate::row::{NULL, Sink, numeric, numeric_rate};
 
-/// PostgreSQL's binary format, each value preceded by its length, as in a Bind message and in COPY's binary format.
+/// PostgreSQL's binary format. Each value is preceded by its length, as in a Bind message and in COPY's binary format.
 pub struct Binary<'a>(pub &'a mut Vec<u8>);
 
 /// Start of PostgreSQL's epoch, 2000-01-01, in seconds since 1970-01-01.

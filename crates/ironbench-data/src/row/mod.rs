@@ -1,4 +1,4 @@
-//! Encodes rows in each engine's own format, behind one small trait.
+//! Encodes rows in each engine's own format.
 
 mod copy;
 
@@ -22,7 +22,7 @@ pub trait Sink {
     fn date(&mut self, day: i32);
     /// Appends a time in seconds since 1970-01-01.
     fn timestamp(&mut self, second: i64);
-    /// Appends a time in milliseconds since 1970-01-01, rounded down to seconds if the format has nothing finer.
+    /// Appends a time in milliseconds since 1970-01-01. It is rounded down to seconds if the format has nothing finer.
     fn moment(&mut self, millisecond: i64) {
         self.timestamp(millisecond.div_euclid(1000));
     }
@@ -78,8 +78,8 @@ impl Phrase {
         &self.text
     }
 
-    /// Appends each number with two digits, preceded by `before`.
-    /// With `format!`, this took a third of the time of generating rows.
+    /// Appends each number with two digits, preceded by `before`. A version with `format!` took a third of the time of
+    /// generating rows.
     fn two_digits(&mut self, numbers: &[i64], before: &str) {
         for &number in numbers {
             self.text.push_str(before);
@@ -89,8 +89,8 @@ impl Phrase {
     }
 }
 
-/// Returns year, month and day in the proleptic Gregorian calendar.
-/// Counts from 1 March, so that the leap day is the last of its year (an era of 400 years has 146 097 days).
+/// Returns year, month and day in the proleptic Gregorian calendar. Years are counted from 1 March, so that the leap
+/// day is the last day of a year (an era of 400 years has 146 097 days).
 pub(crate) fn civil(day: i64) -> (i64, i64, i64) {
     let shifted = day + 719_468;
     let era = shifted.div_euclid(146_097);

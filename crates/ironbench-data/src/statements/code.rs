@@ -5,7 +5,7 @@ use super::{BYTE_ORDER_MARK, Dialect, Kind, Scanner, State};
 /// The first line of newer dumps, which forbids the client mariadb to run programs.
 const SANDBOX: &[u8] = b"/*M!999999\\-";
 
-/// The client mariadb ignores the rest of a longer delimiter (`delimiter` in client/mysql.cc).
+/// Maximum length of a delimiter. The client mariadb ignores the rest of a longer one (`delimiter` in client/mysql.cc).
 const LONGEST_DELIMITER: usize = 15;
 
 /// State of the current statement.
@@ -63,7 +63,7 @@ impl Scanner {
         self.statement.begins.get_or_insert(self.at);
     }
 
-    /// Skips a byte order mark at the start of the file, or white space; neither belongs to a statement.
+    /// Skips a byte order mark at the start of the file, or white space. Neither belongs to a statement.
     fn blank(&mut self) -> bool {
         if self.line == 1 && self.at == self.from && self.text[self.at..].starts_with(BYTE_ORDER_MARK) {
             self.at += BYTE_ORDER_MARK.len();
@@ -74,19 +74,19 @@ impl Scanner {
         blank
     }
 
-    /// Whether the next `width` bytes are available, or no more will arrive.
+    /// Whether the next `width` bytes are available, or no more bytes will arrive.
     fn in_sight(&self, width: usize, last: bool) -> bool {
         last || self.text.len() - self.at >= width
     }
 
-    /// Returns the end of the word that begins here; None if more of it may arrive.
+    /// Returns the end of the word that begins here; None if more of the word may arrive.
     fn word_end(&self, last: bool) -> Option<usize> {
         let end = self.find(|byte| !continues_word(byte));
         end.or(last.then_some(self.text.len()))
     }
 
-    /// Like `word_end`, but a delimiter also ends the word. It may follow the word directly, and may begin with a word
-    /// character, e.g. `$$`.
+    /// Returns the end of the word or delimiter, whichever is first. A delimiter may follow the word directly, and may
+    /// begin with a word character, e.g. `$$`.
     fn word_or_delimiter(&self, last: bool) -> Option<usize> {
         let rest = &self.text[self.at..];
         let inside = continues_word(self.delimiter[0]);
@@ -199,7 +199,7 @@ impl Scanner {
         }
     }
 
-    /// Returns the width of the dollar-quote tag here. Returns 0 if there is none, None if more of it may arrive.
+    /// Returns the width of the dollar-quote tag here. Returns 0 if there is no tag, and None if more of it may arrive.
     fn tag(&self, last: bool) -> Option<usize> {
         let rest = &self.text[self.at + 1..];
         let end = rest.iter().position(|&byte| !begins_word(byte));
@@ -279,7 +279,8 @@ impl Scanner {
     /// Outputs a statement without its delimiter.
     fn finish(&mut self, text_end: usize, width: usize) {
         if self.statement.begins.is_some() {
-            // In a comment that the server executes, the first word is its marker: `40101`, or the M of `/*M!`.
+            // In a comment that the server executes, the first word is the comment's marker: `40101`, or the M of
+            // `/*M!`.
             let first = &self.statement.first[..];
             if first == b"SET" || first == b"M" || first.iter().all(u8::is_ascii_digit) {
                 self.set_mode(text_end);

@@ -39,8 +39,8 @@ fn quoted(value: &str) -> String {
 }
 
 impl Scanner {
-    /// Follows `SET sql_mode = '…'`, and the statements in dumps that save (`@saved = @@sql_mode`)
-    /// and restore the mode (`sql_mode = @saved`). Also within comments that the server executes.
+    /// Follows `SET sql_mode = '…'`, and the statements in dumps that save (`@saved = @@sql_mode`) and restore the mode
+    /// (`sql_mode = @saved`). Statements within comments that the server executes are followed too.
     pub(super) fn set_mode(&mut self, text_end: usize) {
         let begins = self.statement.begins.unwrap_or(self.from);
         if text_end - begins > LONGEST_SET {

@@ -1,8 +1,8 @@
-//! Random values that TPC-C describes: numbers that are not uniform, last names, and texts.
+//! Random values that TPC-C describes: non-uniform numbers, last names, and texts.
 
 use crate::dice::Dice;
 
-/// A in NURand for last names, for customers and for items (clause 2.1.6).
+/// The parameter A of NURand for last names. The next constants are those for customers and for items (clause 2.1.6).
 pub const OF_NAMES: u64 = 255;
 pub const OF_CUSTOMERS: u64 = 1_023;
 pub const OF_ITEMS: u64 = 8_191;
@@ -15,16 +15,16 @@ pub fn nurand(dice: &mut Dice, a: u64, low: u64, high: u64, c: u64) -> u64 {
 
 const SYLLABLES: [&str; 10] = ["BAR", "OUGHT", "ABLE", "PRI", "PRES", "ESE", "ANTI", "CALLY", "ATION", "EING"];
 
-/// Last names need at most this many bytes.
+/// Maximum number of bytes of a last name.
 const LONGEST_NAME: usize = 15;
-/// `c_data` needs at most this many bytes; the other texts are shorter.
+/// Maximum number of bytes of `c_data`. The other texts are shorter.
 const LONGEST_TEXT: usize = 500;
 /// Letters and digits. Two letters occur twice, so that six random bits choose a character.
 const CHARACTERS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789ae";
 const CHARACTERS_PER_DRAW: usize = 10;
 const ORIGINAL: &str = "ORIGINAL";
 
-/// A buffer for the texts of a row; each call replaces the text of the previous one.
+/// A buffer for the texts of a row. Each call replaces the text of the previous call.
 pub struct Text {
     bytes: [u8; LONGEST_TEXT],
 }
@@ -42,7 +42,7 @@ impl Text {
         self.first(length)
     }
 
-    /// Draws letters and digits, and in 10% of the texts replaces some, at a random place, by "ORIGINAL".
+    /// Draws letters and digits. In 10% of the texts, "ORIGINAL" replaces some of them at a random place.
     pub fn maybe_original(&mut self, dice: &mut Dice, least: u64, most: u64) -> &str {
         let length = self.fill(dice, least, most);
         if dice.below(10) == 0 {
@@ -65,7 +65,7 @@ impl Text {
         self.first(9)
     }
 
-    /// Returns the last name of a number in 0..1000: a syllable for each digit (clause 4.3.2.3).
+    /// Returns the last name of a number in 0..1000, with a syllable for each digit (clause 4.3.2.3).
     pub fn last_name(&mut self, number: u64) -> &str {
         let mut length = 0;
         for digit in [number / 100, number / 10 % 10, number % 10] {

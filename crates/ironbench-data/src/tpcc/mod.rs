@@ -29,13 +29,13 @@ pub struct Tpcc {
 }
 
 pub const ITEMS: u64 = 100_000;
-/// Districts of a warehouse.
+/// Number of districts of a warehouse.
 pub const DISTRICTS: u64 = 10;
-/// Customers of a district, each of whom has one order.
+/// Number of customers of a district, each of whom has one order.
 pub const CUSTOMERS: u64 = 3_000;
-/// Orders of a district that are delivered; the later ones are in `new_order`.
+/// Number of orders of a district that are delivered. The later orders are in `new_order`.
 pub const DELIVERED: u64 = 2_100;
-/// Numbers of last names.
+/// Number of different last names.
 pub const LAST_NAMES: u64 = 1_000;
 
 const ITEM: &[&str] = &["i_id", "i_im_id", "i_name", "i_price", "i_data"];
@@ -71,7 +71,7 @@ const STOCK: &[&str] = &[
 ];
 
 impl Tpcc {
-    /// Largest tables first, so that the last pieces of a load are small.
+    /// Returns the tables of this generator. The largest tables are first, so that the last pieces of a load are small.
     pub fn tables(&self) -> Vec<Table> {
         let table = |name, columns, units, bytes_per_unit| Table { name, columns, units, bytes_per_unit };
         let districts = self.warehouses * DISTRICTS;
@@ -88,8 +88,8 @@ impl Tpcc {
         ]
     }
 
-    /// Emits the rows of a range of units. For orders, order lines and new orders, a unit is a district with all its rows;
-    /// for the other tables, a unit is one row.
+    /// Emits the rows of a range of units. For orders, order lines and new orders, a unit is a district with all its
+    /// rows. For the other tables, a unit is one row.
     pub fn emit<S: Sink>(&self, table: &str, units: Range<u64>, sink: &mut S) -> Result<(), S::Error> {
         let mut text = draws::Text::default();
         for unit in units {

@@ -1,15 +1,15 @@
-//! The rows of each table (clause 4.3.3.1). Units count from 0, the numbers in the tables from 1.
+//! The rows of each table (clause 4.3.3.1). Units count from 0, and the numbers in the tables count from 1.
 
 use super::draws::{OF_NAMES, Text, nurand};
 use super::{CUSTOMERS, DELIVERED, DISTRICTS, ITEMS, LAST_NAMES, Tpcc};
 use crate::dice::Dice;
 use crate::row::Sink;
 
-/// 2026-01-01 00:00:00, the time of everything that is loaded, in seconds since 1970-01-01.
-/// A constant, because rows do not depend on when they are generated.
+/// Time of everything that is loaded, 2026-01-01 00:00:00, in seconds since 1970-01-01. It is constant, because rows do
+/// not depend on when they are generated.
 const LOADED_AT: i64 = 1_767_225_600;
 
-/// Amounts in hundredths, rates in ten-thousandths.
+/// Amounts and rates of the loaded rows. Amounts are in hundredths, and rates in ten-thousandths.
 const PAID: i64 = 1_000;
 const DISTRICT_YTD: i64 = PAID * CUSTOMERS as i64;
 const WAREHOUSE_YTD: i64 = DISTRICT_YTD * DISTRICTS as i64;
@@ -17,7 +17,7 @@ const CREDIT_LIMIT: i64 = 5_000_000;
 const HIGHEST_TAX: i64 = 2_000;
 const HIGHEST_DISCOUNT: i64 = 5_000;
 
-/// Separates random numbers that are drawn for the same row number.
+/// A purpose of random numbers. It separates numbers that are drawn for the same row number.
 #[derive(Clone, Copy)]
 enum Purpose {
     Item = 401,
@@ -31,7 +31,7 @@ enum Purpose {
     OrderLines,
 }
 
-/// The number of a district in its warehouse, and the number of its warehouse.
+/// Returns the number of a district in its warehouse, and the number of the warehouse.
 fn place(district: u64) -> (i32, i32) {
     ((district % DISTRICTS) as i32 + 1, (district / DISTRICTS) as i32 + 1)
 }
@@ -110,7 +110,7 @@ impl Tpcc {
     pub(super) fn customer<S: Sink>(&self, unit: u64, text: &mut Text, sink: &mut S) -> Result<(), S::Error> {
         let mut dice = self.dice(Purpose::Customer, unit);
         let (customer, (district, warehouse)) = (unit % CUSTOMERS, place(unit / CUSTOMERS));
-        // The first customers have every name once.
+        // Among the first customers, every last name occurs once.
         let name = match customer {
             0..LAST_NAMES => customer,
             _ => nurand(&mut dice, OF_NAMES, 0, LAST_NAMES - 1, self.c_load),
@@ -201,8 +201,7 @@ impl Tpcc {
         Order { lines: dice.between(5, 15) as i32, carrier: dice.between(1, 10) as i32 }
     }
 
-    /// Returns the customers of a district in the order of their orders: a random permutation, by the algorithm of
-    /// Fisher and Yates.
+    /// Returns the customers of a district in the order of their orders. It is a random permutation (Fisher–Yates).
     fn order_customers(&self, district: u64) -> Vec<i32> {
         let mut dice = self.dice(Purpose::OrderCustomers, district);
         let mut customers: Vec<i32> = (1..=CUSTOMERS as i32).collect();

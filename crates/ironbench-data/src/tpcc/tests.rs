@@ -11,7 +11,7 @@ fn tpcc(warehouses: u64, seed: u64) -> Tpcc {
     Tpcc { warehouses, c_load: 173, seed }
 }
 
-/// The rows of a table as text, one value after another, by name of column.
+/// The rows of a table as text, one value after the other, by name of column.
 struct Rows {
     columns: &'static [&'static str],
     text: String,
@@ -72,7 +72,7 @@ fn tables_have_the_rows_of_the_standard() {
         let (size, said) = (text.len() as u64, table.units * table.bytes_per_unit);
         assert!(size.abs_diff(said) * 10 < size.max(2_000), "{}: {said} for {size}", table.name);
     }
-    // Ten lines per order; the standard deviation of their number is the root of 10 for each order.
+    // An order has ten lines on average. The standard deviation of their total number is the root of 10 for each order.
     let lines = counts.remove("order_line").unwrap();
     assert!(lines.abs_diff(600_000) < 5 * 775, "{lines}");
     let expected = [
@@ -197,7 +197,7 @@ fn amounts_are_those_of_the_standard() {
         let values: Vec<i64> = rows.column(column).map(cents).collect();
         let (least, most) = (*values.iter().min().unwrap(), *values.iter().max().unwrap());
         assert!(low <= least && most <= high, "{table}.{column}: {least} to {most}");
-        // With this many draws, both ends are nearly reached.
+        // With this many draws, both ends of the range are nearly reached.
         assert!(values.len() < 1_000 || (least - low) + (high - most) <= (high - low) / 20, "{table}.{column}");
     };
     within("item", "i_price", 100, 10_000);
@@ -268,7 +268,7 @@ fn the_first_customers_have_every_name_and_the_others_draw_theirs() {
             drawn[number[name] as usize] += 1;
         }
     }
-    // The probability of each value by all equally likely pairs of the two draws.
+    // The probability of each value is computed from all equally likely pairs of the two draws.
     let mut expected = [0f64; 1000];
     for coarse in 0..=OF_NAMES {
         for even in 0..1000 {
@@ -280,7 +280,8 @@ fn the_first_customers_have_every_name_and_the_others_draw_theirs() {
         .zip(expected)
         .map(|(&count, mean)| if mean > 0.0 { (count as f64 - mean).powi(2) / mean } else { count as f64 * 1e9 })
         .sum();
-    // Mean 999 and standard deviation 45 for 999 degrees of freedom; fewer if some values are impossible.
+    // With 999 degrees of freedom, the mean is 999 and the standard deviation 45. Both are lower if some values are
+    // impossible.
     assert!(chi_squared < 999.0 + 5.0 * 45.0, "{chi_squared}");
 }
 

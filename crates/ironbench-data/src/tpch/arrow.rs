@@ -1,4 +1,4 @@
-//! The same rows as Arrow record batches, for engines that read those directly.
+//! The rows as Arrow record batches, for engines that read this format directly.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -54,7 +54,7 @@ fn reader(tpch: &Tpch, table: &str, unit: u64) -> Reader {
     }
 }
 
-/// Iterates over units, one after another.
+/// Iterates over units one after the other.
 struct Units {
     tpch: Tpch,
     table: String,

@@ -25,7 +25,7 @@ pub struct Tpch {
     pub scale_factor: f64,
     /// Whether money is in integer cents and rates in integer percent, for engines without exact decimals.
     pub whole_numbers: bool,
-    /// Number (from 1) of a refresh set. If set, only the orders and lines that it inserts are generated.
+    /// Number (from 1) of a refresh set. If it is set, only the orders and lines that this set inserts are generated.
     #[serde(default)]
     pub refresh_set: Option<u64>,
 }
@@ -36,10 +36,10 @@ pub const WIDE_ABOVE: f64 = 300.0;
 /// Properties of a table, known without generating its rows.
 struct Known {
     table: Table,
-    /// Number of rows that `tpchgen` partitions at scale factor 1; 0 if never partitioned.
-    /// Lines are partitioned by orders, part suppliers by parts.
+    /// Number of rows that `tpchgen` partitions at scale factor 1; 0 for a table that is never partitioned. Lines are
+    /// partitioned by orders, and part suppliers by parts.
     base: u64,
-    /// Number of those rows in one unit: about half a megabyte of text.
+    /// Number of those rows in one unit, which has about half a megabyte of text.
     per_unit: u64,
 }
 
@@ -81,8 +81,8 @@ const SUPPLIER: &[&str] = &["s_suppkey", "s_name", "s_address", "s_nationkey", "
 const NATION: &[&str] = &["n_nationkey", "n_name", "n_regionkey", "n_comment"];
 const REGION: &[&str] = &["r_regionkey", "r_name", "r_comment"];
 
-/// Largest tables first, so that the last pieces to be copied are small.
-/// Sizes are those of the rows as text at scale factor 1.
+/// Properties of all tables. The largest tables are first, so that the last pieces to be copied are small. Sizes are
+/// those of the rows as text at scale factor 1.
 const KNOWN: &[Known] = &[
     known("lineitem", LINEITEM, 1_500_000, 1_000, 488),
     known("orders", ORDERS, 1_500_000, 4_000, 110),
@@ -120,7 +120,7 @@ impl Tpch {
         Table { units: (rows / known.per_unit).max(1), ..known.table }
     }
 
-    /// Returns part and number of parts in `tpchgen`'s partitioning for one unit of a table.
+    /// Returns the part and the number of parts in `tpchgen`'s partitioning for one unit of a table.
     fn part(&self, table: &str, unit: u64) -> (i32, i32) {
         let units = KNOWN.iter().find(|known| known.table.name == table).map_or(1, |known| self.divided(known).units);
         (unit as i32 + 1, units as i32)
@@ -149,7 +149,7 @@ impl Tpch {
         Ok(())
     }
 
-    /// Emits the orders of a refresh set, or their lines.
+    /// Emits the orders of a refresh set, or the lines of these orders.
     fn emit_new<S: Sink>(&self, table: &str, new: &NewOrders, sink: &mut S) -> Result<(), S::Error> {
         let sf = self.scale_factor;
         let mut rows = Rows::new(sink, sf > WIDE_ABOVE, self.whole_numbers, new.keys);

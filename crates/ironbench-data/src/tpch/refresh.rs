@@ -1,19 +1,20 @@
 //! The rows that the sets of refresh function RF1 insert.
 //!
-//! A set inserts as many orders as it deletes,
-//! by the rules of the initial population (TPC-H specification 2.17.3, clauses 2.6 and 4.2).
-//! So a new order differs from the one it replaces in everything but the neighbourhood of its key.
-//! New rows come from the random number streams of the loaded orders, continued after the last one.
-//! Sets 3,001 to 4,000 insert the loaded rows again, after which the database is as it was loaded.
+//! A set inserts as many orders as it deletes, by the rules of the initial population (TPC-H specification 2.17.3,
+//! clauses 2.6 and 4.2). A new order thus differs from the one that it replaces in everything but the neighbourhood of
+//! its key. New rows come from the random number streams of the loaded orders, continued after the last one. Sets 3,001
+//! to 4,000 insert the loaded rows again, after which the database is as it was loaded.
 
 use tpchgen::generators::OrderGenerator;
 
-/// Number of refresh sets into which orders are divided; the next set starts again with other keys.
+/// Number of refresh sets into which orders are divided. The next set starts again with other keys.
 pub const SETS: u64 = 1000;
-/// In every 32 keys, each group of refresh sets uses eight different ones; the fifth group would equal the first.
+/// Number of groups of refresh sets that use different keys. In every 32 keys, each group uses eight others. The fifth
+/// group would equal the first.
 const KEY_GROUPS: u64 = 4;
 const KEYS_OF_A_GROUP: u64 = 8;
-/// Bits of a key in a group of eight, and bits between groups of 32 and of eight.
+/// Number of bits of a key in a group of eight. The next constant is the number of bits between groups of 32 and of
+/// eight.
 const KEEP: i64 = 3;
 const SPARSE: i64 = 2;
 
@@ -28,12 +29,12 @@ pub struct NewOrders {
     pub keys: Keys,
 }
 
-/// Derives the keys of orders from those that `tpchgen` gives to its rows.
+/// Derives the keys of orders from the keys that `tpchgen` gives to its rows.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Keys {
-    /// Subtracted from the position of an order.
+    /// Number that is subtracted from the position of an order.
     shift: i64,
-    /// Added to the key of an order.
+    /// Number that is added to the key of an order.
     offset: i64,
 }
 
@@ -51,8 +52,8 @@ impl NewOrders {
         }
     }
 
-    /// Returns the parts that contain the rows, and the key before which the set ends.
-    /// The last set includes the remainder of the division.
+    /// Returns the parts that contain the rows, and the key before which the set ends. The last set includes the
+    /// remainder of the division.
     pub fn parts(&self, scale_factor: f64) -> impl Iterator<Item = (i32, i64)> {
         let each = OrderGenerator::calculate_row_count(scale_factor, 1, SETS as i32);
         let first = i64::from(self.part - 1) * each;

@@ -21,7 +21,7 @@ fn rows_of_the_smallest_database_are_those_of_the_reference() {
     {
         assert_eq!(text(0.01, table, None, false, 3).lines().count(), rows, "{table}");
     }
-    // The first line of the reference data at scale factor 0.01.
+    // This is the first line of the reference data at scale factor 0.01.
     let first = "1\t1552\t93\t1\t17.00\t24710.35\t0.04\t0.02\tN\tO\t1996-03-13\t1996-02-12\t1996-03-22\t\
                  DELIVER IN PERSON\tTRUCK\tegular courts above the";
     assert_eq!(text(0.01, "lineitem", None, false, 1).lines().next(), Some(first));

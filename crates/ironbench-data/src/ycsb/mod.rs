@@ -45,7 +45,7 @@ pub enum Layout {
 #[serde(deny_unknown_fields)]
 pub struct Ycsb {
     pub records: u64,
-    /// At most `MOST_FIELDS`.
+    /// Number of fields, at most `MOST_FIELDS`.
     pub fields: u64,
     /// Number of characters in a field.
     pub field_length: usize,

@@ -1,4 +1,4 @@
-//! Choice of the records that operations read and change, by number.
+//! Chooses the numbers of the records that operations read and change.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -10,16 +10,16 @@ use crate::distribution::Zipfian;
 
 /// YCSB's constant of the Zipf distribution.
 const EXPONENT: f64 = 0.99;
-/// Number of ranks from which YCSB draws popular records, whatever their number.
-/// The hash of a rank, modulo the number of records, is the record, so popular records are spread over the table.
+/// Number of ranks from which YCSB draws popular records, however many records there are. The record is the hash of the
+/// rank, modulo the number of records. Popular records are thus spread over the table.
 const RANKS: u64 = 10_000_000_000;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Distribution {
-    /// Some records are popular, wherever they are in the table.
+    /// A choice in which some records are popular, wherever they are in the table.
     Zipfian,
-    /// The most recently inserted records are popular.
+    /// A choice in which the most recently inserted records are popular.
     Latest,
     Uniform,
 }
@@ -46,21 +46,21 @@ pub(super) struct Numbers {
     records: u64,
     /// Number of records that a Zipf distribution covers, including those that may yet be inserted.
     space: u64,
-    /// The number of ranks, and their distribution.
+    /// Number of ranks. The next field is their distribution.
     ranks: u64,
     zipfian: Zipfian,
 }
 
 impl Numbers {
-    /// `grows`: whether records are inserted. As in YCSB, popular records then include some that do not exist yet, so
-    /// that the same records stay popular: here, a tenth of the loaded ones.
+    /// Creates the choice. `grows`: whether records are inserted. As in YCSB, popular records then include some that do
+    /// not exist yet, so that the same records stay popular. Their number is a tenth of the loaded records.
     pub(super) fn new(distribution: Distribution, records: u64, grows: bool) -> Self {
         let space = if grows { records + records.div_ceil(10) } else { records };
         let ranks = if distribution == Distribution::Latest { records } else { RANKS };
         Self { distribution, records, space, ranks, zipfian: Zipfian::new(ranks as f64, EXPONENT) }
     }
 
-    /// Draws the number of an existing record: a loaded one, or one of those inserted.
+    /// Draws the number of an existing record, either a loaded or an inserted one.
     pub(super) fn draw(&mut self, inserted: &Inserted, random: &mut Random) -> u64 {
         match self.distribution {
             Distribution::Uniform => random.up_to(self.records - 1),

@@ -1,4 +1,4 @@
-//! The operations of a trial: which script is next, on which record, with which values.
+//! The operations of a trial. Each chooses its script, its record and its values.
 
 use std::collections::BTreeMap;
 use std::sync::OnceLock;
@@ -15,14 +15,14 @@ use super::{COLUMNS, Distribution, Layout, MOST_FIELDS, Ycsb, write_key, write_v
 use crate::Generator;
 use crate::dice::mix;
 
-/// Options in the plan.
+/// Options of the operations, as given in the plan.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Options {
     /// The generator of the loaded records.
     pub data: Generator,
     pub distribution: Distribution,
-    /// Number of the first inserted record; this one and all larger ones are unused.
+    /// Number of the first inserted record. This number and all larger ones are unused.
     pub first_insert: u64,
     /// Maximum number of records that a scan returns.
     pub max_scan: u64,
@@ -32,7 +32,7 @@ pub struct Options {
     pub quoted: bool,
 }
 
-/// An operation; each is a script.
+/// A kind of operation. Each kind has a script.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Kind {
     Read,
@@ -55,8 +55,8 @@ impl Kind {
     }
 }
 
-/// The source of the operations of all clients of one drive. In a trial in parts, each part inserts other records, and
-/// chooses only among the loaded records and those that it has inserted itself.
+/// The source of the operations of all clients of one drive. In a trial in parts, each part inserts different records.
+/// It chooses only among the loaded records and those that it has inserted itself.
 pub struct Operations {
     ycsb: Ycsb,
     options: Options,
@@ -66,11 +66,13 @@ pub struct Operations {
     scripts: OnceLock<Vec<(Kind, u64)>>,
     next_insert: AtomicU64,
     inserted: Inserted,
-    /// Reads that did not return the record that they asked for.
+    /// Number of reads that did not return the record that they asked for.
     missed: AtomicU64,
 }
 
 impl Operations {
+    /// Creates the source of operations.
+    ///
     /// # Errors
     /// Input: the options are invalid.
     pub fn new(options: Options, part: Part, seed: u64) -> Result<Self> {
@@ -104,7 +106,7 @@ impl Jobs for Operations {
         "ycsb"
     }
 
-    /// None: the plan defines the variables, whose number depends on the number of fields.
+    /// Returns no variables. The plan defines them, because their number depends on the number of fields.
     fn variables(&self) -> &'static [&'static str] {
         &[]
     }
@@ -138,7 +140,7 @@ struct Slots {
     key: Option<Slot>,
     /// The key that a read returned.
     found: Option<Slot>,
-    /// Number and name of the field that an operation on one field uses.
+    /// Number of the field that an operation on one field uses. The next field is the name of that field.
     field: Option<Slot>,
     name: Option<Slot>,
     value: Option<Slot>,
@@ -164,7 +166,7 @@ impl Slots {
     }
 }
 
-/// One client: its random numbers, and its operation in progress.
+/// The state of one client: its random numbers, and its operation in progress.
 struct Client<'a> {
     operations: &'a Operations,
     slots: Slots,
@@ -206,7 +208,7 @@ impl<'a> Client<'a> {
         unreachable!("a number below the sum of the weights is within one of them")
     }
 
-    /// Sets a text variable to what `write` appends.
+    /// Sets a text variable to the text that `write` appends.
     fn set(&mut self, slot: Option<Slot>, variables: &mut Variables, write: impl FnOnce(&mut Self)) {
         self.text.clear();
         let quoted = self.operations.options.quoted;

@@ -24,7 +24,7 @@ fn key(number: u64) -> String {
     key
 }
 
-/// Keys that YCSB's loads and traces show first.
+/// The expected keys are those that YCSB's loads and traces show first.
 #[test]
 fn keys_are_those_of_ycsb() {
     let expected = ["user6284781860667377211", "user8517097267634966620", "user1820151046732198393"];
@@ -67,7 +67,8 @@ fn zeta(count: u64) -> f64 {
     sum + (to.powf(0.01) - from.powf(0.01)) / 0.01 + (density(to) - density(from)) / 2.0
 }
 
-/// Computes Pearson's statistic of draws against the exact probabilities of the first ranks and of all others together.
+/// Computes Pearson's statistic of draws against the exact probabilities of the first ranks, and of all other ranks
+/// together.
 fn chi_square(count: u64, cells: usize, draws: u64) -> f64 {
     let (zipfian, mut random) = (Zipfian::new(count as f64, 0.99), Random::new(2026));
     let mut seen = vec![0u64; cells + 1];
@@ -82,10 +83,10 @@ fn chi_square(count: u64, cells: usize, draws: u64) -> f64 {
     terms.map(|(&seen, share)| (seen as f64 - share * draws as f64).powi(2) / (share * draws as f64)).sum()
 }
 
-/// Seeds are fixed; 200 is far in the tail of the distribution for 100 degrees of freedom (p < 1e-7).
+/// The seeds are fixed. A value of 200 is far in the tail of the distribution for 100 degrees of freedom (p < 1e-7).
 #[test]
 fn the_zipf_distribution_is_exact() {
-    // YCSB's own constant for ten billion ranks.
+    // The value is YCSB's own constant for ten billion ranks.
     assert!((zeta(10_000_000_000) - 26.469_028_201_783_02).abs() < 1e-6, "{}", zeta(10_000_000_000));
     for (count, cells) in [(2, 1), (100, 99), (5000, 100), (10_000_000_000, 100)] {
         let statistic = chi_square(count, cells, 300_000);
@@ -120,7 +121,7 @@ fn popular_records_are_anywhere_in_the_table_and_stay_popular_while_it_grows() {
     let seen = drawn(Distribution::Zipfian, false, &Inserted::default());
     let most = |seen: &[u64]| (0..seen.len()).max_by_key(|&number| seen[number]).unwrap() as u64;
     assert_eq!(most(&seen), hash(0) % 1000);
-    // The most popular of ten billion ranks has 3.8%; another popular rank may lead to the same record.
+    // The most popular of ten billion ranks has 3.8%. Another popular rank may lead to the same record.
     assert!((7000..9000).contains(&seen[most(&seen) as usize]), "{}", seen[most(&seen) as usize]);
     assert!(seen[..1000].iter().all(|&count| count > 0));
     let before = drawn(Distribution::Zipfian, true, &Inserted::default());
@@ -169,7 +170,7 @@ fn operations_with(part: Part, distribution: Distribution, quoted: bool) -> Oper
     Operations::new(options, part, 11).unwrap()
 }
 
-/// Runs operations of one client; returns the script of each, and key, field, name, value and rows.
+/// Runs operations of one client. Returns the script, key, field, name, value and rows of each operation.
 fn run(operations: &Operations, program: &Program, client: usize, count: usize) -> Vec<(usize, [String; 5])> {
     operations.check(program).unwrap();
     let mut role = operations.role(program, client);

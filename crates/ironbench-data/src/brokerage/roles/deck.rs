@@ -1,4 +1,5 @@
-//! The types of transaction, and how many cards of each are in the deck that determines a customer's next one.
+//! The types of transaction, and the number of cards of each type in a deck. A card drawn from the deck determines a
+//! customer's next transaction.
 
 /// The types of transaction, in the order of their names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -31,7 +32,7 @@ impl Kind {
         Kind::TradeUpdate,
     ];
 
-    /// Name of the script.
+    /// Returns the name of the type's script.
     pub fn name(self) -> &'static str {
         match self {
             Self::BrokerVolume => "broker_volume",
@@ -48,7 +49,7 @@ impl Kind {
         }
     }
 
-    /// Number of cards in a full deck; 0 if customers never request it.
+    /// Returns the number of the type's cards in a full deck; 0 if customers never request the type.
     pub fn cards(self) -> usize {
         match self {
             Self::TradeStatus => 190,

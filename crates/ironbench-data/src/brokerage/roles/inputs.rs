@@ -23,7 +23,7 @@ const PAST_WEEKS: u64 = 260;
 const BACK_ACCOUNT_MS: i64 = 32 * 3_600_000;
 const BACK_SYMBOL_MS: i64 = 200 * 60_000;
 const BACK_HOLDING_MS: i64 = 500 * 60_000;
-/// An order in this many is rolled back on purpose.
+/// Number of orders of which one is rolled back on purpose.
 const ROLLED_BACK: u64 = 101;
 
 /// Customers of a load unit with their cumulative activity, in order of rank.
@@ -83,7 +83,8 @@ pub struct Inputs<'a> {
     phrase: Phrase,
 }
 
-/// Draws from `low..=high` non-uniformly: the low bits from `shift` on are more often ones (the standard's NURand).
+/// Draws from `low..=high` non-uniformly. Bits of the number from position `shift` on are more often ones (the
+/// standard's NURand).
 pub fn uneven(dice: &mut Dice, low: u64, high: u64, most: u64, shift: u32) -> u64 {
     let even = low + dice.below(high - low + 1);
     (even | (dice.below(most + 1) << shift)) % (high - low + 1) + low
@@ -118,7 +119,8 @@ impl<'a> Inputs<'a> {
 
     pub fn broker_volume(&mut self, sheet: &mut Sheet) {
         let total = self.brokerage.load_units() * BROKERS;
-        // If there are fewer brokers than the longest list would name, the list names between half of them and all.
+        // If there are fewer brokers than the longest list would name, the list names between half of them and all of
+        // them.
         let most = BROKER_LIST.1.min(total);
         let count = self.dice.between((BROKER_LIST.0.min(total.div_ceil(2))) as i64, most as i64) as u64;
         let chosen = Selection::drawn(&mut self.dice, total, count);
@@ -229,7 +231,7 @@ impl<'a> Inputs<'a> {
             3 => BACK_SYMBOL_MS,
             _ => BACK_HOLDING_MS,
         };
-        // With few days, the first half.
+        // With few days, the first half of the period is used.
         let last = (span - back).max(span / 2) as u64;
         let from = uneven(&mut self.dice, 0, last - 1, 4095, 16) as i64;
         sheet.moment(Input::FromTime, market::moment(from));
@@ -258,7 +260,7 @@ impl<'a> Inputs<'a> {
         sheet.number(Input::CaId, account);
     }
 
-    /// Draws an order. Also returns whether it is rolled back on purpose.
+    /// Draws an order. Also returns whether the order is rolled back on purpose.
     pub fn trade_order(&mut self, trade: i64, times: Times, sheet: &mut Sheet) -> (Order, bool) {
         let customer = self.customer();
         let which = self.account_of(customer);
@@ -266,7 +268,8 @@ impl<'a> Inputs<'a> {
         let security = account.securities.at(self.dice.below(account.securities.count));
         let kind = Kind::of(self.dice.below(100));
         let quantity = 100 << self.dice.below(4);
-        // A quarter of the orders of accounts that let others trade. 40% of accounts do, so it is a tenth of all orders.
+        // This is a quarter of the orders of accounts that let others trade. 40% of accounts do, so it is a tenth of
+        // all orders.
         let executor = account.trusted[0].filter(|_| self.dice.below(4) == 0);
         let market_cents = market::price_cents(security, times.curve_ms);
         let drawn_cents = self.dice.between(LOWEST_CENTS, HIGHEST_CENTS);
@@ -326,7 +329,7 @@ impl<'a> Inputs<'a> {
     }
 }
 
-/// Start of a trial's orders: the morning after the initial trades.
+/// Returns the start of a trial's orders, which is the morning after the initial trades.
 pub fn morning(brokerage: &Brokerage) -> i64 {
     brokerage.days as i64 * DAY_MS
 }

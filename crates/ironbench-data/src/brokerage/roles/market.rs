@@ -1,7 +1,7 @@
 //! The market, which answers orders after a delay, watches limits, and sends prices in batches.
 //!
-//! A market order becomes a Trade-Result after a delay. A limit order waits until the price curve meets its limit.
-//! Then the ticker contains the price, and the Market-Feed that writes it finds the order and sends it to the market.
+//! A market order leads to a Trade-Result after a delay. A limit order waits until the price curve meets its limit. The
+//! ticker then contains the price. The Market-Feed that writes this price finds the order and sends it to the market.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap, HashSet, VecDeque};
@@ -16,7 +16,7 @@ use crate::dice::Dice;
 const MS: u64 = 1_000_000;
 /// Number of prices in a Market-Feed.
 pub const BATCH: usize = 20;
-/// Traded quantity in a ticker entry: of a price that met a limit, or of any security.
+/// Traded quantity in a ticker entry, for a price that met a limit and for any other price.
 const TRIGGER_QUANTITY: i64 = 375;
 const OTHER_QUANTITIES: [i64; 2] = [325, 425];
 /// Quantity of an order that was not placed in this process.
@@ -40,7 +40,7 @@ pub enum Work {
     Feed(Vec<Entry>),
 }
 
-/// A pending job of the market: a Trade-Result or a Market-Feed.
+/// A pending job of the market, either a Trade-Result or a Market-Feed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Due {
     /// Time at which the work became due, including earlier tries.
@@ -73,17 +73,17 @@ impl Curve {
 pub struct Counts {
     /// Market orders without a result.
     pub pending: usize,
-    /// Orders that wait for their price.
-    /// If a Market-Feed of this process finds an order of another process, that order is still counted there.
-    /// Therefore it is subtracted here: over all processes, each order counts once.
+    /// Number of orders that wait for their price. If a Market-Feed of this process finds an order of another process,
+    /// that order is still counted in the other process. Therefore it is subtracted here, so that each order counts
+    /// once over all processes.
     pub limits: i64,
     /// Maximum number of jobs that were due and not started.
     pub longest: usize,
-    /// Number of jobs that failed repeatedly and were given up.
+    /// Number of jobs that the market gave up because they failed repeatedly.
     pub given_up: usize,
 }
 
-/// Numbering of orders: load processes use numbers in rotation.
+/// Numbering of orders, whose numbers the load processes use in rotation.
 #[derive(Debug, Clone, Copy)]
 pub struct Numbers {
     pub first: i64,
@@ -105,14 +105,14 @@ pub struct Market {
     curve: Curve,
     securities: u64,
     dice: Dice,
-    /// Results by due time; the sequence number keeps simultaneous ones in order of arrival.
+    /// Results by due time. The sequence number keeps simultaneous results in order of arrival.
     delayed: BinaryHeap<Reverse<(u64, u64, i64)>>,
-    /// Market orders: security and quantity.
+    /// Security and quantity of each submitted market order.
     submitted: HashMap<i64, (u64, i64)>,
     came: u64,
     /// Orders that wait for their price.
     limits: HashMap<i64, Order>,
-    /// Times at which the price meets their limit.
+    /// Times at which the price meets the limit of a waiting order.
     meets: BinaryHeap<Reverse<(u64, i64)>>,
     /// Prices that met a limit and wait for a place in a batch.
     triggers: VecDeque<Entry>,
@@ -152,7 +152,7 @@ impl Market {
         }
     }
 
-    /// Called when an order has been committed.
+    /// Handles an order that has been committed.
     pub fn place(&mut self, order: Order, now: u64) {
         if self.found_early.remove(&order.trade) {
             return;
@@ -167,7 +167,7 @@ impl Market {
         self.meets.push(Reverse((now + self.curve.ns(waits_ms), order.trade)));
     }
 
-    /// Submits an order to the market. Returns false if it was already submitted.
+    /// Submits an order to the market. Returns false if the order was already submitted.
     fn submit(&mut self, trade: i64, security: u64, quantity: i64, now: u64) -> bool {
         if self.submitted.insert(trade, (security, quantity)).is_some() {
             return false;
@@ -178,7 +178,7 @@ impl Market {
         true
     }
 
-    /// Returns the next due job, or when to ask again.
+    /// Returns the next due job, or the time at which to ask again.
     pub fn next(&mut self, now: u64) -> Result<Due, u64> {
         while let Some(&Reverse((due, _, trade))) = self.delayed.peek()
             && due <= now
@@ -203,7 +203,7 @@ impl Market {
         price_cents(security, self.curve.ms(now))
     }
 
-    /// Called when a trade has its result: the ticker gets its price, and one more.
+    /// Handles a trade that has its result: the ticker gets its price, and one more.
     pub fn traded(&mut self, trade: i64, price_cents: i64, now: u64) {
         let Some((security, quantity)) = self.submitted.remove(&trade) else { return };
         self.look_at_limits(now);
@@ -236,14 +236,14 @@ impl Market {
         }
     }
 
-    /// Called when a Market-Feed has sent orders to the market, given as `id symbol price,…`.
+    /// Handles the orders that a Market-Feed has sent to the market, given as `id symbol price,…`.
     pub fn fed(&mut self, triggered: &str, now: u64) {
         let order = |text: &str| {
             let mut words = text.split_whitespace();
             Some((words.next()?.parse().ok()?, words.next().and_then(market::security_of)?))
         };
         let mut orders: Vec<(i64, u64)> = triggered.split(',').filter_map(order).collect();
-        // Sorted, so that the same seed gives the same delays whatever order the engine returns.
+        // The orders are sorted, so that the same seed gives the same delays whatever order the engine returns.
         orders.sort_unstable();
         for (trade, security) in orders {
             let order = self.limits.remove(&trade);
@@ -256,8 +256,8 @@ impl Market {
         }
     }
 
-    /// Called when a Market-Feed has written these prices on an engine without data.
-    /// The orders found are those that this market knows.
+    /// Handles the prices that a Market-Feed has written on an engine without data. The orders found are those that
+    /// this market knows.
     pub fn met(&mut self, entries: &[Entry], now: u64) {
         for order in entries.iter().filter_map(|entry| entry.meets) {
             if let Some(Order { trade, security, quantity, .. }) = self.limits.remove(&order) {
@@ -266,7 +266,7 @@ impl Market {
         }
     }
 
-    /// Called when a job failed: retries it, so that no trade is lost, but not without limit.
+    /// Handles a failed job. It is retried, so that no trade is lost, but only a limited number of times.
     pub fn failed(&mut self, due: Due, now: u64) {
         let tries = due.tries + 1;
         if tries == MOST_TRIES {

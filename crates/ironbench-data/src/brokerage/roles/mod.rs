@@ -1,12 +1,12 @@
 //! Roles of the clients in a brokerage trial: customers, the market, and data maintenance.
 //!
-//! The plan's clients are customers, which share one deck.
-//! Additional clients belong to the market and wait for results and batches of prices.
-//! The last one maintains data every minute.
-//! For a reproducible final state, a single client does everything, and time advances with its transactions.
+//! The plan's clients are customers, which share one deck. Additional clients belong to the market and wait for results
+//! and batches of prices. The last additional client maintains data every minute. For a reproducible final state, a
+//! single client does everything, and time advances with its transactions.
 //!
-//! In a trial in parts, each load process has its own deck, market and trade numbers, and the first maintains the data.
-//! A Market-Feed may find orders of another process; the market of the process that ran the Market-Feed answers them.
+//! In a trial in parts, each load process has its own deck, market and trade numbers, and the first process maintains
+//! the data. A Market-Feed may find orders of another process. The market of the process that ran the Market-Feed then
+//! answers them.
 
 mod deck;
 mod inputs;
@@ -43,16 +43,16 @@ use person::{Duty, Person, TABLES};
 pub const VARIABLES: &[&str] = Input::ALL;
 
 const SECOND: u64 = 1_000_000_000;
-/// Virtual time of a transaction, for a client that does everything.
+/// Virtual time that a transaction takes if one client does everything.
 const STEP_NS: u64 = 10_000_000;
 
-/// Options in the plan.
+/// Options of the roles, as given in the plan.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Options {
     /// The generator of the loaded data.
     pub data: Generator,
-    /// Number of market clients of all parts together. None means one per four customers.
+    /// Number of market clients of all parts together; None for one per four customers.
     #[serde(default)]
     pub market_clients: Option<usize>,
     /// Whether one client does all work sequentially, so that the same seed gives the same final state.
@@ -61,18 +61,18 @@ pub struct Options {
     /// Interval of Data-Maintenance in seconds.
     #[serde(default = "a_minute")]
     pub maintenance_s: f64,
-    /// Period of prices between $20 and $30: 900 s in the standard.
-    /// A limit order waits a sixth of it on average, and at most all of it.
+    /// Time in which a price moves from $20 to $30 and back, 900 s in the standard. A limit order waits a sixth of it
+    /// on average, and at most all of it.
     #[serde(default = "quarter_hour")]
     pub price_period_s: f64,
-    /// Number of the first trade, above all existing ones; None means the one after the initial trades.
+    /// Number of the first trade, above all existing ones; None for the number after the initial trades.
     #[serde(default)]
     pub first_trade: Option<i64>,
-    /// Time of the last existing trade, in milliseconds of business time: this trial starts after it.
-    /// If it is None or before the morning after the initial trades, the trial starts in that morning.
+    /// Time of the last existing trade, in milliseconds of business time. This trial starts after it. If it is None or
+    /// before the morning after the initial trades, the trial starts in that morning.
     #[serde(default)]
     pub first_time: Option<i64>,
-    /// Whether the engine stores no data, so that no Market-Feed reports the orders it found.
+    /// Whether the engine stores no data, so that no Market-Feed reports the orders that it found.
     #[serde(default)]
     pub no_data: bool,
     /// Whether prices are stored as integer cents.
@@ -131,7 +131,7 @@ pub struct Roles {
     activity: Activity,
     clock: Clock,
     curve: Curve,
-    /// Business time at which the trial starts. Prices start at the same position on their curve at any time.
+    /// Business time at which the trial starts. The start does not change the position of prices on their curve.
     begins_ms: i64,
     deck: OnceLock<Mutex<Deck<Kind>>>,
     next_trade: AtomicI64,
@@ -167,8 +167,8 @@ impl Roles {
             begins_ms: options.first_time.unwrap_or(curve.start_ms).max(curve.start_ms),
             deck: OnceLock::new(),
             next_trade: AtomicI64::new(trades.first_own()),
-            // A trial is shorter than the cycle.
-            // If all started with the first table, the last ones would never be maintained.
+            // A trial is shorter than the cycle through all tables. If every trial started with the first table, the
+            // last ones would never be maintained.
             first_table: Dice::new(seed, Purpose::Maintenance as u64, 0).below(TABLES as u64) as i64,
             market: Mutex::new(Market::new(curve, brokerage.securities(), delays, trades)),
             customers: clients,
@@ -187,14 +187,15 @@ impl Roles {
         self.options.market_clients.unwrap_or(self.part.all_clients / 4).max(1)
     }
 
-    /// Returns the number of this part's market clients, an even share.
-    /// At least one, because a market without clients would not answer.
+    /// Returns the number of this part's market clients, an even share of all. It is at least one, because a market
+    /// without clients would not answer.
     fn market_clients(&self) -> usize {
         let (all, Part { number, of, .. }) = (self.all_market_clients(), self.part);
         (all * (number + 1) / of - all * number / of).max(1)
     }
 
-    /// Only the first part maintains the data, because all parts use the same database.
+    /// Returns the number of clients that maintain data. Only the first part has one, because all parts use the same
+    /// database.
     fn maintenance_clients(&self) -> usize {
         usize::from(self.part.number == 0)
     }
@@ -231,7 +232,7 @@ impl Roles {
     }
 }
 
-/// Returns the index of each type's script.
+/// Returns the index of the script of each type of transaction.
 fn scripts(program: &Program) -> [Option<usize>; Kind::ALL.len()] {
     let known = |kind: Kind| program.scripts.iter().position(|script| script.name == kind.name() && script.weight > 0);
     Kind::ALL.map(known)

@@ -1,4 +1,4 @@
-//! The work of one client: its next transaction with inputs, and the consequences of its last one.
+//! The work of one client, which is its next transaction with inputs, and the consequences of its last one.
 
 use std::fmt::Write;
 
@@ -19,8 +19,8 @@ use crate::sheet::{Sheet, Slots};
 /// Queues in which clients wait.
 const MARKET: usize = LAGGING_LINE;
 const MAINTENANCE: usize = MARKET + 1;
-/// How often the market checks for work from other threads.
-/// Only orders with a shorter delay can become late by it: one in 200.
+/// Interval at which the market checks for work from other threads. Only orders with a shorter delay can become late
+/// because of it, one order in 200.
 const LOOK_NS: u64 = 5_000_000;
 pub(super) const TABLES: i64 = 12;
 
@@ -32,7 +32,7 @@ pub(super) enum Duty {
     Everything,
 }
 
-/// The job of a client, as far as it matters when the job ends.
+/// The job of a client, with what is needed when the job ends.
 enum Hand {
     Order(Order, bool),
     Market { due: Due, price_cents: i64 },
@@ -47,7 +47,7 @@ pub(super) struct Person<'a> {
     inputs: Inputs<'a>,
     phrase: Phrase,
     list: String,
-    /// How often data were maintained.
+    /// Number of times that data were maintained.
     maintained: u64,
     hand: Hand,
 }
@@ -117,7 +117,7 @@ impl<'a> Person<'a> {
         self.script(kind)
     }
 
-    /// Returns the time of the next maintenance; the first is after half the interval.
+    /// Returns the time of the next maintenance. The first is after half the interval.
     fn maintenance_at(&self) -> u64 {
         let pace = self.roles.options.maintenance_s * SECOND as f64;
         (pace * (self.maintained as f64 + 0.5)) as u64

@@ -259,7 +259,7 @@ fn a_hundred_thousand_transactions_have_the_mix_of_the_standard() {
         let found = done[name] as f64 * 100.0 / all as f64;
         assert!((found - share).abs() < 0.1, "{name}: {found:.2} percent instead of {share}: {done:?}");
     }
-    // In 1000 seconds, one each minute, the first after half a minute.
+    // In 1000 seconds, data are maintained once each minute, the first time after half a minute.
     assert_eq!(done["data_maintenance"], 17);
     let rolled_back = outcome.summary.scripts[Kind::TradeOrder as usize].rolled_back;
     assert!((60..145).contains(&rolled_back), "{rolled_back}");
@@ -297,7 +297,7 @@ fn the_cycle_of_tables_begins_where_the_seed_says() {
     for seed in 0..24 {
         let roles = Roles::new(options(r#", "maintenance_s": 1"#), 1, Part::whole(1), seed).unwrap();
         let mut variables = Variables::new(&program, &[], &Automatic::default());
-        // After one customer and one market client.
+        // The client comes after one customer and one market client.
         let mut role = roles.role(&program, 2);
         assert!(matches!(role.next(1, &mut variables), Next::NotBefore(_)));
         let table = |turn: u64| {
@@ -315,7 +315,7 @@ fn the_cycle_of_tables_begins_where_the_seed_says() {
 fn a_trial_begins_where_the_last_one_ended_and_prices_where_they_always_do() {
     let times = |more: &str| Roles::new(options(more), 1, Part::whole(1), 1).unwrap().times(2 * SECOND);
     let (first, next, before) = (times(""), times(r#", "first_time": 144005000"#), times(r#", "first_time": 7000"#));
-    // Five days of eight hours.
+    // The trades cover five days of eight hours.
     assert_eq!((first.now_ms, next.now_ms, before.now_ms), (144_002_000, 144_007_000, 144_002_000));
     assert_eq!((next.curve_ms, before.curve_ms), (first.curve_ms, first.curve_ms));
 }

@@ -1,4 +1,4 @@
-//! Compares drawn values with their expected proportions; tests prices and times.
+//! Compares drawn values with their expected proportions, and tests prices and times.
 
 use std::collections::BTreeSet;
 
@@ -36,7 +36,7 @@ fn tiers_have_their_shares_of_customers_accounts_and_trades() {
         made[tier] += trades.of(customer);
     }
     assert_eq!((customers, accounts), ([200, 600, 200], [500, 3000, 1500]));
-    // Rounding applies to each customer's share, but not to the sum.
+    // Each customer's share is rounded, but the sum is not.
     assert_eq!(made.iter().sum::<u64>(), 576_000);
     for (made, share) in made.into_iter().zip([10, 60, 30]) {
         assert!(made.abs_diff(5_760 * share) < 600, "{made} of {share} percent");
@@ -86,10 +86,10 @@ fn accounts_and_orders_are_drawn_as_the_standard_says() {
     fits("balances above and below zero", &debts, &[80.0, 20.0]);
     fits("others who may trade", &trusted, &[60.0, 38.0, 2.0]);
     fits("accounts of brokers", &brokers, &[1.0; 10]);
-    // Accounts differ in how much they trade, so executors are not drawn independently.
+    // Accounts differ in how much they trade, so the executors of trades are not drawn independently.
     let owner = by[0] as f64 / trades as f64;
     assert!((owner - 0.9).abs() < 0.01, "{owner} by the owner");
-    // An exponential distribution of mean 1 s, cut off at 5 s.
+    // The distribution is exponential with a mean of 1 s, cut off at 5 s.
     let mean = delays as f64 / trades as f64;
     assert!((mean / 993.3 - 1.0).abs() < 0.02, "delay of {mean} ms");
     let mean = held as f64 / accounts as f64;

@@ -28,7 +28,8 @@ proptest! {
         prop_assert_eq!(found, totals);
     }
 
-    /// Derives the holdings in another way: as single lots of 100 shares in a list, one trade after another.
+    /// The expected holdings are derived in another way, as single lots of 100 shares in a list, one trade after the
+    /// other.
     #[test]
     fn holdings_are_those_of_a_walk_share_by_share(seed: u64) {
         let brokerage = brokerage(1000, 2, seed);

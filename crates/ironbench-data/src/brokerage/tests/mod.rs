@@ -1,4 +1,4 @@
-//! Tests the rows of all tables: their number, however they are divided, their keys and references.
+//! Tests the rows of all tables: their number, the division into units, their keys and references.
 
 mod draws;
 mod kept;
@@ -116,7 +116,7 @@ fn tables_that_do_not_follow_from_trades_have_the_rows_of_their_scale() {
             assert_eq!(Rows::of(&brokerage, table).count(), rows, "{table}");
         }
         assert_eq!(Rows::of(&brokerage, "address").count(), 4 + 1500 * units);
-        // Five standard deviations: 0.534 for an account, 29.2 for a list.
+        // The tolerance is five standard deviations: 0.534 for an account, 29.2 for a list.
         for (table, mean, deviation) in [("account_permission", 7_100, 189), ("watch_item", 100_000, 4_610)] {
             let rows = Rows::of(&brokerage, table).count();
             assert!(rows.abs_diff(mean * units) < deviation * units, "{table}: {rows}");
@@ -165,7 +165,7 @@ proptest! {
             bounds.extend([0, table.units]);
             bounds.sort_unstable();
             let mut pieces: Vec<_> = bounds.windows(2).map(|pair| pair[0]..pair[1]).collect();
-            // Generated in reverse order, to prove that later pieces need no state of earlier ones.
+            // The pieces are generated in reverse order, to show that later pieces need no state of earlier ones.
             let made: BTreeMap<u64, String> =
                 pieces.drain(..).rev().map(|units| (units.end, piece(&brokerage, table.name, units))).collect();
             let whole = piece(&brokerage, table.name, 0..table.units);
@@ -271,7 +271,7 @@ fn keys_are_unique_and_references_are_met() {
         brokerage.tables().iter().map(|table| (table.name, Rows::of(&brokerage, table.name))).collect();
     for (table, columns) in keys {
         let mut seen = HashSet::new();
-        // Repeating a column in a key changes nothing.
+        // A column that occurs twice in a key changes nothing.
         let named: [&str; 4] = std::array::from_fn(|at| columns[at.min(columns.len() - 1)]);
         for (row, key) in rows[table].all(named).enumerate() {
             assert!(seen.insert(key), "{table} {columns:?} row {row}");

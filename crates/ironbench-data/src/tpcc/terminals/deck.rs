@@ -1,4 +1,4 @@
-//! The types of transaction: their shares, and the times that a terminal waits before and after them (clause 5.2).
+//! The types of transaction, with their shares, and the times that a terminal waits before and after them (clause 5.2).
 
 /// The types of transaction, the most frequent first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -13,7 +13,7 @@ pub enum Kind {
 impl Kind {
     pub const ALL: [Kind; 5] = [Self::NewOrder, Self::Payment, Self::OrderStatus, Self::Delivery, Self::StockLevel];
 
-    /// Name of the script.
+    /// Returns the name of the type's script.
     pub fn name(self) -> &'static str {
         match self {
             Self::NewOrder => "new-order",
@@ -24,7 +24,7 @@ impl Kind {
         }
     }
 
-    /// Number of cards in a deck of 23.
+    /// Returns the number of the type's cards in a deck of 23.
     pub fn cards(self) -> usize {
         match self {
             Self::NewOrder | Self::Payment => 10,
@@ -32,7 +32,7 @@ impl Kind {
         }
     }
 
-    /// Keying time in seconds: a terminal waits this long before the transaction.
+    /// Returns the keying time in seconds, which a terminal waits before the transaction.
     pub fn keying_s(self) -> f64 {
         match self {
             Self::NewOrder => 18.0,
@@ -41,7 +41,7 @@ impl Kind {
         }
     }
 
-    /// Mean think time in seconds: a terminal waits a random time after the transaction.
+    /// Returns the mean think time in seconds. A terminal waits a random time with this mean after the transaction.
     pub fn mean_think_s(self) -> f64 {
         match self {
             Self::NewOrder | Self::Payment => 12.0,

@@ -8,10 +8,10 @@ use crate::sheet::Sheet;
 use crate::tpcc::draws::{OF_CUSTOMERS, OF_ITEMS, OF_NAMES, Text, nurand};
 use crate::tpcc::{CUSTOMERS, DISTRICTS, ITEMS, LAST_NAMES};
 
-/// Order lines, at least and at most.
+/// Minimum and maximum number of lines of an order.
 const LINES: (i64, i64) = (5, 15);
 pub(super) const MOST_LINES: usize = LINES.1 as usize;
-/// An item that does not exist: an order with it is rolled back.
+/// Number of an item that does not exist. An order with this item is rolled back.
 const UNKNOWN_ITEM: u64 = ITEMS + 1;
 
 /// The constants C of NURand, which all terminals of a trial share (clause 2.1.6.1).
@@ -23,8 +23,8 @@ pub struct Constants {
 }
 
 impl Constants {
-    /// Draws the constants. The constant for last names differs by 65 to 119, except 96 and 112, from `c_load`, with
-    /// which the data were generated.
+    /// Draws the constants. The constant for last names differs by 65 to 119, except 96 and 112, from `c_load`. The
+    /// data were generated with `c_load`.
     pub fn drawn(dice: &mut Dice, c_load: u64) -> Self {
         let differs = |c: &u64| matches!(c.abs_diff(c_load), 65..=95 | 97..=111 | 113..=119);
         let possible: Vec<u64> = (0..=OF_NAMES).filter(differs).collect();
@@ -39,20 +39,20 @@ impl Constants {
 /// The warehouses and the district that a terminal works for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Home {
-    /// The terminal's warehouses are `first`, `first + step`, … (from 0).
+    /// First of the terminal's warehouses, which are `first`, `first + step`, … (from 0).
     pub first: u64,
     pub step: u64,
-    /// The district of Stock-Level (from 0); None: a random one for each transaction.
+    /// District of Stock-Level (from 0); None for a random district in each transaction.
     pub district: Option<u64>,
 }
 
 impl Home {
-    /// Every warehouse, and a random district.
+    /// Every warehouse, and a random district in each transaction.
     pub const ANY: Self = Self { first: 0, step: 1, district: None };
 
-    /// Returns the home of one of `terminals` terminals.
-    /// If there are fewer terminals than warehouses, a terminal has several warehouses, which no other one has.
-    /// The standard has ten terminals for each warehouse, one for each district.
+    /// Returns the home of one of `terminals` terminals. If there are fewer terminals than warehouses, a terminal has
+    /// several warehouses, which no other terminal has. The standard has ten terminals for each warehouse, one for each
+    /// district.
     pub fn of(terminal: u64, terminals: u64, warehouses: u64) -> Self {
         let district = (terminals >= warehouses * DISTRICTS).then_some(terminal / warehouses % DISTRICTS);
         Self { first: terminal % warehouses, step: terminals.min(warehouses), district }
@@ -109,7 +109,7 @@ impl Inputs {
         self.dice.below(100)
     }
 
-    /// Draws how a customer is found: in 60% of cases by last name.
+    /// Draws how a customer is found, which is by last name in 60% of cases.
     fn customer_or_name(&mut self, sheet: &mut Sheet) {
         let by_name = self.percent() < 60;
         sheet.flag(Input::ByName, by_name);
@@ -124,9 +124,10 @@ impl Inputs {
         }
     }
 
-    /// Draws a New-Order. Returns whether it has an unknown item and so has to be rolled back.
+    /// Draws a New-Order. Returns whether the order has an unknown item and so has to be rolled back.
     ///
-    /// Lines are in the order of their stock, so that orders lock stock in the same order and cause no deadlocks.
+    /// Lines are sorted by the stock that they change, so that all orders lock stock in the same sequence and cause no
+    /// deadlocks.
     pub fn new_order(&mut self, sheet: &mut Sheet) -> bool {
         let warehouse = self.warehouse();
         sheet.number(Input::WId, warehouse as i64);
@@ -158,7 +159,7 @@ impl Inputs {
         let new = |place: usize| lines[..place].iter().all(|line| line.item != lines[place].item);
         sheet.number(Input::Different, (0..lines.len()).filter(|place| new(*place)).count() as i64);
         for place in 0..MOST_LINES {
-            // Lists of a fixed length repeat the first line.
+            // Lists of a fixed length repeat their first line.
             let Line { supplier, item, quantity } = lines.get(place).copied().unwrap_or(lines[0]);
             sheet.number(OfLine(place, Of::Item), item as i64);
             sheet.number(OfLine(place, Of::Supplier), supplier as i64);
@@ -207,7 +208,7 @@ impl Inputs {
         self.customer_or_name(sheet);
     }
 
-    /// Draws a Delivery: its warehouse and its carrier.
+    /// Draws the inputs of a Delivery, which are its warehouse and its carrier.
     pub fn delivery(&mut self) -> (u64, i64) {
         (self.warehouse(), self.dice.between(1, 10))
     }

@@ -1,7 +1,7 @@
-//! The terminals of a trial: each draws its transactions from its own deck of cards, with their inputs.
+//! The terminals of a trial. Each terminal draws its transactions, with their inputs, from its own deck of cards.
 //!
-//! With the standard's pacing, a terminal keys before each transaction and thinks after it.
-//! With deferred deliveries, a terminal only queues a Delivery, and additional clients carry it out.
+//! With the standard's pacing, a terminal keys before each transaction and thinks after it. With deferred deliveries, a
+//! terminal only queues a Delivery, and additional clients carry it out.
 
 mod deck;
 mod inputs;
@@ -33,17 +33,17 @@ use names::Input;
 /// Names of the input variables.
 pub const VARIABLES: &[&str] = Input::ALL;
 
-/// A think time is at most this many times its mean.
+/// Longest think time, as a multiple of the mean.
 const LONGEST_THINK: f64 = 10.0;
 
-/// Time that terminals have worked before the trial, so that they do not all start at once.
-/// A cycle takes 21 s on average.
+/// Time that terminals have worked before the trial. It lets them start at different points of their cycle, which takes
+/// 21 s on average.
 const WORKED_S: f64 = 100.0;
 
-/// How often a client checks whether a terminal of another thread has queued a Delivery.
+/// Interval at which a client checks whether a terminal of another thread has queued a Delivery.
 const LOOK_NS: u64 = 5_000_000;
 
-/// Separates random numbers that are drawn for the same terminal.
+/// A purpose of random numbers. It separates numbers that are drawn for the same terminal.
 #[derive(Clone, Copy)]
 enum Purpose {
     Constants = 451,
@@ -52,19 +52,19 @@ enum Purpose {
     Pace,
 }
 
-/// Options in the plan.
+/// Options of the terminals, as given in the plan.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Options {
     /// The generator of the loaded data.
     pub data: Generator,
-    /// Whether a terminal works for its own warehouse; otherwise for a random one in each transaction.
+    /// Whether a terminal works for its own warehouse, rather than for a random one in each transaction.
     pub home: bool,
     /// Whether terminals wait for the standard's keying and think times.
     #[serde(default)]
     pub paced: bool,
-    /// Number of clients of all parts together that carry out deferred deliveries.
-    /// 0 means that terminals carry out their own.
+    /// Number of clients of all parts together that carry out deferred deliveries. With 0, terminals carry out their
+    /// own.
     #[serde(default)]
     pub delivery_clients: usize,
     /// Whether prices are stored as integer cents.
@@ -79,7 +79,7 @@ struct Queued {
     since: u64,
 }
 
-/// Queued deliveries of this part, and how many there were at most.
+/// Queued deliveries of this part, and the maximum number of them at a time.
 #[derive(Default)]
 struct Queue {
     waiting: VecDeque<Queued>,
@@ -95,7 +95,7 @@ pub struct Terminals {
     part: Part,
     seed: u64,
     queue: Mutex<Queue>,
-    /// Districts without an undelivered order, over all deliveries.
+    /// Number of districts without an undelivered order, over all deliveries.
     skipped: AtomicU64,
 }
 
@@ -137,7 +137,7 @@ fn script(program: &Program, name: &str) -> Option<usize> {
     program.scripts.iter().position(|script| script.name == name && script.weight > 0)
 }
 
-/// Returns the index of each type's script.
+/// Returns the index of the script of each type of transaction.
 fn scripts(program: &Program) -> [Option<usize>; Kind::ALL.len()] {
     Kind::ALL.map(|kind| script(program, kind.name()))
 }
@@ -151,8 +151,8 @@ impl Jobs for Terminals {
         VARIABLES
     }
 
-    /// An even share of the clients of all parts.
-    /// At least one, because other parts do not know this part's deliveries.
+    /// Returns an even share of the delivery clients of all parts. It is at least one, because other parts do not know
+    /// this part's deliveries.
     fn waiting_clients(&self) -> usize {
         let (all, Part { number, of, .. }) = (self.options.delivery_clients, self.part);
         if all == 0 { 0 } else { (all * (number + 1) / of - all * number / of).max(1) }
@@ -199,11 +199,11 @@ struct Terminal<'a> {
     deck: Deck<Kind>,
     inputs: Inputs,
     phrase: Phrase,
-    /// Draws the times that the terminal waits.
+    /// Source of the random times that the terminal waits.
     pace: Dice,
     /// The card drawn for the next transaction.
     drawn: Option<Kind>,
-    /// The last transaction.
+    /// The type of the last transaction.
     last: Option<Kind>,
     /// Whether the current transaction is to be rolled back.
     rolled_back: bool,

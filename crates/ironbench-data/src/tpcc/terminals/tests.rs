@@ -25,7 +25,7 @@ fn program(names: &[&str]) -> Program {
     Program::compile(&names.iter().map(source).collect::<Vec<_>>(), &variables).unwrap()
 }
 
-/// The inputs of many transactions of one type, by one of `clients` terminals.
+/// The inputs of many transactions of one type, drawn by one of `clients` terminals.
 struct Drawn {
     rows: Vec<Vec<String>>,
     rolled_back: usize,
@@ -153,12 +153,12 @@ fn deliveries_have_a_carrier_and_stock_levels_a_threshold() {
 fn terminals_share_the_warehouses_evenly() {
     let homes = |terminals, warehouses| (0..terminals).map(move |terminal| Home::of(terminal, terminals, warehouses));
     let own = |home: Home, warehouses| (home.first..warehouses).step_by(home.step as usize).collect::<Vec<_>>();
-    // Fewer terminals than warehouses: each warehouse has one terminal.
+    // There are fewer terminals than warehouses, so each warehouse has one terminal.
     let mut all: Vec<u64> = homes(3, 10).flat_map(|home| own(home, 10)).collect();
     all.sort_unstable();
     assert_eq!(all, (0..10).collect::<Vec<_>>());
     assert!(homes(3, 10).all(|home| home.district.is_none()));
-    // Ten terminals per warehouse: each district has one.
+    // There are ten terminals per warehouse, so each district has one.
     let all: BTreeSet<_> = homes(30, 3).map(|home| (own(home, 3), home.district)).collect();
     assert_eq!((all.len(), all.first().unwrap().0.len()), (30, 1));
     let used = |more| {
@@ -244,7 +244,7 @@ fn terminals_key_and_think_as_long_as_the_standard_says() {
             })
             .collect();
         let mean = rests.iter().sum::<f64>() / COUNT as f64;
-        // The standard deviation of the mean is 0.5% of the mean think time; truncation takes 0.05% from it.
+        // The standard deviation of the mean is 0.5% of the mean think time, and truncation reduces the mean by 0.05%.
         assert!((mean - keying_s - think_s).abs() < 0.025 * think_s, "{kind:?}: {mean}");
         let (least, most) =
             rests.iter().fold((f64::MAX, 0.0f64), |(low, high), rest| (low.min(*rest), high.max(*rest)));

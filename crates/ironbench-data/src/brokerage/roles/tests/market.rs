@@ -41,7 +41,7 @@ fn order(trade: i64, kind: OrderKind, limit_cents: i64) -> Order {
     Order { trade, security: 7, kind, quantity: 200, limit_cents }
 }
 
-/// Handles all jobs due by `until`. Returns results in the order of their trades, and batches.
+/// Handles all jobs due by `until`. Returns results in the order of their trades, and batches of prices.
 fn answered(market: &mut Market, until: u64) -> (Vec<i64>, Vec<Vec<Entry>>) {
     let (mut now, mut results, mut feeds) = (0, Vec::new(), Vec::new());
     while now <= until {
@@ -155,7 +155,7 @@ fn an_order_that_the_feed_of_another_process_found_is_answered_there_and_counted
         let (one, other) = (one.counts(), other.counts());
         (one.pending as i64 + one.limits) + (other.pending as i64 + other.limits)
     };
-    // Numbers start at 1 and processes use them in rotation, so even ones are theirs.
+    // Numbers start at 1 and two processes use them in rotation, so this process has the even numbers.
     theirs.place(order(2, OrderKind::LimitBuy, 2100), 0);
     theirs.place(order(4, OrderKind::LimitBuy, 2100), 0);
     ours.place(order(3, OrderKind::LimitBuy, 2100), 0);
