@@ -1,11 +1,11 @@
-//! The interface of every model: a function from arrivals to completions.
+//! The interface of every model, which is a function from arrivals to completions.
 
 /// The operation of an I/O.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Op {
     Read,
     Write,
-    /// A flush: when it completes, everything written before is on stable storage. Offset and length are ignored.
+    /// A flush. When it completes, everything written before it is on stable storage. Offset and length are ignored.
     Flush,
 }
 
@@ -16,10 +16,11 @@ pub trait Device: Send {
     /// Calls come in order of arrival. `offset + length` is at most `capacity()`.
     fn submit(&mut self, now: u64, op: Op, offset: u64, length: u32) -> u64;
 
-    /// Capacity in bytes.
+    /// Returns the capacity in bytes.
     fn capacity(&self) -> u64;
 
-    /// CPU time in nanoseconds that the device's driver takes on the host for this I/O; negligible for most devices.
+    /// Returns the CPU time in nanoseconds that the device's driver takes on the host for this I/O. It is negligible
+    /// for most devices.
     fn host_cpu(&self, _op: Op, _length: u32) -> u64 {
         0
     }
@@ -30,7 +31,7 @@ pub trait Device: Send {
     }
 }
 
-/// Returns the device. In debug builds, wraps it to assert that its I/Os come in order of arrival.
+/// Returns the device. In debug builds, the device is wrapped to assert that its I/Os come in order of arrival.
 pub fn in_order(device: Box<dyn Device>) -> Box<dyn Device> {
     if cfg!(debug_assertions) { Box::new(InOrder { device, latest: 0 }) } else { device }
 }

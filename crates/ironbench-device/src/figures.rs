@@ -1,4 +1,4 @@
-//! Parameters of the models, from data sheets, in seconds, bytes, and per second.
+//! Parameters of the models, from data sheets. The units are seconds, bytes, and numbers per second.
 
 use std::collections::BTreeMap;
 
@@ -17,7 +17,7 @@ pub enum Figures {
     Disk(DiskFigures),
     Flash(FlashFigures),
     Volume(VolumeFigures),
-    /// A controller or a bus, shared by the devices behind it. Stores no data.
+    /// A controller or a bus, shared by the devices behind it. It stores no data.
     Controller(ControllerFigures),
 }
 
@@ -49,7 +49,7 @@ pub struct DiskFigures {
     pub seek_track_write: f64,
     pub seek_average_write: f64,
     pub seek_full_write: f64,
-    /// Media transfer rate on the outermost and the innermost track.
+    /// Media transfer rate on the outermost track. The next field is the rate on the innermost track.
     pub rate_outer: f64,
     pub rate_inner: f64,
     pub interface_rate: f64,
@@ -68,7 +68,7 @@ pub struct DiskFigures {
 #[serde(deny_unknown_fields)]
 pub struct FlashFigures {
     pub capacity: f64,
-    /// Number of units that work in parallel: channels, or dies if the controller interleaves them.
+    /// Number of units that work in parallel. They are channels, or dies if the controller interleaves them.
     pub units: u32,
     /// Number of bytes that a unit reads or programs at a time.
     pub page: f64,
@@ -96,7 +96,7 @@ pub struct FlashFigures {
     pub duplex: bool,
     /// Size of the memory that buffers writes before flash.
     pub buffer: f64,
-    /// Size of the fast (SLC) flash that accepts writes first; shrinks in proportion to the capacity.
+    /// Size of the fast (SLC) flash that accepts writes first. It shrinks in proportion to the capacity.
     pub quick_flash: f64,
     pub write_cache: bool,
     /// Whether the buffer survives a power cut, so that a flush need not empty it.
@@ -107,7 +107,8 @@ pub struct FlashFigures {
     pub spare: f64,
     /// Fill level, 0 to 1, at which `sustained_write_iops` was rated.
     pub rated_fill: f64,
-    /// Whether the device compresses data and so writes less. The rates here are those for incompressible data.
+    /// Whether the device compresses data and so writes less. The rates of these parameters are those for
+    /// incompressible data.
     pub compresses: bool,
     /// Host CPU time per I/O, in addition to that of an ordinary driver.
     pub host_cpu: f64,
@@ -122,8 +123,8 @@ pub struct VolumeFigures {
     pub rate: f64,
     pub read_latency: f64,
     pub write_latency: f64,
-    /// Maximum size of an operation.
-    /// A larger I/O counts as several, and sequential smaller ones are merged up to this size.
+    /// Maximum size of an operation. A larger I/O counts as several operations. Sequential smaller I/Os are merged up
+    /// to this size.
     pub io_size: f64,
     /// Time over which unused operations and bytes accumulate.
     pub burst: f64,
@@ -142,7 +143,7 @@ pub struct ControllerFigures {
 }
 
 impl Models {
-    /// Parses JSON: name → parameters with their `kind`.
+    /// Parses models from JSON, which contains the parameters of each model with their `kind` by name.
     pub fn from_json(json: &[u8]) -> Result<Self> {
         let table: BTreeMap<String, serde_json::Value> =
             serde_json::from_slice(json).map_err(|error| Error::input("device models", error.to_string()))?;
@@ -163,7 +164,7 @@ impl Models {
         self.0.keys().map(String::as_str)
     }
 
-    /// Names of the models that store data.
+    /// Returns the names of the models that store data.
     pub fn devices(&self) -> impl Iterator<Item = &str> {
         self.0.iter().filter(|(_, figures)| !matches!(figures, Figures::Controller(_))).map(|(name, _)| name.as_str())
     }

@@ -1,4 +1,4 @@
-//! Properties of every device, for any parameters and any sequence of I/Os.
+//! Tests of properties that every device has, for any parameters and any sequence of I/Os.
 
 use proptest::prelude::*;
 
@@ -33,7 +33,7 @@ fn made(text: &str, seed: u64) -> Box<dyn Device> {
     build(&parse(text).unwrap(), &models(), Some(CAPACITY), seed).unwrap()
 }
 
-/// I/Os as (nanoseconds since the previous one, operation, block, number of 4 KiB blocks).
+/// I/Os, each as nanoseconds since the previous one, operation, block, and number of 4 KiB blocks.
 type Asked = Vec<(u64, Op, u64, u32)>;
 
 fn asked() -> impl Strategy<Value = Asked> {
@@ -80,7 +80,7 @@ proptest! {
         ][which];
         let answers = run(&mut *made(text, 1), &asked);
         let transfers = asked.iter().zip(&answers).filter(|((_, op, _, _), _)| *op != Op::Flush);
-        // From any arrival on, transferring the bytes that arrived since then takes its time.
+        // From any arrival on, the transfer of the bytes that arrived since then takes its time.
         let (mut bytes, mut first, mut last) = (0u64, None, 0);
         for ((_, _, _, blocks), (now, done)) in transfers {
             first.get_or_insert(*now);
@@ -106,8 +106,8 @@ proptest! {
     #[test]
     fn more_work_before_never_helps_a_device_that_serves_in_turn(asked in asked(), more in asked(), which in 0..3usize) {
         let text = ["memory", "behind(card(cache=off), raid0(2, memory))", "volume"][which];
-        // Same arrival times, so that only the additional load differs.
-        // The offsets are far away, because volumes merge adjacent I/Os.
+        // Both runs have the same arrival times, so that only the additional load differs. The offsets are far apart,
+        // because volumes merge adjacent I/Os.
         let extra = more.iter().take(20);
         let mut device = made(text, 1);
         for (_, op, block, blocks) in extra {
@@ -140,7 +140,7 @@ fn throughput_grows_and_answers_take_longer_with_depth() {
 
 #[test]
 fn seek_and_rotation_have_the_averages_of_the_book() {
-    // 8 ms of seek, half a revolution of 8.33 ms, and 4 KiB at 100 MB/s.
+    // The sum is 8 ms of seek, half a revolution of 8.33 ms, and 4 KiB at 100 MB/s.
     let mean = measured("flat", Probe::default()).latency.mean_s();
     let book = 8e-3 + 60.0 / 7200.0 / 2.0 + 4096.0 / 100e6;
     assert!((mean - book).abs() < book * 0.02, "{mean} {book}");
@@ -204,7 +204,7 @@ fn a_flush_of_flash_without_power_loss_protection_waits_for_its_buffer() {
         let written = (0..writes).map(|number| device.submit(0, Op::Write, far(number), 4096)).max().unwrap();
         (device.submit(written, Op::Flush, 0, 0) - written) as f64 / 1e9
     };
-    // 32 MiB at 10,000 random 4 KiB writes per second; the last of them started before the flush.
+    // 32 MiB are written at 10,000 random 4 KiB writes per second. The last writes started before the flush.
     let full = f64::from(32 << 20) / 4096.0 / 10_000.0;
     assert!((flushed_s("", 40_000) - full).abs() < full * 0.02, "{}", flushed_s("", 40_000));
     assert!((flushed_s("", 1) - 0.001).abs() < 0.0001, "a small write is a part of the time of a flush");

@@ -1,10 +1,9 @@
 //! Storage devices as pure functions of time.
 //!
-//! A `Device` computes when an I/O that arrives now will complete.
-//! A device stores no data, never waits, and reads no clock.
-//! `model` contains the devices, and `array` composes several.
-//! `text` parses device expressions, and `build` turns an expression into a device.
-//! The front ends use these completion times: `live` waits until they have passed, `replay` does not.
+//! A `Device` computes when an I/O that arrives now will complete. A device stores no data, never waits, and reads no
+//! clock. The module `model` contains the devices, and `array` composes several devices. `text` parses device
+//! expressions, and `build` turns an expression into a device. Two modules use the completion times: `live` waits until
+//! they have passed, and `replay` does not wait.
 
 pub mod array;
 pub mod build;

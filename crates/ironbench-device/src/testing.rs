@@ -1,4 +1,4 @@
-//! Models for the tests of this crate, with round numbers, not those of any product.
+//! Models for the tests of this crate. They have round numbers, not those of any product.
 
 use crate::figures::Models;
 

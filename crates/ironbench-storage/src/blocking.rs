@@ -1,4 +1,5 @@
-//! Threads with one I/O at a time through ordinary system calls, if io_uring is not available and for synced writes.
+//! Threads with one I/O at a time through ordinary system calls. They are used if io_uring is not available, and for
+//! synced writes.
 
 use std::io;
 use std::os::fd::RawFd;
@@ -64,7 +65,7 @@ impl Blocking {
         let start = self.buffer.as_ptr();
         // SAFETY: the buffer has `length` bytes.
         whole(length, || unsafe { libc::pwrite(self.file, start.cast(), length, offset as i64) })?;
-        // SAFETY: both take only a descriptor.
+        // SAFETY: both calls take only a descriptor.
         let done = match self.sync {
             Sync::None => 0,
             Sync::Fsync => unsafe { libc::fsync(self.file) },
@@ -74,7 +75,7 @@ impl Blocking {
     }
 }
 
-/// Makes a call that must transfer `length` bytes; repeats it if a signal interrupted it.
+/// Makes a call that must transfer `length` bytes, and repeats it if a signal interrupted it.
 fn whole(length: usize, mut call: impl FnMut() -> isize) -> io::Result<()> {
     loop {
         match call() {
@@ -95,13 +96,13 @@ fn whole(length: usize, mut call: impl FnMut() -> isize) -> io::Result<()> {
 
 /// Flushes the file's data to stable storage.
 pub fn fsync(file: RawFd) -> io::Result<()> {
-    // SAFETY: it takes only a descriptor.
+    // SAFETY: the call takes only a descriptor.
     if unsafe { libc::fsync(file) } == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
-/// Evicts the file from the page cache; dirty pages stay.
+/// Evicts the file from the page cache. Dirty pages stay.
 pub fn evict(file: RawFd) -> io::Result<()> {
-    // SAFETY: it takes a descriptor and numbers.
+    // SAFETY: the call takes a descriptor and numbers.
     match unsafe { libc::posix_fadvise(file, 0, 0, libc::POSIX_FADV_DONTNEED) } {
         0 => Ok(()),
         errno => Err(io::Error::from_raw_os_error(errno)),

@@ -1,8 +1,8 @@
-//! Devices behind a controller or a bus, which limits them all together.
+//! Devices behind a controller or a bus, which limits all of them together.
 //!
-//! I/Os reserve their slot when they arrive, so that the limits hold whatever the devices behind do meanwhile.
-//! A controller with a battery-backed cache may accept writes into it.
-//! The writes are complete then, and leave the cache when the devices have written them.
+//! I/Os reserve their slot when they arrive, so that the limits hold whatever the devices behind do in between. A
+//! controller with a battery-backed cache may accept writes into the cache. Such a write is complete at once, and
+//! leaves the cache when the devices have written it.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -23,7 +23,7 @@ pub struct Behind {
     memory: Option<Memory>,
 }
 
-/// The write cache: data that are not on the devices yet.
+/// The write cache, which contains data that are not on the devices yet.
 struct Memory {
     room: u64,
     used: u64,

@@ -5,7 +5,7 @@ use crate::device::{Device, Op};
 
 pub struct Mirror {
     members: Members,
-    /// For each member: when its I/Os so far will be done, and where its last read ended.
+    /// For each member, the time at which its I/Os so far will be done, and the offset at which its last read ended.
     states: Vec<(u64, u64)>,
     /// The preferred member among those that are equally busy.
     turn: usize,
@@ -17,9 +17,9 @@ impl Mirror {
         Self { members, states, turn: 0 }
     }
 
-    /// Chooses the member for a read, like Linux's md (drivers/md/raid1.c, `read_balance`).
-    /// If a member's last read ended at this offset, that member is chosen,
-    /// so that a sequential stream stays on one arm. Otherwise the member that is free first is chosen.
+    /// Chooses the member for a read, like Linux's md (drivers/md/raid1.c, `read_balance`). If a member's last read
+    /// ended at this offset, that member is chosen, so that a sequential stream stays on one arm. Otherwise the member
+    /// that is free first is chosen.
     fn reader(&self, now: u64, offset: u64) -> usize {
         let streaming = self.states.iter().position(|(_, end)| *end == offset);
         let count = self.states.len();

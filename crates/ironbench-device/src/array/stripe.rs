@@ -1,4 +1,5 @@
-//! RAID 0 and `spread`: consecutive chunks of the address space on one member after another; members may differ.
+//! RAID 0 and `spread`. Consecutive chunks of the address space are on one member after the other. The members may
+//! differ.
 
 use super::{Members, all, all_host_cpu, host_cpu};
 use crate::device::{Device, Op};
@@ -7,12 +8,13 @@ pub struct Stripe {
     members: Members,
     chunk: u64,
     capacity: u64,
-    /// Scratch space: for each member, the first byte and the number of bytes of an I/O that covers several chunks.
+    /// For each member, the first byte and the number of bytes of an I/O that covers several chunks. It is scratch
+    /// space.
     shares: Vec<(u64, u32)>,
 }
 
 impl Stripe {
-    /// Uses as many chunks on each member as the smallest member has.
+    /// Creates the array, which uses as many chunks on each member as the smallest member has.
     pub fn new(members: Members, chunk: u64) -> Self {
         let least = members.iter().map(|member| member.capacity()).min().unwrap_or(0) / chunk * chunk;
         let capacity = least * members.len() as u64;
@@ -38,7 +40,7 @@ impl Device for Stripe {
             let (member, at) = self.place(offset);
             return self.members[member].submit(now, op, at, length);
         }
-        // The chunks of one I/O on one member are adjacent there, so each member gets one I/O.
+        // The chunks of one I/O on one member are adjacent on that member, so each member gets a single I/O.
         self.shares.fill((u64::MAX, 0));
         let end = offset + u64::from(length);
         let mut from = offset;

@@ -60,7 +60,7 @@ proptest! {
         let touched = touched(&log, op);
         prop_assert_eq!(touched.len() as u32, sectors);
         prop_assert!(touched.values().all(|times| *times == 1));
-        // Not more I/Os than members: adjacent chunks on a member are one I/O.
+        // There are no more I/Os than members, because adjacent chunks on a member are one I/O.
         prop_assert!(log.lock().unwrap().len() <= count);
     }
 
@@ -121,7 +121,7 @@ fn a_full_row_is_written_without_reading_and_a_small_write_reads_two() {
     assert_eq!(log.lock().unwrap().iter().filter(|io| io.1 == Op::Read).count(), 2);
 }
 
-/// Serves one I/O after another, each in a millisecond; asserts that they come in order of arrival.
+/// A device that serves one I/O after the other, each in a millisecond. It asserts that I/Os come in order of arrival.
 #[derive(Default)]
 struct Serial {
     free: u64,
@@ -143,11 +143,11 @@ impl Device for Serial {
     }
 }
 
-/// A time and, for a write whose reads complete then, its two members.
+/// A time and, for a write whose reads complete at that time, its two members.
 type Event = (u64, Option<(usize, usize)>);
 
-/// Simulates small writes on RAID 5 of such members, with `depth` in flight, event by event.
-/// The members get the writes when the reads before them have completed. Returns writes per second.
+/// Simulates small writes on RAID 5 of such members, with `depth` writes in flight, event by event. The members get a
+/// write when the reads before it have completed. Returns writes per second.
 fn simulated_small_writes(members: usize, depth: u32, count: u64) -> f64 {
     let mut random = pgbench_script::Random::new(1);
     let mut devices: Vec<Serial> = (0..members).map(|_| Serial::default()).collect();

@@ -11,7 +11,7 @@ use crate::figures::{DiskFigures, Figures, FlashFigures, VolumeFigures};
 use crate::model::{Choice, Disk, Flash, Free, Memory, Use, Volume, checked_disk, checked_flash, read_seek};
 use crate::text::Expression;
 
-/// Assumed fill level of flash, unless the expression sets it: databases leave room to grow.
+/// Assumed fill level of flash, unless the expression sets it. It is below 1, because databases leave room to grow.
 const FILL: f64 = 0.5;
 
 impl Builder<'_> {
@@ -87,7 +87,8 @@ impl Builder<'_> {
     }
 }
 
-/// Computed once for all disks with the same mechanics, because it takes about 10 ms.
+/// Returns the gains of a disk from choosing among commands. They are computed once for all disks with the same
+/// mechanics, because that takes about 10 ms.
 fn choice(figures: &DiskFigures) -> Arc<Choice> {
     type Known = (Mechanics, Arc<Choice>);
     static KNOWN: Mutex<Vec<Known>> = Mutex::new(Vec::new());

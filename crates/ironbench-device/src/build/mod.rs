@@ -1,4 +1,4 @@
-//! Builds a device from an expression and the models.
+//! Builds a device from an expression and the models that the expression names.
 
 mod leaf;
 mod options;
@@ -12,7 +12,7 @@ use crate::device::{Device, in_order};
 use crate::figures::{Figures, Models};
 use crate::text::{Expression, Member};
 
-/// Composite devices: name and description. Every other name is that of a model.
+/// Composite devices, by name with a description. Every other name is that of a model.
 pub const ARRAYS: [(&str, &str); 6] = [
     ("raid0", "stripes over its members: raid0(4, ssd-sata-2011, stripe=64K)"),
     ("raid1", "every byte on every member: raid1(2, hdd-10k)"),
@@ -22,17 +22,19 @@ pub const ARRAYS: [(&str, &str); 6] = [
     ("behind", "a controller's or a bus's limits, shared by what is behind it: behind(raid-card, raid0(8, hdd-7200))"),
 ];
 
-/// Default chunk size of an array. Linux md's was 64 KiB until 2010; an extent of SQL Server has 64 KiB.
+/// Default chunk size of an array. The chunk size of Linux's md was 64 KiB until 2010, and an extent of SQL Server has
+/// 64 KiB.
 const CHUNK: u64 = 64 << 10;
 
-/// Maximum number of models in one device: nested arrays multiply their counts, and each model takes memory.
+/// Maximum number of models in one device. Nested arrays multiply their counts, and each model takes memory.
 const MOST: u64 = 4096;
 
-/// Builds the device that `expression` describes, with at least `capacity` bytes.
-/// The models are scaled to that capacity with unchanged speeds,
-/// so that a small database is spread over the whole device. With None, the models keep their own capacity.
+/// Builds the device that `expression` describes, with at least `capacity` bytes. The models are scaled to that
+/// capacity with unchanged speeds, so that a small database is spread over the whole device. With None, the models keep
+/// their own capacity.
 ///
-/// Input errors name the column.
+/// # Errors
+/// Input: the expression cannot be built. The error names the column.
 pub fn build(expression: &Expression, models: &Models, capacity: Option<u64>, seed: u64) -> Result<Box<dyn Device>> {
     let mut builder = Builder { models, whole: expression, seed, leaves: 0 };
     let models_in_it = parts(expression);
@@ -164,13 +166,13 @@ fn count(expression: &Expression) -> u64 {
     expression.members.iter().map(|member| u64::from(member.count)).sum()
 }
 
-/// Counts the models in an expression, saturating.
+/// Returns the number of models in an expression, or the largest number if there are more.
 fn parts(expression: &Expression) -> u64 {
     let of = |member: &Member| u64::from(member.count).saturating_mul(parts(&member.device));
     expression.members.iter().map(of).fold(0, u64::saturating_add).max(1)
 }
 
-/// Returns the capacity of each of `members`, in whole chunks.
+/// Returns the capacity of each of `members` members, in whole chunks.
 fn share(all: u64, members: u64, chunk: u64) -> u64 {
     all.div_ceil(members.max(1)).next_multiple_of(chunk)
 }

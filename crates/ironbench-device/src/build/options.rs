@@ -11,7 +11,7 @@ pub struct Options<'e> {
 }
 
 impl<'e> Options<'e> {
-    /// Rejects options that are not `known`.
+    /// Creates the options of a part, and rejects those that are not `known`.
     pub fn new(whole: &Expression, part: &'e Expression, known: &[&str]) -> Result<Self> {
         let options = Self { whole: whole.written.clone(), settings: &part.options };
         match part.options.iter().find(|option| !known.contains(&option.key.as_str())) {

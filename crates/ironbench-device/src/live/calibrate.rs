@@ -1,4 +1,4 @@
-//! Measures the I/O path overhead on this machine: through the block device with direct I/O, as a file system sees it.
+//! Measures the I/O path overhead on this machine, through the block device with direct I/O, as a file system sees it.
 
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -37,19 +37,18 @@ impl Probe {
         Ok(Self { file, length })
     }
 
-    /// Measures the mean time in nanoseconds of sequentially issued I/Os at scattered offsets.
-    /// The result is the median of group means, each without the slowest tenth of its group.
-    /// So other load on the machine has no effect, unless it lasts for most of the time.
-    /// This is a median of means:
-    /// Lugosi and Mendelson, Mean estimation and regression under heavy-tailed distributions, 2019.
+    /// Measures the mean time in nanoseconds of sequentially issued I/Os at scattered offsets. The result is the median
+    /// of group means, each without the slowest tenth of its group. Other load on the machine therefore has no effect,
+    /// unless it lasts for most of the time. This is a median of means: Lugosi and Mendelson, Mean estimation and
+    /// regression under heavy-tailed distributions, 2019.
     pub fn mean_ns(&self, op: Op, size: usize, count: usize) -> io::Result<f64> {
         let mut taken = self.taken(op, size, count + count / 8)?;
         Ok(median_of_means(&mut taken[count / 8..]))
     }
 
-    /// Measures the same for 4 KiB reads, and also how much time they spend before and after the block device.
-    /// The latter is None unless the kernel's statistics (`stat`) cover exactly these reads.
-    /// That time is a plain mean, because the kernel reports a sum.
+    /// Measures the mean time of 4 KiB reads like `mean_ns`, and also how much of it they spend before and after the
+    /// block device. The latter is None unless the kernel's statistics (`stat`) cover exactly these reads. It is a
+    /// plain mean, because the kernel reports a sum.
     pub fn reads_ns(&self, stat: Option<&Path>, count: usize) -> io::Result<(f64, Option<f64>)> {
         let stats = stat.map(Path::to_owned).into_iter().collect::<Vec<_>>();
         let before = Seen::now(&stats, Op::Read).ok();
@@ -71,8 +70,8 @@ impl Probe {
         (0..count).map(one).collect()
     }
 
-    /// Measures 4 KiB reads per second at this queue depth.
-    /// Uses the best of `SLICES` slices, because other load only reduces the rate.
+    /// Measures 4 KiB reads per second at this queue depth. The result is the best of `SLICES` slices, because other
+    /// load only reduces the rate.
     pub fn rate(&self, depth: usize, span: Duration) -> io::Result<f64> {
         let done = AtomicU64::new(0);
         let gate = Gate::<()>::default();
@@ -101,7 +100,7 @@ impl Probe {
     fn one(&self, op: Op, pages: &mut [Page], number: u64) -> io::Result<()> {
         let bytes = bytes(pages);
         let places = (self.length / bytes.len() as u64).max(1);
-        // Fibonacci hashing: scattered offsets that differ for different numbers (Knuth, volume 3, section 6.4).
+        // Fibonacci hashing returns scattered offsets that differ for different numbers (Knuth, volume 3, section 6.4).
         let place = (number.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 20) % places;
         let offset = place * bytes.len() as u64;
         match op {

@@ -1,9 +1,8 @@
-//! Tracks the I/O path overhead while the device is used.
-//! The overhead changes by a few microseconds, a large part of an SSD's latency.
-//! The cause is that other programs or virtual machines use the processors differently.
+//! Tracks the I/O path overhead while the device is used. The overhead changes by a few microseconds, because other
+//! programs or virtual machines use the processors differently. That is a large part of an SSD's latency.
 //!
-//! The kernel reports how long requests to a block device took (Documentation/block/stat.rst).
-//! This process knows how long it delayed their answers. The difference is the current overhead.
+//! The kernel reports how long requests to a block device took (Documentation/block/stat.rst). This process knows how
+//! long it delayed the answers to these requests. The difference is the current overhead.
 
 use std::fs;
 use std::io;
@@ -20,14 +19,18 @@ use super::pace::Answered;
 use crate::Op;
 
 const EVERY: Duration = Duration::from_millis(250);
-/// Minimum number of I/Os: the kernel's unit is a millisecond, so for this many the resolution is a microsecond each.
+/// Minimum number of I/Os for a comparison. The kernel's unit is a millisecond, so with this many I/Os the resolution
+/// is a microsecond per I/O.
 const LEAST: u64 = 1000;
-/// Maximum mean size: larger I/Os mostly measure copying, which is no measure of small ones.
+/// Maximum mean size for a comparison. With larger I/Os, copying takes most of the time, so they say nothing about
+/// small ones.
 const LARGEST_MEAN: u64 = 64 << 10;
-/// At most one in this many requests may not match: it was split on its way, or is in flight.
+/// Maximum share of requests that do not match, as one in this many. Such a request was split on its way, or is in
+/// flight.
 const OTHERS_ONE_IN: u64 = 100;
 
-/// Requests to block devices since their creation, as the kernel counts them. The milliseconds wrap around at 2³².
+/// Number and duration of requests to block devices since their creation, as the kernel counts them. The milliseconds
+/// wrap around at 2³².
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Seen {
     pub count: u64,
@@ -36,7 +39,7 @@ pub struct Seen {
 }
 
 impl Seen {
-    /// Sums the statistics of the block devices, given by their entries in `/sys`.
+    /// Returns the sum of the statistics of the block devices, given by their entries in `/sys`.
     pub fn now(stats: &[PathBuf], op: Op) -> io::Result<Self> {
         let mut sum = Self::default();
         for stat in stats {
@@ -82,7 +85,7 @@ pub fn statistic(block_device: &str) -> io::Result<PathBuf> {
     Ok(PathBuf::from(format!("/sys/dev/block/{}:{}/stat", libc::major(number), libc::minor(number))))
 }
 
-/// A thread that reports changes of the overhead to the exchange, until dropped.
+/// A thread that reports changes of the overhead to the exchange, until this value is dropped.
 #[derive(Debug)]
 pub struct Watch {
     _thread: Resident,
@@ -112,11 +115,11 @@ impl Watch {
 /// Mean values over I/Os of one kind.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Means {
-    /// Mean delay of their answers, in nanoseconds.
+    /// Mean delay of the answers to these I/Os, in nanoseconds.
     pub held_ns: f64,
-    /// How long they took according to the block device.
+    /// Mean time that the I/Os took according to the block device, in nanoseconds.
     pub took_ns: f64,
-    /// Number of other I/Os that were in flight when they arrived.
+    /// Mean number of other I/Os that were in flight when an I/O arrived.
     pub others: f64,
     pub bytes: f64,
 }
@@ -126,9 +129,9 @@ pub struct Means {
 struct Since(Option<(Seen, Answered)>);
 
 impl Since {
-    /// Returns the means since the last call, when there are enough I/Os.
-    /// Returns None as long as there are not, or if the counts cannot be compared.
-    /// Writes that wait for flushes take longer than their own answers, and the kernel counts flushes as writes.
+    /// Returns the means since the last call, when there are enough I/Os. Returns None if there are too few, or if the
+    /// counts cannot be compared. Writes that wait for flushes take longer than their own answers, and the kernel
+    /// counts flushes as writes.
     fn means(&mut self, seen: Seen, answered: Answered) -> Option<Means> {
         let (seen_before, before) = *self.0.get_or_insert((seen, answered));
         let (arrived, count) = (seen.since(seen_before), answered.count - before.count);

@@ -1,8 +1,9 @@
-//! Delays answers until their time: a heap, and a thread that sleeps for most of the wait and spins for the rest.
+//! Delays answers until their time. A heap contains the answers, and a thread sleeps for most of the wait and spins for
+//! the rest.
 //!
-//! A sleeping thread wakes some microseconds late, because of timers and idle states of the processor.
-//! The longer the sleep, the later it wakes. A spinning thread is on time.
-//! So the thread sets its wake-up early by twice its recent wake-up latency, and spins until the answer must be sent.
+//! A sleeping thread wakes some microseconds late, because of timers and idle states of the processor. The longer the
+//! sleep, the later it wakes. A spinning thread is on time. Therefore the thread sets its wake-up early by twice its
+//! recent wake-up latency, and spins until the answer must be sent.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -16,16 +17,16 @@ use ironbench_core::measure::crew::{Gate, Post, Resident, Timing};
 
 /// Assumed wake-up latency before the first measurement.
 const LATE_NS: u64 = 15_000;
-/// Maximum spin, however high the wake-up latency.
-/// In a longer wait, the spin also takes at most a quarter of the wait, since wake-ups from short sleeps are less late.
+/// Maximum time to spin, however high the wake-up latency is. The spin also takes at most a quarter of the wait, since
+/// wake-ups from short sleeps are less late.
 const LONGEST_SPIN_NS: u64 = 100_000;
 const SHORT_SPIN_NS: u64 = 20_000;
-/// From this queue depth on, no client waits for a single answer.
-/// So there is no spinning, and the CPU is left to the clients.
-/// Answers that are less than `TOGETHER_NS` apart are sent together, some slightly early, others slightly late.
+/// Queue depth from which on no client waits for a single answer. The thread then does not spin, and leaves the CPU to
+/// the clients. Answers that are less than `TOGETHER_NS` apart are sent together, some slightly early, others slightly
+/// late.
 const MANY: usize = 8;
 const TOGETHER_NS: u64 = 16_000;
-/// Maximum number of answers taken at a time, which limits the wait of answers that become due meanwhile.
+/// Maximum number of answers taken at a time. It limits how long answers wait that become due while these are sent.
 const BATCH: usize = 16;
 const NEVER: u64 = u64::MAX;
 
@@ -43,7 +44,7 @@ impl Clock {
         self.0.elapsed().as_nanos() as u64
     }
 
-    /// Spins until `until`, which is evaluated again each time.
+    /// Spins until `until` has passed. The function is evaluated again each time.
     pub fn watch(self, until: impl Fn() -> u64) {
         while self.now() < until() {
             std::hint::spin_loop();
@@ -61,7 +62,7 @@ pub struct Due<T> {
 struct Shared<T> {
     state: Mutex<State<T>>,
     wake: Condvar,
-    /// Time at which the first waiting answer becomes due; `NEVER` without one.
+    /// Time at which the first waiting answer becomes due; `NEVER` if none waits.
     earliest: AtomicU64,
 }
 
@@ -71,7 +72,7 @@ struct State<T> {
     ended: bool,
 }
 
-/// Items ordered by due time; equal ones in order of arrival.
+/// Items ordered by due time. Items with equal due times are in order of arrival.
 #[derive(Debug)]
 struct Waiting<T> {
     heap: BinaryHeap<Reverse<Held<T>>>,
@@ -103,13 +104,13 @@ impl<T> Waiting<T> {
         self.heap.len() >= MANY
     }
 
-    /// Returns when the first item must be sent. After an idle period this is earlier than its due time, because the
-    /// receiver then wakes up late. `NEVER` without items.
+    /// Returns when the first item must be sent; `NEVER` without items. After an idle period, this is earlier than the
+    /// item's due time, because the receiver then wakes up late.
     fn earliest(&self, ahead: impl Fn(u64) -> u64) -> u64 {
         self.heap.peek().map_or(NEVER, |Reverse(first)| first.due.saturating_sub(self.ahead(first.due, ahead)))
     }
 
-    /// Removes and returns the first item if it must be sent now, with how long that is before its due time.
+    /// Removes and returns the first item if it must be sent now. Also returns how long before its due time that is.
     fn pop(&mut self, now: u64, ahead: impl Fn(u64) -> u64) -> Option<(T, u64)> {
         let first = &self.heap.peek()?.0;
         let ahead = self.ahead(first.due, ahead);
@@ -136,7 +137,8 @@ impl Default for Naps {
 }
 
 impl Naps {
-    /// Returns how long to sleep until an item must leave; None if that is so soon that the thread should spin.
+    /// Returns how long to sleep until an item must leave. Returns None if the time is so short that the thread should
+    /// spin.
     fn until(&self, earliest: u64, now: u64, many: bool) -> Option<u64> {
         let left = earliest.saturating_sub(now);
         let longest = (left / 4).clamp(SHORT_SPIN_NS, LONGEST_SPIN_NS);
@@ -144,7 +146,7 @@ impl Naps {
         left.checked_sub(spin_ns).filter(|&nap| nap > 0)
     }
 
-    /// Records a wake-up latency: an uninterrupted sleep took this much longer than requested.
+    /// Records a wake-up latency, the time by which an uninterrupted sleep was longer than requested.
     fn woke(&mut self, late_ns: u64) {
         self.late_ns = (self.late_ns * 7 + late_ns) / 8;
     }
@@ -190,9 +192,9 @@ impl<T> Shared<T> {
 }
 
 impl<T: Send + 'static> Due<T> {
-    /// Starts the thread, which calls `answer` for each item in order of due time (equal ones in order of arrival).
-    /// `ahead` maps the length of the idle period before an item, in nanoseconds, to how long before its due time the
-    /// item is sent. The second argument of `answer` is that time.
+    /// Starts the thread, which calls `answer` for each item in order of due time (items with equal due times in order
+    /// of arrival). The function `ahead` gets the length of the idle period before an item, in nanoseconds. It returns
+    /// how long before its due time the item is sent. The second argument of `answer` is that time.
     pub fn start(
         clock: Clock,
         ahead: impl Fn(u64) -> u64 + Send + 'static,

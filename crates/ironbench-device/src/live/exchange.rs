@@ -35,35 +35,37 @@ pub trait Answer {
     fn data(self, bytes: &[u8]);
     fn written(self, length: u32);
     fn done(self);
-    /// Refuses the request. `error` is an errno(3).
+    /// Refuses the request, with `error` as an errno(3).
     fn refuse(self, error: i32);
 }
 
-/// A request to a partition; its offset is relative to the partition.
+/// A request to a partition. Its offset is relative to the partition.
 #[derive(Debug, Clone, Copy)]
 struct Asked {
     partition: usize,
     op: Op,
     offset: u64,
     length: u32,
-    /// For a flush: number of the last write that it covers.
+    /// Number of the last write that a flush covers.
     covers: u64,
-    /// How a write clears its range, if it is a discard or zeroing, which has no data.
+    /// How a discard or zeroing clears its range. Such a write has no data.
     clears: Option<Cleared>,
 }
 
-/// How a range is cleared whose bytes are no longer needed.
+/// A way in which a range is cleared whose bytes are no longer needed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Cleared {
-    /// By a discard, a command that changes the device's map of blocks.
+    /// The range is cleared by a discard, a command that changes the device's map of blocks.
     Discarded,
-    /// By writing zeros.
+    /// The range is cleared by writing zeros.
     Zeroed,
 }
 
-/// The model treats a discard as a write of this many bytes, because one block of the device's map changes.
+/// Number of bytes as which the model treats a discard. A discard is like such a write, because one block of the
+/// device's map changes.
 const DISCARD: u64 = 4096;
-/// For a power cut, discards and zeroing are logged in pieces of this size, skipping pieces that are already zero.
+/// Size of the pieces in which discards and zeroing are logged for a power cut. Pieces that are already zero are
+/// skipped.
 const PIECE: u64 = 1 << 20;
 
 /// An I/O whose answer is delayed.
@@ -73,12 +75,12 @@ pub struct Held<A> {
     asked: Asked,
     arrival: u64,
     plan: Plan,
-    /// Data of a file, read before the answer leaves: waiting for a disk then would delay all other answers.
+    /// Data of a file, read before the answer leaves. Waiting for a disk at that point would delay all other answers.
     bytes: Option<Vec<u8>>,
 }
 
 impl<A> Held<A> {
-    /// Time at which the answer leaves, by the clock of the exchange, like the arrival.
+    /// Returns the time at which the answer leaves, by the clock of the exchange, like the arrival.
     pub fn due(&self) -> u64 {
         self.plan.due
     }
@@ -88,7 +90,7 @@ impl<A> Held<A> {
     }
 }
 
-/// State shared by all threads that receive requests and send answers.
+/// The state shared by all threads that receive requests and send answers.
 #[derive(Debug)]
 pub struct Exchange {
     model: String,
@@ -110,7 +112,7 @@ struct Told<'a> {
     cpu_ns: u64,
     /// Whether the model determines the time of answers.
     modelled: bool,
-    /// 4 KiB reads per second without a model; see `Calibration`.
+    /// 4 KiB reads per second without a model, as explained at `Calibration`.
     reads_per_s: f64,
     /// Number of rows dropped from the trace.
     untraced: u64,
@@ -120,7 +122,7 @@ struct Told<'a> {
 impl Exchange {
     pub fn new(spec: &Spec) -> Result<Self> {
         let device = spec.device()?;
-        // If all of this holds, only the kernel needs to see the requests.
+        // If all of these conditions hold, only the kernel needs to see the requests.
         let passes = !device.takes_time() && spec.backing.is_none() && spec.trace.is_none() && !spec.cuttable;
         let mut start = 0;
         let mut partitions = Vec::new();
@@ -210,8 +212,11 @@ impl Exchange {
         sums
     }
 
-    /// Cuts the power: all later requests fail, and unflushed writes are treated as `how` says.
-    /// Returns the number of unflushed writes. Input error if the device was not created for power cuts.
+    /// Cuts the power: all later requests fail, and unflushed writes are treated as `how` says. Returns the number of
+    /// unflushed writes.
+    ///
+    /// # Errors
+    /// Input: the device was not created for power cuts.
     pub fn cut(&self, how: Cut, seed: u64) -> Result<usize> {
         let Some(undo) = &self.undo else {
             return Err(Error::input("power cut", "this device was not mounted for power cuts"));
@@ -230,7 +235,8 @@ impl Exchange {
         self.dead.store(false, Release);
     }
 
-    /// This method and the next two answer immediately, or return the delayed answer, which `answer` then sends.
+    /// Reads bytes. Like the next two methods, it answers immediately, or returns the delayed answer, which `answer`
+    /// then sends.
     pub fn read<A: Answer>(&self, partition: usize, offset: u64, size: u32, answer: A) -> Option<Held<A>> {
         let length = self.within(partition, offset, size);
         let asked = Asked { partition, op: Op::Read, offset, length, covers: 0, clears: None };
@@ -253,7 +259,7 @@ impl Exchange {
         self.submit(asked, answer, || Ok(None))
     }
 
-    /// Clears a range. Zeroing takes as long as writing the bytes, a discard as long as a small write.
+    /// Clears a range. Zeroing takes as long as writing the bytes, and a discard as long as a small write.
     pub fn clear<A: Answer>(
         &self,
         partition: usize,
@@ -270,8 +276,8 @@ impl Exchange {
         self.submit(asked, answer, || self.zero(partition, offset, length).map(|()| None))
     }
 
-    /// Submits a request to the model, then runs `work` on the images.
-    /// The time of `work` is part of the time that the model returned; if it is longer, the answer is late.
+    /// Submits a request to the model, then runs `work` on the images. The time of `work` is part of the time that the
+    /// model returned. If `work` takes longer, the answer is late.
     fn submit<A: Answer>(
         &self,
         asked: Asked,
@@ -303,8 +309,8 @@ impl Exchange {
         None
     }
 
-    /// Spends the host CPU time of the device's driver, which is part of the model's time, like the work.
-    /// This happens here and not before the answer leaves, because that would block the only thread that sends answers.
+    /// Spends the host CPU time of the device's driver. Like the work, it is part of the model's time. It is spent here
+    /// and not before the answer leaves, because that would block the only thread that sends answers.
     fn worked<T>(&self, host_cpu_ns: u64, work: impl FnOnce() -> T) -> T {
         if host_cpu_ns == 0 {
             return work();
@@ -320,7 +326,7 @@ impl Exchange {
         let Held { answer, asked, arrival, plan, bytes } = held;
         let Asked { partition, op, offset, length, covers, clears } = asked;
         let tally = &self.partitions[partition].tally;
-        // Read the clock before another request can appear to follow this answer.
+        // The clock is read before another request can appear to follow this answer.
         let leaves = self.clock.now();
         self.pace.answered(&plan, arrival, op, length);
         if self.dead.load(Acquire) {
@@ -347,12 +353,13 @@ impl Exchange {
         self.reply(answer, &asked, bytes);
     }
 
-    /// Whether the writes that a flush covers are durable now, which they are not if the power was cut meanwhile.
+    /// Whether the writes that a flush covers are durable now. They are not if the power was cut before the flush
+    /// completed.
     fn settled(&self, covers: u64) -> bool {
         let Some(undo) = &self.undo else { return true };
         let mut undo = locked(undo);
-        // A power cut takes its writes back under the same lock.
-        // So either the cut sees this flush, or this flush sees the cut.
+        // A power cut takes back its writes under the same lock. Either the cut sees this flush, or this flush sees the
+        // cut.
         let powered = !self.dead.load(Acquire);
         if powered {
             undo.flushed(covers);
@@ -385,7 +392,7 @@ impl Exchange {
     fn store(&self, partition: usize, offset: u64, data: &[u8]) -> io::Result<()> {
         let image = &self.partitions[partition].image;
         let Some(undo) = &self.undo else { return image.write(offset, data) };
-        // The lock covers both steps, so that the log has the writes to one range in their order.
+        // The lock covers both steps, so that the log contains the writes to one range in their order.
         let mut undo = locked(undo);
         if self.dead.load(Acquire) {
             return Err(io::Error::from_raw_os_error(libc::EIO));

@@ -1,4 +1,4 @@
-//! The FUSE file system: a thread reads requests from `/dev/fuse`, and any thread may answer them (fuse(4)).
+//! The FUSE file system. A thread reads requests from `/dev/fuse`, and any thread may answer them (fuse(4)).
 
 use std::collections::HashMap;
 use std::ffi::OsStr;
@@ -62,7 +62,7 @@ pub struct Files {
     due: Due<Held<Reply>>,
     /// Whether the kernel passes requests through to the files of the images.
     passes: Arc<AtomicBool>,
-    /// Passed-through files by inode; they live as long as this value.
+    /// Passed-through files by inode. They live as long as this value.
     passed: Mutex<HashMap<u64, BackingId>>,
     counters: tree::Texts,
 }
@@ -142,8 +142,8 @@ impl Filesystem for Files {
             Some(id) => id,
             None => match reply.open_backing(file) {
                 Ok(id) => id,
-                // If passing through fails for the first file, no file is passed through.
-                // The files of a mount behave alike.
+                // If passing through fails for the first file, no file is passed through. The files of a mount behave
+                // alike.
                 Err(_) if passed.is_empty() => {
                     self.passes.store(false, Release);
                     return ours(reply);

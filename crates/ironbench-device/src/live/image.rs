@@ -1,4 +1,4 @@
-//! The contents of a partition: in memory, or in a sparse file.
+//! The contents of a partition, which are in memory or in a sparse file.
 
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -9,7 +9,7 @@ use std::ptr::NonNull;
 
 use ironbench_core::{Error, Result};
 
-/// Bytes by offset. Offsets and lengths must be within the image.
+/// The bytes of a partition by offset. Offsets and lengths must be within the image.
 #[derive(Debug)]
 pub enum Image {
     Memory(Memory),
@@ -17,15 +17,14 @@ pub enum Image {
 }
 
 impl Image {
-    /// Creates an image in memory, which is allocated page by page as it is written (mmap(2), MAP_NORESERVE).
+    /// Creates an image in memory, which is allocated page by page as the image is written (mmap(2), MAP_NORESERVE).
     pub fn in_memory(length: u64) -> Result<Self> {
         Memory::new(length).map(Self::Memory)
     }
 
-    /// Creates an image in memory that is also a file, to be passed to the kernel. The memory is allocated now.
-    /// Pages allocated on write belong to the control group of the writer,
-    /// even through the loop driver (Linux: drivers/block/loop.c).
-    /// Such pages would count against a server's memory limit.
+    /// Creates an image in memory that is also a file, which can be passed to the kernel. The memory is allocated now.
+    /// Pages that are allocated on write would belong to the control group of the writer, even through the loop driver
+    /// (Linux: drivers/block/loop.c). They would count against a server's memory limit.
     pub fn in_shared_memory(length: u64) -> Result<Self> {
         Memory::shared(length).map(Self::Memory)
     }
@@ -38,7 +37,7 @@ impl Image {
         }
     }
 
-    /// Creates a sparse file of the image's length; blocks are allocated when written.
+    /// Creates a sparse file of the image's length. Its blocks are allocated when they are written.
     pub fn in_file(path: &Path, length: u64) -> Result<Self> {
         let failed = |error: io::Error| Error::failure(format!("image {}", path.display()), error.to_string());
         let file = OpenOptions::new().read(true).write(true).create_new(true).open(path).map_err(failed)?;
@@ -93,9 +92,8 @@ fn from_file(file: &File, offset: u64, length: usize) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Anonymous memory, or the memory of a file.
-/// As on a disk, the file system must avoid concurrent reads and writes of the same bytes.
-/// The order of such accesses is undefined, and affects nothing but the bytes.
+/// Anonymous memory, or the memory of a file. As on a disk, the file system must avoid concurrent reads and writes of
+/// the same bytes. The order of such accesses is undefined, and affects nothing but the bytes.
 #[derive(Debug)]
 pub struct Memory {
     start: NonNull<u8>,
@@ -105,7 +103,7 @@ pub struct Memory {
 
 // SAFETY: this value owns the mapping for its whole life, and threads share only plain bytes in it.
 unsafe impl Send for Memory {}
-// SAFETY: as above.
+// SAFETY: this value owns the mapping for its whole life, and threads share only plain bytes in it.
 unsafe impl Sync for Memory {}
 
 /// Like MADV_DONTNEED, but also works on locked pages (madvise(2), Linux 5.18).
@@ -136,9 +134,8 @@ impl Memory {
             }
         }
         let memory = Self::mapped(length, libc::MAP_SHARED, Some(file))?;
-        // Populated pages become locked (`process::prepare`).
-        // Kernels before 5.14 lack the call and lock a page only when this process first zeroes it.
-        // SAFETY: the range is the new mapping.
+        // Populated pages become locked (`process::prepare`). Kernels before 5.14 lack the call, and lock a page only
+        // when this process first zeroes it. SAFETY: the range is the new mapping.
         unsafe { libc::madvise(memory.start.as_ptr().cast(), memory.length, libc::MADV_POPULATE_WRITE) };
         Ok(memory)
     }
@@ -146,7 +143,7 @@ impl Memory {
     fn mapped(length: u64, how: libc::c_int, file: Option<File>) -> Result<Self> {
         let length = usize::try_from(length).map_err(|_| Error::input("capacity", "exceeds the address space"))?;
         let descriptor = file.as_ref().map_or(-1, AsRawFd::as_raw_fd);
-        // SAFETY: a new mapping at an address that the kernel chooses.
+        // SAFETY: this is a new mapping at an address that the kernel chooses.
         let start =
             unsafe { libc::mmap(std::ptr::null_mut(), length, libc::PROT_READ | libc::PROT_WRITE, how, descriptor, 0) };
         if start == libc::MAP_FAILED {
@@ -161,13 +158,14 @@ impl Memory {
 
     fn bytes(&self, offset: u64, length: usize) -> &[u8] {
         let offset = self.within(offset, length);
-        // SAFETY: within the mapping, as asserted above; for concurrent writes see the type.
+        // SAFETY: the range is within the mapping, as asserted above. The documentation of the type explains concurrent
+        // writes.
         unsafe { std::slice::from_raw_parts(self.start.as_ptr().add(offset), length) }
     }
 
     fn write(&self, offset: u64, bytes: &[u8]) {
         let offset = self.within(offset, bytes.len());
-        // SAFETY: within the mapping, as asserted above; `bytes` does not overlap it.
+        // SAFETY: the range is within the mapping, as asserted above, and `bytes` does not overlap it.
         unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), self.start.as_ptr().add(offset), bytes.len()) }
     }
 
@@ -177,7 +175,7 @@ impl Memory {
         let offset = self.within(offset, length);
         let (first, last) = (offset.next_multiple_of(PAGE), (offset + length) / PAGE * PAGE);
         let zero = |from: usize, to: usize| {
-            // SAFETY: within the mapping, as asserted above.
+            // SAFETY: the range is within the mapping, as asserted above.
             unsafe { std::ptr::write_bytes(self.start.as_ptr().add(from), 0, to.saturating_sub(from)) };
         };
         if first >= last || self.file.is_some() {
@@ -186,7 +184,7 @@ impl Memory {
         }
         zero(offset, first);
         zero(last, offset + length);
-        // SAFETY: whole pages within the mapping.
+        // SAFETY: the range consists of whole pages within the mapping.
         let given = unsafe { libc::madvise(self.start.as_ptr().add(first).cast(), last - first, MADV_DONTNEED_LOCKED) };
         if given != 0 {
             zero(first, last);

@@ -1,8 +1,8 @@
-//! A live emulated device, on which real file systems can be created.
-//! Technically, the device is a set of files in a FUSE file system, whose answers leave when the model says.
+//! A live emulated device, on which real file systems can be created. Technically, the device is a set of files in a
+//! FUSE file system, which sends its answers when the model says so.
 //!
-//! The caller creates loop devices from the files (in Python, `ironbench.devices` does).
-//! Nothing here may wait for memory that only a write to this device would free: see `process`.
+//! The caller creates loop devices from the files (in Python, `ironbench.devices` does). Nothing in this module may
+//! wait for memory that only a write to this device would free. The module `process` explains why.
 
 mod calibrate;
 mod drift;
@@ -41,17 +41,18 @@ use way::{AfterHold, Overhead, Way};
 
 use crate::Op;
 
-/// Number of threads that receive requests. Images in files need more, because the threads wait for those files.
+/// Number of threads that receive requests if the images are in memory. Images in files need more threads, because the
+/// threads wait for those files.
 const THREADS_IN_MEMORY: usize = 2;
 const THREADS_IN_FILES: usize = 16;
-/// Hold time for calibration, so short that all waiting processors stay awake.
+/// Time for which calibration delays an answer. It is so short that all waiting processors stay awake.
 const HELD_NS: u64 = 60_000;
-/// Hold times for calibration and how often each is measured.
-/// Longer ones let processors go to sleep; the first is also used for all shorter ones.
-/// The kernel reports time inside the block device in milliseconds, so short ones need more repetitions.
+/// Longer delays for calibration, and how often each is measured. These let processors go to sleep. The first of them
+/// stands for all shorter ones. The kernel reports time inside the block device in milliseconds, so short delays need
+/// more repetitions.
 const LONG_HELD: [(u64, usize); AfterHold::POINTS] =
     [(HELD_NS, 1000), (200_000, 400), (1_000_000, 80), (5_000_000, 40), (12_000_000, 20)];
-/// Hold time of a large I/O, which takes long to copy.
+/// Time for which calibration delays the answer to a large I/O, which takes long to copy.
 const LARGE_HELD_NS: u64 = 200_000;
 const SMALL: usize = 4096;
 const LARGE: usize = 256 << 10;
@@ -68,16 +69,16 @@ pub struct Calibration {
     pub reads_per_s: f64,
     /// Mean latency of consecutive 4 KiB reads when no answer is delayed.
     pub read_latency_ns: f64,
-    /// Whether the kernel passes requests through; otherwise this process gets them through `/dev/fuse`.
+    /// Whether the kernel passes requests through. Otherwise this process gets them through `/dev/fuse`.
     pub passes: bool,
     pub granted: Granted,
 }
 
-/// A mounted device. Dropping it unmounts its files, which must no longer be in use.
+/// A mounted device. When it is dropped, its files are unmounted. They must no longer be in use then.
 #[derive(Debug)]
 pub struct Live {
     exchange: Arc<Exchange>,
-    /// Tracks the overhead while the model determines the time.
+    /// The thread that tracks the overhead while the model determines the time of answers.
     watch: Mutex<Option<Watch>>,
     session: Mutex<Option<BackgroundSession>>,
     passes: Arc<AtomicBool>,
@@ -114,8 +115,8 @@ impl Live {
         measured.map_err(|error| Error::failure(format!("calibration on {block_device}"), error.to_string()))
     }
 
-    /// Makes answers leave when the model says, as seen by the block devices created from the files: see `drift`.
-    /// If the kernel keeps no statistics for them, uses the overhead measured at mount.
+    /// Makes answers leave when the model says so, as seen by the block devices created from the files (see `drift`).
+    /// If the kernel keeps no statistics for these, the overhead measured at mount is used.
     pub fn pace(&self, block_devices: &[String]) {
         let stats = block_devices.iter().map(|one| statistic(one)).collect::<std::io::Result<_>>();
         let wanted = self.exchange.takes_time().then_some(stats);
@@ -139,7 +140,7 @@ impl Live {
         self.exchange.counters()
     }
 
-    /// Cuts the power; see `Exchange::cut`.
+    /// Cuts the power, as `Exchange::cut` explains.
     pub fn cut(&self, how: Cut, seed: u64) -> Result<usize> {
         self.watched(None); // there will be new block devices
         self.exchange.cut(how, seed)
@@ -154,7 +155,10 @@ impl Live {
         self.exchange.end_trace()
     }
 
-    /// Unmounts the files. Failure if something still uses them.
+    /// Unmounts the files.
+    ///
+    /// # Errors
+    /// Failure: something still uses the files.
     pub fn unmount(&self) -> Result<()> {
         let session = self.session.lock().unwrap_or_else(PoisonError::into_inner).take();
         let Some(session) = session else { return Ok(()) };

@@ -1,4 +1,4 @@
-//! Determines when an answer must leave: the time of the model, minus the I/O path overhead that exists anyway.
+//! Determines when an answer must leave, which is the time of the model minus the I/O path overhead that exists anyway.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -15,25 +15,25 @@ use crate::{Device, Op};
 /// How the time of answers is determined.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Mode {
-    /// Immediately, while file systems are created and data are loaded.
+    /// Answers leave immediately, while file systems are created and data are loaded.
     Free,
-    /// After this many nanoseconds, to measure the overhead.
+    /// Answers leave after this many nanoseconds, to measure the overhead.
     Fixed(u64),
     Model,
 }
 
-/// The plan for answering an I/O.
+/// The times that were planned for an I/O and its answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Plan {
-    /// Time at which the answer must leave.
-    /// May be before the arrival, if the I/O path overhead alone exceeds the time of the model.
+    /// Time at which the answer must leave. It may be before the arrival, if the I/O path overhead alone exceeds the
+    /// time of the model.
     pub due: u64,
-    /// Time at which the I/O reached the model, by the clock of the exchange.
-    /// The I/O reaches the model after all earlier ones, and after the completion (in model time) of those it follows.
+    /// Time at which the I/O reached the model, by the clock of the exchange. The I/O reaches the model after all
+    /// earlier I/Os, and after the completion (in model time) of those that it follows.
     pub reached: u64,
     /// Time at which the I/O is complete by the clock of the model.
     pub done: u64,
-    /// Whether a model determined the time; otherwise no answer is late.
+    /// Whether a model determined the time. If not, no answer is late.
     pub modelled: bool,
     /// Whether the I/O went through the model at all.
     pub asked: bool,
@@ -46,13 +46,11 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// Returns the completion time for a trace: the model's, or the time the answer leaves if that is later.
-    /// An I/O that is assumed to follow this one reaches the model no earlier.
-    /// If the path is currently shorter than assumed,
-    /// an I/O could actually arrive before the completion that it follows.
-    /// In the trace, the two would seem to overlap.
-    /// Therefore lateness up to the path overhead does not count
-    /// as the device's time in a trace, but as time between I/Os.
+    /// Returns the completion time for a trace. It is the model's time, or the time at which the answer leaves if that
+    /// is later. An I/O that is assumed to follow this one reaches the model no earlier. If the path is currently
+    /// shorter than assumed, an I/O could actually arrive before the completion that it follows, and the two would seem
+    /// to overlap in the trace. Therefore lateness up to the path overhead does not count as the device's time in a
+    /// trace, but as time between I/Os.
     pub fn over(&self, leaves: u64) -> u64 {
         leaves.max(if self.modelled { self.due + self.way_ns } else { self.reached })
     }
@@ -62,9 +60,10 @@ pub struct Pace {
     inner: Mutex<Inner>,
     takes_time: bool,
     overhead: OnceLock<Overhead>,
-    /// Completions that `Inner::answered` has not collected yet, so that sending an answer never waits for a model.
+    /// Completions that `Inner::answered` has not collected yet. Because of this list, sending an answer never waits
+    /// for a model.
     left: Mutex<Vec<Reverse<u64>>>,
-    /// By kind: sums over the I/Os that went through the model.
+    /// Sums over the I/Os that went through the model, by kind.
     sums: [Sums; KINDS],
     /// Increase of the path overhead since mount in nanoseconds, by kind.
     longer_ns: [AtomicI64; KINDS],
@@ -94,9 +93,9 @@ struct Sums {
 struct Inner {
     device: Box<dyn Device>,
     mode: Mode,
-    /// Difference between real time and model time, which stops while the model is not used.
+    /// Difference between real time and model time. Model time stops while the model is not used.
     behind: u64,
-    /// The earliest time at which the next request may reach the model, to keep arrivals in the order of the calls.
+    /// Earliest time at which the next request may reach the model, so that arrivals stay in the order of the calls.
     next: u64,
     /// Completions, in model time, whose answers have left and which no request has followed yet.
     answered: BinaryHeap<Reverse<u64>>,
@@ -108,11 +107,10 @@ impl Inner {
         self.answered.extend(left);
     }
 
-    /// Returns when a request that arrives now reaches the model.
-    /// A client that has an answer must see the device as done with that I/O, even if the path was shorter than usual.
-    /// Requests are assumed to follow answers in the order of completion.
-    /// If nothing else is in flight, the request follows all answers.
-    /// A completion older than `way_ns` has been followed or never will be.
+    /// Returns when a request that arrives now reaches the model. A client that has an answer must see the device as
+    /// done with that I/O, even if the path was shorter than usual. Requests are assumed to follow answers in the order
+    /// of completion. If nothing else is in flight, the request follows all answers. A completion older than `way_ns`
+    /// has been followed or never will be.
     fn reaches(&mut self, arrival: u64, others: u64, way_ns: u64) -> u64 {
         let now = arrival.saturating_sub(self.behind).max(self.next);
         if others == 0 {
@@ -145,7 +143,8 @@ impl Pace {
         self.takes_time
     }
 
-    /// Plans an I/O. `now` reads the clock under the lock, so that calls reach the model in the order of their times.
+    /// Plans an I/O and its answer. `now` reads the clock under the lock, so that calls reach the model in the order of
+    /// their times.
     pub fn plan(&self, now: impl FnOnce() -> u64, op: Op, offset: u64, length: u32) -> (u64, Plan) {
         let mut inner = self.locked();
         let arrival = now();
@@ -177,8 +176,8 @@ impl Pace {
                     plan
                 } else {
                     self.under_way.fetch_add(1, Relaxed);
-                    // Counted from the arrival,
-                    // model time would drift away from real time with each I/O that arrives too early.
+                    // If model time were counted from the arrival, it would drift away from real time with each I/O
+                    // that arrives too early.
                     Plan { due: (done + inner.behind).saturating_sub(way_ns), modelled: true, ..plan }
                 }
             }
@@ -186,7 +185,7 @@ impl Pace {
         (arrival, plan)
     }
 
-    /// Must be called once for each plan, before the answer to the I/O that came at `arrival` leaves.
+    /// Notes that the answer to the I/O that came at `arrival` is about to leave. Must be called once for each plan.
     pub fn answered(&self, plan: &Plan, arrival: u64, op: Op, length: u32) {
         if !plan.asked {
             return;
@@ -198,7 +197,8 @@ impl Pace {
         sums.count.fetch_add(1, Relaxed);
         if plan.modelled {
             self.left.lock().unwrap_or_else(PoisonError::into_inner).push(Reverse(plan.done));
-            // The count is decreased last: a thread that finds nothing in flight must see all answers that were sent.
+            // The count is decreased last, because a thread that finds nothing in flight must see all answers that were
+            // sent.
             self.under_way.fetch_sub(1, Release);
         }
     }

@@ -1,4 +1,4 @@
-//! Settings of the device's process, so that it never waits for its own device and wakes on time.
+//! Settings of the device's process, so that the process never waits for its own device and wakes on time.
 
 use std::fs::{File, OpenOptions};
 use std::io::Write;
@@ -6,9 +6,10 @@ use std::io::Write;
 use ironbench_core::measure::cpu::hasten_thread;
 use ironbench_core::measure::crew::together;
 
-/// Locks pages when they are first accessed (mlockall(2), Linux 4.4), not all pages of a sparse image immediately.
+/// Flag that locks pages when they are first accessed (mlockall(2), Linux 4.4), and not all pages of a sparse image
+/// immediately.
 const MCL_ONFAULT: libc::c_int = 4;
-/// Memory for this process must not be freed by writing to its own device (prctl(2), Linux 5.6).
+/// Option after which memory for this process is not freed by writing to its own device (prctl(2), Linux 5.6).
 const PR_SET_IO_FLUSHER: libc::c_int = 57;
 
 /// Settings that the kernel granted, for the record.
@@ -17,7 +18,7 @@ pub struct Granted {
     pub memory_locked: bool,
     pub io_flusher: bool,
     pub dma_latency: bool,
-    /// Whether threads run before ordinary ones (sched(7), SCHED_FIFO), like an interrupt of a real device.
+    /// Whether threads run before ordinary threads (sched(7), SCHED_FIFO), like an interrupt of a real device.
     pub real_time: bool,
 }
 
@@ -30,7 +31,7 @@ pub fn prepare() -> (Granted, Awake) {
     let memory_locked = unsafe { libc::mlockall(libc::MCL_CURRENT | libc::MCL_FUTURE | MCL_ONFAULT) } == 0;
     // The kernel requires full words, with zero in unused ones.
     let (yes, none): (libc::c_ulong, libc::c_ulong) = (1, 0);
-    // SAFETY: as above.
+    // SAFETY: these calls take only numbers.
     let io_flusher = unsafe { libc::prctl(PR_SET_IO_FLUSHER, yes, none, none, none) } == 0;
     let _ = std::fs::write("/proc/self/oom_score_adj", "-1000");
     let awake = held_awake();
@@ -44,7 +45,7 @@ fn held_awake() -> Option<File> {
     Some(file)
 }
 
-/// Returns the user and system time of all threads of this process so far.
+/// Returns the user and system time that all threads of this process have used so far.
 pub fn cpu_ns() -> u64 {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: the call writes to a structure on the stack.

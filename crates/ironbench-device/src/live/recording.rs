@@ -1,4 +1,4 @@
-//! Records the trace of a device: one row per I/O, written to the file by a separate thread.
+//! Records the trace of a device, with one row per I/O. A separate thread writes the rows to the file.
 
 use std::fs::File;
 use std::io::{BufWriter, Write};
@@ -14,10 +14,10 @@ use ironbench_core::{Error, Result};
 use crate::Op;
 
 const ROWS: usize = 16 << 10;
-/// Maximum number of pieces that wait to be written; beyond it, rows are dropped and counted.
+/// Maximum number of pieces that wait to be written. Beyond it, rows are dropped and counted.
 const PIECES: usize = 64;
-/// Size of a row in bytes, little-endian.
-/// The columns time, offset and completed have 8 each, length 4, op 1, padding 3.
+/// Size of a row in bytes, little-endian. The columns time, offset and completed have 8 bytes each, length 4, op 1, and
+/// padding 3.
 const ROW: usize = 32;
 
 #[derive(Debug)]

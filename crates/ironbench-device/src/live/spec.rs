@@ -12,17 +12,17 @@ use crate::{Device, Free, Models, build, parse};
 pub struct Spec {
     /// A device expression.
     pub model: String,
-    /// The models for the expression: name → kind and parameters in base units.
+    /// The models for the expression. Each name has a kind and parameters in base units.
     #[serde(default)]
     pub models: serde_json::Value,
     pub seed: u64,
     /// Partitions, in their order on the device.
     pub partitions: Vec<PartitionSpec>,
-    /// Directory of the images; without one, the images are in memory.
+    /// Directory of the images; None for images in memory.
     pub backing: Option<PathBuf>,
     /// Whether a power cut must be possible. If so, every write is kept twice until it is flushed.
     pub cuttable: bool,
-    /// File for the trace of I/Os; see `recording`.
+    /// File for the trace of I/Os, as `recording` describes; None for no trace.
     #[serde(default)]
     pub trace: Option<PathBuf>,
 }

@@ -1,4 +1,4 @@
-//! Counts a partition's requests and their latencies; can be read at any time.
+//! Counts a partition's requests and their latencies. The counts can be read at any time.
 
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
@@ -7,10 +7,10 @@ use serde::Serialize;
 
 use crate::Op;
 
-/// Size buckets by power of two: up to 512 bytes, 1 KiB, … 1 MiB, larger.
+/// Number of size buckets by power of two: up to 512 bytes, 1 KiB, … 1 MiB, larger.
 const SIZES: usize = 13;
 const SMALLEST_SIZE: u64 = 512;
-/// Latency buckets of an eighth of an octave (9%) from 1 µs to 2^27 µs.
+/// Number of latency buckets per octave, each of 9%. They go from 1 µs to 2^27 µs.
 const PER_OCTAVE: u64 = 8;
 const LATENCIES: usize = (27 * PER_OCTAVE) as usize + 1;
 /// Number of operation kinds, which are used as indices.
@@ -60,7 +60,7 @@ impl Default for Tally {
     }
 }
 
-/// Cumulative counts since the mount. Histograms are sparse: bucket and count.
+/// Cumulative counts since the mount. The histograms are sparse, with bucket and count.
 #[derive(Debug, Serialize)]
 pub struct Counts {
     pub read: KindCounts,
@@ -78,9 +78,9 @@ pub struct KindCounts {
     pub latency_ns: u64,
     pub late: u64,
     pub late_ns: u64,
-    /// Upper limit of the bucket in bytes, and the count.
+    /// Upper limit of each bucket of sizes in bytes, and its count.
     pub sizes: Vec<(u64, u64)>,
-    /// Upper limit of the bucket in nanoseconds, and the count.
+    /// Upper limit of each bucket of latencies in nanoseconds, and its count.
     pub latencies: Vec<(u64, u64)>,
 }
 
@@ -90,7 +90,7 @@ impl Tally {
         self.deepest.fetch_max(now, Relaxed);
     }
 
-    /// Counts a completed request. For `late_ns` see `Kind`.
+    /// Counts a completed request. The lateness `late_ns` is explained at `Kind`.
     pub fn ended(&self, op: Op, length: u32, latency_ns: u64, late_ns: u64) {
         self.in_flight.fetch_sub(1, Relaxed);
         let kind = &self.kinds[op as usize];
@@ -105,7 +105,7 @@ impl Tally {
         kind.latencies[latency_bucket(latency_ns)].fetch_add(1, Relaxed);
     }
 
-    /// Ends a request without counting it: it was refused, or is not a read, write or flush.
+    /// Ends a request without counting it, because it was refused, or is not a read, write or flush.
     pub fn uncounted(&self) {
         self.in_flight.fetch_sub(1, Relaxed);
     }

@@ -1,4 +1,5 @@
-//! Files of the device: one per partition, and `counters`. The kernel's loop driver turns them into block devices.
+//! Files of the device: one per partition, and `counters`. The kernel's loop driver turns the files of the partitions
+//! into block devices.
 
 use std::collections::HashMap;
 use std::ffi::OsStr;
@@ -9,7 +10,7 @@ use fuser::{FileAttr, FileType, FopenFlags, INodeNo, InitFlags, KernelConfig};
 
 use super::exchange::Exchange;
 
-/// Cache lifetime; the attributes of these files never change.
+/// Time for which the kernel may cache attributes. The attributes of these files never change.
 pub const FOREVER: Duration = Duration::from_secs(1 << 30);
 /// Maximum size of a request (Linux: 256 pages, `fs.fuse.max_pages_limit`).
 pub const LONGEST: u32 = 1 << 20;
@@ -22,14 +23,14 @@ const BACKGROUND: u16 = 256;
 
 /// Negotiates capabilities and limits with the kernel.
 pub fn configure(config: &mut KernelConfig) {
-    // Without this, on older kernels, writes to one file wait for each other.
+    // Without this flag, on older kernels, writes to one file wait for each other.
     let _ = config.add_capabilities(InitFlags::FUSE_ASYNC_DIO);
     let _ = config.set_max_background(BACKGROUND);
     let _ = config.set_congestion_threshold(BACKGROUND);
     let _ = config.set_max_write(LONGEST);
 }
 
-/// Flags for open files. Without the second, writes to one file wait for each other.
+/// Returns the flags for open files. Without the second flag, writes to one file wait for each other.
 pub fn opened() -> FopenFlags {
     FopenFlags::FOPEN_DIRECT_IO | FopenFlags::FOPEN_PARALLEL_DIRECT_WRITES
 }
@@ -38,8 +39,8 @@ pub fn is_counters(inode: u64) -> bool {
     inode == COUNTERS
 }
 
-/// Texts of open `counters` files. A text is generated when read from offset 0, so that it does not mix two moments.
-/// `/proc` does the same (Linux: Documentation/filesystems/seq_file.rst).
+/// Texts of open `counters` files. A text is generated when it is read from offset 0, so that it does not mix two
+/// moments. The files in `/proc` do the same (Linux: Documentation/filesystems/seq_file.rst).
 #[derive(Debug, Default)]
 pub struct Texts(Mutex<Open>);
 
@@ -90,7 +91,7 @@ pub fn partition(exchange: &Exchange, inode: u64) -> Option<usize> {
 pub fn attributes(exchange: &Exchange, inode: u64) -> Option<FileAttr> {
     let (kind, size, perm) = match inode {
         ROOT => (FileType::Directory, 0, 0o700),
-        // Like other files whose size is unknown before they are read (proc(5)).
+        // The size is 0, as for other files whose size is unknown before they are read (proc(5)).
         COUNTERS => (FileType::RegularFile, 0, 0o444),
         _ => (FileType::RegularFile, exchange.partitions()[partition(exchange, inode)?].length, 0o600),
     };
@@ -114,14 +115,14 @@ pub fn attributes(exchange: &Exchange, inode: u64) -> Option<FileAttr> {
     })
 }
 
-/// Looks up a file by name in a directory.
+/// Looks up a file of a directory by its name.
 pub fn found(exchange: &Exchange, parent: u64, name: &OsStr) -> Option<FileAttr> {
     let mut files = files(exchange);
     let (inode, _, _) = files.find(|(_, _, known)| parent == ROOT && OsStr::new(known) == name)?;
     attributes(exchange, inode)
 }
 
-/// Lists the only directory, in order.
+/// Lists the files of the only directory, in order.
 pub fn entries(exchange: &Exchange) -> impl Iterator<Item = (u64, FileType, &str)> {
     [(ROOT, FileType::Directory, "."), (ROOT, FileType::Directory, "..")].into_iter().chain(files(exchange))
 }

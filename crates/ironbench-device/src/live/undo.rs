@@ -1,15 +1,15 @@
-//! The writes that a power cut loses: those without a later flush.
+//! The writes that a power cut loses, which are those without a later flush.
 
 use ironbench_core::SplitMix64;
 use serde::Deserialize;
 
-/// How a power cut treats unflushed writes.
+/// A way in which a power cut treats unflushed writes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Cut {
     /// Every unflushed write is lost.
     Lose,
-    /// A random subset survives, regardless of order.
+    /// A random subset of the writes survives, regardless of order.
     Subset,
     /// A random subset of the sectors of each write survives.
     Torn,
@@ -20,7 +20,7 @@ const SECTOR: usize = 512;
 
 #[derive(Debug)]
 struct Written {
-    /// Number of the write, which all its parts share.
+    /// Number of the write, which all parts of the write share.
     number: u64,
     partition: usize,
     offset: u64,
@@ -28,7 +28,7 @@ struct Written {
     after: Vec<u8>,
 }
 
-/// Unflushed writes, oldest first. Discards and zeroing are writes of zeros.
+/// Unflushed writes, oldest first. Discards and zeroing count as writes of zeros.
 #[derive(Debug, Default)]
 pub struct Undo {
     written: std::collections::VecDeque<Written>,
@@ -36,7 +36,7 @@ pub struct Undo {
 }
 
 impl Undo {
-    /// Records a write of these parts: offset, bytes before, bytes after.
+    /// Records a write of these parts, each with its offset, the bytes before the write, and the bytes after it.
     pub fn note(&mut self, partition: usize, parts: impl IntoIterator<Item = (u64, Vec<u8>, Vec<u8>)>) {
         self.number += 1;
         let number = self.number;
@@ -44,7 +44,7 @@ impl Undo {
         self.written.extend(parts.into_iter().map(written));
     }
 
-    /// Number of the last write so far, which a flush that starts now covers.
+    /// Returns the number of the last write so far, which a flush that starts now covers.
     pub fn last(&self) -> u64 {
         self.number
     }
@@ -92,7 +92,7 @@ mod tests {
 
     const LENGTH: usize = 8 * SECTOR;
 
-    /// Returns a partition as of the flush, after all writes, and the undo log of the writes after the flush.
+    /// Returns a partition as it was at the flush and after all writes, and the undo log of the writes after the flush.
     fn disk(flush_after: usize) -> (Vec<u8>, Vec<u8>, Undo) {
         let (mut disk, mut undo, mut flushed) = (vec![0u8; LENGTH], Undo::default(), vec![0u8; LENGTH]);
         for number in 1..=40usize {

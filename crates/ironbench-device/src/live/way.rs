@@ -4,13 +4,12 @@ use serde::Serialize;
 
 use crate::Op;
 
-/// Other I/Os in flight increase the overhead: this many double the value measured at mount.
-/// The constant gave the best results on two cores.
-/// If the overhead is assumed longer,
-/// fewer answers are delayed at a time and each leaves separately, which uses more CPU.
+/// Number of other I/Os in flight that double the overhead measured at mount. The constant gave the best results on two
+/// cores. If the overhead is assumed to be longer, fewer answers are delayed at a time and each leaves separately,
+/// which uses more CPU.
 const OTHERS_IN_A_WAY: u64 = 8;
 
-/// I/O path overhead in nanoseconds: a constant per I/O, and an increase per byte.
+/// I/O path overhead in nanoseconds, with a constant per I/O and an increase per byte.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
 pub struct Way {
     pub each_ns: f64,
@@ -29,8 +28,8 @@ impl Way {
     }
 }
 
-/// Additional delay of an answer after an idle period.
-/// The waiting client's processor goes to sleep; on a virtual machine, the host gives the processor to others.
+/// Additional delay of an answer after an idle period. The processor of the waiting client goes to sleep in that
+/// period, and on a virtual machine, the host gives the processor to others.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
 pub struct AfterHold {
     /// Idle times in nanoseconds, without any request or answer, in ascending order.
@@ -42,7 +41,7 @@ pub struct AfterHold {
 impl AfterHold {
     pub const POINTS: usize = 5;
 
-    /// Interpolates linearly between the points; constant outside of them.
+    /// Returns the delay after an idle time, interpolated linearly between the points and constant outside of them.
     pub fn after(&self, idle_ns: u64) -> u64 {
         let next = self.after_ns.partition_point(|&point| point <= idle_ns);
         if next == 0 || next == Self::POINTS {
@@ -62,7 +61,7 @@ pub struct Overhead {
     pub flush: Way,
     /// Additional delay of an answer after an idle period.
     pub waking: AfterHold,
-    /// Usual lateness of delayed answers, included in the overheads.
+    /// Usual lateness of delayed answers, which is included in the overheads.
     pub late_ns: u64,
     /// The part of a read's overhead before and after the block device; None without block device statistics.
     pub beyond: Option<AfterHold>,
@@ -83,9 +82,9 @@ impl Overhead {
         }
     }
 
-    /// Returns the maximum credible increase of the overhead since mount, in nanoseconds.
-    /// This is the sum of the overhead itself, waking up, and waiting for others.
-    /// A larger increase is not overhead: the load exceeds the capacity of the path.
+    /// Returns the maximum credible increase of the overhead since mount, in nanoseconds. It is the sum of the overhead
+    /// itself, waking up, and waiting for others. A larger increase is not overhead, but means that the load exceeds
+    /// the capacity of the path.
     pub fn longest_more(&self, op: Op, takes_ns: u64, others: u64) -> i64 {
         let each_ns = self.of(op, 0);
         (each_ns + each_ns * others / OTHERS_IN_A_WAY + self.waking.after(takes_ns)) as i64

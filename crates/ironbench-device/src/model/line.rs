@@ -1,4 +1,4 @@
-//! A server that handles one request at a time; others wait in order of arrival.
+//! A server that handles one request at a time. Other requests wait in order of arrival.
 
 /// Converts seconds to nanoseconds; negative values become 0.
 pub fn nanoseconds(seconds: f64) -> u64 {
@@ -20,7 +20,7 @@ impl Line {
     }
 }
 
-/// Nanoseconds per byte, as a fraction: at 7 GB/s a byte takes 1/7 ns.
+/// Nanoseconds per byte, as a fraction. For example, a byte takes 1/7 ns at 7 GB/s.
 #[derive(Debug, Clone, Copy)]
 pub struct PerByte(f64);
 
@@ -31,7 +31,7 @@ impl PerByte {
 
     #[inline]
     pub fn of(self, bytes: u32) -> u64 {
-        // Rounded up, so that no transfer exceeds the rate.
+        // The time is rounded up, so that no transfer exceeds the rate.
         (self.0 * f64::from(bytes)).ceil() as u64
     }
 }

@@ -1,4 +1,4 @@
-//! Memory: a latency, and a rate shared by all accesses.
+//! Memory, with a latency and a rate that all accesses share.
 
 use super::line::{Line, PerByte, nanoseconds};
 use crate::device::{Device, Op};

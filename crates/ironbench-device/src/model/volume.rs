@@ -1,14 +1,11 @@
-//! A cloud volume: two token buckets, one for operations and one for bytes, and a latency.
+//! A cloud volume, with two token buckets, one for operations and one for bytes, and a latency.
 //!
-//! An operation has at most `io_size` bytes.
-//! A larger I/O counts as several operations; small I/Os that are physically sequential are merged into one.
-//! Source: Amazon EBS user guide,
-//! "I/O characteristics and monitoring" (docs.aws.amazon.com/ebs/latest/userguide/ebs-io-characteristics.html).
-//! I/Os of 32 KiB or more are merged "before processing".
-//! Source: AWS knowledge center,
-//! "How does Amazon EBS calculate the optimal I/O size" (repost.aws/knowledge-center/ebs-calculate-optimal-io-size).
-//! The user guide of 2020 says that "each I/O operation under 32 KiB counts as 1 operation".
-//! So an I/O joins the previous one only while that one is in flight.
+//! An operation has at most `io_size` bytes. A larger I/O counts as several operations. Small I/Os that are physically
+//! sequential are merged into one operation. Source: Amazon EBS user guide, "I/O characteristics and monitoring"
+//! (docs.aws.amazon.com/ebs/latest/userguide/ebs-io-characteristics.html). I/Os of 32 KiB or more are merged "before
+//! processing". Source: AWS knowledge center, "How does Amazon EBS calculate the optimal I/O size"
+//! (repost.aws/knowledge-center/ebs-calculate-optimal-io-size). The user guide of 2020 says that "each I/O operation
+//! under 32 KiB counts as 1 operation". An I/O therefore joins the previous one only while that one is in flight.
 //! Writes that wait for each other, such as WAL appends, are never merged.
 
 use super::line::{PerByte, nanoseconds};
@@ -39,7 +36,7 @@ struct Run {
     op: Option<Op>,
     end: u64,
     bytes: u64,
-    /// Completion time of the latest of them.
+    /// Completion time of the latest of the merged I/Os.
     done: u64,
 }
 
@@ -91,7 +88,7 @@ impl Volume {
 impl Device for Volume {
     fn submit(&mut self, now: u64, op: Op, offset: u64, length: u32) -> u64 {
         let latency = match op {
-            // Acknowledged writes are durable: a flush waits for them and has nothing to write.
+            // Acknowledged writes are durable, so a flush waits for them and has nothing to write.
             Op::Flush => return self.latest.max(now) + self.write_latency,
             Op::Read => self.read_latency,
             Op::Write => self.write_latency,
@@ -150,8 +147,8 @@ mod tests {
         assert!((299..=301).contains(&passed.count()));
     }
 
-    /// Returns how many operations sequential I/Os of this size count as.
-    /// `next` returns when an I/O arrives, given when the previous one completed.
+    /// Returns how many operations sequential I/Os of this size count as. `next` gets the time at which the previous
+    /// I/O completed, and returns the time at which the next one arrives.
     fn operations(count: u64, length: u32, next: impl Fn(u64) -> u64) -> u64 {
         let mut volume = Volume { read_latency: 1_000_000, write_latency: 1_000_000, ..volume(1e9) };
         let (mut now, mut taken) = (0, 0.0);

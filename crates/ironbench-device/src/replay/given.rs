@@ -1,9 +1,8 @@
 //! Submits given I/Os to a model in their order, as seen by a program that waits for them.
 //!
-//! In comparison with a live device, this is the model without waiting, at exactly the same offsets.
-//! Other offsets would add uncertainty.
-//! On a disk, the mean of 1,000 random reads differs from the mean of all by up to 3%,
-//! and a pass that starts elsewhere is in other zones.
+//! In comparison with a live device, this is the model without waiting, at exactly the same offsets. Other offsets
+//! would add uncertainty. On a disk, the mean of 1,000 random reads differs from the mean of all by up to 3%, and a
+//! pass that starts elsewhere is in other zones.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -19,21 +18,24 @@ use crate::device::{Device, Op};
 #[serde(deny_unknown_fields)]
 pub struct Given {
     pub write: bool,
-    /// Bytes of each I/O.
+    /// Size of each I/O in bytes.
     pub length: u32,
     /// Number of outstanding I/Os, until none are left.
     pub depth: u32,
     /// Number of I/Os that complete before the measurement starts.
     pub warm_up: usize,
-    /// Number of I/Os measured after those; the rest only keep up the queue depth.
+    /// Number of I/Os that are measured after the warm-up. Further I/Os only keep up the queue depth.
     pub count: usize,
     pub seed: u64,
 }
 
 /// Measures the device, whose time starts at 0. `places` are the offsets of the I/Os.
 ///
-/// The time is from the last completion of the warm-up to the last measured completion,
-/// exactly that of the counted I/Os. Input errors: there are too few I/Os, or one is outside the device.
+/// The measured time starts at the last completion of the warm-up and ends at the last measured completion, so it is
+/// exactly that of the counted I/Os.
+///
+/// # Errors
+/// Input: there are too few I/Os, or one is outside the device.
 pub fn given(device: &mut dyn Device, load: &Given, places: &[u64]) -> Result<Measured> {
     let last = load.warm_up.saturating_add(load.count);
     if load.count == 0 || places.len() < last {
@@ -116,7 +118,7 @@ mod tests {
             let after = seen("disk", &Given { depth, warm_up: 200, count: 180, ..load() }, &both);
             assert_eq!((after.latency.count(), after.bytes), (180, 180 << 20));
             assert!((after.rate() - 75e6).abs() < 75e6 * 0.03, "{depth}: {}", after.rate());
-            // Little's law: the counted I/Os fill the time, and the depth is constant throughout.
+            // By Little's law, the counted I/Os fill the time, and the depth is constant throughout.
             let under_way = after.iops() * after.latency.mean_s();
             assert!((under_way - f64::from(depth)).abs() < f64::from(depth) * 0.01, "{depth}: {under_way}");
         }

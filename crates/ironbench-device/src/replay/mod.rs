@@ -1,4 +1,4 @@
-//! Runs a model without waiting: on a recorded trace, a synthetic load, or given I/Os.
+//! Runs a model without waiting, on a recorded trace, a synthetic load, or given I/Os.
 
 mod given;
 mod open_loop;

@@ -1,9 +1,8 @@
 //! Replays a trace on another device, with the recorded arrival times (open loop).
 //!
-//! The replay shows how the device serves exactly these I/Os at exactly these times.
-//! It does not show how fast a program would be on the device:
-//! a program that waits for its I/Os issues the next ones sooner on a faster device.
-//! docs/adr/0045-a-replay-keeps-the-recorded-times.md says why ironbench does not infer that.
+//! The replay shows how the device serves exactly these I/Os at exactly these times. It does not show how fast a
+//! program would be on the device, because a program that waits for its I/Os issues the next ones sooner on a faster
+//! device. The file docs/adr/0045-a-replay-keeps-the-recorded-times.md says why ironbench does not infer that.
 
 use ironbench_core::measure::Histogram;
 use ironbench_core::{Error, Result};
@@ -30,12 +29,12 @@ pub struct Served {
     pub latency: [Histogram; 3],
     /// Time during which at least one I/O was in flight.
     pub busy: u64,
-    /// Sum of all latencies. A float, because a device that does not keep up may exceed 64 bits.
+    /// Sum of all latencies. It is a float, because the sum for a device that does not keep up may exceed 64 bits.
     pub in_flight: f64,
 }
 
 impl Served {
-    /// Adds an I/O. Calls come in order of arrival; both times are since the first arrival.
+    /// Adds an I/O. Calls come in order of arrival. Both times are since the first arrival.
     #[inline]
     fn add(&mut self, op: Op, arrival: u64, done: u64) {
         self.latency[op as usize].record(done - arrival);
@@ -60,8 +59,8 @@ impl Served {
 /// Number of rows between two calls of `go_on`.
 const PATIENCE: usize = 1 << 20;
 
-/// Replays the trace on the device.
-/// `go_on` is called regularly; when it returns false, the replay fails as interrupted.
+/// Replays the trace on the device. `go_on` is called regularly. When it returns false, the replay fails as
+/// interrupted.
 pub fn replay(trace: &Trace, device: &mut dyn Device, go_on: &mut dyn FnMut() -> bool) -> Result<Replayed> {
     if trace.end() > device.capacity() {
         let cause = format!("the trace reaches byte {}, but the device has only {}", trace.end(), device.capacity());
@@ -131,7 +130,7 @@ mod tests {
 
     #[test]
     fn a_device_that_does_not_keep_up_completes_the_last_io_later_and_its_queue_grows() {
-        // A random read every millisecond; a disk with a full queue does about 400 per second.
+        // There is a random read every millisecond. A disk with a full queue does about 400 per second.
         let rows: Vec<_> = (0..1000u64)
             .map(|i| {
                 (

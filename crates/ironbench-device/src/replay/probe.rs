@@ -19,14 +19,14 @@ pub struct Probe {
     pub length: u32,
     /// Number of outstanding I/Os.
     pub depth: u32,
-    /// Number of I/Os measured, after `warm_up` others.
+    /// Number of I/Os that are measured, after `warm_up` others.
     pub count: u64,
     pub warm_up: u64,
-    /// If above zero:
-    /// measures I/Os that complete within this many seconds after the first `ramp_s`, instead of `count`.
+    /// Duration of the measurement in seconds, after the first `ramp_s`. If it is above zero, the I/Os that complete in
+    /// it are measured, instead of `count` I/Os.
     pub seconds: f64,
     pub ramp_s: f64,
-    /// Only this many bytes at the start are accessed; 0 for the whole device.
+    /// Number of bytes at the start of the device that are accessed; 0 for the whole device.
     pub span: u64,
     /// Whether each write is followed by a flush and counted together with it.
     pub flush: bool,
@@ -64,13 +64,14 @@ impl Measured {
         self.latency.count() as f64 / (self.elapsed.max(1) as f64 / 1e9)
     }
 
-    /// Rate in bytes per second.
+    /// Returns the rate in bytes per second.
     pub fn rate(&self) -> f64 {
         self.bytes as f64 / (self.elapsed.max(1) as f64 / 1e9)
     }
 }
 
-/// Time of the next event. For a write that must then be flushed, also when it was submitted, and its number.
+/// Time of the next event. For a write that must then be flushed, the event also contains the number of the write and
+/// the time at which it was submitted.
 type Event = (u64, Option<(u64, u64)>);
 
 /// Measures the device, whose time starts at 0.
@@ -123,7 +124,7 @@ pub fn probe(device: &mut dyn Device, load: &Probe) -> Measured {
 mod tests {
     use super::*;
 
-    /// Takes 1 ms for each of the first 500 I/Os and 10 ms for every other, one at a time.
+    /// A device that takes 1 ms for each of the first 500 I/Os and 10 ms for every other, one at a time.
     struct Tiring {
         done: u64,
         free_at: u64,

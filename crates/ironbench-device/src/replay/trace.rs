@@ -1,4 +1,4 @@
-//! A device's requests and completions: one row per I/O, stored in columns.
+//! A device's requests and completions, with one row per I/O, stored in columns.
 
 use ironbench_core::{Error, Result};
 
@@ -15,9 +15,11 @@ pub struct Trace {
 }
 
 impl Trace {
-    /// Decodes columns from little-endian bytes.
-    /// Bytes per value: 8 for `time`, `offset` and `completed`, 4 for `length`, 1 for `op` (0 read, 1 write, 2 flush).
-    /// Input error if their lengths do not match.
+    /// Decodes columns from little-endian bytes. A value of `time`, `offset` and `completed` has 8 bytes, one of
+    /// `length` 4, and one of `op` 1 (0 read, 1 write, 2 flush).
+    ///
+    /// # Errors
+    /// Input: the lengths of the columns do not match.
     pub fn from_bytes(time: &[u8], op: &[u8], offset: &[u8], length: &[u8], completed: &[u8]) -> Result<Self> {
         let rows = op.len();
         let whole = [time.len(), offset.len(), completed.len()].iter().all(|bytes| *bytes == rows * 8);

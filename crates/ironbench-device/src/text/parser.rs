@@ -1,4 +1,4 @@
-//! A recursive descent parser for the grammar above. Every error names its column.
+//! A recursive descent parser for the grammar in the parent module. Every error names its column.
 
 use ironbench_core::{Error, Result};
 
@@ -9,7 +9,10 @@ const DEEPEST: usize = 16;
 /// Maximum number of members: more than any real enclosure, and few enough to be built quickly.
 const MOST: u32 = 1024;
 
-/// Parses `text`; names are looked up later, by `build`. Input errors contain the column and the text.
+/// Parses `text`. The function `build` looks up the names later.
+///
+/// # Errors
+/// Input: the text is not an expression. The error contains the column and the text.
 pub fn parse(text: &str) -> Result<Expression> {
     let mut parser = Parser { text, at: 0 };
     let device = parser.device(0)?;
@@ -56,7 +59,7 @@ impl Parser<'_> {
             let count = self.count()?;
             self.peek();
             let start = self.at;
-            // `4 x ssd` and `4, ssd` mean the same, so `x` by itself is not a name here.
+            // The texts `4 x ssd` and `4, ssd` mean the same, so `x` by itself is not a name here.
             if !(self.word().eq_ignore_ascii_case("x")) {
                 self.at = start;
                 if !self.taken(',') {
@@ -127,7 +130,7 @@ impl Parser<'_> {
         found
     }
 
-    /// Returns the next character after white space, which is skipped.
+    /// Skips white space and returns the next character after it.
     fn peek(&mut self) -> Option<char> {
         let rest = &self.text[self.at..];
         self.at += rest.len() - rest.trim_start().len();

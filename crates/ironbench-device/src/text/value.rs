@@ -4,11 +4,12 @@ use std::fmt;
 
 #[derive(Debug, Clone, PartialEq)]
 pub enum Value {
-    /// A plain number, or bytes: `4000`, `64K` and `64KiB` (2¹⁰), `64KB` (10³), as parsed by `ironbench.units`.
+    /// A plain number, or a number of bytes: `4000`, `64K` and `64KiB` (2¹⁰), `64KB` (10³), as parsed by
+    /// `ironbench.units`.
     Number(u64),
     /// A percentage: `80%` is 80.
     Percent(f64),
-    /// A word: `on`, `off`.
+    /// A word, such as `on` or `off`.
     Word(String),
 }
 
@@ -48,12 +49,12 @@ fn factor(unit: &str) -> Option<u64> {
     }
 }
 
-/// Accepts only digits and a point: Rust's own parser would also accept `inf` and `1e9`.
+/// Parses digits and a point, and nothing else. Rust's own parser would also accept `inf` and `1e9`.
 fn decimal(text: &str) -> Option<&str> {
     text.chars().all(|c| c.is_ascii_digit() || c == '.').then_some(text)
 }
 
-/// Formats a number in the shortest exact form; prefers `20G` to `20GiB`, which mean the same.
+/// Formats a number in the shortest exact form. It prefers `20G` to `20GiB`, which mean the same.
 fn written(number: u64) -> String {
     let binary = UNITS.iter().map(|(letter, shift)| (1u64 << shift, letter.to_string()));
     let decimal = UNITS.iter().map(|(letter, shift)| (1000u64.pow(shift / 10), format!("{letter}B")));

@@ -1,6 +1,6 @@
 use super::*;
 
-/// Records how a request was answered.
+/// The answer to a request, as the test observed it.
 #[derive(Debug, Default)]
 struct Noted(std::sync::Arc<std::sync::Mutex<Vec<&'static str>>>);
 

@@ -2,7 +2,7 @@ use super::super::way::{AfterHold, Way};
 use super::*;
 use crate::model::Free;
 
-/// Takes 100 µs for everything, one I/O at a time.
+/// A device that takes 100 µs for everything, one I/O at a time.
 struct Slow {
     free_at: u64,
 }
@@ -52,11 +52,11 @@ fn the_models_time_stands_still_while_it_is_not_asked() {
     };
     assert_eq!(pace.plan(|| 60_000, Op::Read, 0, 512).1, at_once);
     pace.set(Mode::Model, 1_000_000);
-    // The request at model time 0 still keeps the model busy for 100 µs of model time.
+    // The request at model time 0 keeps the model busy for 100 µs of model time.
     assert_eq!(pace.plan(|| 1_000_000, Op::Read, 0, 512).1.due, 1_199_999); // one nanosecond has passed
 }
 
-/// Takes 100 µs for each I/O, with any number of them in parallel.
+/// A device that takes 100 µs for each I/O, with any number of I/Os in parallel.
 struct Wide;
 
 impl Device for Wide {
@@ -93,10 +93,10 @@ fn what_was_answered_is_done_when_the_next_arrives_however_early_that_is() {
     let first = pace.ask(0);
     assert_eq!((first.due, first.done), (80_000, 100_000));
     pace.answer(&first);
-    // Answered at 80 000; the path took 5 000, not 20 000.
+    // The answer left at 80 000, and the path took 5 000, not 20 000.
     let second = pace.ask(85_000);
     assert_eq!((second.due, second.done), (180_000, 200_000));
-    // In a trace the second also follows the first. It ends when its answer left, if that was late.
+    // In a trace, the second I/O also follows the first one, which ends when its answer left, if that was late.
     assert_eq!((second.reached, first.over(80_000)), (100_000, 100_000));
     assert_eq!(second.over(210_000), 210_000);
 }
@@ -110,7 +110,7 @@ fn what_takes_no_time_is_done_in_a_trace_when_its_answer_leaves() {
     let plan = pace.plan(|| 5_000, Op::Flush, 0, 0).1;
     // The next request may come before the measured path overhead has passed.
     assert_eq!((plan.reached, plan.over(6_000)), (5_000, 6_000));
-    // Nor does it complete before it reached the model.
+    // The request also does not complete before it reached the model.
     let next = pace.plan(|| 4_000, Op::Flush, 0, 0).1;
     assert_eq!((next.reached, next.over(4_500)), (5_001, 5_001));
 }
@@ -121,7 +121,7 @@ fn requests_follow_answers_in_the_order_in_which_those_were_done() {
     let [first, second, _third] = [0, 20_000, 40_000].map(|now| pace.ask(now));
     pace.answer(&second);
     pace.answer(&first);
-    // The answers have both left, and two requests come: one follows the first completion, the other the second.
+    // Both answers have left, and two requests arrive. One follows the first completion, and the other the second.
     assert_eq!([90_000, 91_000].map(|now| pace.ask(now).done), [200_000, 220_000]);
 }
 

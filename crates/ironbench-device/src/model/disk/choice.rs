@@ -1,29 +1,28 @@
 //! Models how a drive gains by choosing among its queued commands.
 //!
-//! With several commands the drive executes the one it can reach first: shortest positioning time first.
-//! Source: Jacobson and Wilkes, "Disk scheduling algorithms based on rotational position", HPL-CSP-91-7, 1991.
-//! The model returns a completion when a command arrives, so later commands cannot overtake.
-//! Instead, the order of arrival is kept, and seeks and rotational delays are shortened by the mean gain at that depth.
-//! That gain is computed here: a drive with the same geometry chooses among random commands.
-//! Throughput and mean times match the choosing drive.
-//! Not modelled is its long tail of commands that are passed over repeatedly.
+//! With several commands, the drive executes first the command that it can reach first (shortest positioning time
+//! first). Source: Jacobson and Wilkes, "Disk scheduling algorithms based on rotational position", HPL-CSP-91-7, 1991.
+//! The model returns a completion when a command arrives, so later commands cannot overtake. Instead, the order of
+//! arrival is kept, and seeks and rotational delays are shortened by the mean gain at that depth. This module computes
+//! that gain: a drive with the same geometry chooses among random commands. Throughput and mean times match those of
+//! the choosing drive. Its long tail of commands that are passed over repeatedly is not modelled.
 
 use pgbench_script::Random;
 
 use super::seek::Seek;
 
-/// Deeper queues gain as much as this depth.
+/// Queue depth beyond which the gain no longer grows.
 const DEEPEST: usize = 256;
 const ROUNDS: usize = 3_000;
 
-/// Mean positioning time as a fraction of that of a single command, by queue depth.
+/// Mean positioning time by queue depth, as a fraction of that of a single command.
 #[derive(Debug, Clone)]
 pub struct Choice {
     shares: Vec<f64>,
 }
 
 impl Choice {
-    /// Computes the gains; `revolution` is in nanoseconds. The same parameters give the same result.
+    /// Computes the gains, with `revolution` in nanoseconds. The same parameters give the same result.
     pub fn new(seek: &Seek, revolution: f64) -> Self {
         let depths: Vec<usize> = (0..).map(|power| 1 << power).take_while(|depth| *depth <= DEEPEST).collect();
         let means: Vec<f64> = depths.iter().map(|depth| mean_positioning(seek, revolution, *depth)).collect();
@@ -43,13 +42,13 @@ impl Choice {
     }
 }
 
-/// Simulates a drive that always holds `depth` commands at random places and executes the nearest in time.
-/// Returns the mean positioning time.
+/// Simulates a drive that always holds `depth` commands at random places and executes the nearest in time. Returns the
+/// mean positioning time.
 fn mean_positioning(seek: &Seek, revolution: f64, depth: usize) -> f64 {
     let mut random = Random::new(depth as u64);
     let mut held: Vec<(f64, f64)> = (0..depth).map(|_| (random.fraction(), random.fraction())).collect();
     let (mut arm, mut angle, mut total) = (0.5, 0.0, 0.0);
-    // At larger depths each round takes longer to compute, and the mean converges faster.
+    // At larger depths, each round takes longer to compute, and the mean converges faster.
     let rounds = (ROUNDS * 16 / depth).clamp(400, ROUNDS);
     let settled = rounds / 10 + depth.min(rounds / 2);
     for round in 0..rounds + settled {

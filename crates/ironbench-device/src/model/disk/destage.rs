@@ -1,8 +1,7 @@
-//! The volatile write cache of a drive, and how it is written to the platter.
+//! The volatile write cache of a drive, and how its contents are written to the platter.
 //!
-//! A write is complete when it is in the cache, if there is room.
-//! The drive writes the cached data whenever the arm is free, in an order of its choice, and merges adjacent writes.
-//! Reads take precedence, except over a write in progress.
+//! A write is complete when it is in the cache, if there is room. The drive writes the cached data whenever the arm is
+//! free, in an order of its choice, and merges adjacent writes. Reads take precedence, except over a write in progress.
 
 use std::collections::VecDeque;
 
@@ -13,7 +12,7 @@ use crate::device::Op;
 pub struct Destage {
     room: u64,
     used: u64,
-    /// Time at which each write reaches the platter, and its size in bytes; in order.
+    /// Time at which each write reaches the platter, and its size in bytes, in order of time.
     dirty: VecDeque<(u64, u32)>,
     /// Total time by which reads have delayed writes since the start.
     pushed: u64,
@@ -49,7 +48,8 @@ impl Destage {
         }
     }
 
-    /// Returns when the write that `arrived` is in the cache. `free` is when the arm has completed its reads.
+    /// Returns when the write that `arrived` is in the cache. `free` is the time at which the arm has completed its
+    /// reads.
     pub fn write(&mut self, mechanics: &mut Mechanics, arrived: u64, free: u64, offset: u64, length: u32) -> u64 {
         self.written_until(arrived);
         let place = mechanics.geometry.place(offset);

@@ -1,9 +1,8 @@
-//! Where a byte lies on the platter: its track, its angle, and how fast it passes the head.
+//! The place of a byte on the platter: its track, its angle, and how fast it passes the head.
 //!
-//! Zones are smoothed into a rate that decreases linearly from the outermost to the innermost track.
-//! Data sheets give only the rates of these two tracks.
-//! Addresses run from outside to inside and from track to track without a gap.
-//! On real disks, track skew serves this purpose.
+//! Zones are smoothed into a rate that decreases linearly from the outermost to the innermost track. Data sheets give
+//! only the rates of these two tracks. Addresses run from outside to inside and from track to track without a gap. On
+//! real disks, track skew serves this purpose.
 
 /// Positions as fractions of the distance from the outermost track (0) to the innermost (1), and angles in revolutions.
 #[derive(Debug, Clone)]
@@ -17,7 +16,7 @@ pub struct Geometry {
 
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Place {
-    /// Track: 0 outermost, 1 innermost.
+    /// Track, from 0 (outermost) to 1 (innermost).
     pub track: f64,
     /// Angle from 0 to 1.
     pub angle: f64,
@@ -36,7 +35,8 @@ impl Geometry {
     pub fn place(&self, offset: u64) -> Place {
         let share = offset as f64 / self.surface;
         let slope = self.outer - self.inner;
-        // The bytes up to a track are the integral of the rate over tracks, solved here for the track.
+        // The number of bytes up to a track is the integral of the rate over the tracks. It is solved here for the
+        // track.
         let track = if slope <= self.outer * 1e-9 {
             share
         } else {

@@ -41,7 +41,7 @@ pub struct Disk {
     passed: f64,
     last: Op,
     destage: Option<Destage>,
-    /// Without a write cache: when the last write is on the platter.
+    /// Time at which the last write is on the platter, for a drive without a write cache.
     written: u64,
 }
 
@@ -72,8 +72,8 @@ impl Mechanics {
 }
 
 impl Disk {
-    /// Creates a disk of `capacity` bytes on the outer `stroke` (0 to 1) of its surface.
-    /// `choice` must be computed from these parameters.
+    /// Creates a disk of `capacity` bytes on the outer `stroke` (0 to 1) of its surface. `choice` must be computed from
+    /// these parameters.
     pub fn new(figures: &DiskFigures, capacity: u64, stroke: f64, choice: Arc<Choice>, seed: u64) -> Self {
         let revolution = 60e9 / figures.rpm;
         let geometry = Geometry::new(capacity as f64 / stroke, figures.rate_outer, figures.rate_inner, revolution);
@@ -104,8 +104,8 @@ impl Disk {
         }
     }
 
-    /// Returns how many commands the drive has at `now`, including the new one.
-    /// The result is limited to the queue from which the drive chooses.
+    /// Returns how many commands the drive has at `now`, including the new one. The result is at most the number of
+    /// commands among which the drive chooses.
     fn holding(&mut self, now: u64) -> usize {
         while self.held.front().is_some_and(|done| *done <= now) {
             self.held.pop_front();
@@ -118,7 +118,7 @@ impl Disk {
         let transfer = f64::from(length) / place.rate;
         let arrived = now + self.overhead;
         if offset == self.end && self.last == Op::Read {
-            // The drive has read ahead meanwhile, as far as its memory allows.
+            // The drive has read ahead since the last read, as far as its memory allows.
             let begun = self.passed.max(arrived as f64 - self.read_ahead / place.rate);
             return self.streamed(begun + transfer, arrived + self.interface_byte.of(length), place.track);
         }
@@ -161,7 +161,7 @@ impl Disk {
         let place = self.mechanics.geometry.place(offset);
         let transfer = f64::from(length) / place.rate;
         let begin = arrived.max(self.free);
-        // The write was known before the head arrived, so it is written together with the previous one.
+        // The write was known before the head arrived, so it is written together with the previous write.
         let joined = offset == self.end && self.last == Op::Write && arrived <= self.free;
         let positioning = if joined { 0.0 } else { self.mechanics.position(Op::Write, &place, begin, held) };
         self.written = self.promised(begin as f64 + positioning + transfer, arrived);

@@ -14,16 +14,16 @@ pub struct Seek {
 }
 
 impl Seek {
-    /// Fits the curve to times in seconds; the curve itself is in nanoseconds.
-    /// `average` is over random pairs of tracks.
+    /// Fits the curve to times in seconds. The curve itself is in nanoseconds. `average` is over random pairs of
+    /// tracks.
     pub fn new(track: f64, average: f64, full: f64) -> Self {
         let root = 5.0 * ((average - track) - (full - track) / 3.0);
         Self { least: track * 1e9, root: root * 1e9, line: (full - track - root) * 1e9 }
     }
 
-    /// Whether longer distances never take less time; otherwise no arm could behave like this.
+    /// Whether longer distances never take less time. Otherwise no arm could behave like this.
     pub fn is_monotone(&self) -> bool {
-        // The slope b/(2√d) + c has its minimum at one of the ends.
+        // The slope b/(2√d) + c has its minimum at one of the two ends.
         self.root >= 0.0 && self.root / 2.0 + self.line >= 0.0
     }
 

@@ -1,4 +1,4 @@
-//! Flash behind a controller: units that read and program in parallel, an interface, and a buffer.
+//! Flash behind a controller. It has units that read and program in parallel, an interface, and a buffer.
 
 mod rating;
 mod units;
@@ -19,14 +19,14 @@ pub struct Flash {
     capacity: u64,
     page: u64,
     units: Units,
-    /// Bytes per unit that wait in fast (SLC) flash, which survive a power cut.
+    /// Number of bytes per unit that may wait in fast (SLC) flash, where they survive a power cut.
     quick_room: u64,
     read_link: Line,
     write_link: Line,
     duplex: bool,
     read_byte: PerByte,
     write_byte: PerByte,
-    /// Executes one command at a time, if the controller is the bottleneck.
+    /// The controller as a server of one command at a time, for devices on which it is the bottleneck.
     commands: Line,
     read_command: u64,
     write_command: u64,
@@ -38,10 +38,11 @@ pub struct Flash {
     host_cpu: u64,
     cached: bool,
     protected: bool,
-    /// Nanoseconds that a unit takes for a random read of a 4 KiB block; `byte_read` is per byte of larger reads.
+    /// Nanoseconds that a unit takes for a random read of a 4 KiB block. `byte_read` is the time per byte of larger
+    /// reads.
     block_read: f64,
     byte_read: f64,
-    /// Nanoseconds that a unit takes to program a byte written sequentially; `amplified` is for random writes.
+    /// Nanoseconds that a unit takes to program a byte written sequentially. `amplified` is the time for random writes.
     byte_program: f64,
     amplified: f64,
     streams: [u64; STREAMS],
@@ -49,7 +50,7 @@ pub struct Flash {
     latest: u64,
 }
 
-/// Usage of the device, as far as its speed depends on it.
+/// Properties of the device's use on which its speed depends.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Use {
     pub fill: f64,
@@ -64,12 +65,12 @@ impl Flash {
         let shrunk = if figures.compresses { 1.0 - used.compressible } else { 1.0 };
         let reads = reads(figures);
         let write_rate = written_rate(figures, shrunk);
-        // Flash is the bottleneck, not the controller,
-        // if a single stream of writes could exceed the rated writes per second.
+        // Flash, not the controller, is the bottleneck if a single stream of writes could exceed the rated writes per
+        // second.
         let command = if 1.0 / figures.write_iops <= figures.write_latency { 1.0 / figures.write_iops } else { 0.0 };
         let rated = (figures.sustained_write_rate / (figures.sustained_write_iops * BLOCK)).max(1.0);
         let aged = amplification(used.fill, figures.spare) / amplification(figures.rated_fill, figures.spare);
-        // A lower bound, because flash cannot store data without writing anything.
+        // The time has a lower bound, because flash cannot store data without writing anything.
         let byte_program = (count / figures.sustained_write_rate * shrunk).max(1e-12);
         let page = (figures.page as u64).max(512);
         let room = figures.buffer + figures.quick_flash * (capacity as f64 / figures.capacity).min(1.0);
@@ -105,7 +106,7 @@ impl Flash {
 
     fn read(&mut self, now: u64, offset: u64, length: u32) -> u64 {
         let link = if self.duplex { &mut self.read_link } else { &mut self.write_link };
-        // The interface slot is reserved on arrival, to limit the rate; data flow as the units deliver them.
+        // The slot of the interface is reserved on arrival, to limit the rate. The data flow as the units deliver them.
         let carrying = self.read_byte.of(length);
         let carried = link.pass(now, carrying);
         let commanded = if self.read_command == 0 { now } else { self.commands.pass(now, self.read_command) };
@@ -121,7 +122,8 @@ impl Flash {
         carried.max(read) + self.read_rest
     }
 
-    /// Interpolates linearly between a random 4 KiB read and a whole page at the sequential rate.
+    /// Returns the time of a read in a unit. It is interpolated linearly between a random 4 KiB read and a whole page
+    /// at the sequential rate.
     fn unit_read(&self, bytes: f64) -> u64 {
         let page = self.page as f64;
         let whole = (self.byte_read * page).max(self.block_read);
@@ -166,7 +168,7 @@ impl Flash {
     }
 }
 
-/// Returns the write rate: compressible data are written faster, up to the rate of the interface.
+/// Returns the write rate. Compressible data are written faster, up to the rate of the interface.
 fn written_rate(figures: &FlashFigures, shrunk: f64) -> f64 {
     (figures.write_rate / shrunk.max(1e-3)).min(figures.interface_rate)
 }

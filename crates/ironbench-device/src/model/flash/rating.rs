@@ -1,4 +1,4 @@
-//! Derives internal parameters from those of a data sheet.
+//! Derives the internal parameters of a model from those of a data sheet.
 
 use ironbench_core::{Error, Result};
 
@@ -7,20 +7,20 @@ use crate::figures::FlashFigures;
 /// Block size of random I/O in data sheets.
 pub const BLOCK: f64 = 4096.0;
 
-/// Maximum number of units: many times the dies of the largest devices, at little memory per unit.
+/// Maximum number of units. It is many times the number of dies of the largest devices, and a unit takes little memory.
 const MOST_UNITS: u32 = 1 << 16;
 
 /// Returns how many seconds a random 4 KiB read occupies one of `units`, so that `depth` outstanding reads give `iops`.
 ///
-/// The reads of a closed loop hit units at random, so some units have a queue while others idle.
-/// Therefore units must be faster than `iops / units`.
-/// Solved with approximate mean value analysis of a closed network of servers with constant service times.
-/// Sources: Reiser, "A queueing network analysis of computer communication networks with window flow control",
-/// IEEE Trans. Comm. 27(8), 1979; Schweitzer's estimate of the queue that an arrival finds.
+/// The reads of a closed loop hit units at random, so some units have a queue while others idle. Therefore units must
+/// be faster than `iops / units`. The result comes from approximate mean value analysis of a closed network of servers
+/// with constant service times. Sources: Reiser, "A queueing network analysis of computer communication networks with
+/// window flow control", IEEE Trans. Comm. 27(8), 1979; Schweitzer's estimate of the queue that an arrival finds.
 pub fn read_occupancy(iops: f64, depth: f64, units: f64, latency: f64) -> f64 {
     let each = iops / units;
     let longest = (1.0 / each).min(latency);
-    // How much longer a read with this occupancy takes than allowed; grows with the occupancy.
+    // The difference is the time by which a read with this occupancy takes longer than allowed. It grows with the
+    // occupancy.
     let excess = |occupancy: f64| {
         let allowed = depth / iops - latency + occupancy;
         let found = (depth - 1.0) / depth;
@@ -44,8 +44,8 @@ pub struct Reads {
     pub occupancy: f64,
 }
 
-/// Determines the bottleneck of random reads: colliding units if that fits the data sheet, otherwise the controller.
-/// On a slow device, unit times would exceed the latency of a whole read on an idle device.
+/// Determines the bottleneck of random reads. It is the collision of reads in units if that fits the data sheet,
+/// otherwise the controller. On a slow device, unit times would exceed the latency of a whole read on an idle device.
 pub fn reads(figures: &FlashFigures) -> Reads {
     let (iops, units) = (figures.read_iops, f64::from(figures.units));
     let occupancy = read_occupancy(iops, f64::from(figures.read_depth), units, figures.read_latency);
@@ -113,7 +113,7 @@ mod tests {
     #[test]
     fn a_full_device_without_reserve_writes_far_more_than_an_empty_one() {
         assert!(amplification(0.01, 0.1) < 1.001);
-        // u = 0.807 solves (1 - u) / -ln u = 0.9.
+        // The value u = 0.807 solves (1 - u) / -ln u = 0.9.
         let tenth = amplification(1.0, 0.1);
         assert!((tenth - 1.0 / (1.0 - 0.807)).abs() < 0.05, "{tenth}");
         let amplified: Vec<f64> = (1..=100).map(|fill| amplification(f64::from(fill) / 100.0, 0.07)).collect();

@@ -1,14 +1,14 @@
 //! The parallel units of a flash device, which read and program.
 //!
-//! Reads use the unit where their page was written; programs use the units in rotation.
-//! A read waits for the reads before it and for a program in progress, and precedes programs that have not started.
-//! Switching between reading and programming costs a unit some time.
+//! A read uses the unit in which its page was written. Programs use the units in rotation. A read waits for the reads
+//! before it and for a program in progress, and precedes programs that have not started. Switching between reading and
+//! programming costs a unit some time.
 
 #[derive(Debug, Clone)]
 pub struct Units {
     units: Vec<Unit>,
     next: usize,
-    /// Maximum bytes that wait to be programmed, per unit.
+    /// Maximum number of bytes per unit that wait to be programmed.
     room: u64,
     /// Time that a unit needs to switch between reading and programming.
     switch: u64,
@@ -70,7 +70,7 @@ impl Units {
         unit.read
     }
 
-    /// Programs `bytes` that arrive at `now`; programming takes `takes`.
+    /// Programs `bytes` that arrive at `now`. Programming takes `takes`.
     #[inline]
     pub fn program(&mut self, now: u64, takes: u64, bytes: u64) -> Program {
         let count = self.units.len();
