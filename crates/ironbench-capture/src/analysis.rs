@@ -1,4 +1,5 @@
-//! What the capture contains about the text of a statement. Applications repeat texts, so the last ones are kept.
+//! The text of a statement, and what the capture contains about it. Applications repeat texts, so the analyses of the
+//! last texts are kept.
 
 use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
 use std::sync::Arc;
@@ -7,7 +8,7 @@ use crate::mask::Mask;
 use crate::secrets::without_passwords;
 use crate::statement::{Control, Obstacle, Statement};
 
-/// The text of a statement, and what it does.
+/// The text of a statement, and what the statement does.
 #[derive(Debug)]
 pub struct Analysis {
     /// The text without passwords, masked if literals must not be in the capture.
@@ -17,7 +18,7 @@ pub struct Analysis {
     pub writes: bool,
     pub control: Control,
     pub obstacle: Option<Obstacle>,
-    /// The highest number of a parameter.
+    /// Highest number of a parameter in the text.
     pub parameters: usize,
     /// Numbers of the parameters that a mask leaves as they are.
     pub unmasked: Vec<usize>,
@@ -35,7 +36,7 @@ impl Analysis {
         let Statement { template, verb, writes, control, obstacle, parameters } = Statement::of(text);
         let decoded = String::from_utf8_lossy(harmless.as_deref().unwrap_or(text));
         let obstacle = match obstacle {
-            // JSON cannot contain other encodings, so the reader has replaced such characters.
+            // JSON cannot contain other encodings, so the reader has replaced characters that are not UTF-8.
             _ if decoded.contains(char::REPLACEMENT_CHARACTER) => Some(Obstacle::Encoding),
             None if harmless.is_some() => Some(Obstacle::Password),
             known => known,
@@ -51,7 +52,7 @@ impl Analysis {
 }
 
 const SLOTS: usize = 4096;
-/// Longest text that is kept, in bytes.
+/// Maximum length of a text whose analysis is kept, in bytes.
 const LONGEST: usize = 16_384;
 
 /// A text, as logged, and its analysis.

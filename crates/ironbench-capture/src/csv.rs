@@ -1,5 +1,5 @@
-//! The format `csvlog`: one record per entry, with 22 to 26 columns, depending on the version
-//! (PostgreSQL 18 documentation, 19.8.4 "Using CSV-Format Log Output").
+//! Parses the format `csvlog`. It has one record per entry, with 22 to 26 columns, depending on the version (PostgreSQL
+//! 18 documentation, 19.8.4 "Using CSV-Format Log Output").
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -8,7 +8,7 @@ use memchr::memchr;
 
 use crate::entry::{Clock, Entry, Severity, decimal, session_id, virtual_transaction};
 
-/// Numbers of columns: before application_name (9.0), backend_type (13), leader_pid and query_id (14).
+/// Possible numbers of columns: before application_name (9.0), backend_type (13), leader_pid and query_id (14).
 const COLUMNS: Range<usize> = 22..27;
 
 mod column {
@@ -30,7 +30,7 @@ mod column {
 
 #[derive(Debug, PartialEq, Eq)]
 pub enum Parsed {
-    /// The length of the record, with its end of line.
+    /// The record is complete. This is its length, with its end of line.
     Record(usize),
     /// The record continues after the bytes.
     Incomplete,
@@ -40,7 +40,7 @@ pub enum Parsed {
 /// The fields of one record.
 #[derive(Debug, Default)]
 pub struct Record {
-    /// Place of each field, and whether it contains doubled quotes.
+    /// Range of each field, and whether the field contains doubled quotes.
     fields: Vec<(Range<usize>, bool)>,
 }
 
@@ -112,12 +112,12 @@ impl Record {
     }
 }
 
-/// Returns the end of a quoted field, and whether it contains doubled quotes. None if it is not closed.
+/// Returns the end of a quoted field, and whether the field contains doubled quotes. Returns None if it is not closed.
 fn quoted(bytes: &[u8], start: usize) -> Option<(usize, bool)> {
     let (mut at, mut doubled) = (start, false);
     loop {
         at += memchr(b'"', &bytes[at..])?;
-        // At the end of the bytes, a second quote may follow.
+        // A second quote may follow after the end of the bytes.
         if *bytes.get(at + 1)? != b'"' {
             return Some((at, doubled));
         }

@@ -1,13 +1,14 @@
-//! Entries of PostgreSQL's log, whatever its format.
+//! Entries of PostgreSQL's log, in any of its formats.
 
 use std::borrow::Cow;
 
 /// One entry. Texts are in the encoding of the database that wrote them.
 #[derive(Debug, Default)]
 pub struct Entry<'a> {
-    /// Microseconds since 1970.
+    /// Time of the entry in microseconds since 1970.
     pub at_us: i64,
-    /// Identifies the session within the log: start time and process ID if both are known, else the process ID.
+    /// Number that identifies the session within the log. It comes from start time and process ID if both are known,
+    /// otherwise from the process ID.
     pub session: u64,
     /// Whether the session's start is part of `session`. Otherwise another session may get the same process ID later.
     pub has_start: bool,
@@ -23,7 +24,7 @@ pub struct Entry<'a> {
     pub message: Cow<'a, [u8]>,
     pub detail: Cow<'a, [u8]>,
     pub context: Cow<'a, [u8]>,
-    /// For errors: the statement that caused it.
+    /// The statement that caused the error; empty for other entries.
     pub statement: Cow<'a, [u8]>,
 }
 
@@ -49,7 +50,7 @@ impl Severity {
     }
 }
 
-/// Parses a session ID, `%c` of `log_line_prefix`: start time and process ID in hexadecimal.
+/// Parses a session ID (`%c` of `log_line_prefix`), which is start time and process ID in hexadecimal.
 pub fn session_id(text: &[u8]) -> Option<u64> {
     let dot = memchr::memchr(b'.', text)?;
     let (start, process) = (hexadecimal(&text[..dot])?, hexadecimal(&text[dot + 1..])?);
@@ -85,7 +86,7 @@ pub struct Clock {
     days: i64,
     zone: Vec<u8>,
     offset_s: i64,
-    /// Names of time zones whose offset is not known. Their times are taken as UTC.
+    /// Names of time zones whose offset is not known. Times in them are taken as UTC.
     pub unknown: Vec<String>,
 }
 
@@ -186,7 +187,8 @@ fn offset_s(zone: &str) -> Option<i64> {
     Some(if zone.starts_with('-') { -60 * minutes } else { 60 * minutes })
 }
 
-/// Days since 1970 of a date such as `2026-11-28` (Howard Hinnant, "chrono-Compatible Low-Level Date Algorithms").
+/// Returns the days since 1970 of a date such as `2026-11-28` (Howard Hinnant, "chrono-Compatible Low-Level Date
+/// Algorithms").
 fn days(date: &[u8]) -> Option<i64> {
     if date[4] != b'-' || date[7] != b'-' {
         return None;

@@ -1,4 +1,4 @@
-//! Reads log files piece by piece, compressed or not.
+//! Reads log files piece by piece. They may be compressed.
 
 use std::fs::File;
 use std::io::{self, BufReader, Read};
@@ -11,10 +11,11 @@ use ruzstd::decoding::StreamingDecoder;
 
 /// Size of a piece.
 const PIECE: usize = 1 << 20;
-/// Longest entry that is read. A longer one is damaged, or a statement that no replay could send in reasonable time.
+/// Maximum length of an entry that is read. A longer entry is damaged, or contains a statement that no replay could
+/// send in reasonable time.
 const LONGEST: usize = 1 << 26;
 
-/// The bytes of a file that have been read and not consumed.
+/// The bytes of a file that have been read but not consumed.
 pub struct Buffer {
     source: Box<dyn Read + Send>,
     bytes: Vec<u8>,
@@ -24,7 +25,7 @@ pub struct Buffer {
 }
 
 impl Buffer {
-    /// Opens a file; gzip and zstd are recognised by their first bytes. `read` counts the bytes of the file itself.
+    /// Opens a file. gzip and zstd are recognised by their first bytes. `read` counts the bytes of the file itself.
     pub fn open(path: &Path, read: &Arc<AtomicU64>) -> io::Result<Self> {
         let mut file = File::open(path)?;
         let mut magic = [0; 4];
@@ -56,7 +57,7 @@ impl Buffer {
         debug_assert!(self.start <= self.end);
     }
 
-    /// Reads more. Returns false at the end of the file, and if the unread bytes are longer than any entry.
+    /// Reads more bytes. Returns false at the end of the file, and if the unread bytes are longer than any entry.
     pub fn read_more(&mut self) -> io::Result<bool> {
         if self.is_complete || self.unread().len() >= LONGEST {
             return Ok(false);
@@ -74,7 +75,7 @@ impl Buffer {
     }
 }
 
-/// Fills the buffer, or reads to the end.
+/// Fills the buffer, or reads to the end of the file.
 fn read_up_to(source: &mut impl Read, buffer: &mut [u8]) -> io::Result<usize> {
     let mut filled = 0;
     while filled < buffer.len() {
@@ -103,7 +104,7 @@ impl<R: Read> Read for Counted<R> {
 
 type Frame<R> = StreamingDecoder<R, ruzstd::decoding::FrameDecoder>;
 
-/// The frames of a zstd file, one after another.
+/// The frames of a zstd file, one after the other.
 struct Frames<R: Read> {
     source: Option<BufReader<R>>,
     frame: Option<Box<Frame<BufReader<R>>>>,

@@ -1,4 +1,4 @@
-//! The format `jsonlog`: one JSON object per line (PostgreSQL 18 documentation, 19.8.5).
+//! Parses the format `jsonlog`, which has one JSON object per line (PostgreSQL 18 documentation, 19.8.5).
 
 use std::borrow::Cow;
 

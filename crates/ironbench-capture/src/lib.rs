@@ -1,5 +1,5 @@
-//! Production work read from a server's logs: entries become statements of sessions and transactions, and these
-//! become rows of a capture.
+//! Production work, read from a server's logs. Entries become statements of sessions and transactions, and these become
+//! rows of a capture.
 
 mod analysis;
 mod csv;

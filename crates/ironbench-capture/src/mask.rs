@@ -1,9 +1,9 @@
 //! Replaces literals and parameters by others of the same type, length and character classes.
 //!
-//! Each replacement is a permutation of the values of its kind under a key: equal values stay equal, and different
-//! ones stay different, so that statements that shared a value still share one. The key is drawn for one capture and
+//! Each replacement is a permutation of the values of its kind under a key. Equal values stay equal and different
+//! values stay different, so that statements that shared a value still share one. The key is drawn for one capture and
 //! never stored. The permutation is a Feistel network over the characters of a value, with SipHash-2-4 (Aumasson and
-//! Bernstein, 2012) as its keyed function; format-preserving encryption as in NIST SP 800-38G works the same way.
+//! Bernstein, 2012) as its keyed function. Format-preserving encryption in NIST SP 800-38G works the same way.
 
 use std::fs::File;
 use std::hash::Hasher;
@@ -28,7 +28,7 @@ impl Mask {
         Ok(Self { key })
     }
 
-    /// Returns a value as it would appear in a parameter.
+    /// Returns the replacement of a value that is written as in a parameter.
     pub fn value(&self, value: &str) -> String {
         if is_kept(value) {
             return value.to_owned();
@@ -45,7 +45,7 @@ impl Mask {
         }
     }
 
-    /// Returns a number with as many digits; None if the text is not a decimal number.
+    /// Returns a number with as many digits as the text; None if the text is not a decimal number.
     fn number(&self, text: &str) -> Option<String> {
         let (sign, rest) = text.split_at(usize::from(text.starts_with(['-', '+'])));
         let (mantissa, exponent) = rest.split_at(rest.find(['e', 'E']).unwrap_or(rest.len()));
@@ -61,7 +61,7 @@ impl Mask {
         Some(format!("{sign}{}{fraction}{exponent}", self.whole(whole)))
     }
 
-    /// Permutes the numbers with as many digits. Values that fit a smallint, integer or bigint still do.
+    /// Permutes the numbers with the same number of digits. Values that fit a smallint, integer or bigint still fit it.
     fn whole(&self, digits: &str) -> String {
         let Ok(value) = digits.parse::<u64>() else { return self.digits(digits) };
         if digits.len() > 1 && digits.starts_with('0') || value == 0 {
@@ -170,7 +170,7 @@ impl Mask {
         is_uuid.then(|| self.hexadecimal(text))
     }
 
-    /// Permutes the values inside JSON or an array; keys, brackets and words such as `true` stay.
+    /// Permutes the values inside JSON or an array. Keys, brackets and words such as `true` stay.
     fn structured(&self, text: &str) -> String {
         let bytes = text.as_bytes();
         let is_json = text.starts_with('[') || text.contains("\":") || text.contains("\" :");
@@ -255,8 +255,9 @@ impl Mask {
         text.chars().map(one).collect()
     }
 
-    /// Permutes the texts with the same classes of characters at the same places: capital and small letters, digits,
-    /// and, beyond ASCII, blocks of 64 characters, which have UTF-8 sequences of the same length.
+    /// Permutes the texts with the same classes of characters at the same places. The classes are capital letters,
+    /// small letters, digits and, beyond ASCII, blocks of 64 characters. Characters of such a block have UTF-8
+    /// sequences of the same length.
     fn characters(&self, text: &str) -> String {
         self.by_class(text, |letter| match letter {
             'a'..='z' => Some((u32::from('a'), 26)),
@@ -283,12 +284,12 @@ impl Mask {
         text.chars().map(one).collect()
     }
 
-    /// Permutes the lists of values below `sizes`, place by place.
+    /// Permutes the lists of values below `sizes`, one limit for each place.
     fn permuted(&self, kind: u8, values: &[u32], sizes: &[u32]) -> Vec<u32> {
         let mut values = values.to_vec();
         let half = values.len() / 2;
         for round in 0..ROUNDS {
-            // The halves differ by at most one character; the first half of a single character is empty.
+            // The halves differ by at most one character. The first half of a single character is empty.
             let (changed, other) =
                 if round % 2 == 0 { (half..values.len(), 0..half) } else { (0..half, half..values.len()) };
             let mut hasher = self.hasher(kind, round);
@@ -305,7 +306,7 @@ impl Mask {
         values
     }
 
-    /// Permutes the numbers from `low` to `high`. A result outside is permuted again (cycle walking).
+    /// Permutes the numbers from `low` to `high`. A result outside this range is permuted again (cycle walking).
     fn within(&self, kind: u8, low: u64, high: u64, value: u64) -> u64 {
         let span = high - low;
         let half = (64 - span.max(1).leading_zeros()).div_ceil(2);
@@ -334,8 +335,9 @@ impl Mask {
         hasher
     }
 
-    /// Returns a statement with masked literals, without comments, and the numbers of the parameters that keep their
-    /// value. Names that are written as literals and numbers that shape the work stay: see `Context`.
+    /// Returns a statement with masked literals and without comments, and the numbers of the parameters that keep their
+    /// value. Names that are written as literals keep their value, and so do numbers that determine the work, as
+    /// `Context` explains.
     pub fn statement(&self, text: &str) -> (String, Vec<usize>) {
         let bytes = text.as_bytes();
         let (mut masked, mut copied) = (String::with_capacity(text.len()), 0);
@@ -344,7 +346,7 @@ impl Mask {
             let source = &text[token.at.clone()];
             let replacement = match token.kind {
                 Kind::Comment if !source.starts_with("/*+") => Some(String::from(" ")),
-                // The code of a function or of DO contains literals of its own.
+                // The code of a function or of DO contains its own literals.
                 Kind::String if source.starts_with('$') && (context.is_schema || context.first == "do") => {
                     let (open, body, close) = dollar_quoted(source);
                     Some(format!("{open}{}{close}", self.statement(body).0))
@@ -397,7 +399,8 @@ fn dollar_quoted(text: &str) -> (&str, &str, &str) {
     rest.strip_suffix(open).map_or((open, rest, ""), |body| (open, body, open))
 }
 
-/// Values that mean the same to every database: truth values, NULL, intervals, and the empty text.
+/// Whether the value means the same to every database. Such values are truth values, NULL, intervals, and the empty
+/// text.
 fn is_kept(value: &str) -> bool {
     const WORDS: &[&str] = &[
         "",
@@ -503,11 +506,11 @@ const SCHEMA: &[&str] = &["create", "alter", "drop", "grant", "revoke", "truncat
 struct Context {
     first: String,
     word: String,
-    /// The function whose arguments are being read, and the depth of their brackets.
+    /// The function whose arguments are being read, and the depth of its brackets.
     naming: Option<usize>,
     depth: usize,
     is_schema: bool,
-    /// Whether ORDER BY or GROUP BY was read, whose numbers are columns.
+    /// Whether ORDER BY or GROUP BY was read. The numbers after it are columns.
     by: bool,
 }
 

@@ -1,24 +1,25 @@
-//! The messages about statements, in English (`postgres.c` of PostgreSQL: `exec_simple_query` and its neighbours).
+//! Parses the messages about statements, in English (`postgres.c` of PostgreSQL: `exec_simple_query` and its
+//! neighbours).
 
 use std::ops::Range;
 
 use memchr::memmem;
 
-/// What a message of severity LOG says.
+/// The content of a message of severity LOG.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Message<'a> {
-    /// A statement of the simple protocol; with its duration if it has ended.
+    /// A statement of the simple protocol, with its duration if it has ended.
     Statement {
         text: &'a [u8],
         duration_us: Option<u64>,
     },
-    /// Parse or Bind of the extended protocol.
+    /// A Parse or Bind of the extended protocol.
     Prepared {
         is_bind: bool,
         is_named: bool,
         duration_us: u64,
     },
-    /// Execute of the extended protocol.
+    /// An Execute of the extended protocol.
     Execute {
         name: &'a [u8],
         text: &'a [u8],
@@ -27,7 +28,7 @@ pub enum Message<'a> {
     },
     /// The duration of the statement that was logged before.
     Duration(u64),
-    /// A session begins. Its first entry, if connections are logged.
+    /// The beginning of a session. If connections are logged, it is the session's first entry.
     Connected,
     Disconnected,
     Other,
@@ -76,7 +77,7 @@ impl<'a> Message<'a> {
     }
 }
 
-/// Splits `NAME/PORTAL: STATEMENT` into the name of the prepared statement, empty for the unnamed one, and the text.
+/// Splits `NAME/PORTAL: STATEMENT` into the name of the prepared statement (empty for the unnamed one) and the text.
 fn named(text: &[u8]) -> Option<(&[u8], &[u8])> {
     let end = memmem::find(text, b": ")?;
     let name = &text[..end];
@@ -94,15 +95,15 @@ fn microseconds(text: &[u8]) -> Option<u64> {
     whole.parse::<u64>().ok()?.checked_mul(1000)?.checked_add(micros)
 }
 
-/// Returns where the list of parameters starts in a DETAIL (`Parameters: $1 = …`; 18: also in lower case), or in the
-/// CONTEXT of an error (`unnamed portal with parameters: $1 = …`).
+/// Returns where the list of parameters starts. The list is in a DETAIL (`Parameters: $1 = …`, in version 18 also in
+/// lower case), or in the CONTEXT of an error (`unnamed portal with parameters: $1 = …`).
 pub fn parameters(text: &[u8]) -> Option<&[u8]> {
     let is_detail = text.len() > 12 && text[..12].eq_ignore_ascii_case(b"parameters: ");
     let start = if is_detail { 12 } else { memmem::find(text, b"with parameters: ")? + 17 };
     text.get(start..).filter(|list| list.starts_with(b"$"))
 }
 
-/// A value in a list of parameters: None for NULL, else its place and whether it contains doubled quotes.
+/// A value in a list of parameters: its range, and whether it contains doubled quotes. None stands for NULL.
 pub type Value = Option<(Range<usize>, bool)>;
 
 /// Splits `$1 = '9', $2 = NULL`. Returns false if the list is damaged.

@@ -1,4 +1,4 @@
-//! Reads the entries of several log files, in the order of time.
+//! Reads the entries of several log files in the order of time.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -12,11 +12,11 @@ use crate::input::Buffer;
 use crate::json;
 use crate::stderr::{self, Prefix};
 
-/// What to do about a file in no known format.
+/// What the user can do about a file in no known format.
 pub const NEEDS_PREFIX: &str =
     "for a log of PostgreSQL in the format stderr, add its log_line_prefix: --prefix '%m [%p] '";
 
-/// How the entries of a file are written, the format with the most facts first.
+/// The format of the entries of a file. The format with the most facts is first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Format {
     Csv,
@@ -34,7 +34,7 @@ impl Format {
     }
 }
 
-/// What was noticed while reading.
+/// Damage that was noticed while reading.
 #[derive(Debug, Default)]
 pub struct Damage {
     /// Lines that are not part of an entry.
@@ -52,7 +52,7 @@ pub enum Next<'a> {
     End,
 }
 
-/// The entries of one file.
+/// The state of reading the entries of one file.
 pub struct Reader {
     path: PathBuf,
     buffer: Buffer,
@@ -60,7 +60,7 @@ pub struct Reader {
     prefix: Option<Prefix>,
     record: Record,
     pub clock: Clock,
-    /// Length of the entry that was returned last, to be consumed before the next one.
+    /// Length of the entry that was returned last. It is consumed before the next entry is read.
     returned: usize,
     /// The last line, with replacements for bytes that are not UTF-8.
     repaired: Vec<u8>,
@@ -167,7 +167,7 @@ impl Reader {
                     if rest.is_empty() {
                         return Ok(None);
                     }
-                    // A quote may be missing: continue behind the line, unless it is the last one.
+                    // A quote may be missing, so reading continues after the line, unless it is the last line.
                     match memchr::memchr(b'\n', rest) {
                         Some(end) => {
                             self.damage.unreadable += 1;

@@ -1,4 +1,5 @@
-//! The statements of logs as Arrow record batches, one row per statement in the order of its end.
+//! The statements of logs as Arrow record batches. Each row is a statement, and rows are in the order in which
+//! statements ended.
 
 use std::collections::VecDeque;
 use std::path::PathBuf;
@@ -25,11 +26,11 @@ use crate::sessions::{Counts, Executed, Handler, Sessions};
 use crate::statement::Obstacle;
 use crate::stderr::Prefix;
 
-/// Rows and bytes of a batch.
+/// Maximum number of rows of a batch. The next constant is the maximum number of bytes.
 const ROWS: usize = 8192;
 const BYTES: usize = 1 << 24;
 
-/// What was noticed while reading, for the notes of the capture.
+/// Facts that were noticed while reading, for the notes of the capture.
 #[derive(Debug, Default, Serialize)]
 pub struct Summary {
     pub files: usize,
@@ -51,7 +52,7 @@ pub struct Summary {
     pub cut_at: usize,
 }
 
-/// Progress of a running capture, and what it has read when it is over.
+/// Progress of a running capture, and its summary when it is over.
 #[derive(Debug, Default)]
 pub struct Progress {
     pub bytes: Arc<AtomicU64>,
@@ -64,11 +65,11 @@ pub struct Progress {
 #[derive(Debug, Clone, Deserialize)]
 pub struct LogFile {
     pub path: PathBuf,
-    /// Whether the user named it, rather than its directory.
+    /// Whether the user named the file itself, rather than its directory.
     pub named: bool,
 }
 
-/// What to read, and how.
+/// The logs to read, and settings for reading them.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Logs {
@@ -78,7 +79,7 @@ pub struct Logs {
     pub mask: bool,
 }
 
-/// The statements of logs. Readers may ask several times for a stream, for example to learn its columns first; all
+/// The statements of logs. Readers may ask several times for a stream, for example to learn its columns first. All
 /// streams continue at the same place.
 #[derive(Clone)]
 pub struct Statements(Arc<Mutex<Rows>>);
@@ -89,11 +90,11 @@ impl Statements {
     }
 }
 
-/// Opens the files, and orders them by the time of their first entries.
-/// A directory may contain the same log in several formats, or other files: the format with the most facts is read.
+/// Opens the files, and orders them by the time of their first entries. A directory may contain other files, or the
+/// same log in several formats. Only the format with the most facts is read.
 ///
 /// # Errors
-/// Input: a named file cannot be read, has no known format, or another one than the rest.
+/// Input: a named file cannot be read, has no known format, or has another format than the other files.
 pub fn open(logs: &Logs, progress: Arc<Progress>) -> Result<Statements> {
     let prefix = logs.prefix.as_deref().map(Prefix::read).transpose()?;
     let mut found = Vec::new();
@@ -136,8 +137,8 @@ struct Examined {
     first_us: i64,
 }
 
-/// Recognises a file's format and reads the time of its first entry.
-/// The file is opened again when its turn comes: there may be more files than a process may open.
+/// Recognises a file's format and reads the time of its first entry. The file is opened again when its turn comes,
+/// because there may be more files than a process may open.
 fn examined(file: &LogFile, prefix: Option<&Prefix>) -> Result<Examined> {
     let mut reader = Reader::open(&file.path, prefix, &Arc::default())?;
     let first_us = loop {
@@ -173,7 +174,7 @@ impl Rows {
                 self.current = Some(Reader::open(&path, self.prefix.as_ref(), &self.progress.bytes)?);
             }
             let Some(reader) = &mut self.current else { break };
-            // Some entries at a time, so that the tests above cost nothing.
+            // Several entries are read at a time, so that the checks above cost nothing.
             let mut ended = false;
             for _ in 0..256 {
                 match reader.next()? {
@@ -250,7 +251,7 @@ impl RecordBatchReader for Statements {
     }
 }
 
-/// The columns, in the order of `Builder::batch`.
+/// Returns the columns, in the order of `Builder::batch`.
 fn schema() -> SchemaRef {
     let text = |name| Field::new(name, DataType::Utf8, true);
     let element = Arc::new(Field::new_list_field(DataType::Utf8, true));
@@ -298,7 +299,8 @@ struct Builder {
     verbs: StringBuilder,
     writes: BooleanBuilder,
     obstacles: StringBuilder,
-    /// Length of the longest parameter that does not end with "...", and the shortest and longest that does.
+    /// Length of the longest parameter that does not end with "...". The next fields are the lengths of the shortest
+    /// and the longest that does.
     longest: usize,
     dotted: Option<(usize, usize)>,
 }
@@ -363,7 +365,7 @@ impl Builder {
         Some(RecordBatch::try_new(schema(), columns).expect("every column has each row"))
     }
 
-    /// Appends the parameters of a statement. Returns whether there are as many as its text names.
+    /// Appends the parameters of a statement. Returns whether their number is the one in the statement's text.
     fn parameters(&mut self, executed: &Executed) -> std::result::Result<bool, Obstacle> {
         let (list, analysis) = (&executed.parameters, &executed.analysis);
         if executed.prepared.is_none() {
@@ -403,7 +405,8 @@ impl Builder {
         obstacle.map_or(Ok(has_all), Err)
     }
 
-    /// `log_parameter_max_length` cuts values and appends three dots, which a value may also end with.
+    /// Notes the length of a value. `log_parameter_max_length` cuts values and appends three dots, but a value that is
+    /// not cut may also end with three dots.
     fn note_length(&mut self, value: &[u8]) {
         if let Some(cut) = value.strip_suffix(b"...") {
             let (low, high) = self.dotted.unwrap_or((cut.len(), cut.len()));
@@ -413,7 +416,8 @@ impl Builder {
         }
     }
 
-    /// Returns the length at which values seem to be cut: no other value is longer. 0 if there is none.
+    /// Returns the length at which values seem to be cut, because no other value is longer. Returns 0 if there is no
+    /// such length.
     fn cut_at(&self) -> usize {
         self.dotted.filter(|(_, high)| *high >= self.longest).map_or(0, |(_, high)| high)
     }

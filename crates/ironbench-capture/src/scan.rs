@@ -1,5 +1,5 @@
-//! Splits SQL into tokens, as PostgreSQL's lexer does with `standard_conforming_strings = on`.
-//! Works on bytes, because logs contain statements in the encoding of their database.
+//! Splits SQL into tokens, as PostgreSQL's lexer does with `standard_conforming_strings = on`. The scanner works on
+//! bytes, because logs contain statements in the encoding of their database.
 
 use std::ops::Range;
 

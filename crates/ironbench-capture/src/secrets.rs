@@ -1,14 +1,14 @@
-//! Removes passwords from statements and parameters, before anything else sees them.
+//! Removes passwords from statements and parameters, before any other module sees them.
 
 use memchr::memmem;
 
 use crate::scan::{Kind, Scan};
 
-/// What the capture contains instead of a password.
+/// Text that the capture contains instead of a password.
 const HIDDEN: &[u8] = b"***";
 
-/// Returns the statement without its passwords, or None if it contains none.
-/// A password follows the keyword PASSWORD, or is inside a connection string.
+/// Returns the statement without its passwords, or None if it contains no password. A password follows the keyword
+/// PASSWORD, or is inside a connection string.
 pub fn without_passwords(text: &[u8]) -> Option<Vec<u8>> {
     if !is_suspicious(text) {
         return None;
@@ -36,7 +36,7 @@ pub fn without_passwords(text: &[u8]) -> Option<Vec<u8>> {
     })
 }
 
-/// Returns the parameter without the passwords of the connection strings in it, or None if it contains none.
+/// Returns the parameter without the passwords of the connection strings in it, or None if it contains no password.
 pub fn without_password(value: &[u8]) -> Option<Vec<u8>> {
     if is_suspicious(value) { without_pairs(value) } else { None }
 }

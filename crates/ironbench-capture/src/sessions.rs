@@ -1,6 +1,6 @@
 //! Joins the entries of a log into statements, and these into sessions and transactions.
 //!
-//! A statement of the simple protocol is logged before it runs, and its duration afterwards. With
+//! A statement of the simple protocol is logged before it runs, and its duration is logged afterwards. With
 //! `log_min_duration_statement`, one entry contains both. With the extended protocol, Parse, Bind and Execute have
 //! entries of their own. A statement that fails has an error in place of its duration.
 
@@ -12,9 +12,10 @@ use crate::entry::{Entry, Severity};
 use crate::message::{Message, parameters};
 use crate::statement::Control;
 
-/// Number of sessions that are remembered. Logs without `log_disconnections` do not say when a session ends.
+/// Maximum number of sessions that are remembered. A log without `log_disconnections` does not say when a session ends.
 const MOST_SESSIONS: usize = 200_000;
-/// A step back in time of at least this length is a change of the clock, not entries of processes out of order.
+/// Length of a step back in time from which on it is a change of the clock. A shorter step means that processes wrote
+/// their entries out of order.
 const JUMP_US: i64 = 2_000_000;
 
 /// A statement that has been read.
@@ -22,10 +23,10 @@ const JUMP_US: i64 = 2_000_000;
 pub struct Executed {
     pub session: u32,
     pub transaction: u64,
-    /// When the server received the statement.
+    /// Time at which the server received the statement, in microseconds since 1970.
     pub at_us: i64,
     pub analysis: Arc<Analysis>,
-    /// Name of the prepared statement, empty for the unnamed one; None: the simple protocol.
+    /// Name of the prepared statement, empty for the unnamed one; None for the simple protocol.
     pub prepared: Option<Vec<u8>>,
     /// The list of parameters as logged; empty if there is none.
     pub parameters: Vec<u8>,
@@ -39,7 +40,7 @@ pub struct Executed {
     pub names: Arc<Names>,
 }
 
-/// Who sent a statement.
+/// Names that tell who sent a statement.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Names {
     pub user: Vec<u8>,
@@ -55,11 +56,11 @@ pub struct Counts {
     pub sessions: u32,
     pub transactions: u64,
     pub errors: u64,
-    /// Entries that occurred twice, as when a file is given twice.
+    /// Entries that occurred twice, for example because a file was given twice.
     pub repeated: u64,
     /// Number of entries with an earlier time than the entry before them.
     pub jumps: u64,
-    /// Durations without a statement (`log_duration` without statements).
+    /// Number of durations without a statement (`log_duration` without statements).
     pub durations_alone: u64,
     pub with_duration: u64,
     /// Entries of severity LOG of client sessions that are none of the known messages.
@@ -71,11 +72,11 @@ struct Session {
     number: u32,
     last_us: i64,
     last_line: u32,
-    /// The current transaction; 0 if there is none.
+    /// Number of the current transaction; 0 if there is none.
     transaction: u64,
     in_block: bool,
     begun_before: bool,
-    /// The virtual transaction of the last statement outside a block.
+    /// The virtual transaction of the last statement outside a transaction block.
     virtual_transaction: u64,
     pending: Option<Executed>,
     pending_virtual: u64,
@@ -89,12 +90,12 @@ struct Session {
 pub struct Sessions {
     open: HashMap<u64, Session>,
     latest_us: i64,
-    /// Correction of the clock, which makes time continue after a step back.
+    /// Correction that is added to times, so that time continues after the clock was set back.
     shift_us: i64,
     pub counts: Counts,
 }
 
-/// Settings with which the sessions turn entries into statements.
+/// A receiver of statements, which also analyses their texts.
 pub trait Handler {
     fn analyse(&mut self, text: &[u8]) -> Arc<Analysis>;
 
@@ -123,7 +124,7 @@ impl Sessions {
             self.counts.sessions += 1;
         }
         if message == Message::Connected && !entry.has_start {
-            // Another session had the same process ID.
+            // Another session had the same process ID before.
             return self.leave(entry.session, handler);
         }
         if line > 0 && self.open.get(&entry.session).is_some_and(|session| line <= session.last_line) {
@@ -200,7 +201,7 @@ impl Sessions {
                 if session.pending.is_some() {
                     counts.end(session, handler);
                 }
-                // A named statement is often prepared long before it runs.
+                // A named statement is often prepared long before it runs, so its Parse is ignored.
                 if !is_bind && is_named {
                     return;
                 }
@@ -239,7 +240,7 @@ impl Sessions {
         }
     }
 
-    /// Takes account of an error, which ends the statement. Without `log_statement`, only the error contains it.
+    /// Processes an error, which ends the statement. Without `log_statement`, only the error contains the statement.
     fn failed(&mut self, entry: &Entry, at_us: i64, handler: &mut impl Handler) {
         let Self { open, counts, .. } = self;
         let Some(session) = open.get_mut(&entry.session) else { return };
@@ -247,7 +248,7 @@ impl Sessions {
         if !is_pending && !entry.statement.is_empty() && entry.severity == Severity::Error {
             let list = parameters(&entry.context);
             let bound = session.bound.take();
-            // Without a Bind or parameters, nothing shows which protocol the statement came by.
+            // Without a Bind or parameters, nothing shows over which protocol the statement came.
             let name: Option<&[u8]> = (list.is_some() || bound.is_some()).then_some(b"");
             session.begin(entry, at_us, handler.analyse(&entry.statement), name, &mut counts.transactions);
             if let (Some(pending), Some(list)) =
@@ -278,7 +279,7 @@ impl Session {
         transactions: &mut u64,
     ) {
         match &*entry.state {
-            // The first entries of the session are in a log before this one.
+            // The first entries of the session are in an earlier log.
             b"idle in transaction" | b"idle in transaction (aborted)" if !self.in_block => {
                 (self.in_block, self.begun_before, self.transaction) = (true, true, 0);
             }
@@ -337,7 +338,7 @@ impl Counts {
         self.end(session, handler);
     }
 
-    /// Ends the pending statement, if any.
+    /// Ends the pending statement, if there is one.
     fn end(&mut self, session: &mut Session, handler: &mut impl Handler) {
         let Some(executed) = session.pending.take() else { return };
         session.after(&executed);

@@ -1,34 +1,34 @@
-//! What a statement does: its template, its effect on the transaction, and whether a replay can run it.
+//! The analysis of a statement: its template, its effect on the transaction, and whether a replay can run it.
 
 use crate::scan::{Kind, Scan, Token};
 
-/// Why a replay leaves out a statement.
+/// A reason why a replay leaves out a statement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Obstacle {
-    /// COPY: the log does not contain the rows.
+    /// The statement is a COPY, and the log does not contain its rows.
     Copy,
-    /// LISTEN and UNLISTEN: notifications arrive without a request.
+    /// The statement is LISTEN or UNLISTEN, whose notifications arrive without a request.
     Listen,
-    /// PREPARE TRANSACTION and the statements that end such a transaction.
+    /// The statement is PREPARE TRANSACTION or ends such a transaction.
     TwoPhase,
-    /// Statements about roles, databases and other objects of the whole server.
+    /// The statement changes roles, databases or other objects of the whole server.
     ServerWide,
-    /// Functions that end or change other sessions.
+    /// The statement calls a function that ends or changes other sessions.
     OtherSessions,
-    /// The log lacks values of parameters.
+    /// The log lacks values of the statement's parameters.
     NoParameters,
     /// The statement contained a password, which the capture does not contain.
     Password,
     /// The statement is not valid UTF-8.
     Encoding,
-    /// A further part of a result that an earlier statement has fetched as a whole.
+    /// The statement fetches a further part of a result that an earlier statement has fetched as a whole.
     Fetch,
     /// The statement belongs to a transaction that began before the log.
     Begun,
 }
 
 impl Obstacle {
-    /// The code in the capture.
+    /// Returns the code of the obstacle in the capture.
     pub fn code(self) -> &'static str {
         match self {
             Self::Copy => "copy",
@@ -51,22 +51,22 @@ pub enum Control {
     None,
     Begins,
     Ends,
-    /// Ends the block and begins another one (`COMMIT AND CHAIN`).
+    /// The statement ends the block and begins another one (`COMMIT AND CHAIN`).
     Chains,
 }
 
 /// The analysis of a statement.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Statement {
-    /// The statement in lower case, with `?` in place of literals and parameters.
+    /// Template of the statement: its text in lower case, with `?` in place of literals and parameters.
     pub template: String,
-    /// The first keyword, in lower case.
+    /// First keyword of the statement, in lower case.
     pub verb: String,
-    /// Whether the statement itself changes data or the schema; functions that it calls may also write.
+    /// Whether the statement itself changes data or the schema. Functions that it calls may do so in any case.
     pub writes: bool,
     pub control: Control,
     pub obstacle: Option<Obstacle>,
-    /// The highest number of a parameter; 0 if there is none.
+    /// Highest number of a parameter; 0 if there is none.
     pub parameters: usize,
 }
 
@@ -113,7 +113,7 @@ fn is_one_of(words: &[&str], word: &[u8]) -> bool {
     words.iter().any(|known| known.as_bytes() == word)
 }
 
-/// Longest template, in bytes; the rest of a longer one is left out.
+/// Maximum length of a template in bytes. The rest of a longer template is left out.
 const LONGEST: usize = 20_000;
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -130,14 +130,14 @@ enum Last {
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Group {
-    /// The elements of IN or ARRAY, which collapse if they are all placeholders.
+    /// The elements of IN or ARRAY, which are combined into one if they are all placeholders.
     List,
-    /// A row of VALUES; equal rows collapse.
+    /// A row of VALUES. Consecutive equal rows are combined into one.
     Row,
     Other,
 }
 
-/// A word in lower case, cut to the length of the longest keyword or function that matters.
+/// A word in lower case. It is cut to the length of the longest keyword or function that matters.
 #[derive(Clone, Copy, Default)]
 struct Word {
     bytes: [u8; 24],
@@ -162,13 +162,13 @@ struct Reading<'a> {
     text: &'a [u8],
     out: Vec<u8>,
     last: Last,
-    /// Open brackets: kind, and length of the output before the bracket.
+    /// Open brackets, each with its kind and the length of the output before it.
     open: Vec<(Group, usize)>,
     /// Whether the innermost list contains something other than placeholders and commas.
     mixed: Vec<bool>,
-    /// The last distinct row of VALUES: its depth, and its start and end in the output.
+    /// The last distinct row of VALUES, as its depth, and its start and end in the output.
     row: Option<(usize, usize, usize)>,
-    /// The first words of the current statement, and how many of them are known.
+    /// The first words of the current statement. The next field is the number of those that are known.
     first: [Word; 4],
     known: usize,
     verb: Word,
@@ -176,7 +176,7 @@ struct Reading<'a> {
     control: Control,
     obstacle: Option<Obstacle>,
     parameters: usize,
-    /// Whether the body of an SQL-standard function has begun, whose semicolons end no statement.
+    /// Whether the body of an SQL-standard function has begun. Semicolons in it end no statement.
     in_body: bool,
     last_word: Word,
     full: bool,
@@ -257,7 +257,7 @@ impl<'a> Reading<'a> {
         }
     }
 
-    /// Takes account of the first words of a statement.
+    /// Processes the first words of a statement.
     fn beginning(&mut self) {
         let words = self.first;
         let [first, second, third, fourth] =
@@ -367,7 +367,7 @@ impl<'a> Reading<'a> {
         self.last_word = Word::of(b"values");
     }
 
-    /// Appends a token, after a space if one belongs there.
+    /// Appends a token, after a space if the template has one there.
     fn push(&mut self, bytes: &[u8], as_last: Last) {
         let spaced = match self.last {
             Last::Start | Last::Open | Last::Tight => false,

@@ -1,5 +1,5 @@
-//! The format `stderr`: lines that begin with `log_line_prefix` (PostgreSQL 18 documentation, 19.8.3).
-//! A line break inside an entry is followed by a tab. Details and statements are lines with prefixes of their own.
+//! Parses the format `stderr`, whose lines begin with `log_line_prefix` (PostgreSQL 18 documentation, 19.8.3). A line
+//! break inside an entry is followed by a tab. Details and statements are lines with prefixes of their own.
 
 use std::borrow::Cow;
 
@@ -12,13 +12,13 @@ use crate::entry::{Clock, Entry, Severity, decimal, session_id, virtual_transact
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Part {
     Literal(Vec<u8>),
-    /// `%t` and `%m`.
+    /// The escapes `%t` and `%m`.
     Time,
-    /// `%n`, seconds since 1970.
+    /// The escape `%n`, which is seconds since 1970.
     Seconds,
     /// Another escape, by its letter.
     Field(u8),
-    /// `%q`: processes without a session write nothing after it.
+    /// The escape `%q`, after which processes without a session write nothing.
     SessionsOnly,
 }
 
@@ -72,7 +72,7 @@ fn literal(parts: &mut Vec<Part>, byte: u8) {
     }
 }
 
-/// What a line says about itself.
+/// The parts of a line before its message.
 #[derive(Debug, Default)]
 struct Line<'a> {
     at_us: i64,
@@ -92,7 +92,7 @@ struct Line<'a> {
 
 #[derive(Debug, PartialEq, Eq)]
 pub enum Parsed {
-    /// The length of the entry. None: its first line has no prefix, so it is not an entry.
+    /// Length of the entry. It is None if the first line has no prefix and so is not an entry.
     Entry(usize),
     Unknown(usize),
     /// The entry may continue after the bytes.
@@ -121,7 +121,7 @@ impl Prefix {
         }
     }
 
-    /// Returns the entry whose lines these are, and its number in the session; 0 if the prefix lacks `%l`.
+    /// Returns the entry that these lines contain, and its number in the session (0 if the prefix lacks `%l`).
     pub fn entry<'a>(&self, bytes: &'a [u8], clock: &mut Clock) -> Option<(Entry<'a>, u32)> {
         let mut entry = Entry::default();
         let mut number = 0;
@@ -173,7 +173,7 @@ impl Prefix {
             match part {
                 Part::Literal(text) => rest = rest.strip_prefix(text.as_slice())?,
                 Part::Time => {
-                    // Date and time, then the zone up to the next space or literal.
+                    // The date and the time are followed by the zone, which extends to the next space or literal.
                     let zone = rest.get(20..)?;
                     let start = 20 + memchr(b' ', zone).filter(|_| rest[19] == b'.').map_or(0, |space| space + 1);
                     let ends = self.after(place);
@@ -226,11 +226,11 @@ impl Prefix {
         }
     }
 
-    /// Returns the length of the value of an escape: up to the literal after it, or to the word of the line.
+    /// Returns the length of the value of an escape, up to the literal after it, or to the word of the line.
     fn length_of_field(&self, place: usize, rest: &[u8]) -> Option<usize> {
         let line = memchr(b'\n', rest).unwrap_or(rest.len());
         match self.0[place + 1..].iter().find(|part| **part != Part::SessionsOnly) {
-            // The application's name may contain the literal, which then ends the prefix at a later place.
+            // The application's name may contain the literal, so a later place of the literal is tried too.
             Some(Part::Literal(text)) if place + 2 == self.0.len() => {
                 let mut places = memmem::find_iter(&rest[..line], text);
                 places.find(|at| worded(&rest[at + text.len()..line]).is_some())
@@ -241,7 +241,7 @@ impl Prefix {
     }
 }
 
-/// Returns the length of the first line, with its end. None if the end is missing.
+/// Returns the length of the first line, with its line break. Returns None if the line break is missing.
 fn line(bytes: &[u8]) -> Option<usize> {
     memchr(b'\n', bytes).map(|end| end + 1)
 }
@@ -255,7 +255,7 @@ fn worded(text: &[u8]) -> Option<(&[u8], &[u8])> {
     is_word.then(|| (word, rest.strip_suffix(b"\n").unwrap_or(rest)))
 }
 
-/// Whether this word begins an entry. Others add to the entry before them.
+/// Whether this word begins an entry. Lines with other words add to the entry before them.
 fn is_first(word: &[u8]) -> bool {
     matches!(word, b"LOG" | b"ERROR" | b"FATAL" | b"PANIC" | b"WARNING" | b"NOTICE" | b"INFO")
         || word.starts_with(b"DEBUG")

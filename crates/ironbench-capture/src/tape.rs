@@ -25,9 +25,10 @@ pub struct Part {
 /// Writes the statements, which come ordered by client, and for each client in the order in which it sends them.
 /// Returns the part of each client.
 ///
-/// The columns are: `client`, `opens`, `begins`, `ends`, `pipelined`, `failed`, `discards`, `at_us` (since the start),
-/// `duration_us`, `kind`, `place`, `prepared`, `text`, `parameters`, `key_slot` and `key_result` (NULL if the statement
-/// returns no key that a later one contains), `key_places`, `key_lengths` and `key_slots` (of its replaced values).
+/// The columns are `client`, `opens`, `begins`, `ends`, `pipelined`, `failed`, `discards`, `at_us` (since the start),
+/// `duration_us`, `kind`, `place`, `prepared`, `text` and `parameters`. The columns `key_slot` and `key_result` are
+/// NULL if the statement returns no key that a later one contains. The columns `key_places`, `key_lengths` and
+/// `key_slots` describe the statement's replaced values.
 ///
 /// # Errors
 /// Input: the columns are others. Failure: the file cannot be written, or a statement is too long.
@@ -57,8 +58,8 @@ struct Writer<W> {
     parts: Vec<Part>,
     /// End of the client's last statement, in µs since the start of the capture.
     ended_us: i64,
-    /// By how much recorded times overlap. Times are recorded in ms, so that pauses seem to be negative at random;
-    /// later pauses are shorter by as much.
+    /// Time by which recorded times overlap. Times are recorded in ms, so some pauses seem to be negative. Later pauses
+    /// are shortened by this time.
     owed_us: i64,
     values: Vec<u8>,
     keys: Vec<u8>,
@@ -177,7 +178,7 @@ fn lists<'a>(batch: &'a RecordBatch, name: &'static str) -> std::result::Result<
     column(batch, name)?.as_list_opt::<i32>().ok_or(Trouble::Column(name))
 }
 
-/// Returns the values of a statement that a replay replaces. `lists`: places, lengths and slots.
+/// Returns the values of a statement that a replay replaces. `lists` contains places, lengths and slots.
 fn replaced_of(lists: &[&ListArray; 3], row: usize) -> Vec<Replaced> {
     let of = |list: &ListArray| -> Vec<u32> {
         let values = list.is_valid(row).then(|| list.value(row));

@@ -1,6 +1,5 @@
-//! Runs the kernels in a bare loop, for comparison with the harness.
-//! There are no threads, and no clocks and counters around each unit. Usage: bare_loop scalar|vector|lottery SECONDS.
-//! Prints units per second.
+//! Runs the kernels in a bare loop, for comparison with a trial of ironbench. There are no threads, and no clocks and
+//! counters around each unit. Usage: bare_loop scalar|vector|lottery SECONDS. Prints units per second.
 
 use std::hint::black_box;
 use std::time::{Duration, Instant};

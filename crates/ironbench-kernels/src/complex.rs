@@ -1,12 +1,12 @@
-//! Complex numbers over floating-point or fixed-point parts.
-//! The same formulas load the floating-point or the integer units of a processor.
+//! Complex numbers with floating-point or fixed-point parts. The same formulas use the floating-point or the integer
+//! units of a processor.
 
 use std::ops::{Add, Mul, Sub};
 
 /// The type of the parts of a complex number.
 pub trait Number: Copy + Send + Sync + Add<Output = Self> + Sub<Output = Self> + Mul<Output = Self> {
     fn from_f64(value: f64) -> Self;
-    /// Whether this squared magnitude is still within the circle that no point of the set ever leaves.
+    /// Whether this squared magnitude is still within the circle that no orbit of a point of the set ever leaves.
     fn within(self, limit: Self) -> bool;
 }
 
@@ -67,7 +67,7 @@ impl Mul for Fixed {
     #[inline(always)]
     #[allow(clippy::suspicious_arithmetic_impl)] // the shift removes one of the two sets of fraction bits
     fn mul(self, other: Self) -> Self {
-        // Vector units multiply 32 bits to 64 in one step (vpmuldq); the factors are known to fit.
+        // Vector units multiply 32 bits to 64 in one step (vpmuldq). The factors are known to fit.
         Self(i64::from(self.0 as i32).wrapping_mul(i64::from(other.0 as i32)) >> FRACTION_BITS)
     }
 }

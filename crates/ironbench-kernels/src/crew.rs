@@ -13,7 +13,7 @@ use crate::game::Game;
 use crate::mandelbrot::View;
 use crate::plan::{Kernel, KernelPlan};
 
-/// Returns whether the work must end; long units call it often.
+/// A function that returns whether the work must end. Long units call it often.
 pub type Over<'a> = &'a dyn Fn() -> bool;
 const BUCKET: Duration = Duration::from_millis(100);
 
@@ -21,7 +21,7 @@ const BUCKET: Duration = Duration::from_millis(100);
 pub trait Work: Send {
     /// Does everything that must not be measured.
     fn prepare(&mut self, over: Over<'_>) -> Result<()>;
-    /// Executes one unit; None if it was abandoned because the work is over.
+    /// Executes one unit. Returns None if the unit was abandoned because the work is over.
     fn unit(&mut self, over: Over<'_>) -> Result<Option<Done>>;
     /// Checks the results, and returns the work's own measurements.
     fn report(&mut self) -> Value;
@@ -30,20 +30,20 @@ pub trait Work: Send {
 /// A unit that succeeded.
 #[derive(Debug, Default)]
 pub struct Done {
-    /// Nanoseconds that count as the unit's response time; None for all of it.
+    /// Nanoseconds that count as the unit's response time; None for the whole time of the unit.
     pub took_ns: Option<u64>,
     /// Parts of the response time, by name.
     pub parts: Vec<(&'static str, u64)>,
 }
 
-/// Counters of one thread.
-/// The counters have separate cache lines (in pairs, as processors fetch them), so that threads do not slow each other.
+/// Counters of one thread. The counters of different threads are in different cache lines (in pairs, as processors
+/// fetch them), so that threads do not slow each other.
 #[repr(align(128))]
 #[derive(Default)]
 struct Counts {
     all: Histogram,
     parts: Vec<(&'static str, Histogram)>,
-    /// Units ended in each 100 ms.
+    /// Number of units that ended in each 100 ms.
     ended: Vec<u32>,
     units: u64,
     last: Duration,
@@ -53,7 +53,7 @@ struct Counts {
 /// The start of the window, and its end.
 type Window = (Instant, Instant);
 
-/// Waits for the threads of a crew without polling, which would take time from a thread on the same core.
+/// Waits for the threads of a crew without polling. Polling would take time from a thread on the same core.
 pub struct Watch {
     gate: Arc<Gate<Window>>,
     worked: Arc<Gate>,
@@ -61,18 +61,19 @@ pub struct Watch {
 }
 
 impl Watch {
-    /// Waits, for at most `most`, until all threads wait for the start (or gave up). Returns whether they do.
+    /// Waits, for at most `most`, until all threads wait for the start or have given up. Returns whether all wait for
+    /// the start.
     pub fn ready(&self, most: Duration) -> bool {
         self.gate.ready(self.threads, most)
     }
 
-    /// Waits, for at most `most`, until all threads have done their work (which they then check) or gave up.
-    /// Returns whether they have.
+    /// Waits, for at most `most`, until all threads have done their work or have given up. The threads check their
+    /// results after that. Returns whether all have done their work.
     pub fn done(&self, most: Duration) -> bool {
         self.worked.ready(self.threads, most) || self.ended(Duration::ZERO)
     }
 
-    /// Waits, for at most `most`, until all threads have ended. Returns whether they have.
+    /// Waits, for at most `most`, until all threads have ended. Returns whether all have ended.
     pub fn ended(&self, most: Duration) -> bool {
         self.gate.ended(self.threads, most)
     }
@@ -81,7 +82,7 @@ impl Watch {
 /// The threads of a trial.
 pub struct Crew {
     gate: Arc<Gate<Window>>,
-    /// A gate that is always open, which counts the threads whose work is done.
+    /// A gate that is always open and counts the threads whose work is done.
     worked: Arc<Gate>,
     threads: Vec<Resident<Window, Counts>>,
 }
@@ -90,12 +91,13 @@ pub struct Crew {
 pub struct Outcome {
     pub all: Histogram,
     pub parts: Vec<(&'static str, Histogram)>,
-    /// JSON: `ended`, and `threads` with each thread's units, the end of its last unit in seconds, CPU time and report.
+    /// Summary as JSON: `ended`, and `threads` with each thread's units, the end of its last unit in seconds, CPU time
+    /// and report.
     pub summary: Value,
 }
 
 impl Crew {
-    /// Starts the threads, which prepare, warm up and wait for `start`.
+    /// Starts the threads, which prepare, warm up, and wait for `start`.
     pub fn new(plan: &KernelPlan) -> Result<Self> {
         let gate = Arc::new(Gate::default());
         let worked = Arc::new(Gate::default());
@@ -123,12 +125,12 @@ impl Crew {
         self.gate.open((now, now + duration));
     }
 
-    /// Ends the work early. The units done until then count.
+    /// Ends the work early. The units that were done until then count.
     pub fn stop(&self) {
         self.gate.stop();
     }
 
-    /// Waits for all threads. Returns the first error of a thread, if any.
+    /// Waits for all threads. Returns the first error of a thread, if there is any.
     pub fn join(self) -> Result<Outcome> {
         let each: Vec<_> = self.threads.into_iter().map(Resident::join).collect();
         if let Some(error) = self.gate.error() {

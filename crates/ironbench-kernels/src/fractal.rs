@@ -1,4 +1,4 @@
-//! The work of one `igen-cpu` thread: computes the same picture repeatedly and compares it with its checksum.
+//! The work of one `igen-cpu` thread. It computes the same picture repeatedly and compares it with its checksum.
 
 use ironbench_core::Result;
 use serde_json::{Value, json};

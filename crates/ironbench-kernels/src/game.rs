@@ -1,4 +1,4 @@
-//! The work of one `igen-ram` thread: fills its memory with tickets, makes draws, frees the memory, and repeats.
+//! The work of one `igen-ram` thread. It fills its memory with tickets, makes draws, frees the memory, and repeats.
 
 use std::time::{Duration, Instant};
 
@@ -21,7 +21,7 @@ pub struct Game {
     probe: Duration,
     seed: u64,
     random: SplitMix64,
-    /// For each game, the generator before its draws, and the number of winners found in memory.
+    /// The generator of each game before its draws, and the number of winners found in memory.
     held: Vec<(SplitMix64, u64)>,
     bandwidth: Bandwidth,
     latency_s: f64,

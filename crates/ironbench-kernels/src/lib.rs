@@ -1,6 +1,6 @@
-//! Kernels that measure processor and memory.
-//! `mandelbrot` computes a picture of the Mandelbrot set, and `lottery` searches tickets in memory.
-//! `probes` measures the plain bandwidth and latency that explain the lottery's results.
+//! Kernels that measure processor and memory. The module `mandelbrot` computes a picture of the Mandelbrot set, and
+//! `lottery` searches tickets in memory. `probes` measures the plain bandwidth and latency that explain the lottery's
+//! results.
 
 pub mod complex;
 pub mod crew;

@@ -1,14 +1,14 @@
-//! A lottery in memory: an array of sold tickets in order of their numbers, and draws that search in it.
+//! A lottery in memory. An array contains the sold tickets in order of their numbers, and draws search in it.
 //!
-//! A quarter of the numbers is sold: the ticket at index i has the number 4i + h(i), where h is a two-bit hash.
-//! So the numbers look random and must be read from memory, but a formula also determines whether a number is sold.
+//! A quarter of the numbers is sold. The ticket at index i has the number 4i + h(i), where h is a two-bit hash. The
+//! numbers therefore look random and must be read from memory, but a formula also determines whether a number is sold.
 
 use ironbench_core::SplitMix64;
 
 /// Ratio of numbers to tickets sold.
 pub const GAP: u64 = 4;
 
-/// Returns the number of the ticket at an index, in closed form. Memory is compared with it.
+/// Returns the number of the ticket at an index, in closed form. The contents of memory are compared with it.
 #[inline(always)]
 pub fn number(place: u64) -> u64 {
     place * GAP + (SplitMix64::mixed(place) & (GAP - 1))
@@ -34,8 +34,8 @@ pub fn fill(tickets: &mut [u64], first: u64) {
 
 /// Makes `draws` draws and counts the winners. Each draw is a binary search through memory.
 ///
-/// The search has no branches to predict, so that every step waits for memory, as in a tree.
-/// With 1 GB of tickets, a search takes 27 steps; the tickets of the first steps stay in the CPU's caches.
+/// The search has no branches to predict, so that every step waits for memory, as in a tree. With 1 GB of tickets, a
+/// search takes 27 steps. The tickets of the first steps stay in the CPU's caches.
 #[inline(never)]
 pub fn search(tickets: &[u64], random: &mut SplitMix64, draws: u64) -> u64 {
     let count = tickets.len() as u64;
@@ -45,7 +45,7 @@ pub fn search(tickets: &[u64], random: &mut SplitMix64, draws: u64) -> u64 {
         let (mut base, mut rest) = (0_usize, tickets.len());
         while rest > 1 {
             let half = rest / 2;
-            // SAFETY: base + half < base + rest ≤ tickets.len().
+            // SAFETY: `base + half < base + rest ≤ tickets.len()` holds.
             let middle = unsafe { *tickets.get_unchecked(base + half) };
             base = if middle <= drawn { base + half } else { base };
             rest -= half;

@@ -6,7 +6,8 @@ use ironbench_core::{Error, Result};
 
 use crate::mandelbrot::View;
 
-/// Encodes the steps of each point, row by row: the set is black, other points go from blue to white with their steps.
+/// Encodes the steps of each point, row by row. The set is black, and other points go from blue to white with their
+/// number of steps.
 pub fn png(view: View, steps: &[u32]) -> Result<Vec<u8>> {
     let failed = |error: png::EncodingError| Error::failure("picture", error.to_string());
     let (width, height) = (view.width as u32, view.height as u32);

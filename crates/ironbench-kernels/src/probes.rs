@@ -1,8 +1,8 @@
 //! Memory measurements for one thread: bandwidth of long copies and sums, and latency of dependent reads.
 //!
-//! Copy (c = a) and triad (a = b + s·c) are those of STREAM.
-//! Source: McCalpin, "Memory Bandwidth and Machine Balance in Current High Performance Computers", 1995.
-//! As in STREAM, only bytes that the program itself reads and writes count.
+//! The operations copy (c = a) and triad (a = b + s·c) are those of STREAM. Source: McCalpin, "Memory Bandwidth and
+//! Machine Balance in Current High Performance Computers", 1995. As in STREAM, only bytes that the program itself reads
+//! and writes count.
 
 use std::hint::black_box;
 use std::time::{Duration, Instant};
@@ -11,7 +11,8 @@ use ironbench_core::Result;
 
 use crate::region::{Huge, Region};
 
-/// At least four times the last-level cache of common processors, so that nothing stays in it.
+/// Size of the arrays for bandwidth. It is at least four times the last-level cache of common processors, so that
+/// nothing stays in the cache.
 pub const BANDWIDTH_BYTES: usize = 384 << 20;
 pub const LATENCY_BYTES: usize = 256 << 20;
 const LINE_WORDS: usize = 8;
@@ -25,7 +26,7 @@ pub struct Bandwidth {
     pub triad: f64,
 }
 
-/// Measures for about `time`, with three arrays of `bytes` in total.
+/// Measures bandwidth for about `time`, with three arrays of `bytes` in total.
 pub fn bandwidth(bytes: usize, huge: Huge, time: Duration) -> Result<Bandwidth> {
     let count = bytes / 3 / 8;
     let mut arrays = [Region::new(count * 8, huge)?, Region::new(count * 8, huge)?, Region::new(count * 8, huge)?];
@@ -62,14 +63,15 @@ fn triad(a: &mut [f64], b: &[f64], c: &[f64], scalar: f64) {
     }
 }
 
-/// Returns the words of a region as doubles; every bit pattern is valid.
+/// Returns the words of a region as doubles. Every bit pattern is a valid double.
 fn doubles(region: &mut Region) -> &mut [f64] {
     let words = region.words_mut();
-    // SAFETY: same size and alignment, exclusively borrowed.
+    // SAFETY: both types have the same size and alignment, and the region is exclusively borrowed.
     unsafe { std::slice::from_raw_parts_mut(words.as_mut_ptr().cast(), words.len()) }
 }
 
-/// Returns seconds per dependent read: a random cycle through all cache lines, in which each read determines the next.
+/// Returns the seconds per dependent read. The reads follow a random cycle through all cache lines, in which each read
+/// determines the next.
 pub fn latency(bytes: usize, huge: Huge, seed: u64, time: Duration) -> Result<f64> {
     let mut region = Region::new(bytes, huge)?;
     cycle(region.words_mut(), seed);
@@ -101,7 +103,7 @@ fn cycle(words: &mut [u64], seed: u64) {
     }
     let mut state = seed | 1;
     for line in (1..lines).rev() {
-        // xorshift64 (Marsaglia, 2003), good enough for a shuffle.
+        // xorshift64 (Marsaglia, 2003) is good enough for a shuffle.
         state ^= state << 13;
         state ^= state >> 7;
         state ^= state << 17;

@@ -8,11 +8,11 @@ use ironbench_core::{Error, Result};
 pub enum Huge {
     Yes,
     No,
-    /// The setting of the machine.
+    /// The kernel uses the setting of the machine.
     Default,
 }
 
-/// Anonymous private memory of 64-bit words, initially zero; a page is allocated when it is first accessed.
+/// Anonymous private memory of 64-bit words, which are initially zero. A page is allocated when it is first accessed.
 pub struct Region {
     start: *mut u64,
     bytes: usize,
@@ -24,7 +24,7 @@ unsafe impl Send for Region {}
 impl Region {
     pub fn new(bytes: usize, huge: Huge) -> Result<Self> {
         let bytes = bytes / 8 * 8;
-        // SAFETY: a new mapping, used only here.
+        // SAFETY: this is a new mapping, used only here.
         let start = unsafe {
             libc::mmap(
                 std::ptr::null_mut(),
@@ -45,23 +45,23 @@ impl Region {
             Huge::No => libc::MADV_NOHUGEPAGE,
             Huge::Default => return Ok(region),
         };
-        // SAFETY: this value owns the mapping.
-        // Kernels without huge pages reject the advice; the actual pages are checked later.
+        // SAFETY: this value owns the mapping. Kernels without huge pages reject the advice. The actual pages are
+        // checked later.
         unsafe { libc::madvise(start, bytes.max(8), advice) };
         Ok(region)
     }
 
     pub fn words(&self) -> &[u64] {
-        // SAFETY: mapped, aligned to a page, and shared only while `self` is borrowed.
+        // SAFETY: the memory is mapped, aligned to a page, and shared only while `self` is borrowed.
         unsafe { std::slice::from_raw_parts(self.start, self.bytes / 8) }
     }
 
     pub fn words_mut(&mut self) -> &mut [u64] {
-        // SAFETY: as above, and `self` is borrowed exclusively.
+        // SAFETY: the memory is mapped and aligned to a page, and `self` is borrowed exclusively.
         unsafe { std::slice::from_raw_parts_mut(self.start, self.bytes / 8) }
     }
 
-    /// Returns how many bytes are in huge pages, from /proc/self/smaps; None if the kernel does not report it.
+    /// Returns how many bytes are in huge pages, from /proc/self/smaps. Returns None if the kernel does not report it.
     pub fn huge_bytes(&self) -> Option<u64> {
         let text = std::fs::read_to_string("/proc/self/smaps").ok()?;
         let (start, end) = (self.start as u64, self.start as u64 + self.bytes as u64);
@@ -74,11 +74,12 @@ impl Region {
                 found = Some(found.unwrap_or(0) + kib * 1024);
             }
         }
-        // The kernel merges adjacent mappings, so the result is limited to the size of this one.
+        // The kernel merges adjacent mappings, so the result is limited to the size of this mapping.
         found.map(|bytes| bytes.min(self.bytes as u64))
     }
 
-    /// Returns the pages on each NUMA node as in /proc/self/numa_maps (`N0=262144`); None if the file is missing.
+    /// Returns the pages on each NUMA node as in /proc/self/numa_maps (`N0=262144`). Returns None if the file is
+    /// missing.
     pub fn nodes(&self) -> Option<String> {
         let text = std::fs::read_to_string("/proc/self/numa_maps").ok()?;
         let start = self.start as u64;
@@ -92,7 +93,7 @@ impl Region {
 
 impl Drop for Region {
     fn drop(&mut self) {
-        // SAFETY: mapped in `new` with this length, and not unmapped since.
+        // SAFETY: `new` mapped the memory with this length, and it has not been unmapped since.
         unsafe { libc::munmap(self.start.cast(), self.bytes.max(8)) };
     }
 }

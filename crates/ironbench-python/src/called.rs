@@ -1,7 +1,7 @@
 //! Trials over connections of a database driver that is a Python package.
 //!
-//! A client works with the GIL.
-//! The driver releases it while waiting for its server, and the core's own sleeps release it as well.
+//! A client holds the GIL while it works. The driver releases the GIL while it waits for its server, and the core's own
+//! sleeps release it as well.
 
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -56,7 +56,7 @@ pub fn drive_called(
     door::leave(py, |poll| {
         let mut poll = || {
             if give_up.load(Relaxed) {
-                // Not under the lock, because each of these may wait for the GIL.
+                // The lock is not held here, because each of these calls may wait for the GIL.
                 let all: Vec<_> = Python::attach(|py| known().iter().map(|one| one.clone_ref(py)).collect());
                 Python::attach(|py| all.iter().for_each(|one| drop(one.call_method0(py, "cancel"))));
             }

@@ -24,7 +24,7 @@ pub struct LogRows {
 
 #[pymethods]
 impl LogRows {
-    /// Opens the files. `logs`: JSON of `Logs` in crates/ironbench-capture/src/rows.rs.
+    /// Opens the files. `logs` is JSON of `Logs` in crates/ironbench-capture/src/rows.rs.
     #[new]
     fn new(py: Python<'_>, logs: &[u8]) -> PyResult<Self> {
         let logs: Logs = serde_json::from_slice(logs).map_err(unreadable("logs"))?;
@@ -45,7 +45,7 @@ impl LogRows {
         PyCapsule::new_with_value(py, self.statements.stream(), STREAM)
     }
 
-    /// Bytes of the files that have been read.
+    /// Returns the number of bytes of the files that have been read.
     #[getter]
     fn bytes_read(&self) -> u64 {
         self.progress.bytes.load(Relaxed)
@@ -60,7 +60,8 @@ impl LogRows {
         self.progress.stop.store(true, Relaxed);
     }
 
-    /// Returns what was noticed, as JSON of `Summary` in crates/ironbench-capture/src/rows.rs; complete at the end.
+    /// Returns the summary of what was noticed, as JSON of `Summary` in crates/ironbench-capture/src/rows.rs. It is
+    /// complete at the end.
     fn summary<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
         let summary = self.progress.summary.lock().unwrap_or_else(PoisonError::into_inner);
         let json = serde_json::to_vec(&*summary);
@@ -69,13 +70,13 @@ impl LogRows {
     }
 }
 
-/// Writes the tape of a replay from an object with `__arrow_c_stream__` (columns: crates/ironbench-capture/src/tape.rs).
-/// Returns start and end of each client's part.
+/// Writes the tape of a replay from an object with `__arrow_c_stream__`, whose columns
+/// crates/ironbench-capture/src/tape.rs describes. Returns start and end of each client's part.
 #[pyfunction]
 pub fn write_tape(rows: &Bound<'_, PyAny>, path: PathBuf) -> PyResult<Vec<(u64, u64)>> {
     let capsule = rows.call_method0("__arrow_c_stream__")?;
     let pointer = capsule.cast::<PyCapsule>()?.pointer_checked(Some(STREAM))?.cast::<FFI_ArrowArrayStream>();
-    // SAFETY: a capsule of this name contains such a stream, which is moved out of it.
+    // SAFETY: a capsule of this name contains such a stream, which is moved out of the capsule.
     let stream = unsafe { RecordBatchStreamReader::from_raw(pointer.as_ptr()) };
     let stream = stream.map_err(|error| raise(Error::failure("capture", error.to_string())))?;
     // The GIL stays locked, because the stream may need it.

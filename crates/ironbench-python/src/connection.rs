@@ -1,4 +1,4 @@
-//! PostgreSQL for Python: everything outside the measured window, and individually timed statements.
+//! PostgreSQL for Python, for everything outside the measured window, and for individually timed statements.
 
 use std::time::Duration;
 
@@ -65,7 +65,8 @@ impl Connection {
         self.session.look(py, |open| open.parameter(name).map(str::to_owned)).flatten()
     }
 
-    /// Number of transactions that the server has committed on this connection; 0 if it is closed.
+    /// Returns the number of transactions that the server has committed on this connection; 0 if the connection is
+    /// closed.
     #[getter]
     fn commits(&self, py: Python<'_>) -> u64 {
         self.session.look(py, Session::commits).unwrap_or(0)

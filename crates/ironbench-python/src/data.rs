@@ -42,7 +42,7 @@ impl LoadProgress {
 }
 
 impl LoadProgress {
-    /// Counts rows and bytes. Raises FailureError when the load was stopped.
+    /// Counts rows and bytes. Raises FailureError if the load was stopped.
     pub fn add(&self, rows: u64, bytes: u64) -> PyResult<()> {
         self.shared.add(rows, bytes).map_err(raise)
     }
@@ -65,7 +65,7 @@ pub fn cut_rows(generator: &[u8], workers: usize, done: &[u8]) -> PyResult<Vec<(
     Ok(ironbench_data::cut_pieces(&generator, workers, &done))
 }
 
-/// Returns the LDIF of `count` entries from number `first` on. With `count` 0, only checks the template.
+/// Returns the LDIF of `count` entries from number `first` on. If `count` is 0, only checks the template.
 #[pyfunction]
 pub fn template_entries<'py>(
     py: Python<'py>,
@@ -85,7 +85,7 @@ pub fn template_entries<'py>(
     Ok(PyBytes::new(py, &entries))
 }
 
-/// A piece for engines that read Arrow; each reading generates the rows again.
+/// A piece for engines that read Arrow. Each reading generates the rows again.
 #[pyclass(module = "ironbench._core", frozen)]
 pub struct ArrowRows {
     tpch: ironbench_data::tpch::Tpch,
@@ -133,7 +133,8 @@ pub fn wide_sums(py: Python<'_>, wide: &[u8]) -> PyResult<(u64, i64, i64)> {
     Ok((sums.rows, sums.content, sums.keys))
 }
 
-/// The message contains only the position of the error: its text may contain a value, which may be the password.
+/// The message contains only the position of the error. The text of the error may contain a value, which may be the
+/// password.
 pub fn unreadable(what: &str) -> impl Fn(serde_json::Error) -> PyErr {
     move |error| {
         let place = format!("line {} column {}", error.line(), error.column());

@@ -1,4 +1,4 @@
-//! Device models for Python: their text form, synthetic loads, and replay of traces.
+//! Device models for Python, with their text form, synthetic loads, and the replay of traces.
 
 use std::collections::BTreeMap;
 

@@ -27,14 +27,15 @@ use crate::door;
 use crate::errors::raise;
 use crate::histogram::Histogram;
 
-/// Transactions, failed ones, and three times in seconds: spent on both, start-up, draining.
+/// Result of a turn: numbers of successful and failed transactions, and three times in seconds. The times are those
+/// spent on the transactions, on the start-up and on draining.
 type Rested = (u64, u64, f64, f64, f64);
 
 /// Progress of a running `drive`, which other threads can read.
 #[pyclass(module = "ironbench._core", frozen)]
 pub struct Progress {
     control: Arc<Control>,
-    /// State of a drive in another process.
+    /// State of a drive in another process; None for a drive in this process.
     shown: Mutex<Option<Shown>>,
 }
 
@@ -47,7 +48,7 @@ struct Shown {
     seconds: Vec<Passed>,
 }
 
-/// Width, transactions, failed ones, mean and standard deviation of the response time.
+/// A passed second: its width, successful and failed transactions, mean and standard deviation of the response time.
 type Passed = (f64, u64, u64, f64, f64);
 
 impl Progress {
@@ -67,37 +68,37 @@ impl Progress {
         Self { control: Arc::new(Control::new()), shown: Mutex::new(None) }
     }
 
-    /// Stops the trial within a second; its result is then marked `cut_short`.
+    /// Stops the trial within a second. Its result is then marked `cut_short`.
     fn stop(&self) {
         self.control.stop();
     }
 
-    /// Closes the window of a trial that only observes other work, which has ended.
+    /// Closes the window of a trial that only observes other work, when that work has ended.
     fn finish(&self) {
         self.control.finish();
     }
 
-    /// For a part: sets the common start of all parts, on CLOCK_REALTIME.
+    /// Sets the common start of all parts, on CLOCK_REALTIME, for a drive that is a part.
     fn begin_at(&self, unix_ns: u64) {
         self.control.begin_at(unix_ns);
     }
 
-    /// Requests, before the drive starts, that it is driven in turns. It ends with `finish`.
+    /// Requests that the drive runs in turns, before it starts. Such a drive ends with `finish`.
     fn by_turns(&self) {
         self.control.turns.ask();
     }
 
-    /// While all clients rest: makes them work for `start_up_s` and then for the measured slice, on these CPUs.
+    /// Makes all clients, which rest now, work for `start_up_s` and then for the measured slice, on these CPUs.
     fn begin_turn(&self, start_up_s: f64, slice_s: f64, cpus: Vec<usize>) {
         self.control.turns.begin(clock::from_seconds(start_up_s), clock::from_seconds(slice_s), cpus);
     }
 
     /// Waits until all clients are connected, or have ended their turn, and rest.
     ///
-    /// Returns the numbers of transactions that started in the slice and succeeded
-    /// or failed, and three times in seconds.
-    /// The times are: spent by all clients on these transactions and thinking after them; before the slice;
-    /// from its end until the last client rested. Returns None if the drive is over.
+    /// Returns the numbers of transactions that started in the slice and succeeded or failed, and three times in
+    /// seconds. The first is the time that all clients spent on these transactions and on the think time after them.
+    /// The second is the time before the slice. The third is the time from the slice's end until the last client
+    /// rested. Returns None if the drive is over.
     fn rested(&self, py: Python<'_>) -> PyResult<Option<Rested>> {
         let turns = &self.control.turns;
         let turned = door::leave(py, |poll| Ok(turns.rested(poll)))?;
@@ -107,12 +108,12 @@ impl Progress {
         }))
     }
 
-    /// While all clients rest: discards the measurements of the last turn.
+    /// Discards the measurements of the last turn, while all clients rest.
     fn forget(&self) {
         self.control.turns.forget();
     }
 
-    /// For a drive in turns: whether all its clients have ended.
+    /// Whether all clients of a drive in turns have ended.
     #[getter]
     fn over(&self) -> bool {
         self.control.turns.is_over()
@@ -238,7 +239,7 @@ pub fn plan_of(json: &[u8]) -> PyResult<Plan> {
     })
 }
 
-/// Runs one trial from its plan (JSON). Releases the GIL; Ctrl-C ends the trial and keeps the result.
+/// Runs one trial from its plan (JSON). Releases the GIL. Ctrl-C ends the trial and keeps the result.
 #[pyfunction]
 #[pyo3(signature = (plan, progress=None))]
 pub fn drive(py: Python<'_>, plan: &[u8], progress: Option<&Bound<'_, Progress>>) -> PyResult<DriveResult> {
@@ -257,7 +258,7 @@ pub fn job_variables(kind: &str) -> PyResult<Vec<&'static str>> {
     }
 }
 
-/// Returns what is wrong with each operation of a directory; empty if it is valid.
+/// Returns what is wrong with each operation of a directory; empty for a valid operation.
 #[pyfunction]
 pub fn operation_complaints(operations: Vec<String>) -> Vec<String> {
     operations.iter().map(|text| core::ldap::complaint(text)).collect()
@@ -283,7 +284,7 @@ enum Chooser {
     Ycsb(ycsb::Options),
 }
 
-/// Creates the source of jobs; None if weights choose the scripts.
+/// Creates the source of jobs. Returns None if weights choose the scripts.
 pub fn jobs_of(plan: &Plan) -> ironbench_core::Result<Option<Box<dyn Jobs>>> {
     let Some(jobs) = &plan.jobs else { return Ok(None) };
     let unreadable = |error: serde_json::Error| Error::input("jobs of the drive plan", error.to_string());

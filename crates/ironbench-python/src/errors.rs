@@ -1,4 +1,4 @@
-//! Converts core errors to `ironbench.errors`, which is imported when the first one is raised.
+//! Converts core errors to `ironbench.errors`. That module is imported when the first error is raised.
 
 use ironbench_core::{Error, Kind};
 use pyo3::prelude::*;
@@ -6,8 +6,8 @@ use pyo3::prelude::*;
 pyo3::import_exception!(ironbench.errors, FailureError);
 pyo3::import_exception!(ironbench.errors, InputError);
 
-/// Creates the exception with subject, cause and hint.
-/// The server's SQLSTATE becomes its attribute `sqlstate`, its error number `number`.
+/// Creates the exception with subject, cause and hint. The server's SQLSTATE becomes its attribute `sqlstate`, and the
+/// server's error number its attribute `number`.
 pub fn raise(error: Error) -> PyErr {
     let arguments = (error.subject, error.cause, error.hint);
     let raised = match error.kind {

@@ -8,7 +8,7 @@ use pyo3::types::PyBytes;
 
 use crate::errors::raise;
 
-/// A mergeable HDR histogram of nanoseconds, 3 significant digits.
+/// A mergeable HDR histogram of nanoseconds, with 3 significant digits.
 #[pyclass(module = "ironbench._core")]
 pub struct Histogram(measure::Histogram);
 
@@ -39,7 +39,7 @@ impl Histogram {
     }
 
     fn merge(slf: &Bound<'_, Self>, other: &Bound<'_, Self>) {
-        // Cloned first, because merging a histogram with itself must not borrow it twice.
+        // The other histogram is cloned first, because merging a histogram with itself must not borrow it twice.
         let other = other.borrow().0.clone();
         slf.borrow_mut().0.merge(&other);
     }

@@ -21,7 +21,7 @@ impl Kernels {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Waits without the GIL for at most `timeout_s`. Returns whether `came` returned true.
+    /// Waits without the GIL until `came` returns true, for at most `timeout_s`. Returns whether it did.
     fn wait(&self, py: Python<'_>, timeout_s: f64, came: fn(&Watch, Duration) -> bool) -> bool {
         let Some(watch) = self.crew().as_ref().map(Crew::watch) else { return true };
         py.detach(|| came(&watch, Duration::from_secs_f64(timeout_s.clamp(0.0, 3600.0))))
@@ -73,7 +73,8 @@ impl Kernels {
     }
 }
 
-/// Computes a picture of the Mandelbrot set as a PNG file; None if `over`, which is called meanwhile, returned true.
+/// Computes a picture of the Mandelbrot set as a PNG file. `over` is called during the computation. If it returns true,
+/// the result is None.
 #[pyfunction]
 pub fn mandelbrot_png<'py>(
     py: Python<'py>,

@@ -1,4 +1,4 @@
-//! LDAP directories for Python: everything outside the measured window, and individually timed operations.
+//! LDAP directories for Python, for everything outside the measured window, and for individually timed operations.
 
 use std::time::Duration;
 
@@ -39,7 +39,8 @@ impl LdapConnection {
         self.session.query(py, sql, limit_s)
     }
 
-    /// Runs an operation without returning its entries; `limit_s` as in `query`.
+    /// Runs an operation without returning its entries. After `limit_s` seconds the operation fails and the connection
+    /// is closed.
     #[pyo3(signature = (sql, limit_s = None))]
     fn measure(&self, py: Python<'_>, sql: &str, limit_s: Option<f64>) -> PyResult<(u64, f64, f64)> {
         self.session.measure(py, sql, limit_s)

@@ -1,4 +1,4 @@
-//! Emulated devices for Python; a device's process contains one.
+//! Emulated devices for Python. The process of a device contains one of them.
 
 use std::path::PathBuf;
 
@@ -9,7 +9,7 @@ use pyo3::types::PyBytes;
 
 use crate::errors::raise;
 
-/// The mounted files of an emulated device; see `ironbench_device::live`.
+/// The mounted files of an emulated device, as `ironbench_device::live` describes.
 #[pyclass(module = "ironbench._core", frozen)]
 pub struct LiveDevice(Live);
 

@@ -1,4 +1,4 @@
-//! MySQL and MariaDB for Python: everything outside the measured window, and individually timed statements.
+//! MySQL and MariaDB for Python, for everything outside the measured window, and for individually timed statements.
 
 use std::time::Duration;
 
@@ -70,7 +70,7 @@ impl MysqlConnection {
         py.detach(|| self.cancel.send()).map_err(raise)
     }
 
-    /// Returns a parameter from the server's greeting: `server_version`.
+    /// Returns a parameter from the server's greeting, such as `server_version`.
     fn parameter(&self, py: Python<'_>, name: &str) -> Option<String> {
         let version = self.session.look(py, |open| open.version().to_owned());
         version.filter(|_| name == "server_version")

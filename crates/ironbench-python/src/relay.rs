@@ -1,4 +1,4 @@
-//! The relay that adds latency, for Python; a relay's process contains one.
+//! The relay that adds latency, for Python. The process of a relay contains one of them.
 
 use ironbench_core::Error;
 use ironbench_core::relay;

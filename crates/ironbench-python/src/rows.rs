@@ -61,7 +61,7 @@ struct Hand<'py, 'p> {
     decimal: Bound<'py, PyAny>,
     date: Bound<'py, PyAny>,
     timestamp: Bound<'py, PyAny>,
-    /// Cache of dates: there are a few thousand, each in very many rows.
+    /// Cache of dates. There are a few thousand dates, each in very many rows.
     dates: HashMap<i32, Bound<'py, PyAny>>,
 }
 

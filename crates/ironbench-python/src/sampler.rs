@@ -44,7 +44,7 @@ impl Sampler {
         Ok(Self(Mutex::new(State::Prepared(prepared))))
     }
 
-    /// Starts sampling; the window starts now.
+    /// Starts sampling. The window starts now.
     fn start(&self) -> PyResult<()> {
         let mut state = self.state();
         match std::mem::replace(&mut *state, State::Ended) {
@@ -95,7 +95,8 @@ impl Sampled {
     }
 }
 
-/// The message contains only the position of the error: its text may contain a value, which may be the password.
+/// The message contains only the position of the error. The text of the error may contain a value, which may be the
+/// password.
 fn read<T: DeserializeOwned>(what: &str, json: &[u8]) -> PyResult<T> {
     serde_json::from_slice(json).map_err(|error| {
         let place = format!("line {} column {}", error.line(), error.column());

@@ -1,4 +1,4 @@
-//! pgbench scripts for Python: checked before anything is started, and run without a database for a test.
+//! pgbench scripts for Python. They are checked before anything is started, and run without a database for a test.
 
 use ironbench_core::Error;
 use ironbench_core::drive::ldap::Operations;

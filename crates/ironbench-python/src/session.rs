@@ -10,7 +10,7 @@ use serde::de::DeserializeOwned;
 
 use crate::errors::raise;
 
-/// A session that runs one statement at a time; other threads wait.
+/// A session that runs one statement at a time. Other threads wait.
 pub struct Shared<S> {
     state: Mutex<State<S>>,
     /// The exception that Python's signal handler raised while a statement ran (Ctrl-C).
@@ -34,7 +34,7 @@ pub fn described<C: DeserializeOwned>(connection: &[u8]) -> PyResult<C> {
 }
 
 impl<S: Session> Shared<S> {
-    /// Connects with `open`. The session calls the wish while it waits for the server.
+    /// Connects with `open`. The session asks whether to give up while it waits for the server.
     pub fn open(py: Python<'_>, open: impl FnOnce(Wish) -> Result<S> + Send) -> PyResult<Self> {
         let signalled = Signalled::default();
         let raised = signalled.clone();
@@ -50,7 +50,7 @@ impl<S: Session> Shared<S> {
         Ok(Self { state: Mutex::new(State { session: Some(session), columns: Vec::new(), changes: 0 }), signalled })
     }
 
-    /// Runs `sql`. After `limit_s` seconds the statement fails and the connection is closed; `None` means no limit.
+    /// Runs `sql`. After `limit_s` seconds the statement fails and the connection is closed. `None` means no limit.
     pub fn query<'py>(&self, py: Python<'py>, sql: &str, limit_s: Option<f64>) -> PyResult<Vec<Bound<'py, PyTuple>>> {
         let rows = self.run(py, |state| {
             let (rows, affected) = within(state.session()?, limit_s, |session| session.query(sql))?;
@@ -61,9 +61,8 @@ impl<S: Session> Shared<S> {
         (0..rows.len()).map(|row| PyTuple::new(py, rows.row(row))).collect()
     }
 
-    /// Runs `sql` without returning rows to Python.
-    /// Returns the number of rows, and the instants of submission and of the last byte of the reply.
-    /// `limit_s` as in `query`.
+    /// Runs `sql` without returning rows to Python. Returns the number of rows, and the instants of submission and of
+    /// the last byte of the reply. After `limit_s` seconds the statement fails and the connection is closed.
     pub fn measure(&self, py: Python<'_>, sql: &str, limit_s: Option<f64>) -> PyResult<(u64, f64, f64)> {
         self.run(py, |state| {
             let submitted = clock::now();
@@ -89,7 +88,7 @@ impl<S: Session> Shared<S> {
         self.state(py).changes
     }
 
-    /// Calls `look` with the session; `None` if it is closed.
+    /// Calls `look` with the session. Returns `None` if the session is closed.
     pub fn look<T>(&self, py: Python<'_>, look: impl FnOnce(&S) -> T) -> Option<T> {
         self.state(py).session.as_ref().map(look)
     }

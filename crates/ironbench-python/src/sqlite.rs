@@ -1,4 +1,4 @@
-//! SQLite files for Python: everything outside the measured window, and individually timed statements.
+//! SQLite files for Python, for everything outside the measured window, and for individually timed statements.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -13,7 +13,7 @@ use pyo3::types::PyTuple;
 
 use crate::errors::raise;
 
-/// How often a long statement lets Python check for Ctrl-C.
+/// Interval at which a long statement lets Python check for Ctrl-C.
 const LISTEN_EVERY: Duration = Duration::from_millis(50);
 
 /// A blocking session on an SQLite file, which is created if necessary.
@@ -43,11 +43,11 @@ impl SqliteConnection {
         table.rows.into_iter().map(|row| PyTuple::new(py, row)).collect()
     }
 
-    /// Runs `sql` without returning rows to Python.
-    /// Returns the number of rows, and the instants before the statement and after its last row.
+    /// Runs `sql` without returning rows to Python. Returns the number of rows, and the instants before the statement
+    /// and after its last row.
     ///
-    /// Runs in this thread, where the statement itself lets Python check for Ctrl-C.
-    /// Starting and ending another thread would take time between two statements.
+    /// Runs in this thread, where the statement itself lets Python check for Ctrl-C. Starting and ending another thread
+    /// would take time between two statements.
     fn measure(&self, py: Python<'_>, sql: &str) -> PyResult<(u64, f64, f64)> {
         let signalled: Arc<Mutex<Option<PyErr>>> = Arc::default();
         let raised = signalled.clone();

@@ -26,7 +26,7 @@ impl SqlScanner {
         Ok(Self { scanner: Mutex::new(Scanner::new(known, &merged)) })
     }
 
-    /// Returns kind, line, offset of the first word, and text of each piece.
+    /// Returns the pieces of the text, each with kind, line, offset of the first word, and text.
     #[pyo3(signature = (data, last = false))]
     fn feed<'py>(&self, py: Python<'py>, data: &[u8], last: bool) -> Vec<Row<'py>> {
         let pieces = py.detach(|| self.scanner.lock().expect("no thread panics with it").feed(data, last));

@@ -17,11 +17,11 @@ pub struct Shared {
     pub dialect: Dialect,
     pub symbols: Symbols,
     pub statements: usize,
-    /// Text of each prepared statement → `Sql::statement`.
+    /// Numbers of prepared statements by their text, as in `Sql::statement`.
     pub prepared: HashMap<String, usize>,
     /// Variables that a `\set` defines.
     pub set: Vec<Slot>,
-    /// Prefixes of `\gset` and `\aset`, whose columns become variables with names that only the server knows.
+    /// Prefixes of `\gset` and `\aset`. Their columns become variables, whose names only the server knows.
     pub prefixes: Vec<String>,
 }
 
@@ -64,7 +64,7 @@ pub fn compile(text: &Text<'_>, number: usize, shared: &mut Shared) -> Result<Co
 /// An open `\if`.
 struct Block {
     offset: usize,
-    /// The condition that jumps to the next branch if it is not true; None after `\else`.
+    /// The condition of the branch, which jumps to the next branch if it is not true; None after `\else`.
     condition: Option<usize>,
     /// Jumps from the ends of branches to `\endif`.
     exits: Vec<usize>,
@@ -75,10 +75,10 @@ struct Compiler<'a> {
     number: usize,
     shared: &'a mut Shared,
     done: Compiled,
-    /// Offset of each command, for the checks at the end.
+    /// Offset of each command, which the checks at the end need.
     offsets: Vec<usize>,
     blocks: Vec<Block>,
-    /// Number of commands that the user has written; generated jumps do not count.
+    /// Number of commands that the user has written. Generated jumps do not count.
     written: usize,
     /// The SQL command just before, to which `\gset` and `\aset` apply.
     last_sql: Option<usize>,

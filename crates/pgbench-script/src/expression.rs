@@ -1,4 +1,4 @@
-//! Compiled expressions and their evaluation, which allocates nothing unless it fails.
+//! Compiled expressions and their evaluation. The evaluation allocates no memory unless it fails.
 
 use super::functions::{self, Function, MOST_ARGUMENTS};
 use super::operators::{Operator, apply};
@@ -14,7 +14,7 @@ pub enum Expression {
     Not(Box<Expression>),
     And(Box<[Expression; 2]>),
     Or(Box<[Expression; 2]>),
-    /// The operators `IS NULL`, `IS TRUE` and `IS FALSE`: same type and same value.
+    /// The operators `IS NULL`, `IS TRUE` and `IS FALSE`, which compare type and value.
     Is(Box<Expression>, Value),
     Case(Box<Case>),
     Call(Function, Box<[Expression]>),
@@ -37,7 +37,8 @@ pub struct Debug {
     pub argument: Expression,
 }
 
-/// Why an expression has no value, in pgbench's words. A single pointer, so that a result is returned in registers.
+/// A reason why an expression has no value, in pgbench's words. It is a single pointer, so that a result is returned in
+/// registers.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EvalError(Box<Box<str>>);
 
@@ -96,8 +97,8 @@ pub fn evaluate(expression: &Expression, variables: &mut Variables, random: &mut
     }
 }
 
-/// Evaluates AND (`decisive` is false) or OR (true), from left to right.
-/// As in pgbench and unlike in SQL, a null on the left also decides.
+/// Evaluates AND (`decisive` is false) or OR (`decisive` is true), from left to right. As in pgbench and unlike in SQL,
+/// a null on the left also decides.
 fn connect(
     operands: &[Expression; 2],
     decisive: bool,

@@ -1,4 +1,4 @@
-//! The functions of expressions: names, numbers of arguments, argument checks.
+//! The functions of expressions, with their names, numbers of arguments, and argument checks.
 
 use super::expression::EvalError;
 use super::permute::permute;
@@ -123,7 +123,7 @@ fn extreme(arguments: &[Value], greatest: bool) -> Result<Value, EvalError> {
         let mut best = arguments[0].to_double()?;
         for next in &arguments[1..] {
             let next = next.to_double()?;
-            // Same order as in C's macros, because comparisons with NaN are false.
+            // The order of the comparisons is that of C's macros, because comparisons with NaN are false.
             let keep = if greatest { best > next } else { best < next };
             best = if keep { best } else { next };
         }

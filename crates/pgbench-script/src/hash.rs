@@ -10,7 +10,7 @@ pub fn fnv1a(value: i64, seed: i64) -> i64 {
     hash as i64
 }
 
-/// Computes MurmurHash2, 64-bit version (Appleby), of one eight-byte block.
+/// Computes MurmurHash2 (Appleby), in its 64-bit version, of one eight-byte block.
 pub fn murmur2(value: i64, seed: i64) -> i64 {
     const MULTIPLIER: u64 = 0xc6a4_a793_5bd1_e995;
     const ROTATION: u32 = 47;
@@ -27,7 +27,7 @@ pub fn murmur2(value: i64, seed: i64) -> i64 {
 mod tests {
     use super::*;
 
-    // Values of PostgreSQL's regression test of pgbench (src/bin/pgbench/t/001_pgbench_with_server.pl).
+    // The values are from PostgreSQL's regression test of pgbench (src/bin/pgbench/t/001_pgbench_with_server.pl).
     #[test]
     fn hashes_are_those_of_pgbench() {
         assert_eq!(murmur2(10, 5432), -5_817_877_081_768_721_676);

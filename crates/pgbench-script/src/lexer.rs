@@ -1,11 +1,12 @@
-//! Tokens of expressions: the text after `\set NAME`, `\if` and `\elif` up to the end of the line.
+//! Splits expressions into tokens. An expression is the text after `\set NAME`, `\if` and `\elif` up to the end of the
+//! line.
 
 use super::locate::Fault;
 use super::number::parse_double;
 
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Token<'a> {
-    /// An operator, parenthesis, comma or keyword; keywords in lower case.
+    /// An operator, parenthesis, comma or keyword. Keywords are in lower case.
     Symbol(&'static str),
     Null,
     Boolean(bool),
@@ -25,11 +26,11 @@ pub struct Spanned<'a> {
 }
 
 const KEYWORDS: [&str; 11] = ["and", "or", "not", "is", "isnull", "notnull", "case", "when", "then", "else", "end"];
-/// Longer operators first.
+/// Operators, with longer ones first.
 const OPERATORS: [&str; 21] =
     ["<>", "!=", "<=", ">=", "<<", ">>", "+", "-", "*", "/", "%", "=", "<", ">", "|", "&", "#", "~", "(", ")", ","];
 
-/// Whether a name may start with this byte: letters, underscore and everything that is not ASCII.
+/// Whether a name may start with this byte, which is a letter, an underscore, or not ASCII.
 pub fn begins_name(byte: u8) -> bool {
     byte.is_ascii_alphabetic() || byte == b'_' || byte >= 0x80
 }
@@ -63,7 +64,8 @@ pub fn continuation(text: &str, at: usize) -> Option<usize> {
     ["\\\n", "\\\r\n"].into_iter().find(|mark| rest.starts_with(mark)).map(|mark| at + mark.len())
 }
 
-/// Returns all tokens up to the end of the (continued) line. The last is `End`, at the newline or the end of the text.
+/// Returns all tokens up to the end of the line, including continued lines. The last token is `End`, at the newline or
+/// the end of the text.
 pub fn tokens(text: &str, mut at: usize) -> Result<Vec<Spanned<'_>>, Fault> {
     let mut found = Vec::new();
     loop {

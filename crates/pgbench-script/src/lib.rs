@@ -67,7 +67,7 @@ pub type Slot = usize;
 pub struct Source {
     pub name: String,
     pub text: String,
-    /// Relative weight of this script; a script with weight 0 is never chosen.
+    /// Relative weight of this script. A script with weight 0 is never chosen.
     pub weight: u32,
 }
 
@@ -76,7 +76,7 @@ pub struct Source {
 pub enum Dialect {
     #[default]
     Postgres,
-    /// MySQL or MariaDB.
+    /// The dialect of MySQL or MariaDB.
     Mysql(SqlMode),
 }
 
@@ -93,7 +93,7 @@ pub struct SqlMode {
 const WITH_ANSI_QUOTES: [&str; 7] = ["ANSI_QUOTES", "ANSI", "DB2", "MAXDB", "MSSQL", "ORACLE", "POSTGRESQL"];
 
 impl SqlMode {
-    /// Parses a value of `sql_mode`: names separated by commas.
+    /// Parses a value of `sql_mode`, which contains names separated by commas.
     pub fn of(text: &str) -> Self {
         let names = || text.split(',').map(|name| name.trim().to_ascii_uppercase());
         Self {
@@ -108,8 +108,8 @@ impl SqlMode {
     }
 }
 
-/// The names of all variables that the scripts mention.
-/// The list is complete after compilation: a column of `\gset` or `\aset` that no script mentions need not be kept.
+/// The names of all variables that the scripts mention. The list is complete after compilation, because a column of
+/// `\gset` or `\aset` that no script mentions need not be kept.
 #[derive(Debug, Clone, Default)]
 pub struct Symbols {
     names: Vec<String>,
@@ -117,7 +117,7 @@ pub struct Symbols {
 }
 
 impl Symbols {
-    /// Returns the slot of `name`, which is added if it is new.
+    /// Returns the slot of `name`. Adds the name if it is new.
     pub fn slot(&mut self, name: &str) -> Slot {
         if let Some(&slot) = self.index.get(name) {
             return slot;
@@ -159,17 +159,17 @@ pub enum Value {
 pub struct Program {
     pub scripts: Vec<Script>,
     pub symbols: Arc<Symbols>,
-    /// Sum of all weights; above 0.
+    /// Sum of all weights, which is above 0.
     pub total_weight: u64,
-    /// Number of SQL commands in all scripts; every `Sql::id` is below it.
+    /// Number of SQL commands in all scripts. Every `Sql::id` is below it.
     pub statements: usize,
-    /// By slot: whether `-D`, `\set` or the tool itself defines the variable anywhere.
+    /// Whether `-D`, `\set` or the tool itself defines the variable anywhere, by slot.
     defined: Vec<bool>,
-    /// Possible mistakes that are not certain.
+    /// Possible mistakes in the scripts that are not certain to be mistakes.
     pub cautions: Vec<Caution>,
 }
 
-/// An undefined variable, and where it first appears.
+/// An undefined variable, and the place where it first appears.
 #[derive(Debug)]
 pub struct Caution {
     /// Script and line.
@@ -193,7 +193,7 @@ pub struct Script {
 /// The position of a command in its script.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Place {
-    /// Line, from 1.
+    /// Line of the script, from 1.
     pub line: u32,
     /// Number of the command, from 1, as the author counts them.
     pub command: u32,
@@ -210,7 +210,7 @@ pub enum Command {
         expression: Expression,
         line: u32,
     },
-    /// Sleeps for the argument. The client's own timer ends the sleep, so no thread is blocked.
+    /// Sleeps for the time in the argument. The client's own timer ends the sleep, so no thread is blocked.
     Sleep {
         argument: Operand,
         unit_ns: u64,
@@ -236,25 +236,25 @@ pub enum Operand {
     Variable(Slot),
 }
 
-/// A SQL command in both forms: text with `$n` and parameters, and pieces for the simple protocol.
+/// A SQL command in both forms: as text with `$n` and parameters, and in pieces for the simple protocol.
 #[derive(Debug, Default)]
 pub struct Sql {
-    /// Number that is unique in the program.
+    /// Number of the command, which is unique in the program.
     pub id: usize,
-    /// Number that names the prepared statement: the `id` of the first command with the same text.
-    /// A command whose rows are stored has its own statement.
+    /// Number of the prepared statement, which is the `id` of the first command with the same text. A command whose
+    /// rows are stored has its own statement.
     pub statement: usize,
     /// Text with `$1`, `$2`, … for the extended and prepared protocols.
     pub text: String,
     pub parameters: Vec<Slot>,
-    /// Where in `text` the `$n` of each parameter begins.
+    /// Offset in `text` at which the `$n` of each parameter begins.
     pub places: Vec<usize>,
-    /// Text split at its variables, for the simple protocol; an undefined variable stays as written.
+    /// Text split at its variables, for the simple protocol. An undefined variable stays as written.
     pub pieces: Vec<Piece>,
     pub gather: Gather,
     /// Whether the command consists of several statements joined by `\;`, which only the simple protocol can run.
     pub combined: bool,
-    /// Variables inside quotes, which only the simple protocol replaces; otherwise they are part of the quoted text.
+    /// Variables inside quotes. The simple protocol replaces them. In other protocols they are part of the quoted text.
     pub quoted: Vec<Slot>,
     pub line: u32,
 }
@@ -265,13 +265,13 @@ pub enum Piece {
     Variable(Slot),
 }
 
-/// How the rows are used.
+/// The use of a command's rows.
 #[derive(Debug, Clone, Default)]
 pub enum Gather {
     #[default]
     Discard,
-    /// `\gset [prefix]`: exactly one row, whose columns become variables.
+    /// The meta-command `\gset [prefix]`, for exactly one row, whose columns become variables.
     Gset { prefix: String },
-    /// `\aset [prefix]`: the last row, if any, of every statement in a combined query.
+    /// The meta-command `\aset [prefix]`, for the last row, if any, of every statement in a combined query.
     Aset { prefix: String },
 }

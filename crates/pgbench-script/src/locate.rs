@@ -2,7 +2,7 @@
 
 use crate::Error;
 
-/// An error at a byte offset of the text, before the file is known.
+/// An error at a byte offset of the text, before the file of the text is known.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Fault {
     pub offset: usize,
@@ -45,7 +45,7 @@ impl<'a> Text<'a> {
         let start = self.line_starts[line as usize - 1];
         let end = self.text[start..].find('\n').map_or(self.text.len(), |length| start + length);
         let shown = self.text[start..end].trim_end();
-        // A fault at the end of a line is shown after its last character.
+        // A fault at the end of a line is shown after the line's last character.
         let before = self.text.get(start..fault.offset.min(start + shown.len())).unwrap_or_default();
         let column = before.chars().count() + 1;
         let (cut, shown) = window(shown, before.len());
@@ -56,7 +56,7 @@ impl<'a> Text<'a> {
     }
 }
 
-/// Returns the part of a long line around a byte offset, and where that part begins.
+/// Returns the part of a long line around a byte offset, and the offset at which that part begins.
 fn window(line: &str, offset: usize) -> (usize, &str) {
     const WIDTH: usize = 120;
     if line.len() <= WIDTH {
@@ -67,7 +67,7 @@ fn window(line: &str, offset: usize) -> (usize, &str) {
     (from, &line[from..boundary(from + WIDTH)])
 }
 
-/// Returns a hint with the known name most similar to `name`, or with all of them if none is similar.
+/// Returns a hint with the known name most similar to `name`, or with all known names if none is similar.
 pub fn nearest<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> String {
     let name = name.to_lowercase();
     let mut known: Vec<&str> = known.collect();

@@ -46,8 +46,8 @@ impl Word<'_> {
     }
 }
 
-/// Returns the word at or after `at` on the same (continued) line.
-/// An error is the offset of the line's end, if there is no word.
+/// Returns the word at or after `at` on the same (continued) line. If there is no word, returns the offset of the
+/// line's end as an error.
 pub fn word(text: &str, at: usize) -> Result<Word<'_>, usize> {
     let start = skip_blanks(text, at);
     let bytes = text.as_bytes();
@@ -110,7 +110,7 @@ pub fn variable(text: &str, name: Word<'_>, symbols: &mut Symbols) -> Result<(Sl
     Ok((symbols.slot(word.text), word.end()))
 }
 
-/// Parses `NUMBER|:VARIABLE [us|ms|s]`, with or without a space before the unit; seconds by default.
+/// Parses `NUMBER|:VARIABLE [us|ms|s]`, with or without a space before the unit. The default unit is seconds.
 pub fn sleep(words: &[Word<'_>], name: Word<'_>, symbols: &mut Symbols) -> Result<(Operand, u64), Fault> {
     let Some(first) = words.first() else {
         return Err(Fault::new(name.end(), "\\sleep needs a time, for example 10 ms"));

@@ -39,8 +39,8 @@ pub fn write_integer(value: i64, out: &mut Vec<u8>) {
     out.extend_from_slice(&digits[start..]);
 }
 
-/// Writes a double like C's `%.15g`: the shorter of fixed and scientific notation, without trailing zeros.
-/// Infinity and NaN have PostgreSQL's names.
+/// Writes a double like C's `%.15g`, in the shorter of fixed and scientific notation, without trailing zeros. Infinity
+/// and NaN have PostgreSQL's names.
 pub fn write_double(value: f64, out: &mut Vec<u8>) {
     if value.is_nan() {
         out.extend_from_slice(b"NaN");
@@ -53,7 +53,7 @@ pub fn write_double(value: f64, out: &mut Vec<u8>) {
     let mut buffer = [0u8; 32];
     let length = {
         let mut rest = &mut buffer[..];
-        // At most 24 bytes: sign, 15 digits, point, `e`, sign and 3 digits of the exponent.
+        // The text has at most 24 bytes: sign, 15 digits, point, `e`, sign and 3 digits of the exponent.
         let _ = write!(rest, "{:.*e}", DOUBLE_DIGITS - 1, value.abs());
         32 - rest.len()
     };
@@ -95,7 +95,8 @@ fn write_fraction(digits: &[u8], out: &mut Vec<u8>) {
     }
 }
 
-/// Returns the value of a variable that was given as text (by `-D` or `\gset`); None if the text is not a value.
+/// Returns the value of a variable that was given as text (by `-D` or `\gset`). Returns None if the text is not a
+/// value.
 pub fn parse_value(text: &str) -> Option<Value> {
     if text.is_empty() {
         return None;
@@ -115,7 +116,7 @@ pub fn parse_value(text: &str) -> Option<Value> {
     }
 }
 
-/// C's isspace in the C locale.
+/// Whether the character is white space, as for C's isspace in the C locale.
 fn is_space(char: char) -> bool {
     matches!(char, ' ' | '\t' | '\n' | '\x0b' | '\x0c' | '\r')
 }
@@ -126,7 +127,7 @@ fn is_integer(text: &str) -> bool {
     digits.bytes().all(|byte| byte.is_ascii_digit())
 }
 
-/// Parses a double; None if the text is not a number or its magnitude is out of range.
+/// Parses a double. Returns None if the text is not a number or its magnitude is out of range.
 pub fn parse_double(text: &str) -> Option<f64> {
     let value: f64 = text.parse().ok()?;
     let mantissa = text.split(['e', 'E']).next().unwrap_or(text);

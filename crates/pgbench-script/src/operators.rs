@@ -22,7 +22,7 @@ pub enum Operator {
 }
 
 impl Value {
-    /// Whether `\if` and `CASE WHEN` treat the value as true: true itself and any non-zero number.
+    /// Whether `\if` and `CASE WHEN` treat the value as true, which is true itself or any non-zero number.
     #[inline]
     pub fn is_true(self) -> bool {
         match self {
@@ -74,7 +74,7 @@ fn cannot_coerce(value: Value, wanted: &str) -> EvalError {
     EvalError::new(format!("cannot coerce {} to {wanted}", value.type_name()))
 }
 
-/// Rounds to the nearest integer, halves to even, like C's `rint`.
+/// Rounds to the nearest integer, and halves to the even one, like C's `rint`.
 fn round_to_integer(double: f64) -> Result<i64, EvalError> {
     // The range is half-open because -2^63 is a double and 2^63 - 1 is not.
     const LIMIT: f64 = 9_223_372_036_854_775_808.0;
@@ -86,7 +86,7 @@ fn round_to_integer(double: f64) -> Result<i64, EvalError> {
     }
 }
 
-/// Applies an operator; null if an operand is null.
+/// Applies an operator. The result is null if an operand is null.
 #[inline]
 pub fn apply(operator: Operator, left: Value, right: Value) -> Result<Value, EvalError> {
     use Operator::*;
@@ -115,7 +115,7 @@ fn on_integers(operator: Operator, left: i64, right: i64) -> Result<Value, EvalE
         BitAnd => Ok(left & right),
         BitOr => Ok(left | right),
         BitXor => Ok(left ^ right),
-        // A shift uses the lowest six bits of its distance, like the processor's instruction.
+        // A shift uses only the lowest six bits of its distance, like the processor's instruction.
         ShiftLeft => Ok(left.wrapping_shl(right as u32)),
         ShiftRight => Ok(left.wrapping_shr(right as u32)),
         Equal => return Ok(Value::Boolean(left == right)),

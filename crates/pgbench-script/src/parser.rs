@@ -20,8 +20,8 @@ const SUM: u8 = 7;
 const PRODUCT: u8 = 8;
 const SIGN: u8 = 9;
 
-/// Maximum height of an expression.
-/// Evaluation and parsing recurse; this limits both to well below the smallest thread stack.
+/// Maximum height of an expression. Evaluation and parsing recurse, and this limits both to well below the smallest
+/// thread stack.
 const HIGHEST: usize = 300;
 
 /// The state of the script that an expression uses and extends.
@@ -40,7 +40,7 @@ pub struct Context<'a> {
 pub struct Read {
     pub slot: Slot,
     pub offset: usize,
-    /// Whether every run of the script reads it: not inside `\if`, `and`, `or`, or `when`.
+    /// Whether every run of the script reads the variable, because it is not inside `\if`, `and`, `or`, or `when`.
     pub certain: bool,
 }
 
@@ -67,16 +67,17 @@ struct Parser<'a> {
     tokens: Vec<Spanned<'a>>,
     next: usize,
     depth: usize,
-    /// Number of enclosing parts that are evaluated only if needed.
+    /// Number of enclosing parts of the expression that are evaluated only if needed.
     lazy: usize,
     context: Context<'a>,
-    /// For evaluating constants.
+    /// An empty set of variables, for evaluating constants.
     empty: Variables,
 }
 
 enum Infix {
     Operator(Operator, u8),
-    /// `a > b` is evaluated as `b < a`, `b` first: the order in which pgbench draws random operands.
+    /// An operator whose operands are swapped: `a > b` is evaluated as `b < a`, with `b` first. In this order, pgbench
+    /// draws random operands.
     Swapped(Operator, u8),
     And,
     Or,
@@ -178,7 +179,7 @@ impl<'a> Parser<'a> {
             return Err(too_deep(self.peek().offset));
         }
         let mut left = self.operand()?;
-        // Comparisons do not chain: `a < b < c` is an error.
+        // Comparisons do not chain, so `a < b < c` is an error.
         let mut compared = false;
         while let Some(infix) = Infix::of(self.peek().token) {
             let precedence = infix.precedence();
@@ -291,7 +292,7 @@ impl<'a> Parser<'a> {
         let mut branches = Vec::new();
         let mut height = 0;
         while self.take_symbol("when") {
-            // Only the first condition is always evaluated.
+            // Only the first condition is evaluated in any case.
             let condition =
                 if branches.is_empty() { self.expression(0) } else { self.lazily(|parser| parser.expression(0)) }?;
             self.expect("then")?;
@@ -376,8 +377,8 @@ impl<'a> Parser<'a> {
         self.made(Node { expression: make(Box::new([left.expression, right.expression])), height, constant }, offset)
     }
 
-    /// Evaluates a constant.
-    /// If that fails (`1 / 0`), the expression stays, because it must fail only if a transaction reaches it.
+    /// Evaluates a constant. If the evaluation fails (`1 / 0`), the expression stays, because it must fail only if a
+    /// transaction reaches it.
     fn made(&mut self, node: Node, offset: usize) -> Result<Node, Fault> {
         if node.height > HIGHEST {
             return Err(too_deep(offset));

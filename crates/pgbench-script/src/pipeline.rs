@@ -25,8 +25,8 @@ impl Reached {
     }
 }
 
-/// Rejects what is wrong on every path; errors on only some paths are found at run time.
-/// Jumps only go forward, so one pass covers every path.
+/// Rejects scripts that are wrong on every path. Errors on only some paths are found at run time. Jumps only go
+/// forward, so one pass covers every path.
 pub fn check(commands: &[Command], offsets: &[usize]) -> Result<(), Fault> {
     let mut reached = vec![Reached::default(); commands.len() + 1];
     reached[0].closed = true;

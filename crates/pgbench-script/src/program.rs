@@ -1,4 +1,4 @@
-//! The scripts of a trial together.
+//! The scripts of a trial, compiled and checked together.
 
 use super::compile::{Compiled, Shared, compile};
 use super::lexer::is_variable_name;
@@ -10,7 +10,7 @@ use crate::{Error, Result};
 use std::sync::Arc;
 
 impl Script {
-    /// Iterates over its SQL commands, in the order written.
+    /// Iterates over the script's SQL commands, in the order written.
     pub fn sqls(&self) -> impl Iterator<Item = &Sql> {
         self.commands.iter().filter_map(|command| match command {
             Command::Sql(sql) => Some(sql),
@@ -20,9 +20,10 @@ impl Script {
 }
 
 impl Program {
-    /// Compiles all scripts; `variables` are those of `-D`.
+    /// Compiles all scripts. `variables` are those of `-D`.
     ///
-    /// Errors show file, line, column, the text of the line, a caret below the position, and a hint.
+    /// # Errors
+    /// An error shows file, line, column, the text of the line, a caret below the position, and a hint.
     pub fn compile(sources: &[Source], variables: &[(String, String)]) -> Result<Self> {
         Self::compile_for(Dialect::Postgres, sources, variables)
     }
@@ -130,7 +131,7 @@ impl Program {
     }
 }
 
-/// Rejects expressions, evaluated in every run of the script, that read a variable without a definition.
+/// Rejects expressions that are evaluated in every run of the script and read a variable without a definition.
 fn check_read(script: &Compiled, shared: &Shared, defined: &[bool]) -> std::result::Result<(), Fault> {
     let undefined = |read: &&Read| read.certain && shared.never_given(read.slot, defined);
     let Some(Read { slot, offset, .. }) = script.read.iter().find(undefined) else { return Ok(()) };
@@ -139,7 +140,8 @@ fn check_read(script: &Compiled, shared: &Shared, defined: &[bool]) -> std::resu
         .hint(format!("{}; define it with \\set before, or with -D {name}=VALUE", shared.nearest(name, defined))))
 }
 
-/// Finds undefined variables that may be a mistake: in SQL, and in a part of an expression that need not be evaluated.
+/// Finds undefined variables that may be a mistake. They are in SQL, or in a part of an expression that need not be
+/// evaluated.
 fn cautions(compiled: &[(Text<'_>, Compiled)], shared: &Shared, defined: &[bool]) -> Vec<Caution> {
     let mut found = Vec::new();
     for (text, script) in compiled {
@@ -162,7 +164,7 @@ fn cautions(compiled: &[(Text<'_>, Compiled)], shared: &Shared, defined: &[bool]
 }
 
 impl Shared {
-    /// Whether `-D`, `\set` and columns of `\gset` cannot define the variable.
+    /// Whether neither `-D`, `\set` nor columns of `\gset` can define the variable.
     fn never_given(&self, slot: Slot, defined: &[bool]) -> bool {
         let name = self.symbols.name(slot);
         !defined[slot] && !self.prefixes.iter().any(|prefix| name.starts_with(prefix))
@@ -175,7 +177,8 @@ impl Shared {
 }
 
 impl Caution {
-    /// Formats the message. The effect depends on whether the protocol is `simple` or has parameters.
+    /// Formats the caution as a message. The effect of the mistake depends on whether the protocol is `simple` or has
+    /// parameters.
     pub fn words(&self, simple: bool) -> String {
         let Self { subject, name, in_sql, hint } = self;
         let fate = match (in_sql, simple) {

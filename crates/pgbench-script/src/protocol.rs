@@ -1,13 +1,13 @@
-//! Rejects what a protocol cannot run, before anything is started.
+//! Rejects scripts that a protocol cannot run, before anything is started.
 
 use super::{Command, Program, Script, Sql};
 use crate::{Error, Result};
 
-/// A Bind message has a 16-bit count of parameters.
+/// Maximum number of parameters, because a Bind message has a 16-bit count of them.
 const MOST_PARAMETERS: usize = 65_535;
 
 impl Program {
-    /// Rejects what the simple protocol cannot do.
+    /// Rejects scripts that the simple protocol cannot run.
     pub fn check_simple(&self) -> Result<()> {
         for script in &self.scripts {
             if script.commands.iter().any(|command| matches!(command, Command::StartPipeline)) {
@@ -18,7 +18,7 @@ impl Program {
         Ok(())
     }
 
-    /// Rejects what an embedded library cannot do: it has no pipelines, and takes parameters like a server.
+    /// Rejects scripts that an embedded library cannot run. It has no pipelines, and takes parameters like a server.
     pub fn check_library(&self) -> Result<()> {
         for script in &self.scripts {
             for command in &script.commands {
@@ -35,7 +35,7 @@ impl Program {
         Ok(())
     }
 
-    /// Rejects what MySQL's text protocol cannot do.
+    /// Rejects scripts that MySQL's text protocol cannot run.
     pub fn check_mysql_simple(&self) -> Result<()> {
         for script in &self.scripts {
             let starts = |command: &Command| matches!(command, Command::StartPipeline);
@@ -48,7 +48,7 @@ impl Program {
         Ok(())
     }
 
-    /// Rejects what MySQL's prepared statements cannot do.
+    /// Rejects scripts that MySQL's prepared statements cannot run.
     pub fn check_mysql_prepared(&self) -> Result<()> {
         self.check_mysql_simple()?;
         self.check_extended()
@@ -61,7 +61,7 @@ impl Program {
         Err(Error::new(place(script, sql), cause).hint(hint))
     }
 
-    /// Rejects what the extended protocol, prepared or not, cannot do.
+    /// Rejects scripts that the extended protocol, prepared or not, cannot run.
     pub fn check_extended(&self) -> Result<()> {
         for (script, sql) in self.sqls() {
             let refuse = |cause: String| Err(Error::new(place(script, sql), cause).hint("use --protocol simple"));

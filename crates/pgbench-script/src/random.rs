@@ -7,14 +7,15 @@
 
 use std::f64::consts::PI;
 
-/// A stream of random numbers. Every client has its own, so that a trial is reproducible whatever the interleaving.
+/// A stream of random numbers. Every client has its own stream, so that a trial is reproducible whatever the
+/// interleaving.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Random {
     low: u64,
     high: u64,
 }
 
-/// Number of random bits in a fraction: the bits that a double has after the binary point in [1, 2).
+/// Number of random bits in a fraction. It is the number of bits that a double has after the binary point in [1, 2).
 const FRACTION_BITS: u32 = 52;
 
 impl Random {
@@ -59,13 +60,14 @@ impl Random {
         (self.next_u64() >> (64 - FRACTION_BITS)) as f64 * (1.0 / (1u64 << FRACTION_BITS) as f64)
     }
 
-    /// Draws uniformly from `min..=max`; `max - min` must fit into an i64.
+    /// Draws uniformly from `min..=max`. The difference `max - min` must fit into an i64.
     #[inline]
     pub fn integer(&mut self, min: i64, max: i64) -> i64 {
         min.wrapping_add(self.up_to(max.wrapping_sub(min) as u64) as i64)
     }
 
-    /// Draws from an exponential distribution cut off at `parameter` and stretched over `min..=max`; `parameter` > 0.
+    /// Draws from an exponential distribution cut off at `parameter` and stretched over `min..=max`. `parameter` must
+    /// be above 0.
     pub fn exponential(&mut self, min: i64, max: i64, parameter: f64) -> i64 {
         let cut = (-parameter).exp();
         let uniform = 1.0 - self.fraction();
@@ -83,8 +85,8 @@ impl Random {
         stretch(min, max, (deviate + parameter) / (parameter * 2.0))
     }
 
-    /// Draws from a bounded Zipf distribution over `min..=max` by rejection; `exponent` > 1.
-    /// Source: Devroye, "Non-Uniform Random Variate Generation", chapter X.6.1.
+    /// Draws from a bounded Zipf distribution over `min..=max` by rejection. `exponent` must be above 1. Source:
+    /// Devroye, "Non-Uniform Random Variate Generation", chapter X.6.1.
     pub fn zipfian(&mut self, min: i64, max: i64, exponent: f64) -> i64 {
         let size = max - min + 1;
         if size <= 1 {
@@ -117,8 +119,8 @@ fn stretch(min: i64, max: i64, fraction: f64) -> i64 {
     min + ((size as f64 * fraction) as i64).min(size - 1)
 }
 
-/// SplitMix64 (Steele, Lea and Flood, "Fast splittable pseudorandom number generators", OOPSLA 2014).
-/// Any seed is good: streams with consecutive seeds are independent.
+/// The generator SplitMix64 (Steele, Lea and Flood, "Fast splittable pseudorandom number generators", OOPSLA 2014). Any
+/// seed is good, because streams with consecutive seeds are independent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SplitMix64(u64);
 
@@ -140,7 +142,7 @@ impl SplitMix64 {
         ((u128::from(self.next_u64()) * u128::from(n)) >> 64) as u64
     }
 
-    /// Applies only the output function: a hash of the value.
+    /// Returns the hash of a value, which is the output function of the generator.
     #[inline]
     pub fn mixed(value: u64) -> u64 {
         let mixed = (value ^ (value >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
@@ -149,19 +151,19 @@ impl SplitMix64 {
     }
 }
 
-/// Seeds of a trial, drawn from its single seed in the order of pgbench with as many threads as clients.
-/// First come the clients' functions, then `:default_seed`.
-/// Then follow, for each thread, its choice of scripts and two streams that are not used here.
+/// Seeds of a trial, drawn from its single seed in the order in which pgbench draws them with as many threads as
+/// clients. The seeds of the clients' functions come first, then `:default_seed`. Then follow, for each thread, the
+/// seed of its choice of scripts and those of two streams that are not used here.
 #[derive(Debug, Clone)]
 pub struct Seeds {
     clients: Vec<u64>,
     choices: Vec<u64>,
-    /// Value of `:default_seed` unless the user sets it.
+    /// Value of `:default_seed`, unless the user sets it.
     pub default_seed: i64,
 }
 
 impl Seeds {
-    /// Draws the seeds. pgbench draws no `:default_seed` if the user sets it.
+    /// Draws the seeds. Like pgbench, it draws no `:default_seed` if the user sets it.
     pub fn new(trial_seed: u64, clients: usize, gives_default_seed: bool) -> Self {
         let mut base = Random::new(trial_seed);
         let functions = (0..clients).map(|_| base.next_u64()).collect();
@@ -214,7 +216,7 @@ mod tests {
         seen.iter().zip(&counts).map(deviation).sum()
     }
 
-    /// Seeds are fixed; 60 is far in the tail of the distribution for 19 degrees of freedom (p < 1e-5).
+    /// The seeds are fixed. A value of 60 is far in the tail of the distribution for 19 degrees of freedom (p < 1e-5).
     #[test]
     fn the_distributions_are_those_of_the_books() {
         const CELLS: usize = 20;
@@ -229,7 +231,7 @@ mod tests {
         let exponential = normalised(cells().map(|x| (-decay * x).exp() - (-decay * (x + width)).exp()).collect());
         let zipf = normalised((1..=CELLS).map(|rank| (rank as f64).powf(-1.3)).collect());
         let density = |x: f64| (-(x * 5.0 - 2.5).powi(2) / 2.0).exp();
-        // Simpson's rule over each cell of the normal density, cut at 2.5 standard deviations.
+        // Simpson's rule integrates each cell of the normal density, cut at 2.5 standard deviations.
         let normal =
             normalised(cells().map(|x| density(x) + 4.0 * density(x + width / 2.0) + density(x + width)).collect());
         let mut random = Random::new(2026);

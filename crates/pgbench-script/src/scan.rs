@@ -14,11 +14,11 @@ use std::ops::Range;
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct RawSql {
     pub text: String,
-    /// Offset of its first character in the script.
+    /// Offset in the script at which the text begins.
     pub offset: usize,
     /// Ranges of `text` that are quoted (including the quotes) or comments.
     pub protected: Vec<Protected>,
-    /// Number of statements, joined by `\;`.
+    /// Number of statements in the text, which are joined by `\;`.
     pub statements: usize,
 }
 
@@ -47,12 +47,12 @@ impl Dialect {
         matches!(self, Self::Mysql(_))
     }
 
-    /// Whether `rest` begins with a comment that ends with its line.
+    /// Whether `rest` begins with a comment that ends at the end of the line.
     fn begins_line_comment(self, rest: &[u8]) -> bool {
         let dashes = rest.starts_with(b"--");
         match self {
             Self::Postgres => dashes,
-            // In MySQL, `5--1` is 6.
+            // In MySQL, `5--1` is 6, because `--` starts a comment only before a space.
             Self::Mysql(_) => {
                 let blank = |byte: &u8| byte.is_ascii_whitespace() || byte.is_ascii_control();
                 rest.starts_with(b"#") || dashes && rest.get(2).is_none_or(blank)
@@ -60,7 +60,7 @@ impl Dialect {
         }
     }
 
-    /// Returns the length of the opening of a comment whose text the server executes; 0 if there is none.
+    /// Returns the length of the opening of a comment whose text the server executes; 0 if there is no such opening.
     /// Such openings are `/*!` and, only for MariaDB, `/*M!`, with a version.
     fn executed_opening(self, rest: &[u8]) -> usize {
         let opening = [&b"/*!"[..], b"/*M!"].into_iter().find(|opening| rest.starts_with(opening));
@@ -83,8 +83,8 @@ impl<'a> Scanner<'a> {
         self.at = command.at;
         let ends_at = command.at - usize::from(stop == Stop::Backslash);
         let raw = command.finish(ends_at);
-        // A comment by itself is not worth a round trip.
-        // But a semicolon by itself is an empty query, which users may want to measure.
+        // A comment by itself is skipped, because it is not worth a round trip. A semicolon by itself is an empty
+        // query, which users may want to measure.
         let wanted = stop == Stop::Semicolon || raw.statements > 0;
         Ok((wanted.then_some(raw), stop))
     }
@@ -103,7 +103,7 @@ impl<'a> Scanner<'a> {
     }
 }
 
-/// The scan of one command.
+/// The state of scanning one command.
 struct Command<'a> {
     bytes: &'a [u8],
     text: &'a str,
@@ -250,7 +250,7 @@ impl<'a> Command<'a> {
         self.at + self.bytes[self.at..].iter().take_while(|byte| belongs(**byte)).count()
     }
 
-    /// Continues at `end` and marks the text before it as protected. Offsets refer to the output text.
+    /// Continues at `end` and marks the text before it as protected. The marked offsets refer to the output text.
     fn protect(&mut self, end: usize, comment: bool) {
         let shift = |offset: usize| self.out.len() + offset - self.copied;
         self.protected.push(Protected { range: shift(self.at)..shift(end), comment });
@@ -281,7 +281,7 @@ impl<'a> Command<'a> {
         Ok(())
     }
 
-    /// Skips `E'…'`, where a backslash is an escape, including parts that continue on following lines.
+    /// Skips `E'…'`, in which a backslash is an escape. Parts that continue on following lines are skipped too.
     fn escape_quoted(&mut self) -> Result<(), Fault> {
         let mut at = self.at + 1;
         loop {
@@ -388,7 +388,7 @@ fn line_end(bytes: &[u8], from: usize) -> usize {
     bytes[from..].iter().position(|byte| matches!(byte, b'\n' | b'\r')).map_or(bytes.len(), |length| from + length)
 }
 
-/// Returns the offset after the opening quote of a continuation: quoted strings separated by a newline are one string.
+/// Returns the offset after the opening quote of a continuation. Quoted strings separated by a newline are one string.
 fn continued_quote(bytes: &[u8], mut at: usize) -> Option<usize> {
     if bytes.get(at) == Some(&b'\'') {
         return Some(at + 1);

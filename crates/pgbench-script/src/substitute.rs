@@ -4,7 +4,7 @@ use super::lexer::{begins_name, continues_name};
 use super::scan::RawSql;
 use super::{Piece, Slot, Sql, Symbols};
 
-/// The two forms of a SQL command; see `Sql`.
+/// The two forms of a SQL command, as in `Sql`.
 #[derive(Debug, Default)]
 pub struct Substituted {
     pub text: String,
@@ -14,9 +14,8 @@ pub struct Substituted {
     pub quoted: Vec<Slot>,
 }
 
-/// Splits the text at its variables. The simple form replaces them everywhere, like pgbench.
-/// The form with `$n` leaves quotes and comments unchanged, where a server accepts no parameter.
-/// In pgbench, such a command fails.
+/// Splits the text at its variables. The simple form replaces them everywhere, like pgbench. The form with `$n` leaves
+/// quotes and comments unchanged, because a server accepts no parameter there. In pgbench, such a command fails.
 pub fn substitute(raw: &RawSql, symbols: &mut Symbols) -> Substituted {
     let text = &raw.text;
     let mut out = Substituted::default();

@@ -1,4 +1,5 @@
-//! Tests scripts through the public interface: how they compile, what they reject, and that nothing makes them panic.
+//! Tests scripts through the public interface: how they compile, which of them are rejected, and that none makes the
+//! library panic.
 
 use super::*;
 use proptest::prelude::*;
@@ -259,7 +260,7 @@ fn a_parameter_that_is_no_number_is_refused_and_not_drawn_with_for_ever() {
     }
 }
 
-/// Fragments of scripts, to be joined in any order.
+/// Returns fragments of scripts, which are joined in any order.
 fn fragments() -> impl Strategy<Value = String> {
     let known = [
         "\\",
@@ -399,8 +400,8 @@ fn sql_mode_decides_what_a_backslash_means_between_quotes() {
     }
 }
 
-/// Compiles a script for MySQL.
-/// Returns its SQL commands as sent, and how many variables each has outside and inside quotes.
+/// Compiles a script for MySQL. Returns its SQL commands as sent, and how many variables each has outside and inside
+/// quotes.
 fn mysql(text: &str) -> Vec<(String, usize, usize)> {
     let program = Program::compile_for(Dialect::Mysql(SqlMode::default()), &[source("test.sql", text, 1)], &[]);
     let program = program.unwrap_or_else(|error| panic!("{error}"));

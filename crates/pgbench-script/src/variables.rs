@@ -5,12 +5,12 @@ use super::{EvalError, Operand, Piece, Program, Slot, Symbols, Value};
 use std::io::Write;
 use std::sync::Arc;
 
-/// The variables that every client has without a definition. `-D` overrides each.
+/// The variables that every client has without a definition. `-D` overrides each of them.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Automatic {
     /// Number of the client, from 0.
     pub client_id: i64,
-    /// Seed of `hash` and `permute` if a script gives none; see `Seeds::default_seed`.
+    /// Seed of `hash` and `permute` if a script gives none, as in `Seeds::default_seed`.
     pub default_seed: i64,
     /// Seed of the trial.
     pub random_seed: i64,
@@ -31,11 +31,11 @@ pub fn gives_default_seed(variables: &[(String, String)]) -> bool {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum State {
     Undefined,
-    /// Computed; the text is generated when needed.
+    /// The value was computed. Its text is generated when needed.
     Value,
-    /// Given as text, not yet needed as a value.
+    /// The variable was given as text, and has not been needed as a value.
     Text,
-    /// Given as text, and already parsed as a value.
+    /// The variable was given as text, and has been parsed as a value.
     Both,
 }
 
@@ -71,7 +71,7 @@ impl Clone for Held {
     }
 }
 
-/// The content of a variable: computed, or text from the user or the server.
+/// The content of a variable, which was computed or given as text by the user or the server.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Given<'a> {
     Value(Value),
@@ -93,8 +93,8 @@ impl Clone for Variables {
         Self { symbols: Arc::clone(symbols), held: held.clone(), collected: collected.clone() }
     }
 
-    /// Allocates nothing unless there is text.
-    /// The drive loop saves variables before each transaction that it may retry.
+    /// Copies the variables without allocating memory, unless there is text. The drive loop saves variables before each
+    /// transaction that it may retry.
     fn clone_from(&mut self, source: &Self) {
         let Self { symbols, held, collected } = source;
         self.symbols.clone_from(symbols);
@@ -104,7 +104,7 @@ impl Clone for Variables {
 }
 
 impl Variables {
-    /// Creates the variables; `variables` are those of `-D`. Names that no script mentions are ignored.
+    /// Creates the variables, where `variables` are those of `-D`. Names that no script mentions are ignored.
     pub fn new(program: &Program, variables: &[(String, String)], automatic: &Automatic) -> Self {
         let Automatic { client_id, default_seed, random_seed, scale } = *automatic;
         let held = vec![Held::UNDEFINED; program.symbols.len()];
@@ -177,7 +177,7 @@ impl Variables {
         }
     }
 
-    /// Appends the text of a variable for SQL. Returns false, without appending anything, if it is undefined.
+    /// Appends the text of a variable for SQL. Returns false, without appending anything, if the variable is undefined.
     #[inline]
     pub fn write_text(&self, slot: Slot, out: &mut Vec<u8>) -> bool {
         let held = &self.held[slot];
@@ -189,7 +189,7 @@ impl Variables {
         true
     }
 
-    /// Appends a SQL command for the simple protocol: variables are replaced, undefined ones left as written.
+    /// Appends a SQL command for the simple protocol. Variables are replaced, and undefined ones stay as written.
     pub fn write_sql(&self, pieces: &[Piece], out: &mut Vec<u8>) {
         for piece in pieces {
             match piece {
@@ -223,7 +223,7 @@ impl Variables {
         Ok(u64::try_from(units).unwrap_or(0).saturating_mul(unit_ns))
     }
 
-    /// Makes `debug()` collect its lines here instead of printing them.
+    /// Makes `debug()` collect its lines in this object instead of printing them.
     pub fn collect_debug(&mut self) {
         self.collected = Some(Vec::new());
     }
@@ -243,7 +243,7 @@ impl Variables {
         let line = String::from_utf8_lossy(&line).into_owned();
         match &mut self.collected {
             Some(lines) => lines.push(line),
-            // Errors are ignored: standard error may be closed.
+            // Errors are ignored, because standard error may be closed.
             None => drop(writeln!(std::io::stderr(), "{line}")),
         }
     }

@@ -2,7 +2,7 @@
 
 use crate::{Error, Result};
 
-/// Splits `FILE[@WEIGHT]`; the weight is 1 by default.
+/// Splits `FILE[@WEIGHT]`. The weight is 1 by default.
 pub fn parse_weighted(text: &str) -> Result<(&str, u32)> {
     let Some((file, weight)) = text.rsplit_once('@') else {
         return Ok((text, 1));

@@ -6,7 +6,7 @@ use arrow::ffi_stream::RecordBatchStreamReader;
 
 use super::*;
 
-/// A row, as far as tests need it.
+/// The fields of a row that tests need.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Row {
     session: u32,
@@ -59,7 +59,7 @@ fn sample(suffix: &str) -> LogFile {
     LogFile { path: data.join(format!("all-statements.{suffix}")), named: true }
 }
 
-/// Writes a log to a file of its own, which is deleted when the guard is dropped.
+/// A log in a file of its own, which is deleted when this value is dropped.
 struct Written(PathBuf);
 
 impl Written {
@@ -80,7 +80,7 @@ impl Drop for Written {
     }
 }
 
-/// An entry of a csvlog of PostgreSQL 18.
+/// Returns an entry of a csvlog of PostgreSQL 18.
 fn csv(second: u32, session: u32, line: u32, state: &str, message: &str, detail: &str) -> String {
     let quoted = |text: &str| format!("\"{}\"", text.replace('"', "\"\""));
     format!(
@@ -118,7 +118,8 @@ fn the_three_formats_contain_the_same_statements() {
     let insert = of_csv.iter().find(|row| row.session == 2 && row.text.starts_with("INSERT INTO sale")).unwrap();
     assert_eq!(insert.prepared.as_deref(), Some("P_2"));
     assert_eq!(insert.parameters, Some(vec![Some("9".to_owned())]));
-    // 60 µs of Bind and 547 µs of Execute would be those of the first; Parse of a named statement is not part of it.
+    // The first statement took 60 µs of Bind and 547 µs of Execute. The Parse of a named statement is not part of its
+    // time.
     assert!(insert.duration_us.is_some_and(|micros| micros > 60));
     let obstacles: Vec<_> = of_csv.iter().filter_map(|row| row.obstacle.as_deref()).collect();
     assert_eq!(obstacles, ["copy", "listen"]);

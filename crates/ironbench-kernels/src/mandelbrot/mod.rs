@@ -1,15 +1,14 @@
-//! The Mandelbrot set: for each point the number of steps of z → z² + c until |z| > 2, or a limit.
+//! The Mandelbrot set. For each point, the result is the number of steps of z → z² + c until |z| > 2, or a limit.
 //!
-//! Rows alternate between floating-point and fixed-point arithmetic.
-//! Adjacent rows need about the same number of steps, and a step has the same operations in both.
-//! So about half of the work is floating-point and half integer.
+//! Rows alternate between floating-point and fixed-point arithmetic. Adjacent rows need about the same number of steps,
+//! and a step has the same operations in both. About half of the work is therefore floating-point and half integer.
 
 #[cfg(test)]
 mod tests;
 
 use crate::complex::{Complex, Fixed, Number};
 
-/// Left, right, lower and upper edge of the picture in the complex plane.
+/// Left edge of the picture in the complex plane. The next constants are the right, lower and upper edge.
 const LEFT: f64 = -2.0;
 const RIGHT: f64 = 1.0;
 const LOWER: f64 = -1.0;
@@ -18,14 +17,14 @@ const ESCAPED: f64 = 4.0;
 /// Number of points computed in parallel: two vectors of four 64-bit numbers.
 /// The steps of one vector hide the latency of the other.
 const LANES: usize = 8;
-/// Steps between two checks whether any point of the group is still within the circle.
+/// Number of steps between two checks whether any point of the group is still within the circle.
 const STRIDE: u32 = 8;
-/// Steps between two checks whether the work is over, about 10 ms if no point leaves early.
+/// Number of steps between two checks whether the work is over. They take about 10 ms if no point leaves early.
 const MOST_STEPS: usize = 1 << 22;
-/// Arithmetic operations of one step: 3 multiplications (the squares are shared), 5 additions, 1 comparison.
+/// Number of arithmetic operations of one step: 3 multiplications (the squares are shared), 5 additions, 1 comparison.
 pub const OPERATIONS_PER_STEP: u64 = 9;
 
-/// How the points of a row are computed.
+/// A way of computing the points of a row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Deserialize, serde::Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Variant {
@@ -43,7 +42,7 @@ pub struct View {
     pub limit: u32,
 }
 
-/// Steps by kind of arithmetic.
+/// Numbers of steps by kind of arithmetic.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Steps {
     pub float: u64,
@@ -65,7 +64,7 @@ pub fn draw(view: View, variant: Variant, steps: &mut [u32]) {
     draw_unless(view, variant, steps, &|| false);
 }
 
-/// Like `draw`, but stops when the work is over. Returns whether the picture is complete.
+/// Fills `steps` like `draw`, but stops when the work is over. Returns whether the picture is complete.
 pub fn draw_unless(view: View, variant: Variant, steps: &mut [u32], over: &dyn Fn() -> bool) -> bool {
     assert_eq!(steps.len(), view.width * view.height);
     let mut looks = Looks::new(view.limit, over);
@@ -75,9 +74,8 @@ pub fn draw_unless(view: View, variant: Variant, steps: &mut [u32], over: &dyn F
     }
 }
 
-/// Checks whether the work is over.
-/// The checks are every few rows of an ordinary picture, at negligible cost,
-/// and every few points if a point may take a million steps.
+/// Checks whether the work is over. In an ordinary picture, the checks are every few rows, at negligible cost. They are
+/// every few points if a point may take a million steps.
 struct Looks<'a> {
     over: &'a dyn Fn() -> bool,
     /// Number of points between two checks.
@@ -91,7 +89,7 @@ impl<'a> Looks<'a> {
         Self { over, apart: groups.max(1) * LANES, left: 0 }
     }
 
-    /// Called before computing `points` points, at most `apart`. Returns whether the work is over.
+    /// Returns whether the work is over. Must be called before computing `points` points, which are at most `apart`.
     fn ends(&mut self, points: usize) -> bool {
         if let Some(left) = self.left.checked_sub(points) {
             self.left = left;
@@ -111,8 +109,9 @@ pub fn instructions() -> &'static str {
     "baseline"
 }
 
-/// Computes eight FNV-1a hashes, each over every eighth point, and the hash of those eight.
-/// In parallel they take 1% of the time of a picture. Source of the 64-bit offset basis and prime: Fowler, Noll, Vo.
+/// Computes eight FNV-1a hashes, each over every eighth point, and the hash of those eight. Because the eight are
+/// computed in parallel, they take 1% of the time of a picture. Source of the 64-bit offset basis and prime: Fowler,
+/// Noll, Vo.
 pub fn checksum(steps: &[u32]) -> u64 {
     let mut hashes = [OFFSET_BASIS; LANES];
     let groups = steps.chunks_exact(LANES);
@@ -192,7 +191,7 @@ fn vector(view: View, steps: &mut [u32], looks: &mut Looks<'_>) -> bool {
     vector_rows(view, steps, looks)
 }
 
-/// Allows only integer and AVX2 instructions, no fused ones, so that every variant gives the same picture to the bit.
+/// Allows only integer and AVX2 instructions, and no fused ones, so that every variant gives exactly the same picture.
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2")]
 unsafe fn vector_avx2(view: View, steps: &mut [u32], looks: &mut Looks<'_>) -> bool {
@@ -233,7 +232,8 @@ fn vector_row<N: Number>(view: View, row: usize, first: usize, points: &mut [u32
     }
 }
 
-/// Like `escape`, for several points in parallel. Points that have left the circle wait for the others.
+/// Counts the steps of several points in parallel, like `escape` for one. Points that have left the circle wait for the
+/// others.
 #[inline(always)]
 fn escape_all<N: Number>(c_re: &[N; LANES], c_im: N, limit: u32) -> [u64; LANES] {
     let circle = N::from_f64(ESCAPED);
