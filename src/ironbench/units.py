@@ -156,3 +156,20 @@ def span(seconds: float) -> str:
     if days < 365:
         return f"{days} d" + (f" {hours} h" if hours else "")
     return f"{seconds / (365.25 * 86400):,.1f} years"
+
+
+_IOPS = re.compile(r"\biops=(\d+)([KMGT])(B?)(?=[,)])")
+
+
+def device(expression: str) -> str:
+    """Writes the IOPS in a device expression as a plain number: `aws-io2(iops=32KB)` becomes `aws-io2(iops=32000)`.
+
+    The normal form of an expression writes every number like a size. Records keep the normal form, so that old and new
+    records do not differ.
+    """
+
+    def number(found: re.Match[str]) -> str:
+        power = "KMGT".index(found[2]) + 1
+        return f"iops={int(found[1]) * (1000 if found[3] else 1024) ** power}"
+
+    return _IOPS.sub(number, expression)

@@ -273,3 +273,15 @@ def test_nonsense_is_refused_with_subject_cause_and_way_out(read, cause) -> None
 def test_a_load_of_a_lab_is_resolved_in_base_units() -> None:
     found = resolve.load(LoadSection(duration="2m", think_time="5ms", checkpoint="10s"), 1)
     assert (found.duration_s, found.think_time_s, found.checkpoint_s) == (120.0, 0.005, 10.0)
+
+
+@pytest.mark.parametrize(
+    ("recorded", "shown"),
+    [
+        ("aws-io2(iops=32KB,rate=1G)", "aws-io2(iops=32000,rate=1G)"),
+        ("raid0(aws-gp3(iops=4K),aws-gp3(iops=3001))", "raid0(aws-gp3(iops=4096),aws-gp3(iops=3001))"),
+        ("hdd-7200", "hdd-7200"),
+    ],
+)
+def test_the_iops_of_a_device_are_shown_as_a_number(recorded: str, shown: str) -> None:
+    assert units.device(recorded) == shown

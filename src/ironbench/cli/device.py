@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from ironbench import units
 from ironbench.catalogue.devices import DeviceModel
 from ironbench.cli import device_mount
 from ironbench.cli.known_names import names_of
@@ -232,7 +233,7 @@ def replay(
     check = replays.checked(recorded, core)
     if check is not None and check.missed:
         cause = (
-            f"no prediction: in a replay on the model of the recorded device ({check.device}), I/Os take "
+            f"no prediction: in a replay on the model of the recorded device ({units.device(check.device)}), I/Os take "
             f"{quantity(check.replayed_mean_s, 's')} on average, but they took "
             f"{quantity(check.recorded_mean_s, 's')} in the recording (a difference of "
             f"{in_percent(abs(check.miss))})"
@@ -333,7 +334,7 @@ def _check_line(check: ReplayCheck | None, device: str) -> str:
     unknown."""
     if check is None:
         why = (
-            f"the recorded device ({device}) has no latency"
+            f"the recorded device ({units.device(device)}) has no latency"
             if device
             else "the trace does not name the recorded device"
         )
@@ -341,23 +342,24 @@ def _check_line(check: ReplayCheck | None, device: str) -> str:
     way = "more" if check.miss > 0 else "less"
     change = f"{in_percent(abs(check.miss))} {way} than recorded" if abs(check.miss) > 0.001 else "as recorded"
     return (
-        f"Check of the prediction: in a replay on the model of the recorded device ({check.device}), I/Os take "
-        f"{quantity(check.replayed_mean_s, 's')} on average, {change}."
+        f"Check of the prediction: in a replay on the model of the recorded device ({units.device(check.device)}), "
+        f"I/Os take {quantity(check.replayed_mean_s, 's')} on average, {change}."
     )
 
 
 def _prediction_page(prediction: Prediction, check: str, width: int | None) -> str:
     recorded, predicted = prediction.recorded, prediction.predicted
+    model = units.device(prediction.model)
     moved = f"{quantity(prediction.read_bytes, 'bytes')} read, {quantity(prediction.written_bytes, 'bytes')} written"
     lines = [
         f"{counted(prediction.ios, 'I/O')} ({moved}) in {quantity(recorded.elapsed_s, 's')}, replayed on "
-        f"{prediction.model} at the recorded times",
+        f"{model} at the recorded times",
         check,
         "",
     ]
     if prediction.keeps_up:
         lines += [
-            f"{prediction.model} keeps up with these I/Os. The device is busy {in_percent(predicted.busy_share)} "
+            f"{model} keeps up with these I/Os. The device is busy {in_percent(predicted.busy_share)} "
             f"of the time (recorded: {in_percent(recorded.busy_share)}), with "
             f"{quantity(predicted.in_flight, '1')} I/Os in flight on average (recorded: "
             f"{quantity(recorded.in_flight, '1')}).",
@@ -371,12 +373,12 @@ def _prediction_page(prediction: Prediction, check: str, width: int | None) -> s
             for one in (predicted, recorded)
         ]
         lines += [
-            f"{prediction.model} does not keep up with these I/Os: it needs {quantity(predicted.elapsed_s, 's')} "
+            f"{model} does not keep up with these I/Os: it needs {quantity(predicted.elapsed_s, 's')} "
             f"for them ({rates[0]} instead of {rates[1]}). The queue of the device grows until the end of the "
             "load, so no latencies are predicted.",
             *_driver_line(prediction),
         ]
-    name = quote(prediction.model)
+    name = quote(model)
     lines += [
         "",
         "Throughput is not predicted, because a program that waits for I/O issues the next I/Os sooner on a "

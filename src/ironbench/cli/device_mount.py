@@ -10,6 +10,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
+from ironbench import units
 from ironbench.devices import arrange, capability, expression, file_systems
 from ironbench.devices.emulation_rate import EmulationRate
 from ironbench.devices.mounting import ORDER, Mounted
@@ -111,8 +112,8 @@ def _lines(one: Mounted) -> list[str]:
     measured = one.calibration
     granted = [name.replace("_", " ") for name, has in measured["granted"].items() if not has]
     lines = [
-        f"{one.device.model}: the I/O path ({one.way}) adds {measured['read_latency_ns'] / 1e3:.0f} us to each "
-        f"read and allows {measured['reads_per_s']:.0f} reads of 4 KiB per second"
+        f"{units.device(one.device.model)}: the I/O path ({one.way}) adds {measured['read_latency_ns'] / 1e3:.0f} "
+        f"us to each read and allows {measured['reads_per_s']:.0f} reads of 4 KiB per second"
     ]
     if granted:
         lines.append(f"the emulation is less accurate, because this machine does not permit: {', '.join(granted)}")

@@ -341,7 +341,7 @@ def _described(one: Mounted) -> str:
     way_us = measured["read_latency_ns"] / 1e3
     place = "memory" if device.backing == arrange.RAM else "a file"
     return (
-        f"emulated {device.model}, {size}, {device.file_system}, in {place}; "
+        f"emulated {units.device(device.model)}, {size}, {device.file_system}, in {place}; "
         f"I/O path overhead {way_us:.0f} us per read, at most {measured['reads_per_s']:.0f} reads/s ({one.way})"
     )
 

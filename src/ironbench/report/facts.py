@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from ironbench import units
 from ironbench.report.cell import Content, Row, TableCell
 from ironbench.report.charts.base import Table
 from ironbench.study.differences import Difference, is_address
@@ -73,4 +74,4 @@ def fact(name: str, value: str) -> Content:
         return TableCell(float(value), "memory")
     if name.endswith("_hz") and value.isdigit():
         return TableCell(float(value), "Hz")
-    return _WORDS.get(value, value)
+    return _WORDS.get(value) or units.device(value)

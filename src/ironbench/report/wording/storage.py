@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from ironbench import units
 from ironbench.model.record import CAN_LOSE_DATA, EMULATED
 from ironbench.report.wording.registry import wording
 from ironbench.report.wording.values import Number, Strings, count, names, percent, size, span, strings
@@ -64,7 +65,7 @@ def cache_not_steady(rehearsals: Number) -> str:
 def emulated(models: Strings, cpu_share: Number | None = None) -> str:
     """storage was emulated (hdd-15k), so its I/O times come from a device model; the emulation used 3% of the machine's
     CPU time"""
-    which = f" ({names(models)})" if strings(models) else ""
+    which = f" ({names([units.device(model) for model in strings(models)])})" if strings(models) else ""
     cpu = "" if cpu_share is None else f"; the emulation used {percent(cpu_share)} of the machine's CPU time"
     return f"storage was emulated{which}, so its I/O times come from a device model{cpu}"
 
