@@ -88,7 +88,10 @@ CEILINGS = (
         0.0, besides=tuple(Difference("engine", f"knob_{at}", ("on", "off")) for at in range(5)),
         predicted=Gain(1.2, 1.5),
     ),
-    Ceiling(("log",), 1.26, 1.18, 1.35, Verdict.HELD, True, FINDING, ("log",), {"log": 0.06}, on_device=True),
+    *(
+        Ceiling(("log",), 1.26, 1.18, 1.35, Verdict.HELD, True, FINDING, ("log",), {}, on_device=True, left=left)
+        for left in (None, 0.0, 0.13)
+    ),
     Ceiling(("client",), 0.98, 0.9, 1.07, Verdict.OPEN, None, UNDECIDED, (), {}, 12.0, 0.003, added_bytes=1 << 30),
 )  # fmt: skip
 GATED = tuple(

@@ -209,6 +209,7 @@ def test_a_plan_says_that_own_data_fit_memory_only_once_their_size_is_known(
     monkeypatch: pytest.MonkeyPatch, data: OwnData, kept: int | None, told: str
 ) -> None:
     monkeypatch.setattr(slice_plan, "memory_there", lambda: 4 * GIB)
+    monkeypatch.setattr(space, "file_system", lambda path: path)
     monkeypatch.setattr(snapshot, "known_bytes", lambda system, data: kept)
     lab = labfactory.lab({"data": ["disk", "ssd"]}, blocks=6)
     setups = [
@@ -221,4 +222,4 @@ def test_a_plan_says_that_own_data_fit_memory_only_once_their_size_is_known(
     ]
     found = list(notes._cached(setups, {one.cell.name: 10**8 for one in setups}))
     assert len(found) == bool(told) and all(told in one for one in found)
-    assert all(("probably" in one) == (kept is None) for one in found)
+    assert all(("may fit" in one) == (kept is None) for one in found)

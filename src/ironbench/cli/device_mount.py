@@ -16,7 +16,7 @@ from ironbench.devices.emulation_rate import EmulationRate
 from ironbench.devices.mounting import ORDER, Mounted
 from ironbench.errors import FailureError, InputError
 from ironbench.fields.sections import CAPACITY
-from ironbench.host import register
+from ironbench.host import idle_machine, register
 from ironbench.model.system import Device, Partition
 from ironbench.printer import Printer
 
@@ -59,7 +59,10 @@ def mounted(device: Device, seed: int, detach: bool, trace: str) -> int:
 
 def calibrated() -> EmulationRate:
     """Mounts a device for a moment to measure the I/O path of this machine. Raises InputError and FailureError."""
-    Printer().say("measuring how fast this machine can emulate devices, which takes a few seconds …")
+    printer = Printer()
+    printer.say("measuring how fast this machine can emulate devices, which takes a few seconds …")
+    if idle_machine.wait(0.0)[1]:
+        printer.say("warning: other programs are using the machine, so the measured rate is too low")
     one = Mounted(wanted(arrange.RAM, "", str(_CALIBRATED_BYTES), file_systems.DEFAULT, arrange.RAM), by_hand=True)
     one.stop()
     assert one.rate is not None  # the process answers the requests of every model but `free`

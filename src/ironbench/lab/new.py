@@ -517,7 +517,7 @@ def _storage(here: LabContext) -> Iterator[str]:
         )
         return
     yield "# Without a limit, the page cache may contain all data, so that no reads reach the disk. Set the limit"
-    yield "# to the memory that the database will have:"
+    yield "# to the memory that the database will have, and `memory` above to a part of it, for example a quarter:"
     yield "# [limits]"
     yield f'# memory_total = "{units.exact(max(256 << 20, (here.memory_bytes // 4) >> 20 << 20))}"'
     yield ""

@@ -107,8 +107,10 @@ class Ceiling:
     """Bytes by which a memory limit was raised for files that are now in memory. The engine can also cache data in this
     memory."""
     on_device: bool = False
-    """Whether the files were on a zero-latency device. Its I/O path takes some 20 µs (docs/adr/0014), so a fast real
-    device may gain slightly more; files in memory have no such path."""
+    """Whether the files were on a zero-latency device. Its I/O path takes some 20 µs (docs/adr/0014), more on a busy
+    machine, so a fast real device may gain more; files in memory have no such path."""
+    left: float | None = None
+    """Share of a transaction's time that the parts still took on the zero-latency device; None if unknown."""
     predicted: Gain | None = None
     """Gain that is expected from the time shares of those parts that took time in the baseline; None if unknown."""
     taken: float = 0.0
@@ -134,8 +136,12 @@ def ceilings(
             known = (baselines or {}).get(finding.baseline, Baseline())
             before, after = ((facts or {}).get(name, {}) for name in (finding.baseline, finding.cell))
             besides = _besides(before, after, settings_of(cell.system.engine))
-            on_device = any(map(cell.system.ideal_on_device, more))
-            results.append(ceiling(finding, more, known, _added(cell, more), besides, on_device))
+            found = ceiling(finding, more, known, _added(cell, more), besides)
+            if any(map(cell.system.ideal_on_device, more)):
+                free = (baselines or {}).get(finding.cell, Baseline()).spent
+                left = sum(free.share(name) for part in more for name in SPENT[part]) if free else None
+                found = replace(found, on_device=True, left=left)
+            results.append(found)
     return results
 
 
@@ -213,7 +219,6 @@ def ceiling(
     baseline: Baseline | None = None,
     added_bytes: int = 0,
     besides: Sequence[Difference] = (),
-    on_device: bool = False,
 ) -> Ceiling:
     """Judges one finding.
 
@@ -245,7 +250,6 @@ def ceiling(
         read_share=known.read_share or 0.0,
         besides=tuple(besides),
         added_bytes=added_bytes,
-        on_device=on_device,
         predicted=spent.gain([name for part in seen for name in SPENT[part]]) if spent and seen else None,
         taken=taken,
     )

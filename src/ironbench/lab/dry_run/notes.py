@@ -82,8 +82,8 @@ def _cached(setups: Sequence[Setup], data_bytes: Mapping[str, int]) -> Iterator[
     advice = "set limits.memory_total to make the ratio of memory to data the same as in production"
     if unmeasured:
         yield (
-            f"the data ({size}, estimated from the size of the dump) probably fit in memory ({memory}). If so, "
-            f"{reads}: {advice}; `lab plan` knows the size once a lab or run has loaded the dump"
+            f"the data ({size}, estimated from the size of the dump) may fit in memory ({memory}). If they do, "
+            f"{reads}: {advice}. `ironbench lab plan` shows the real size after the dump has been loaded"
         )
     else:
         yield f"the data ({size}) fit in memory ({memory}): {reads}; {advice}"

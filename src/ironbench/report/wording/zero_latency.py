@@ -123,8 +123,14 @@ def _upper_bound(one: Ceiling) -> str:
     """Says that real devices gain no more; empty without a gain, and for parts that are not on a device."""
     if one.low <= 1 or "client" in one.parts:
         return ""
-    can = "A real device" if one.on_device else "No real device"
-    return f"{can} {_held(one.parts)} can {'hardly ' if one.on_device else ''}gain more."
+    if not one.on_device:
+        return f"No real device {_held(one.parts)} can gain more."
+    if one.left is None or one.left <= one.finding.margin:
+        return f"A real device {_held(one.parts)} can hardly gain more."
+    return (
+        f"A real device {_held(one.parts)} with a faster I/O path could gain more: on the zero-latency device, "
+        f"{_names(one.parts)} still took {in_percent(one.left)} of transaction time."
+    )
 
 
 def _interval(one: Ceiling) -> str:
