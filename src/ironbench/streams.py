@@ -13,7 +13,7 @@ from ironbench.errors import FailureError
 _PLAIN = dict(zip(map(ord, "\u202f\u00a0\u2212–─│█×µ•·²³"), "  ---|#xu*.23", strict=True)) | {
     ord(char): text for char, text in (("…", "..."), ("≤", "<="), ("≥", ">="), ("→", "->"), ("∞", "inf"))
 }
-"""Characters that ironbench's texts and tables contain → their ASCII replacements."""
+"""For each special character of ironbench's texts and tables, its ASCII replacement."""
 
 
 def _plainly(error: UnicodeError) -> tuple[str, int]:

@@ -81,7 +81,7 @@ def exact(count: int) -> str:
 
 
 TIME = (("h", 3600.0), ("min", 120.0), ("s", 1.0), ("ms", 1e-3), ("µs", 1e-6), ("ns", 1e-9))
-"""Unit → smallest value in seconds that is formatted in this unit, as in 110 s or 2.00 min."""
+"""For each unit, the smallest value in seconds that is formatted in this unit, as in 110 s or 2.00 min."""
 DECIMAL = (*((name, float(factor)) for name, factor in reversed(_DECIMAL.items())), ("B", 1.0))
 BINARY = (*((name, float(factor)) for name, factor in reversed(_BINARY.items())), ("B", 1.0))
 

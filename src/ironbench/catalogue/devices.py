@@ -34,7 +34,7 @@ KINDS: dict[str, tuple[str, ...]] = {
     "volume": ("capacity", "iops", "rate", "read_latency", "write_latency", "io_size", "burst"),
     "controller": ("rate", "iops", "latency", "cache", "write_cache"),
 }
-"""Kind of model → its parameters, all of which are required: the parameters are explained in
+"""For each kind of model, its parameters, all of which are required: the parameters are explained in
 `crates/ironbench-device/src/figures.rs`."""
 
 _FIGURES = Range(0.0, 1e18, example="7.5 ms")

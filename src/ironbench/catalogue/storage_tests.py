@@ -116,7 +116,7 @@ SETS: dict[str, tuple[tuple[Test, ...], ...]] = {
     "cost": tuple((test,) for size in (8, 64, 128, 256, 1024) for test in _cost(size * KIB)),
     "sustained": ((Test("sustained-write", "SUSTAINED 1M Q8", "write", "sequential", MIB, 8, 1, 0, sustained=True),),),
 }
-"""Name of a set → lines of the result, each with its directions."""
+"""For each set, the lines of the result, each with its directions."""
 SET_WORDS = {
     "default": "KDiskMark's SEQ1M Q8T1, SEQ1M Q1T1, RND4K Q32T1, RND4K Q1T1",
     "nvme": "KDiskMark's SEQ1M Q8T1, SEQ128K Q32T1, RND4K Q32T16, RND4K Q1T1",

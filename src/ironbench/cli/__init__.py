@@ -47,7 +47,7 @@ VERBS = {
     "cleanup": "Clean up after a killed ironbench. Stops servers that ironbench started, runs pending cleanup commands "
     "and deletes unfinished records; keeps data.",
 }
-"""Command → help text. `ironbench --help` shows the first sentence, which has at most 60 characters.
+"""For each command, the help text. `ironbench --help` shows the first sentence, which has at most 60 characters.
 
 The command's module in this package has a function with the command's name, or `app` for a command with subcommands.
 The module is imported when the command is used.

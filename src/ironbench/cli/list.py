@@ -74,8 +74,8 @@ RANKS = {
     "purpose": 8,
     "lab": 9,
 }
-"""Column → rank. In a narrow terminal, columns with the highest rank are dropped first; columns without a rank always
-stay."""
+"""For each column, the rank. In a narrow terminal, columns with the highest rank are dropped first; columns without a
+rank always stay."""
 
 
 def workloads() -> Rows:

@@ -30,7 +30,7 @@ class OtherOption:
     remark: str = ""
     """Remark on the reference page. If `ours` is empty, the remark is also the hint."""
     values: Mapping[str, str] = field(default_factory=dict)
-    """Values of the other program → ironbench's values, if they differ."""
+    """For each value of the other program, ironbench's value, if it differs."""
 
     def words(self, value: str) -> str:
         """Returns ironbench's equivalent for this value of the option."""

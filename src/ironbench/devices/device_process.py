@@ -48,7 +48,7 @@ class DeviceOrder:
     """Specification of the device, as described in `crates/ironbench-device/src/live/spec.rs`."""
     file_system: str
     points: dict[str, str]
-    """Partition → mount point of its file system."""
+    """For each partition, the mount point of its file system."""
     detached: bool
     """Whether the device outlives the process that started it."""
     by_hand: bool

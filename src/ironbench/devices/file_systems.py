@@ -50,8 +50,8 @@ KINDS = {
         "mkfs.btrfs", ("-q", "-f", "-K"), 128 << 20, "btrfs-progs", ("compress=", "compress-force="), "nobarrier"
     ),
 }
-"""Name → file system. The minimum sizes are those of the mkfs programs: mkfs.xfs(8) refuses less than 300 MB,
-mkfs.btrfs(8) less than 109 MiB."""
+"""For each file system, by name, its properties. The minimum sizes are those of the mkfs programs: mkfs.xfs(8) refuses
+less than 300 MB, mkfs.btrfs(8) less than 109 MiB."""
 
 
 def validated(subject: str, text: str) -> str:

@@ -68,15 +68,15 @@ class MarkedObjects:
 
     database: str = ""
     tables: Mapping[str, int] = field(default_factory=dict)
-    """Table name as written in SQL → bytes. Indexes and partitions are counted with their table."""
+    """For each table name as written in SQL, its size in bytes. Indexes and partitions are counted with their table."""
     routines: tuple[str, ...] = ()
     """Names of routines, with the types of their arguments."""
     server: str = ""
     """Identifier of the server, which is the same for all of the server's addresses."""
     databases: Mapping[str, int] = field(default_factory=dict)
-    """Databases that ironbench created on the server for the user's own data → bytes."""
+    """For each database that ironbench created on the server for the user's own data, its size in bytes."""
     keys: Mapping[str, str] = field(default_factory=dict)
-    """Database → content key of the data, for databases that are complete."""
+    """For each database, the content key of the data, for databases that are complete."""
     entries: Mapping[str, int] = field(default_factory=dict)
     """In a directory: DN of an entry → number of entries, including the entries below it; 0 if the server does not
     report the number."""
@@ -112,7 +112,7 @@ class ServerLocation:
     processes: tuple[int, ...] = ()
     """Processes of the server. Listing only the first process is enough, because its children are found from it."""
     directories: Mapping[str, str] = field(default_factory=dict)
-    """Role → directory; roles with an unknown directory are missing."""
+    """For each role, the directory; roles with an unknown directory are missing."""
     unseen: str = ""
     """Why the server's processes cannot be seen; "" if they can."""
 

@@ -49,7 +49,8 @@ ABILITIES: Mapping[str, str] = {
     "replay": "can replay captured statements",
     "maintenance": "can run backups, restores, index builds and vacuums under load",
 }
-"""Ability that a workload can require of an engine → description for `ironbench list` and error messages."""
+"""For each ability that a workload can require of an engine, the description for `ironbench list` and error
+messages."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,8 +120,8 @@ class Traits:
     packages: tuple[str, ...] = ()
     """Python packages that contain the engine; their versions are stored in every record."""
     events: Mapping[str, str] = field(default_factory=dict)
-    """Wait event as named by the observer → what a backend does during this event, in words that follow "the holder".
-    Case is ignored."""
+    """For each wait event as named by the observer, what a backend does during this event, in words that follow "the
+    holder". Case is ignored."""
     texts: tuple[str, ...] = ()
     """Additional suffixes of SQL files that the engine can use, because they belong to the same database accessed in
     another way."""
@@ -129,7 +130,7 @@ class Traits:
     knobs: tuple[SuggestedSetting, ...] = ()
     """Settings that `ironbench lab new setting` suggests, with the most informative ones first."""
     ideal_settings: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    """Zero-latency part → settings whose values it determines."""
+    """For each zero-latency part, the settings whose values it determines."""
     writers: int | None = None
     """Maximum number of connections that can write at the same time; None if there is no limit."""
     files_per_client: int = 1
@@ -137,10 +138,10 @@ class Traits:
     beside_version: tuple[str, ...] = ()
     """Settings whose defaults differ by version or build. A comparison of versions must set them."""
     build_features: Mapping[str, str] = field(default_factory=dict)
-    """Optional feature of a build → setting that requires the feature. If a version lacks the setting, it cannot have
-    the feature."""
+    """For each optional feature of a build, the setting that requires the feature. If a version lacks the setting, it
+    cannot have the feature."""
     pinned: Mapping[str, str] = field(default_factory=dict)
-    """Setting → value that all versions in a comparison should use."""
+    """For each setting, the value that all versions in a comparison should use."""
     duplicate_key: tuple[str, ...] = ()
     """Error classes of an INSERT of a key whose row the same transaction has deleted, if another transaction has
     inserted the key again in the meantime; () if this cannot happen."""
@@ -169,7 +170,7 @@ class Engine(ABC):
 
     @property
     def variants(self) -> Mapping[str, Engine]:
-        """Variant name (engine name, hyphen, database) → this engine with the dialect of that database."""
+        """For each variant name (engine name, hyphen, database), this engine with the dialect of that database."""
         return {}
 
     def engine_for(self, dsn: str | None) -> Engine:
@@ -204,8 +205,8 @@ class Engine(ABC):
         return ()
 
     def build_features(self, system: System) -> Mapping[str, bool] | None:
-        """Returns optional features that the version can have → whether the system's program was built with them.
-        Starts nothing. Returns None if the features are unknown, and nothing if the engine has no features that
+        """Returns, for each optional feature that the version can have, whether the system's program was built with
+        them. Starts nothing. Returns None if the features are unknown, and nothing if the engine has no features that
         matter."""
         return {}
 
@@ -259,8 +260,8 @@ class Engine(ABC):
         return None
 
     def ideal_bytes(self, system: System) -> dict[str, int]:
-        """Returns zero-latency part whose files are in memory that the server allocates → maximum size of these
-        files."""
+        """Returns, for each zero-latency part whose files are in memory that the server allocates, the maximum size of
+        these files."""
         return {}
 
     def preset(self, system: System, streams: int) -> dict[str, str]:

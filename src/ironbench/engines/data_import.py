@@ -55,10 +55,11 @@ class RestoreResult:
     """Result of a restore."""
 
     objects: Mapping[str, int] = field(default_factory=dict)
-    """Kind of object (`tables`, `indexes`, `constraints`, `rows`, …) → number. The numbers were compared with the
-    dump's table of contents."""
+    """For each kind of object (`tables`, `indexes`, `constraints`, `rows`, …), the number. The numbers were compared
+    with the dump's table of contents."""
     left_out: Mapping[str, int] = field(default_factory=dict)
-    """Kind of statement → number of statements that failed. No table, row, index or constraint depends on them."""
+    """For each kind of statement, the number of statements that failed. No table, row, index or constraint depends on
+    them."""
     without: str = ""
     """Extensions that were skipped, in words."""
     has_end_mark: bool = True

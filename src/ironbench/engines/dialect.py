@@ -30,7 +30,7 @@ class Dialect:
     true: tuple[str, ...] = ("1", "t", "true")
     """Texts by which query results represent a true value."""
     kinds: Mapping[str, str] = {}
-    """Code of a relation's kind, as returned by the `non_tables` query → name of the kind."""
+    """For each code of a relation's kind, as returned by the `non_tables` query, the name of the kind."""
     begin: str = "begin"
     """Statement that begins a transaction of statements that are sent together; "" if such statements always form a
     transaction."""

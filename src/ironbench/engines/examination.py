@@ -40,7 +40,7 @@ class ExaminedServer:
     rights: frozenset[str] = frozenset()
     """Names of the `NeededPrivilege` entries that the role has."""
     extensions: Mapping[str, str] = field(default_factory=dict)
-    """Extension whose views can be read → the extension's schema, quoted."""
+    """For each extension whose views can be read, the extension's schema, quoted."""
     memory_bytes: int | None = None
     """Memory of the server's machine; None if the server is remote or its processes cannot be seen."""
     rotates: bool | None = None

@@ -38,9 +38,9 @@ class LibraryEngine(Engine, ABC):
     version: str
     """Part of the library's version that is contained in the name of the default directory."""
     beside_data: Mapping[str, str]
-    """Role for which the engine cannot have a separate directory → reason."""
+    """For each role for which the engine cannot have a separate directory, the reason."""
     never_ideal: Mapping[str, str]
-    """Part that cannot be made zero-latency → reason."""
+    """For each part that cannot be made zero-latency, the reason."""
 
     def refuse(self, system: System, clients: int) -> None:
         """Raises InputError for options that these engines do not support: a server, separate directories, zero-latency

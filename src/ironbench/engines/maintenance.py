@@ -56,12 +56,12 @@ def answering(session: Session) -> Callable[[], None]:
 class MaintenanceOperations(Protocol):
     @property
     def vacuums(self) -> Mapping[str, str]:
-        """Kind of vacuum → statement, with `{}` for the table. Kinds that the engine lacks are missing."""
+        """For each kind of vacuum, the statement, with `{}` for the table. Kinds that the engine lacks are missing."""
         ...
 
     @property
     def index_builds(self) -> Mapping[str, str]:
-        """`off` and `on` (concurrent index build) → statement, with `{}` for index and table."""
+        """For `off` and for `on` (concurrent index build), the statement, with `{}` for index and table."""
         ...
 
     @property

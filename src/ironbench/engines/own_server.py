@@ -31,7 +31,7 @@ class OwnServer(ABC, Generic[_S]):
 
     @abstractmethod
     def directories(self) -> dict[str, str]:
-        """Returns role → directory."""
+        """Returns, for each role, the directory."""
 
     @abstractmethod
     def facts(self) -> dict[str, object]:

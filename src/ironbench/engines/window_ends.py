@@ -42,7 +42,7 @@ def fields(sample: Sample) -> Iterator[list[str | None]]:
 
 
 def counters(sample: Sample, keys: int, width: int) -> dict[tuple[str, ...], list[float]]:
-    """Returns the first `keys` columns of each row → the other columns as numbers. Skips malformed rows."""
+    """Returns, for the first `keys` columns of each row, the other columns as numbers. Skips malformed rows."""
     counters = {}
     for row in fields(sample):
         if len(row) == keys + width:

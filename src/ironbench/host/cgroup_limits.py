@@ -73,7 +73,8 @@ def _left(tree: Tree, at: str, files: tuple[str, str], prefix: str) -> int | Non
 
 
 def own_groups(tree: Tree) -> dict[str, str]:
-    """Returns controller → path of this process's group. The version 2 group has an empty controller name."""
+    """Returns, for each controller, the path of this process's group. The version 2 group has an empty controller
+    name."""
     groups = {}
     for line in (tree.read("/proc/self/cgroup") or "").splitlines():
         _, _, rest = line.partition(":")

@@ -48,7 +48,7 @@ class Counters:
     cpu: dict[str, int]
     """Clock ticks of all cores, by kind."""
     processes: dict[int, tuple[str, int]]
-    """Process id → name of the process, and clock ticks that it has used."""
+    """For each process id, the name of the process, and the clock ticks that it has used."""
     swapped_pages: int
     runnable: int
     throttled: int

@@ -42,4 +42,4 @@ class Described:
     limited_writers: bool = False
     """Whether the engine limits how many clients may write concurrently."""
     waits: Mapping[str, str] = field(default_factory=dict)
-    """Wait event → what a backend does while it waits for this event."""
+    """For each wait event, what a backend does while it waits for this event."""

@@ -55,7 +55,7 @@ class Driven:
     files: Mapping[str, bytes] = field(default_factory=dict)
     """The workload's own evidence: file name → content."""
     scripts: Mapping[str, str] = field(default_factory=dict)
-    """Name → text of every script, as the trial ran it."""
+    """The text of each script by its name, as the trial ran it."""
     checks: tuple[Check, ...] = ()
     cause: Note | None = None
     """Why the workload ended early, for a workload that drives itself."""

@@ -17,8 +17,8 @@ FORMAT = 1
 MOST_PARTS, MOST_SECONDS = 1000, 90_000
 """Maximum number of kinds of transactions, and of rows of a time line (25 hours of seconds)."""
 Figures = Annotated[dict[Name, float], Meta(max_length=40)]
-"""Metric → value in base units. A name of ironbench's catalogue is used only if the program measures the same
-quantity."""
+"""For each metric, the value in base units. A name of ironbench's catalogue is used only if the program measures the
+same quantity."""
 Column = Annotated[tuple[float | None, ...], Meta(max_length=MOST_SECONDS)]
 
 
@@ -57,8 +57,8 @@ class ForeignRecord:
     metrics: Figures = field(default_factory=dict)
     parts: Annotated[tuple[ForeignPart, ...], Meta(max_length=MOST_PARTS)] = ()
     seconds: Annotated[dict[Name, Column], Meta(max_length=10)] = field(default_factory=dict)
-    """Column → values of intervals, which start at `t_s`. Columns have equal lengths. A value is None if the output
-    does not contain it."""
+    """For each column, the values of intervals, which start at `t_s`. Columns have equal lengths. A value is None if
+    the output does not contain it."""
     failed_users: Natural = 0
     """Virtual users that failed according to the output."""
     format: Count = FORMAT

@@ -32,8 +32,8 @@ class Note:
     code: str
     """Stable identifier in lower case, such as `client-saturated`."""
     values: dict[str, Any] = field(default_factory=dict)
-    """Name → number, string, or tuple of these. Merged notes also contain `NoteRange`s. Notes about several trials or
-    configurations also contain the `Note`s that these trials or configurations share."""
+    """For each name, a number, a string, or a tuple of these. Merged notes also contain `NoteRange`s. Notes about
+    several trials or configurations also contain the `Note`s that these trials or configurations share."""
 
     def __post_init__(self) -> None:
         # Patterns are not checked by msgspec's Meta: errors contain notes, and child processes start without

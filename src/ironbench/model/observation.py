@@ -72,7 +72,7 @@ class Observation:
     series: tuple[Series, ...] = ()
     counted: tuple[Counted, ...] = ()
     late: Mapping[str, float] = field(default_factory=dict)
-    """Metrics and series computed from delayed statistics of the server → maximum delay in seconds while clients work.
-    """
+    """For each metric or series computed from delayed statistics of the server, the maximum delay in seconds while
+    clients work."""
     withheld: Note | None = None
     """Why delayed metrics were left out; None if they are included."""

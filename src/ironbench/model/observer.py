@@ -9,7 +9,7 @@ from ironbench.model.observation import Sample
 from ironbench.model.points import SamplePoint
 
 Samples = dict[str, list[Sample]]
-"""Source name → samples in order of time."""
+"""For each source, its samples in order of time."""
 
 
 IDLE = "idle"
@@ -36,7 +36,7 @@ class Waits:
     on_cores: OnCores | None
     """Time of the backends on cores and in run queues; None if the processes are not visible."""
     part_of: Callable[[str], str]
-    """Wait event → wait class (`PARTS`)."""
+    """For each wait event, the wait class (`PARTS`)."""
 
 
 CPU = "CPU"  # CPU time of the engine

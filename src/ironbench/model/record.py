@@ -183,7 +183,7 @@ class Statement:
 
 ANSWERS = "answer_time{{statement={}:{}}}"
 PERCENTILES = {"p50_s": 0.50, "p95_s": 0.95, "p99_s": 0.99}
-"""Field of a statement → quantile."""
+"""For each field of a statement, its quantile."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -222,7 +222,7 @@ class Record:
     engine: Key = ""
     """Content key of the engine's facts (version, settings, configure flags) in the store."""
     scripts: dict[str, Key] = field(default_factory=dict)
-    """Name of each script that was run → content key of its text in the store."""
+    """For each script that was run, by name, the content key of its text in the store."""
     software: dict[str, str] = field(default_factory=dict)
     """Version of ironbench, build profile, and versions of Python and packages."""
     stage: StageNumber = 1
@@ -252,7 +252,7 @@ class Record:
     answers: Note | None = None
     """How the answers of the workload's queries were checked."""
     files: dict[str, Digest] = field(default_factory=dict)
-    """Name of each other file of the record → SHA-256 of its content; empty in records before schema 3."""
+    """For each other file of the record, by name, the SHA-256 of its content; empty in records before schema 3."""
     commands: tuple[CommandRun, ...] = ()
     """The user's commands that ended since the previous record, in order: cleanup of the previous trial and preparation
     of this one."""

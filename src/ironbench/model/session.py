@@ -94,7 +94,7 @@ class Session(Protocol):
         ...
 
     def directories(self) -> dict[str, str]:
-        """Returns role (`data`, `temp`, `log`) → directory, only for directories on this machine."""
+        """Returns, for each role (`data`, `temp`, `log`), the directory, only for directories on this machine."""
         ...
 
     def within(self) -> Sequence[str]:

@@ -59,7 +59,8 @@ def scopes(lab: Lab, setup: Setup, trial: Trial) -> list[Scope]:
 
 
 def plots(setups: Sequence[Setup]) -> dict[str, str]:
-    """Returns configuration → key of its changes by hand; configurations with equal keys are measured together."""
+    """Returns, for each configuration, the key of its changes by hand; configurations with equal keys are measured
+    together."""
     return {setup.cell.name: plot(setup.system.commands) for setup in setups}
 
 

@@ -33,7 +33,7 @@ class DeclaredCell:
 
     name: str
     levels: Mapping[str, str]
-    """Factor → name of its value."""
+    """For each factor, the name of its value."""
     sections: Sections
     added: tuple[tuple[str, CommandsSection], ...] = ()
     """Commands in addition to those of the sections, each with the value that needs them, such as

@@ -19,7 +19,7 @@ SHORT = {
     "rate": "throughput",
     "failed": "failed_fraction",
 }
-"""Short name → name of the metric in the catalogue."""
+"""For each short name, the name of the metric in the catalogue."""
 _FORM = re.compile(r"([a-z][a-z0-9_]*(?:\{[^{}]*\})?)\s*(<=|>=|<|>|=|≤|≥)\s*(\S.*)")
 _EXAMPLE = 'write for example "p99 < 10ms", "rate = 200/s", "rate >= 2000/s" or "failed < 0.1%"'
 

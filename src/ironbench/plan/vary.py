@@ -25,7 +25,7 @@ class Level:
 
     name: str
     changes: Mapping[Path, Any]
-    """Field → value that it gets."""
+    """For each field, the value that it gets."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,8 +94,8 @@ def _dotted(name: str, value: Any) -> Iterator[tuple[str, Any]]:
 
 
 def _names(written: Sequence[str]) -> dict[str, str]:
-    """Returns path → name of the factor: the last word of the path, or the whole path if two factors would have the
-    same name."""
+    """Returns, for each path, the name of the factor: the last word of the path, or the whole path if two factors would
+    have the same name."""
     short = {name: name.rpartition(".")[2] if name.partition(".")[0] in SECTIONS else name for name in written}
     taken = list(short.values())
     return {name: word if taken.count(word) == 1 else name for name, word in short.items()}

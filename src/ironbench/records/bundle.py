@@ -70,7 +70,7 @@ class Manifest(msgspec.Struct, frozen=True):
     """Name of the lab's directory, a single path component that does not start with a dot; empty for records without a
     lab."""
     files: dict[str, tuple[int, str]]
-    """Entry → length in bytes and SHA-256."""
+    """For each entry, its length in bytes and its SHA-256."""
 
 
 class _Format(msgspec.Struct, frozen=True):

@@ -71,7 +71,7 @@ class EngineSettings:
     """How an engine's settings matter when two systems are compared; empty for an unknown engine."""
 
     ideal: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    """Zero-latency part → settings that are changed to emulate it."""
+    """For each zero-latency part, the settings that are changed to emulate it."""
     derived: tuple[str, ...] = ()
     """Settings that are derived from other settings."""
     beside_version: tuple[str, ...] = ()
@@ -79,7 +79,7 @@ class EngineSettings:
     pinned: Mapping[str, str] = field(default_factory=dict)
     """Settings that ironbench always sets."""
     build_features: Mapping[str, str] = field(default_factory=dict)
-    """Build feature → the setting that exists only in builds with the feature."""
+    """For each build feature, the setting that exists only in builds with the feature."""
 
 
 def settings_of(engine_name: str) -> EngineSettings:
@@ -93,7 +93,7 @@ def settings_of(engine_name: str) -> EngineSettings:
 
 
 def ideal_bytes(system: System) -> dict[str, int]:
-    """Returns zero-latency part → memory that it may need; empty for an unknown engine."""
+    """Returns, for each zero-latency part, the memory that it may need; empty for an unknown engine."""
     engine = engines.find(system.engine)
     return engine.ideal_bytes(system) if engine else {}
 

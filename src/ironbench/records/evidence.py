@@ -39,9 +39,9 @@ class Evidence:
     """The data of a trial in addition to its record."""
 
     timeline: Mapping[str, bytes] = field(default_factory=dict)
-    """Column → little-endian float64 values, one row per 100 ms."""
+    """For each column, the little-endian float64 values, one row per 100 ms."""
     seconds: Mapping[str, bytes] = field(default_factory=dict)
-    """Column → little-endian float64 values, one row per second."""
+    """For each column, the little-endian float64 values, one row per second."""
     observed: Sequence[Series] = ()
     counted: Sequence[Counted] = ()
     """Quantities for which only the counts of histogram buckets are known."""
@@ -92,7 +92,7 @@ def columns(path: Path) -> Columns:
 
 
 def series(path: Path) -> dict[str, Columns]:
-    """Returns name of the series → its columns `t_s` and `value`."""
+    """Returns, for each series, its columns `t_s` and `value`."""
     from ironbench.records import parquet
 
     return parquet.read_series(path)
@@ -155,4 +155,4 @@ READERS: dict[str, Callable[[Path], Any]] = {
     WORKERS: workers,
     "streams.csv": text,
 }
-"""Name of an evidence file → its reader."""
+"""For each evidence file, by name, its reader."""

@@ -78,7 +78,7 @@ class IndexState(msgspec.Struct, frozen=True):
     """The part of the index that belongs to a lab, or to runs."""
 
     stamps: dict[str, Stamp]
-    """Id of a record → stamp of its row."""
+    """For each record, by id, the stamp of its row."""
     unreadable: frozenset[str]
     """Names of files that are not readable records."""
 
@@ -151,7 +151,7 @@ class Index:
         """Database that replaces the file for the rest of this process; None while the file is used."""
         self._lock = threading.RLock()
         self.refreshed: dict[str, Callable[[], None]] = {}
-        """Lab → function that refreshes the lab's rows again."""
+        """For each lab, the function that refreshes the lab's rows again."""
 
     def known(self, lab: str) -> IndexState:
         """Returns the part of the index that belongs to a lab."""

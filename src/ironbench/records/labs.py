@@ -61,7 +61,7 @@ class FrozenPlan:
     machine: Key
     """Content key of the machine's fingerprint in the store."""
     engines: Mapping[str, Mapping[str, str]]
-    """Configuration → identification of the engine's program."""
+    """For each configuration, the identification of the engine's program."""
     software: Mapping[str, str]
     """Version of ironbench and its dependencies."""
     servers: Mapping[str, str] = field(default_factory=dict)

@@ -19,7 +19,7 @@ _QUIET = frozenset(
 
 
 def plans(text: str, engine: str) -> dict[str, Steps]:
-    """Returns query (`q01` …) → steps, for the plans of a record. Leaves out plans that cannot be parsed."""
+    """Returns, for each query (`q01` …), the steps of its plan in a record. Leaves out plans that cannot be parsed."""
     known = engines.find(engine)
     dialect = known.traits.dialect if known else Dialect()
     parts = _HEAD.split(text)

@@ -148,7 +148,7 @@ def _change_bounds(low: float, high: float, known: bool = True) -> TableCell | M
 
 
 _PER_TRANSACTION = {"1/s": "1", "bytes/s": "bytes"}
-"""Unit of a rate → unit of the corresponding quantity per transaction."""
+"""For each unit of a rate, the unit of the corresponding quantity per transaction."""
 
 
 def _measured(measure: Measure) -> Row:

@@ -9,7 +9,7 @@ from ironbench.model.record import Record
 
 
 def sentences(records: Iterable[Record]) -> dict[str, str]:
-    """Returns workload → sentence, for those workloads of the records that require a sentence."""
+    """Returns, for each workload, the sentence, for those workloads of the records that require a sentence."""
     from ironbench import workloads
 
     texts = {}

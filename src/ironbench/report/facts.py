@@ -15,7 +15,8 @@ _WORDS = {
         "threads of one Python process, which saturate earlier than the clients that ironbench implements itself"
     ),
 }
-"""Recorded value → present wording. Records keep the recorded value, so that old and new records do not differ."""
+"""For each recorded value, its present wording. Records keep the recorded value, so that old and new records do not
+differ."""
 _KINDS = ("system", "load", "tag", "machine", "client", "engine", "software")
 
 

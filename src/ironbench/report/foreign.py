@@ -44,8 +44,8 @@ _METRICS = {
     "response_time_p999_s": ("", ""),
     "response_time_max_s": ("", ""),
 }
-"""Metrics in the order of tables → name and unit, if they differ from those of ironbench's metric with the same
-name."""
+"""For each metric, in the order of tables, its name and unit, if they differ from those of ironbench's metric with the
+same name."""
 _HEADLINE = (
     *("new_orders_per_min", "transactions_per_min", "throughput", "response_time_mean_s", "response_time_p99_s"),
     "response_time_p95_s",

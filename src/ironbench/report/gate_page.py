@@ -29,7 +29,7 @@ _KINDS: dict[type[Cause], str] = {
     NewStatement: "new statement",
     OtherPlanSteps: "other plan",
 }
-"""Cause of a gate's decision → its name in JSON documents."""
+"""For each cause of a gate's decision, its name in JSON documents."""
 _HEAD = ("comparison", "metric", "ratio", "CI", "blocks", "gate")
 
 
@@ -132,7 +132,7 @@ def _document(gate: Gate) -> dict[str, Any]:
 
 
 FORMATS = {"xml": "xml", "md": "md", "json": "json", "svg": "svg", "txt": "text"}
-"""File suffix → format."""
+"""For each file suffix, the format."""
 
 
 def written(gate: Gate, format: str) -> bytes:

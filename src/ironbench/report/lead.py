@@ -235,7 +235,7 @@ def _interval(one: MeanRatio) -> TableCell | Missing:
 # Charts.
 
 _SHORT = {"response_time_mean_s": "response time"}
-"""Metric → name that is shorter than the catalogue's."""
+"""For each metric, the name that is shorter than the catalogue's."""
 
 
 def words_of(metric: str) -> str:

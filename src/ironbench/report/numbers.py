@@ -62,7 +62,7 @@ _UNITS: dict[str, tuple[str, Callable[[float], str], str]] = {
     "seconds": ("s", lambda value: f"{value:g}", f"{THIN}s"),
     "Hz": ("Hz", lambda value: number(value / 1e9), " GHz"),
 }
-"""Unit → the base unit of its values, the format of a number, and its suffix.
+"""For each unit, the base unit of its values, the format of a number, and its suffix.
 
 Ratios near 1 have a third decimal, so that a small difference can be seen. A `change` is a ratio minus 1, shown as +26%
 or −13%. A requested rate is shown with all its digits. The ISO 4217 code of a currency is also a unit.

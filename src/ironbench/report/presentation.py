@@ -44,8 +44,8 @@ class Presentation:
 
 @cache
 def _known() -> dict[str, Presentation]:
-    """Returns workload → presentation. The import is deferred, because a comparison of throughput needs none of these
-    modules."""
+    """Returns, for each workload, the presentation. The import is deferred, because a comparison of throughput needs
+    none of these modules."""
     from ironbench.report import maintenance, storage, tpch
 
     of_maintenance = Presentation(

@@ -45,7 +45,7 @@ _RANGES = " Parentheses contain the range of all trials."
 
 
 def figures(part: SubjectResults) -> dict[str, str]:
-    """Returns name of the figure of merit → metric, with the leading ones first."""
+    """Returns, for each figure of merit, by name, its metric, with the leading ones first."""
     metrics = [f"{name}{suffix}" for suffix in ("", "_unrounded") for name in _WORDS]
     leads = leading(part.subject.records[0])
     ranked = sorted(metrics, key=lambda metric: metric not in leads)

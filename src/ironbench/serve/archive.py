@@ -33,7 +33,7 @@ class ArchiveQuery:
     text: str = ""
     """Part of a label, of a record id, of a configuration's name or of a lab's name."""
     wanted: Mapping[str, str] = field(default_factory=dict)
-    """Column of the index → required value."""
+    """For each column of the index, the required value."""
     since: str = ""
     until: str = ""
     """First and last day of the search, such as `2026-11-25`."""
@@ -74,7 +74,7 @@ class Found:
     rows: list[tuple[str, Listed]]
     """Pairs of the lab's name (empty for runs) and the record's row."""
     choices: Mapping[str, list[str]]
-    """Column → the values that occur in any record."""
+    """For each column, the values that occur in any record."""
     page: int
     """Number of the requested page, or of the last page if there is no such page."""
 

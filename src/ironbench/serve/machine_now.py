@@ -19,7 +19,7 @@ class _MachineCounters:
     at_s: float
     cpu: tuple[int, ...]
     devices: dict[str, tuple[int, int, int]]
-    """Name of a device → sectors read, sectors written, milliseconds busy."""
+    """For each device, by name, the sectors read, sectors written, and the milliseconds in which it was busy."""
 
 
 class MachineMeter:

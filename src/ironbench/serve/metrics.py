@@ -18,7 +18,7 @@ from ironbench.serve.running import Experiment
 
 CONTENT_TYPE = "application/openmetrics-text; version=1.0.0; charset=utf-8"
 _SUFFIXES = {"counter": "_total", "info": "_info"}
-"""Type of a metric → suffix that a sample's name has after the family's name."""
+"""For each type of a metric, the suffix that a sample's name has after the family's name."""
 
 
 @dataclass(frozen=True, slots=True)

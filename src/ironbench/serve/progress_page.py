@@ -37,7 +37,7 @@ _MOST_STEPS = 40
 
 
 Steps = dict[int, tuple[tuple[int, int], Sequence[Finding]]]
-"""Number of a block → (number of records up to this block, stage) and the findings from these records."""
+"""For each block, by number, a pair (number of records up to this block, stage) and the findings from these records."""
 
 
 @dataclass(frozen=True, slots=True)

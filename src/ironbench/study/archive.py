@@ -13,7 +13,7 @@ from ironbench.model.workers import WorkerPart
 
 T = TypeVar("T")
 Columns = Mapping[str, Any]
-"""Column name → array of values. All arrays have the same length."""
+"""For each column name, the array of values. All arrays have the same length."""
 
 
 class Archive(Protocol):

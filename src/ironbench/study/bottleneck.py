@@ -49,7 +49,7 @@ RESOURCES: dict[str, tuple[str, ...]] = {
     "internal-locks": (INTERNAL_LOCKS,),
     "client": (CLIENT,),
 }
-"""Limiting resource → the parts of the time that are spent on this resource."""
+"""For each limiting resource, the parts of the time that are spent on this resource."""
 _SHARED_CORES = RESOURCES | {SERVER_CPU: (CPU,), OTHER_PROGRAMS: (RUN_QUEUE,)}
 """Replacement for entries of `RESOURCES` if other programs used most of the CPU time, because a faster CPU would not
 shorten the wait for a core."""

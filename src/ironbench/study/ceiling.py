@@ -27,7 +27,7 @@ from ironbench.study.bottleneck import Gain, TimeSpent
 from ironbench.study.differences import Difference, differences
 
 SPENT = {"log": (LOG_FLUSH,), "data": (DATA_READ, DATA_WRITE), "temp": (TEMP,), "client": (CLIENT,)}
-"""Zero-latency part → the parts of a transaction's time that it removes."""
+"""For each zero-latency part, the parts of a transaction's time that it removes."""
 SEEN_FROM = 0.01
 """Minimum share of a transaction's time for a part to count as seen. Removing a smaller share gains about 1%, which is
 too little to detect."""
@@ -96,7 +96,7 @@ class Ceiling:
     seen: tuple[str, ...]
     """The parts that took time in the baseline; all of the parts if the baseline's time was not observed."""
     shares: Mapping[str, float]
-    """Part → its share of the baseline's time per transaction; empty if the time was not observed."""
+    """For each part, its share of the baseline's time per transaction; empty if the time was not observed."""
     cached_reads: float | None = None
     """Number of device reads per transaction, if `data` is among the parts and the reads took almost no time."""
     read_share: float = 0.0

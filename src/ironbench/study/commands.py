@@ -40,7 +40,7 @@ def file_name(script: str) -> str:
 
 
 def aligned(own: Sequence[CommandKey], first: Sequence[CommandKey]) -> dict[CommandKey, CommandKey]:
-    """Returns key of a command in one system → key of the same command in the first system.
+    """Returns, for each key of a command in one system, the key of the same command in the first system.
 
     The same command has the same text, in a script with the same name or in another version of the first system's
     script. A command that the first system lacks keeps its text and gets that script's name.
@@ -67,7 +67,7 @@ def with_replacements(own: Sequence[CommandKey], first: Sequence[CommandKey]) ->
 
 
 def _versions(own: Sequence[CommandKey], first: Sequence[CommandKey]) -> dict[str, str]:
-    """Returns script that only this system has → the most similar script that only the first system has.
+    """Returns, for each script that only this system has, the most similar script that only the first system has.
 
     Similarity is the number of command texts in common. In a tie, the script declared first is used.
     """

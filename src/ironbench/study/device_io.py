@@ -127,7 +127,7 @@ def _distribution(name: str, buckets: dict[int, float]) -> Distribution:
 
 _ROLES = ("data", "temp", "log")
 _RATES = {"read": "device_reads_per_s", "write": "device_writes_per_s", "flush": "device_flushes_per_s"}
-"""Kind of I/O → metric that counts it."""
+"""For each kind of I/O, the metric that counts it."""
 _FEWEST = 30.0
 """Minimum number of I/Os in a trial for its mean to be shown."""
 

@@ -230,7 +230,8 @@ def _scripts(a: Sequence[Record], b: Sequence[Record], in_blocks: bool) -> tuple
 
 
 def _contributions(record: Record) -> dict[str, tuple[float, float]]:
-    """Returns script → (its contribution to the mean response time of all transactions, its own mean), in seconds."""
+    """Returns, for each script, a pair (its contribution to the mean response time of all transactions, its own mean),
+    in seconds."""
     metrics = record.metrics
     whole = metrics.get("throughput", 0.0)
     found = {}

@@ -76,7 +76,8 @@ def interactions(lab: Lab, records: Sequence[Record]) -> tuple[FactorInteraction
 
 
 def values_of(metric: str, records: Sequence[Record]) -> dict[tuple[str, int], tuple[float, str]]:
-    """Returns (configuration, block) → the metric of the comparable trial, and the machine on which the trial ran."""
+    """Returns, for each pair (configuration, block), the metric of the comparable trial, and the machine on which the
+    trial ran."""
     values = {}
     for place, attempts in by_place(records).items():
         usable = [record for record in attempts if record.status.comparable]
@@ -151,7 +152,7 @@ class FactorCell:
     second: str
     value: Summary
     queries: Mapping[str, Summary]
-    """Query → its time in seconds."""
+    """For each query, its time in seconds."""
 
 
 @dataclass(frozen=True, slots=True)

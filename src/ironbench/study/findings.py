@@ -26,7 +26,7 @@ from ironbench.study.subjects import counted_in
 from ironbench.study.verdict import ALONE, Comparison, Holm, drift_warnings, finding, ratio_change
 
 Attempts = Mapping[tuple[str, int], Sequence[Record]]
-"""(configuration, block) → its records in the analysed stages, in order of attempts."""
+"""For each pair (configuration, block), its records in the analysed stages, in order of attempts."""
 
 
 OF_AN_OPEN_LOOP = ("service_time", "due", "not_started", "unfinished", "longest_wait", "lateness")

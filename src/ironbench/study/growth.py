@@ -21,8 +21,8 @@ from ironbench.study.summarise import Summary
 
 ALL = Configuration("all cells")
 _Values = dict[tuple[int, str], float]
-"""(block, machine) → throughput. If a lab continues on a different machine within a block, trials on the two machines
-are not paired."""
+"""For each pair (block, machine), the throughput. If a lab continues on a different machine within a block, trials on
+the two machines are not paired."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +73,7 @@ class Growth:
     trials: tuple[Record, ...]
     """Usable trials, ordered by number of clients."""
     summaries: Mapping[int, Mapping[str, Summary]]
-    """Number of clients → metrics of a throughput curve."""
+    """For each number of clients, the metrics of a throughput curve."""
     fit: Fit | None
     """Fit of the Universal Scalability Law; None with too few numbers of clients or for an open loop."""
     last_step: GrowthStep | None = None
@@ -133,7 +133,7 @@ def _fit(trials: Sequence[Record]) -> Fit | None:
 
 
 def _steps(trials: Sequence[Record]) -> dict[tuple[int, int], GrowthStep | None]:
-    """Returns (fewer clients, more clients) → the step, for all pairs of numbers of clients; None if no block has
+    """Returns, for each pair (fewer clients, more clients), the step from one to the other; None if no block has
     both."""
     by_block: dict[int, _Values] = {}
     for record in trials:

@@ -22,7 +22,8 @@ _OWN = {
     "device_write_bytes_per_s": ("engine_write_bytes_per_s", "engine_extend_bytes_per_s", "spill_bytes_per_s"),
     "device_flushes_per_s": ("engine_fsyncs_per_s",),
 }
-"""Device metric → the engine's counters of the same I/O. Temporary files are assumed to be written and read once."""
+"""For each device metric, the engine's counters of the same I/O. Temporary files are assumed to be written and read
+once."""
 _READS = ("device_reads_per_s", "device_read_bytes_per_s")
 _COUNTED = ("engine_reads_per_s", "engine_writes_per_s", "engine_extends_per_s", "engine_fsyncs_per_s")
 """Counters of which an engine that counts its I/O reports at least one. It omits those that are 0."""

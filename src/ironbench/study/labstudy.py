@@ -222,7 +222,7 @@ def _earlier(lab: Lab, records: Sequence[Record], settled: Sequence[Record], sta
 
 
 def _observed(records: Sequence[Record]) -> dict[str, list[Record]]:
-    """Returns configuration → its trials with observers."""
+    """Returns, for each configuration, its trials with observers."""
     found: dict[str, list[Record]] = {}
     for record in observed_of(records):
         found.setdefault(record.cell.name, []).append(record)

@@ -220,7 +220,8 @@ def _suspicions(work: WorkLead) -> list[Note]:
 
 
 def _names(records: Sequence[Record]) -> dict[str, str]:
-    """Returns key of a work → its name. Equal contents have equal names; different contents get different names."""
+    """Returns, for each work, by key, its name. Equal contents have equal names; different contents get different
+    names."""
     known: list[tuple[Choice, str]] = []
     names: dict[str, str] = {}
     for record in records:

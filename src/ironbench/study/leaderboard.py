@@ -133,7 +133,7 @@ def peaks(rows: Sequence[Listed]) -> list[str]:
 
 
 def without_peak(rows: Sequence[Listed]) -> dict[str, Note]:
-    """Returns label → reason why none of the label's trials can be ranked."""
+    """Returns, for each label, the reason why none of the label's trials can be ranked."""
     labels: dict[str, list[Listed]] = {}
     for row in rows:
         if row.purpose not in AUXILIARY:
@@ -152,7 +152,8 @@ def without_peak(rows: Sequence[Listed]) -> dict[str, Note]:
 
 
 def steady(records: Sequence[Record]) -> tuple[list[Record], dict[str, Note]]:
-    """Returns trials with a constant number of clients, and label → reason for systems without such trials."""
+    """Returns the trials with a constant number of clients, and for each label of a system without such trials, the
+    reason."""
     kept = [record for record in records if record.cell.load.curve is None]
     ranked = {record.system.label for record in kept}
     along = dict.fromkeys(record.system.label for record in records if record.system.label not in ranked)

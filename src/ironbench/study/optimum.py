@@ -77,7 +77,7 @@ class Doubt:
     units: str
     """Name of the unit of work, such as transactions."""
     percentiles: tuple[tuple[float, int], ...]
-    """Percentile → number of transactions that it needs."""
+    """For each percentile, the number of transactions that it needs."""
     duration_s: float
     """Length of a trial with enough transactions, in seconds; 0: unknown."""
 

@@ -38,7 +38,7 @@ class QuerySubject:
 
     name: str
     times_s: Mapping[str, float]
-    """Query → geometric mean of its time over the trials."""
+    """For each query, the geometric mean of its time over the trials."""
     ratios: tuple[QueryRatio, ...]
     """Ratios to the baseline's times; empty for the baseline itself."""
     parallelism: int | None = None

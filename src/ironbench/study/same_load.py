@@ -50,7 +50,7 @@ class RatedSide:
     name: str
     """Name of the underlying configuration, without the rate."""
     times: dict[str, RatedPercentile]
-    """Percentile → its values over the comparable trials."""
+    """For each percentile, its values over the comparable trials."""
     trials: int
     behind: int
     """Number of trials that did not sustain the rate."""

@@ -121,7 +121,7 @@ class _Trials:
     signs: screening.Matrix
     """-1 if the factor has its first value in the run of this pair, 1 if it has its last value."""
     logs: Mapping[tuple[int, int], tuple[float, float]]
-    """(pair, block) → logarithms of the metric for the run and its mirror image."""
+    """For each pair of runs and block, the logarithms of the metric for the run and its mirror image."""
     blocks: tuple[int, ...]
     """Numbers of the blocks."""
 

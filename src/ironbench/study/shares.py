@@ -88,7 +88,7 @@ def _event(name: str) -> str:
 
 LEVEL = 0.05
 _Trials = Mapping[int, Mapping[str, float]]
-"""Block of the lab, or index of the trial → part → seconds per transaction, for one configuration."""
+"""For one configuration, by block of the lab or index of the trial, the seconds per transaction of each part."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,8 +158,8 @@ def waterfall(before: Side, after: Side, *, in_blocks: bool) -> Waterfall | None
 
 
 def _by_trial(records: Sequence[Record], in_blocks: bool) -> dict[int, dict[str, float]]:
-    """Returns block → its last attempt. Separate runs under one label all have a block 1, so their trials are numbered
-    instead."""
+    """Returns, for each block, its last attempt. Separate runs under one label all have a block 1, so their trials are
+    numbered instead."""
     seen = enumerate(observed_trials(records)[0])
     return {record.block if in_blocks else place: times(record) for place, record in seen}
 

@@ -30,7 +30,7 @@ class Tested:
     """Kind of the test: `sequential`, `random`, `sync`, `cost` or `sustained`."""
     block_bytes: int
     figures: Mapping[str, Summary]
-    """Metric name without its part → values, for metrics that were recorded."""
+    """For each metric name without its part, the values, for metrics that were recorded."""
 
     @property
     def rate(self) -> Summary:

@@ -126,7 +126,7 @@ class CellResults:
     metric: Summary | None
     """The lab's metric over the comparable trials."""
     budget: dict[str, float]
-    """Part → mean share of the machine's CPU time; empty if not measured."""
+    """For each part, the mean share of the machine's CPU time; empty if not measured."""
     balance: tuple[SizingRatio, ...]
     cores: int | None
     """Number of cores that the work can use on the machine that ran it; None if unknown."""

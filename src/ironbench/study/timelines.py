@@ -40,7 +40,7 @@ _EVERY_SECOND = {
     "response_time_p50_s": "response_p50_s",
     "response_time_p99_s": "response_p99_s",
 }
-"""Metric → column of the stored seconds."""
+"""For each metric, the column of the stored seconds."""
 _PERCENTILE = re.compile(r"_p\d+_s$")
 _LATE = 0.05
 """Seconds by which a trial may end before its last second is complete."""

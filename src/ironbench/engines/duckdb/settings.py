@@ -18,7 +18,7 @@ OURS = {
     "temp_directory": "the layout sets the directory for temporary files",
     "enable_external_access": "ironbench loads rows from files",
 }
-"""Setting that is reserved for ironbench → reason."""
+"""For each setting that is reserved for ironbench, the reason."""
 SHAPING = ("force_compression", "disabled_compression_methods", "default_block_size", "storage_compatibility_version")
 """Settings that affect the file format. Data loaded with different values of these settings count as different data."""
 _SAME = {

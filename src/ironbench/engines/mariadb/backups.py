@@ -32,8 +32,8 @@ _POSSIBLE = {
     "checkpoint": ("fast",),
     "rate": ("0",),
 }
-"""Backup option → values that both programs support. A rate limit is missing because mariadb-backup counts it in
-chunks."""
+"""For each backup option, the values that both programs support. A rate limit is missing because mariadb-backup counts
+it in chunks."""
 
 
 class BackupProgram(Protocol):

@@ -67,8 +67,8 @@ def read(query: Query) -> dict[str, Any]:
 
 
 def _changed(query: Query) -> dict[str, str]:
-    """Returns setting → origin of its value. Empty on MySQL, which stores the origin where only some roles can read
-    it."""
+    """Returns, for each setting, the origin of its value. Empty on MySQL, which stores the origin where only some roles
+    can read it."""
     rows = query(
         "select lower(variable_name), lower(global_value_origin) from information_schema.system_variables "
         f"where global_value_origin not in ({', '.join(repr(one) for one in _NOT_CHOSEN)})"

@@ -46,7 +46,7 @@ OURS = {
     "tmpdir": "the layout sets the directory for temporary files",
     "user": "ironbench chooses the server's operating system user",
 }
-"""Setting that is reserved for ironbench → reason."""
+"""For each setting that is reserved for ironbench, the reason."""
 SHAPING = (
     *("innodb_page_size", "innodb_checksum_algorithm", "innodb_compression_algorithm", "innodb_compression_default"),
     *("innodb_default_row_format", "innodb_file_per_table", "innodb_undo_tablespaces", "character_set_server"),

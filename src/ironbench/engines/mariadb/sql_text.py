@@ -44,7 +44,8 @@ _LEFT_OUT = {
     "replication": re.compile(rf"(?:{_REPLICATION}|SET\s+GLOBAL\s+GTID_\w+)\b", re.IGNORECASE),
     "GTID": re.compile(r"SET\s+@@(?:GLOBAL\.GTID_PURGED|SESSION\.SQL_LOG_BIN)\b", re.IGNORECASE),
 }
-"""Kind of statement that affects the whole server → pattern of such statements. They are left out of a dump."""
+"""For each kind of statement that affects the whole server, the pattern of such statements. They are left out of a
+dump."""
 _CHANGES = re.compile(
     rf"""\b(?:
         (?:INSERT|REPLACE)\s+(?:(?:LOW_PRIORITY|DELAYED|HIGH_PRIORITY|IGNORE)\s+){{0,3}}(?:INTO\s+)?

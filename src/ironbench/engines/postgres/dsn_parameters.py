@@ -28,7 +28,7 @@ VARIABLES = {
     "connect_timeout": "PGCONNECT_TIMEOUT",
     "service": "PGSERVICE",
 }
-"""Parameter that ironbench uses → environment variable that contains its default."""
+"""For each parameter that ironbench uses, the environment variable that contains its default."""
 TAKEN: dict[str, tuple[str, ...]] = {
     "client_encoding": ("auto", "UTF8", "UTF-8", "utf8", "utf-8", "unicode", "UNICODE"),
     "connect_timeout": (),
@@ -51,7 +51,8 @@ TAKEN: dict[str, tuple[str, ...]] = {
     "target_session_attrs": ("any", "read-write", "read-only", "primary", "standby", "prefer-standby"),
     "tcp_user_timeout": (),
 }
-"""Parameter of libpq → values that ironbench implements or that have no effect on it; (): all values."""
+"""For each parameter of libpq, the values that ironbench implements or that have no effect on it. () stands for all
+values."""
 REFUSED = frozenset(
     {
         "gsslib",
@@ -97,5 +98,5 @@ FOREIGN = {
     "pool_max_conns": "pgx",
     "pool_min_conns": "pgx",
 }
-"""Parameters of other programs' connection strings → program. The names are in lower case. Messages may quote the
-names, because they cannot be part of a password."""
+"""For each parameter of other programs' connection strings, the program. The names are in lower case. Messages may
+quote the names, because they cannot be part of a password."""

@@ -20,7 +20,7 @@ _TYPES = {
     "functions": ("FUNCTION", "PROCEDURE", "AGGREGATE"),
     "triggers": ("TRIGGER",),
 }
-"""Kind of object → types of entries in a dump's table of contents (src/bin/pg_dump/pg_dump.c)."""
+"""For each kind of object, the types of entries in a dump's table of contents (src/bin/pg_dump/pg_dump.c)."""
 _OWN = "not exists (select from pg_depend d where d.objid = {0}.oid and d.deptype = 'e')"
 """Condition that excludes members of extensions, which pg_dump does not dump."""
 _COUNTS = f"""

@@ -77,7 +77,7 @@ def read(query: Query) -> dict[str, Any]:
 
 
 BUILD_FEATURES = {"lz4": "default_toast_compression", "zstd": "wal_compression", "io_uring": "io_method"}
-"""Optional feature of a build → setting that requires the feature (PostgreSQL 18 documentation, 17.3.3)."""
+"""For each optional feature of a build, the setting that requires the feature (PostgreSQL 18 documentation, 17.3.3)."""
 
 
 def lacking(build: dict[str, Any]) -> list[str]:

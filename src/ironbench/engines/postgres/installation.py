@@ -112,14 +112,14 @@ _FLAGS = {
     "zstd": (15, ("--with-zstd",)),
     "io_uring": (18, ("--with-liburing",)),
 }
-"""Optional feature → first version that can have it, and the configure flags that request it (PostgreSQL 18
+"""For each optional feature, the first version that can have it, and the configure flags that request it (PostgreSQL 18
 documentation, 17.3.3)."""
 _ICU_BY_DEFAULT = 16
 """First version that is built with ICU unless configured with --without-icu."""
 
 
 def build_features(installation: PostgresInstallation) -> dict[str, bool] | None:
-    """Returns optional feature → whether the programs were configured with it; None if the configure flags are
+    """Returns, for each optional feature, whether the programs were configured with it; None if the configure flags are
     unknown."""
     given = {flag.partition("=")[0] for flag in re.findall(r"--[\w-]+(?:=[^' ]*)?", installation.configure)}
     if not given:

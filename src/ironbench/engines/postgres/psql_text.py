@@ -56,7 +56,7 @@ class PostgresSqlText:
     entries: Counter[str] = field(default_factory=Counter)
     """Number of entries by type, as in a dump's table of contents, such as `TABLE` → 12."""
     rows: dict[str, int] = field(default_factory=dict)
-    """Table name as in COPY → number of rows."""
+    """For each table name as in COPY, the number of rows."""
     made: set[str] = field(default_factory=set)
     """Names of the objects that the file creates, without schemas."""
     changes_echo: bool = False

@@ -105,7 +105,7 @@ def with_cache(system: System, cluster: Cluster) -> System:
 
 
 def memory_bytes(system: System) -> dict[str, int]:
-    """Returns zero-latency part in memory → maximum memory that it needs."""
+    """Returns, for each zero-latency part in memory, the maximum memory that it needs."""
     needed = {"log": _log_bytes(system), "temp": ideal.TEMP_BYTES}
     return {part: needed[part] for part in ideal.in_memory(system)}
 

@@ -67,7 +67,7 @@ class _Client(ABC):
     session: Session
     show: Show
     left_out: Counter[str] = field(default_factory=Counter)
-    """Kind of harmless error → number of errors."""
+    """For each kind of harmless error, the number of errors."""
     _error: _Error | None = None
     """The last error, which is not judged yet because its statement follows."""
 

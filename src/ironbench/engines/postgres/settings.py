@@ -39,7 +39,7 @@ OURS = {
     "log_destination": "ironbench reads the server's messages from its own file",
     "temp_tablespaces": "the layout sets the directory for temporary files",
 }
-"""Setting that is reserved for ironbench → reason."""
+"""For each setting that is reserved for ironbench, the reason."""
 
 
 CHECKSUMS = "data_checksums"
@@ -197,7 +197,8 @@ def as_file(settings: Mapping[str, str]) -> str:
 
 @functools.cache
 def known(installation: PostgresInstallation) -> dict[str, str]:
-    """Returns documented settings → default, from the server's own list; empty if the server's programs may not run."""
+    """Returns, for each documented setting, its default, from the server's own list; empty if the server's programs may
+    not run."""
     if not installation.may_run:
         return {}
     rows = (

@@ -22,7 +22,7 @@ PROGRAMS: dict[str, Callable[[Output], list[Result]]] = {
     "sysbench": sysbench.read,
     "pgbench": pgbench.read,
 }
-"""Name of a program → function that reads the program's output."""
+"""For each program, by name, the function that reads the program's output."""
 _MOST_BYTES = 32 << 20
 """Maximum size of a foreign record, far beyond the largest that is written."""
 _DECODER = msgspec.json.Decoder(ForeignRecord)

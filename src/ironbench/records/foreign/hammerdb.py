@@ -42,7 +42,7 @@ _FIGURES = {
     "p99": ("response_time_p99_s", 1e-3),
     "max": ("response_time_max_s", 1e-3),
 }
-"""Name in HammerDB's time profile → metric, and the factor that converts the value to base units."""
+"""For each name in HammerDB's time profile, the metric, and the factor that converts the value to base units."""
 
 
 def read(output: Output) -> list[Result]:

@@ -114,8 +114,8 @@ def over_time(
 
 
 def strokes_of(roles: list[str]) -> dict[str, str]:
-    """Returns role → stroke: solid for the device with the data, dashed for a separate WAL device, dotted for temporary
-    files."""
+    """Returns, for each role, the stroke: solid for the device with the data, dashed for a separate WAL device, dotted
+    for temporary files."""
     order = sorted(dict.fromkeys(roles), key=lambda role: ("data" not in role, "log" not in role, role))
     return dict(zip(map(device_role, order), (*DASHES, "dot", "dot", "dot"), strict=False))
 

@@ -23,7 +23,7 @@ Render = Callable[[Sequence[Page], Section | None], bytes]
 """Function that writes pages. If there are many pages, a table of contents precedes them."""
 _NEED_FILE = {"html", "png", "svg"}
 _SUFFIXES = {"html": ("html", "htm"), "md": ("md", "markdown"), "text": ("txt", "text")}
-"""Format → file suffixes, the usual one first."""
+"""For each format, its file suffixes, the usual one first."""
 
 
 def names() -> list[str]:

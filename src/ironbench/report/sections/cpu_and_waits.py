@@ -104,7 +104,7 @@ BUDGET = {
     "idle": "@p6",
 }
 _NAMES = {"relay": "latency relay", "other": "other programs", "steal": "steal time"}
-"""Part of the CPU budget → its name in a report, if the names differ."""
+"""For each part of the CPU budget, its name in a report, if the names differ."""
 
 
 def _named(budget: Mapping[str, float]) -> dict[str, float]:

@@ -125,7 +125,7 @@ def by_statement(study: Study) -> list[Chart]:
 
 
 def _labels(texts: Sequence[str]) -> dict[str, str]:
-    """Returns the text of each statement → a short, unique name."""
+    """Returns, for the text of each statement, a short, unique name."""
     labels: dict[str, str] = {}
     for text in texts:
         short = cut(text, _NAME)

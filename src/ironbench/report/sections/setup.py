@@ -51,8 +51,8 @@ def plan(study: Study) -> list[tuple[str, Table]]:
 
 
 def _changes(cells: Sequence[CellResults], baseline: str) -> dict[str, str]:
-    """Returns the label of each configuration → those of its values that differ from the baseline. Empty if all names
-    consist of values; `run 5` of a screen does not."""
+    """Returns, for the label of each configuration, those of its values that differ from the baseline. Empty if all
+    names consist of values; `run 5` of a screen does not."""
     levels = {cell.name: cell.setup.cell.levels for cell in cells}
     first = levels.get(baseline, {})
     changed = {

@@ -55,7 +55,7 @@ def ceilings(study: Study) -> Table:
 
 _TOKENS = ("@p0", "@p7", "@p2", "@p8", "@p1", "@p3", "@p5", "@s6", "@p4", "@p6")
 COLOURS = dict(zip(map(wait_class, PARTS), _TOKENS, strict=True))
-"""Wait class → colour, which is the same in every chart of a lab."""
+"""For each wait class, the colour, which is the same in every chart of a lab."""
 
 
 def spent(study: Study) -> list[Chart]:

@@ -82,9 +82,9 @@ class TrialDatabases:
     """The copies in which trials run. Each server has at most one copy at a time."""
 
     _servers: dict[str, DatabaseCopies] = field(default_factory=dict)
-    """Address of the database in the trials' configuration → access to the database's server."""
+    """For each address of the database in the trials' configuration, the access to the database's server."""
     _current: dict[str, str] = field(default_factory=dict)
-    """Address of the database → name of its current copy."""
+    """For each address of the database, the name of its current copy."""
 
     def restored(self, setup: Setup, source: DataSource) -> dict[str, str]:
         """Replaces the previous copy by a new copy. Returns conditions of the trial. Raises InputError or

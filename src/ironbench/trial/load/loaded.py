@@ -17,7 +17,8 @@ class Loaded:
     elapsed_s: float = 0.0
     """Total seconds for schema, rows, keys and statistics."""
     phases: Mapping[str, float] = field(default_factory=dict)
-    """Phase (`schema`, `rows`, `keys`, `references`, `analyze`) → seconds; empty if the data were reused."""
+    """For each phase (`schema`, `rows`, `keys`, `references`, `analyze`), its duration in seconds; empty if the data
+    were reused."""
     data_bytes: int = 0
     """Size of the tables with their indexes, after loading or as found."""
     connections: int = 0
@@ -27,10 +28,10 @@ class Loaded:
     """Whether the load had been interrupted before. Times and bytes are then those of its last part."""
 
     objects: Mapping[str, int] = field(default_factory=dict)
-    """Kind of object (`tables`, `rows`, …) → number of objects that were restored from the user's dump and compared
-    with the dump's table of contents."""
+    """For each kind of object (`tables`, `rows`, …), the number of objects that were restored from the user's dump and
+    compared with the dump's table of contents."""
     left_out: Mapping[str, int] = field(default_factory=dict)
-    """Kind of statement in the dump → number of such statements that were skipped."""
+    """For each kind of statement in the dump, the number of such statements that were skipped."""
 
     def metrics(self) -> dict[str, float]:
         """Returns metrics by catalogue name. Rates include only copying. Reused data have no metrics because the load

@@ -31,7 +31,7 @@ def enough_memory(dataset: Dataset, processes: int = 1, available_bytes: int | N
 
 
 def needs(session: Session, dataset: Dataset) -> dict[str, int]:
-    """Returns role → maximum number of bytes that the load will write to the role's directory."""
+    """Returns, for each role, the maximum number of bytes that the load will write to the role's directory."""
     data = int(dataset.bytes * SLACK)
     return {"data": data, "log": engines.get(session.engine).traits.costs.log_of(data)}
 

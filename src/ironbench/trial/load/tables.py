@@ -114,7 +114,8 @@ def refuse_changed(session: Session, dataset: Dataset, key: str, there: Sequence
 
 
 def fixed_rows(session: Session, dataset: Dataset) -> dict[str, str]:
-    """Returns table → number and sums of rows that no transaction changes, as a digest if the text is long."""
+    """Returns, for each table, the number and the sums of rows that no transaction changes, as a digest if the text is
+    long."""
     sums = {fixed.table: fixed.read(session, dataset.rows) for fixed in dataset.fixed}
     return {
         table: text if len(text) <= _LONGEST else f"sha256 {hashlib.sha256(text.encode()).hexdigest()}"

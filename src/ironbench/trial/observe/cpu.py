@@ -24,7 +24,7 @@ SHARES = {
     "idle": ("idle",),
     "irq": ("irq", "softirq"),
 }
-"""Category → the kernel's fields. `irq` is part of `system`; the other categories add up to the total time."""
+"""For each category, the kernel's fields. `irq` is part of `system`; the other categories add up to the total time."""
 
 
 class CpuObserver:

@@ -46,8 +46,8 @@ _LATENCIES = {
     "device_flush_latency_s": ("flush_s", "flushes"),
 }
 _TIMES = {"device_utilisation_share": "busy_s", "device_queue_depth": "queued_s"}
-"""Name of a metric → its counter, and the counter of its requests. Requests are rounded to whole ones, because the
-window's edges are between samples."""
+"""For each name of a metric, its counter, and the counter of its requests. Requests are rounded to whole ones, because
+the window's edges are between samples."""
 
 
 class Disk:
@@ -82,7 +82,8 @@ class Disk:
 
 
 def role_devices(directories: dict[str, str], machine: Tree) -> dict[str, str]:
-    """Returns role → `major:minor` of the block device under the role's directory, for roles with a visible device."""
+    """Returns, for each role, the number `major:minor` of the block device under the role's directory, for roles with a
+    visible device."""
     mounts = all_mounts(machine)
     numbers: dict[str, str] = {}
     for role, directory in directories.items():

@@ -127,7 +127,7 @@ def _latency(grown: CounterGrowth, key: str, q: float) -> float | None:
 
 
 def _buckets(grown: CounterGrowth, prefix: str) -> dict[float, float]:
-    """Returns the upper edge of a bucket → the count of the bucket."""
+    """Returns, for each upper edge of a bucket, the count of the bucket."""
     return {float(name[len(prefix) :]): by for name, by in grown.by.items() if name.startswith(prefix)}
 
 

@@ -22,7 +22,8 @@ _OTHERS = {
     b"\x28\xb5\x2f\xfd": ("zstd", "unzstd"),
     b"PK\x03\x04": ("zip", "unzip"),
 }
-"""First bytes of a file in another compression format → name of the format, and the program that decompresses it."""
+"""For the first bytes of a file in another compression format, the name of the format, and the program that
+decompresses it."""
 _COMPOSE = re.compile(r"^[\w.-]+ +\| ")
 """Pattern of the prefix that `docker compose logs` adds to each line: the name of the container."""
 _MICROSECONDS = re.compile(r"[0-9]{1,17}")

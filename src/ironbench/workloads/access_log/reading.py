@@ -23,8 +23,8 @@ from ironbench.words import grouped
 from ironbench.workloads.access_log import log_lines
 
 _OK = {"search": {0}, "compare": {5, 6}}
-"""Kind of operation → result codes (RFC 4511, 4.1.9) with which the operation is replayed. Other operations are
-replayed only if their code is 0."""
+"""For each kind of operation, the result codes (RFC 4511, 4.1.9) with which the operation is replayed. Other operations
+are replayed only if their code is 0."""
 _SCOPES = ("base", "one", "sub", "children")
 _SIMPLE = 128
 """Number of the `method` of a simple bind in the log."""

@@ -25,8 +25,8 @@ BROKERS = "brokers have the trades and commissions of their accounts"
 
 
 def rules(first: int, sample: range | None = None) -> dict[str, str]:
-    """Returns name → query. The queries read trades from number `first` on, those in `sample`, and rows that follow
-    from both."""
+    """Returns, for each name, the query. The queries read trades from number `first` on, those in `sample`, and rows
+    that follow from both."""
 
     def of(trade: str) -> str:
         if not sample:

@@ -23,7 +23,7 @@ MIX = {
     "trade_update": 0.020,
     "market_feed": 0.010,
 }
-"""Transaction → share of all transactions (except Data-Maintenance) in the specification."""
+"""For each transaction, the share of all transactions (except Data-Maintenance) in the specification."""
 TOLERANCE = 0.002
 """Relative deviation that each share may have in a trial of any length."""
 CHANCE = 3.0
@@ -41,7 +41,7 @@ LIMITS_S = {
     "trade_update": 3.0,
     "market_feed": 2.0,
 }
-"""Transaction → limit for the 90th percentile of its response time."""
+"""For each transaction, the limit for the 90th percentile of its response time."""
 MAINTENANCE, MAINTENANCE_S = "data_maintenance", 55.0
 """Name of Data-Maintenance, and the limit for each of its response times."""
 MIX_MISSED = "mix-missed"

@@ -20,7 +20,7 @@ ISOLATION = {
     "market_feed": "repeatable read",
     "data_maintenance": "read committed",
 }
-"""Transaction → lowest isolation level that TPC-E permits.
+"""For each transaction, the lowest isolation level that TPC-E permits.
 
 Transactions of customers come first, with the most frequent at the top; then those of the market, and maintenance.
 """

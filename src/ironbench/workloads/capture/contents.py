@@ -86,7 +86,7 @@ class Contents:
     templates: int
     senders: tuple[Sender, ...]
     left_out: tuple[tuple[str, int], ...]
-    """Reason → number of statements that a replay leaves out for this reason."""
+    """For each reason, the number of statements that a replay leaves out for this reason."""
     keys: KeyUse
 
 

@@ -27,7 +27,7 @@ PRODUCTS = 1000
 LINES_PER_MONTH = 10_000
 REPRICED = 20
 JOBS = {"post": 20, "reprice": 8, "summary": 8, "age": 1}
-"""Name of a job → its weight. Between two runs of `age`, about twenty runs of `post` fill the newest months."""
+"""For each job, by name, its weight. Between two runs of `age`, about twenty runs of `post` fill the newest months."""
 TABLES = (
     "batch_job",
     "batch_price_change",

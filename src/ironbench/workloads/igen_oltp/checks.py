@@ -51,7 +51,7 @@ class OrderCounts:
     oldest: int
     customers: int
     fixed: Mapping[str, str]
-    """Table → count and checksums of the rows that no transaction changes."""
+    """For each table, the count and checksums of the rows that no transaction changes."""
     commits: Commits
 
 

@@ -113,7 +113,7 @@ def _again(fd: int, flags: int) -> int:
 
 
 def by_file_system(folders: Sequence[str]) -> dict[str, int]:
-    """Returns the first folder on each file system → the number of folders on it."""
+    """Returns, for the first folder on each file system, the number of folders on that file system."""
     first: dict[int, str] = {}
     counts: dict[str, int] = {}
     for folder in folders:

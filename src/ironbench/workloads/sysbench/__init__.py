@@ -23,7 +23,7 @@ _OF_THE_LOAD = {
     "time": "load.duration",
     "warmup_time": "load.warmup",
 }
-"""Option of sysbench → ironbench's field with the same meaning."""
+"""For each option of sysbench, ironbench's field with the same meaning."""
 
 
 class Sysbench(Workload):

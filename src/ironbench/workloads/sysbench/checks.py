@@ -22,7 +22,7 @@ class SbtestState:
     """State before a trial."""
 
     fixed: Mapping[str, str]
-    """Table → number of loaded rows, and sum of their ids."""
+    """For each table, the number of loaded rows, and the sum of their ids."""
     added: int
     """Number of rows with ids above those of the loaded rows."""
     all: int

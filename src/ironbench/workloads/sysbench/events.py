@@ -38,7 +38,7 @@ TESTS: Mapping[str, tuple[str, ...]] = {
     "select_random_points": ("random_points",),
     "select_random_ranges": ("number_of_ranges", "delta"),
 }
-"""Name of a test → the options that it uses, in addition to those of the tables and of random numbers."""
+"""For each test, by name, the options that it uses, in addition to those of the tables and of random numbers."""
 READS_ONLY = ("oltp_read_only", "oltp_point_select", "select_random_points", "select_random_ranges")
 _SINGLE = {
     "oltp_point_select": {"point_selects": "1"},
@@ -96,7 +96,7 @@ class Event:
 
     script: str
     inputs: Mapping[str, Mapping[str, Any]]
-    """Variable → how its value is drawn (`Drawn` in crates/ironbench-data/src/inputs.rs)."""
+    """For each variable, how its value is drawn (`Drawn` in crates/ironbench-data/src/inputs.rs)."""
     queries: int
     """Number of statements per event, including BEGIN and COMMIT, as sysbench counts queries."""
 

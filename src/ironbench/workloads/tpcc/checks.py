@@ -41,8 +41,8 @@ _STEP = 7_919
 
 
 def violations(warehouses: range) -> dict[tuple[int, ...], str]:
-    """Returns conditions → query that counts, in one column for each condition, the rows of these warehouses that
-    violate it.
+    """Returns, for each group of conditions, the query that counts, in one column for each condition, the rows of these
+    warehouses that violate it.
 
     Conditions that read the same large tables share a query.
     """
@@ -128,8 +128,8 @@ def violations(warehouses: range) -> dict[tuple[int, ...], str]:
 
 
 def counters(warehouses: int) -> dict[str, str]:
-    """Returns name → query for counters that no condition covers. The queries need all warehouses, because several
-    warehouses supply an order's lines."""
+    """Returns, for each name, the query for counters that no condition covers. The queries need all warehouses, because
+    several warehouses supply an order's lines."""
     return {
         "s_order_cnt, s_remote_cnt and s_ytd = lines of new orders": f"""
         select count(*) from stock left join (

@@ -18,9 +18,9 @@ ROLLED_BACK = "rolled_back_share"
 EFFICIENCY = "pacing_efficiency_share"
 SKIPPED, LEFT, LAG = "skipped_districts", "deliveries_left", "delivery_lag"
 LEAST_SHARES = {"payment": 0.43, "order-status": 0.04, DELIVERY: 0.04, "stock-level": 0.04}
-"""Transaction → smallest share of all transactions. All other transactions are New-Orders."""
+"""For each transaction, the smallest share of all transactions. All other transactions are New-Orders."""
 _LIMITS_S = {NEW_ORDER: 5.0, "payment": 5.0, "order-status": 5.0, DELIVERY: 5.0, "stock-level": 20.0}
-"""Transaction → limit for the 90th percentile of its response time."""
+"""For each transaction, the limit for the 90th percentile of its response time."""
 _DEFERRED_S = {REQUEST: 5.0, DELIVERY: 80.0}
 """Limits for a deferred Delivery in seconds: until it is queued, and from then until it is committed."""
 MOST_PER_WAREHOUSE = 12.86
@@ -31,8 +31,8 @@ MIX_MISSED = "mix-missed"
 
 
 def limits_s(scripts: Container[str]) -> dict[str, float]:
-    """Returns transaction → limit for the 90th percentile of its response time. `scripts`: names of the trial's
-    scripts, which show whether deliveries are deferred."""
+    """Returns, for each transaction, the limit for the 90th percentile of its response time. `scripts`: names of the
+    trial's scripts, which show whether deliveries are deferred."""
     return _LIMITS_S | _DEFERRED_S if REQUEST in scripts else _LIMITS_S
 
 

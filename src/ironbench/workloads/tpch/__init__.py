@@ -26,7 +26,7 @@ from ironbench.workloads.tpch.texts import DEPTHS
 from ironbench.workloads.tpch.trial_choices import TESTS, chosen, course
 
 _STREAMS = {"power": 1, "stream": 1, "throughput": 2, "both": 3}
-"""Test → duration as a multiple of the duration of a single stream."""
+"""For each test, the duration as a multiple of the duration of a single stream."""
 _SEVERAL = ("throughput", "both")
 """Tests with several streams."""
 _MOST_STREAMS = 200

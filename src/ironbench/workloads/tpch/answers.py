@@ -51,12 +51,13 @@ TOLERANCES: Mapping[int, tuple[str, ...]] = {
     21: (_S, _S),
     22: (_S, _S, _M),
 }
-"""Query → tolerance of each column."""
+"""For each query, the tolerance of each column."""
 KEYED_BY = {11: 0}
-"""Query → column by which to sort before comparing, because rows that are ordered only by a sum have no defined order
-if sums are equal."""
+"""For each query, the column by which to sort before comparing, because rows that are ordered only by a sum have no
+defined order if sums are equal."""
 ROW_COUNTS = {1: 4, 4: 5, 5: 5, 6: 1, 8: 2, 12: 2, 14: 1, 17: 1, 19: 1, 22: 7}
-"""Query → number of rows that the query returns for any parameters, from about scale factor 1 on (2.4.x)."""
+"""For each query, the number of rows that the query returns for any parameters, from about scale factor 1 on
+(2.4.x)."""
 
 
 _NAMES = (

@@ -15,7 +15,7 @@ READ, UPDATE, INSERT, SCAN, READ_MODIFY_WRITE = "read", "update", "insert", "sca
 
 class CoreWorkload(NamedTuple):
     operations: Mapping[str, int]
-    """Returns operation → share in percent."""
+    """Returns, for each operation, the share in percent."""
     distribution: str
 
 

@@ -92,10 +92,10 @@ Grown = Mapping[str, Mapping[str, float]]
 @dataclass(frozen=True, slots=True)
 class DigestCounters:
     by_digest: Grown
-    """Digest of a statement → growth of its counters over the window."""
+    """For each digest of a statement, the growth of its counters over the window."""
     prepared: Grown
-    """Text of a prepared statement → growth of its counters over the window. `TOGETHER`: statements that the server
-    does not count individually."""
+    """For each text of a prepared statement, the growth of its counters over the window. `TOGETHER`: statements that
+    the server does not count individually."""
     notes: tuple[Note, ...] = ()
 
 

@@ -59,7 +59,7 @@ _PARTS = {
     "Opening tables": INTERNAL_LOCKS,
 }
 HOLDER = {WORKING: "runs without a known wait", COMMIT: "flushes the redo log", READ: "reads data pages"}
-"""State → what a thread that holds a lock does in this state."""
+"""For each state, what a thread that holds a lock does in this state."""
 
 
 def part_of_event(event: str) -> str:

@@ -37,7 +37,8 @@ HOLDER = {
     "deadlock": "is part of a deadlock",
     "ended": "had just ended",
 }
-"""Wait event or state of the backend at the root of a chain of lock waits → what that backend does. Case is ignored."""
+"""For each wait event or state of the backend at the root of a chain of lock waits, what that backend does. Case is
+ignored."""
 
 
 def part_of_event(event: str) -> str:

@@ -31,7 +31,7 @@ from ironbench.model.session import Session
 _SOURCE = "pg_io.view"
 _KINDS = ("read", "write", "extend", "fsync")
 _OBJECTS = {"relation": "relation", "temp relation": "temp", "wal": "wal"}
-"""PostgreSQL's name of an object → label of the metrics."""
+"""For each object as PostgreSQL names it, the label of the metrics."""
 
 
 class PgIo:
@@ -70,7 +70,7 @@ class PgIo:
 
 
 def _measures(label: str) -> dict[str, Callable[[CounterGrowth], float | None]]:
-    """Returns metric → function that computes it from the counters of a label."""
+    """Returns, for each metric, the function that computes it from the counters of a label."""
     measures: dict[str, Callable[[CounterGrowth], float | None]] = {}
     for kind in _KINDS:
         counter = f"{label}|{kind}"

@@ -105,7 +105,8 @@ class PgStatements:
 @dataclass(frozen=True, slots=True)
 class PgStatementCounters:
     by_id: Mapping[str, Mapping[str, float]]
-    """Query id → growth of its counters over the window; "": all statements that the role cannot see."""
+    """For each query id, the growth of its counters over the window. The id "" stands for all statements that the role
+    cannot see."""
     notes: tuple[Note, ...] = ()
 
 

@@ -52,8 +52,8 @@ def _shown(session: Session, search: str) -> bool:
 
 
 def _by_name(text: str) -> Values:
-    """Returns the value of the first RDN, in lower case → number, for rows of a DN and a value. Skips rows without a
-    number."""
+    """Returns, for each value of the first RDN, in lower case, its number, from rows of a DN and a number. Skips rows
+    without a number."""
     cells = (line.split("\t") for line in text.splitlines())
     pairs = ((cell[0].partition(",")[0].rpartition("=")[2].lower(), cell[1]) for cell in cells if len(cell) > 1)
     return {name: float(value) for name, value in pairs if value.isdigit()}
