@@ -48,8 +48,8 @@ def prepare() -> None:
 
 
 def ended() -> bool:
-    """Flushes both streams and returns whether everything was written. Discards what could not be written, because
-    Python would report an error at exit."""
+    """Flushes both streams and returns whether everything was written. Discards text that could
+    not be written, because Python would otherwise report an error at exit."""
     whole = True
     for stream in (sys.stdout, sys.stderr):
         if stream is None:

@@ -39,7 +39,8 @@ def _begun(
 ) -> subprocess.Popen[Any]:
     """Starts a program that ends when this process ends and that leads a process group. Raises FailureError if the
     program cannot run."""
-    # Checked here, because setpriv(1), which ties the program to this process, would print a different message.
+    # A missing program is detected here, because setpriv(1), which ties the program to this process, would print a
+    # different message.
     if shutil.which(words[0], path=(os.environ if environment is None else environment).get("PATH")) is None:
         raise FailureError(words[0], "cannot be run: No such file or directory", f"is {words[0]} installed?")
     try:

@@ -501,7 +501,7 @@ def _headroom(here: LabContext) -> Iterator[str]:
 
 
 _DEVICES = {"gp3": "aws-gp3", "io2": "aws-io2(iops=32000,rate=1G)", "NVMe": "ssd-nvme-enterprise"}
-"""Candidates in `lab new storage` → device models: two cloud volumes and a local drive."""
+"""Device models of the candidates in `lab new storage`, by name: two cloud volumes and a local drive."""
 
 
 def _storage(here: LabContext) -> Iterator[str]:

@@ -259,7 +259,7 @@ class Record:
     statements: tuple[Statement, ...] = ()
     """Times of SQL commands; empty if the trial ran without `--report-per-statement`."""
     tags: dict[str, str] = field(default_factory=dict)
-    """The user's tags for all trials of the run or lab, such as `commit` → `1f3c2a9`."""
+    """The user's tags for all trials of the run or lab, such as `commit` with the value `1f3c2a9`."""
     described: Described | None = None
     """Facts about workload and engine; None in records of earlier versions. Use `records.described.described` to read
     it."""

@@ -138,8 +138,8 @@ def begun_below(place: Path) -> list[str]:
 def place_of(results: Path, name: str) -> Path:
     """Returns the directory of a lab by the lab's name in `begun_below`.
 
-    For a lab in `labs`, the name is the directory's name. Elsewhere below the results, the names on the path are joined
-    by colons: `demo:first` is `demo/first`, and `:first` is the directory `first` beside `labs`.
+    For a lab in `labs`, the name is the directory's name. For a lab elsewhere below the results, the names on the path
+    are joined by colons: `demo:first` is `demo/first`, and `:first` is the directory `first` beside `labs`.
     """
     usual = results / "labs" / name
     if _SEPARATOR not in name or (usual / PLAN).is_file():

@@ -358,7 +358,7 @@ def clients_chart(leads: Leads) -> Chart | None:
     by_place = {
         (work.work, clients): row.means for work in works for clients, row in work.by_clients if row.means is not None
     }
-    # Works are drawn side by side at each number of clients, so that their intervals do not overlap.
+    # At each number of clients, the points of the works are drawn side by side, so that their intervals do not overlap.
     points: list[dict[str, Any]] = [
         {
             "system": work.work,

@@ -283,7 +283,7 @@ class Pages:
         said = ""
         while True:
             try:
-                if self.queue.folder.is_dir():  # if there is no queue, no thread wakes up
+                if self.queue.folder.is_dir():  # without a queue, no thread needs to be woken
                     await run_in_threadpool(self.queue.tick)
                 said = ""
             except Exception as error:  # for example a full disk; running labs must not be affected

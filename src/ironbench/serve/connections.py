@@ -116,7 +116,7 @@ def protocol(listener: Listener) -> type[H11Protocol]:
                 listener.request_came(self.descriptor)
 
         def on_response_complete(self) -> None:
-            # Called first, because the next request may have arrived already.
+            # The listener is prepared first, because the next request may have arrived already.
             listener.wait_for_request(self.descriptor)
             super().on_response_complete()
 

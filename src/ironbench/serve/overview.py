@@ -45,7 +45,7 @@ def overview(results: Results, queue: Queue, running: RunningCache) -> HTMLRespo
     known = [one for one in entries if one.ended_at > since and one.state != CANCELLED]
     ended = sorted(known, key=lambda one: (one.state != FAILED, -one.ended_at))  # failures first
     runs = [_run(newest, trials) for newest, trials in results.newest_series(_LATEST)]
-    # No other page shows these.
+    # No other page shows the damaged records.
     damaged = [(lab, counted(count, "record")) for lab, count in sorted(results.index().unreadable().items())]
     return page(
         "overview.html",

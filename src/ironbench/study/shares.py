@@ -88,7 +88,7 @@ def _event(name: str) -> str:
 
 LEVEL = 0.05
 _Trials = Mapping[int, Mapping[str, float]]
-"""For one configuration, by block of the lab or index of the trial, the seconds per transaction of each part."""
+"""For each block of the lab or index of a trial, the seconds per transaction of each part, for one configuration."""
 
 
 @dataclass(frozen=True, slots=True)

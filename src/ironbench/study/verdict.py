@@ -274,7 +274,7 @@ def drift_warnings(
     blocks = [block for block, _, _ in pairs]
     notes = []
     shift = change(levels)
-    # If the ratio changed, one side changed, and the mean of both with it. This is not a change of both sides.
+    # If the ratio changed, only one side changed, which also changes the mean of both.
     if shift and _worth(shift) and ratio_change(pairs) is None:
         block = None if shift.kind == "drift" else blocks[shift.place] + 1
         notes.append(note("both-changed", metric=metric, change=math.expm1(shift.after - shift.before), block=block))

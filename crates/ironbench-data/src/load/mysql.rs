@@ -34,7 +34,7 @@ pub(super) fn copy(
         session.give_up_when_frozen(silence, connector);
     }
     // A piece may have to wait for the pieces of other connections: LOAD DATA locks a table with AUTO_INCREMENT.
-    // A server without InnoDB refuses this and does not need it.
+    // A server without InnoDB rejects this setting and does not need it.
     let _ = session.query(&format!("SET innodb_lock_wait_timeout = {LOCK_WAIT_S}"));
     while let Some(piece) = queue.take() {
         let mut attempt = 1;

@@ -32,7 +32,8 @@ _AVAILABLE = """
     select name, bool_or(trusted) or (select rolsuper from pg_roles where rolname = current_user)
       from pg_available_extension_versions group by name
 """
-"""Query for extension → whether the role may create it. The database's owner can create trusted extensions."""
+"""Query that returns, for each extension, whether the role may create it. The database's owner can create trusted
+extensions."""
 _EVERYWHERE = ("postgres", "template1")
 """Databases that initdb creates in every cluster."""
 _NO_TABLE = "42P01"

@@ -44,7 +44,7 @@ class PgDump:
     items: int
     """Number of entries in the table of contents; 0 for a plain dump."""
     entries: Mapping[str, int] = field(default_factory=dict)
-    """Number of entries by type, e.g. `TABLE` → 12; empty for SQL that pg_dump did not write."""
+    """Number of entries by type, e.g. 12 for `TABLE`; empty for SQL that pg_dump did not write."""
     text: PostgresSqlText | None = None
     """The SQL of a plain dump."""
 

@@ -54,7 +54,7 @@ class PostgresSqlText:
     extensions: list[str] = field(default_factory=list)
     schemas: list[str] = field(default_factory=list)
     entries: Counter[str] = field(default_factory=Counter)
-    """Number of entries by type, as in a dump's table of contents, such as `TABLE` → 12."""
+    """Number of entries by type, as in a dump's table of contents, such as 12 for `TABLE`."""
     rows: dict[str, int] = field(default_factory=dict)
     """For each table name as in COPY, the number of rows."""
     made: set[str] = field(default_factory=set)

@@ -43,7 +43,7 @@ class PostgresSession(ServerSession[PostgresAddress, "Connection"]):
             connection.close()
             self._address = replace(self._address, options=self._address.options | {_ENCODING: _ANY_BYTES})
             connection = self._connected(as_client)
-        # only some roles may set this, so errors are identified by SQLSTATE and not by message
+        # only some roles may set lc_messages, so errors are identified by SQLSTATE and not by message
         if connection.parameter("is_superuser") == "on":
             connection.query("SET lc_messages = 'C'")
         return connection

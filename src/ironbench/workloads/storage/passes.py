@@ -56,7 +56,7 @@ class PassResult:
     note: str
     stopped: bool
     alone: int | None = None
-    """Index of the only file that was used, if there are several; None: all files."""
+    """Index of the only file that was used, if there are several; None if all files were used."""
 
     @property
     def bytes_per_s(self) -> float:
@@ -177,7 +177,7 @@ class PlannedPass:
     """0-based number of the round. A sustained write has only round 0."""
     seconds: float
     alone: int | None = None
-    """Index of the only file that is used, if there are several; None: all at the same time."""
+    """Index of the only file that is used, if there are several; None to use all at the same time."""
 
 
 def due(options: Mapping[str, str], folders: int, duration_s: float | None = None) -> list[PlannedPass]:

@@ -43,7 +43,7 @@ def before(session: Session, options: Mapping[str, str]) -> SbtestState:
 def check(
     session: Session, options: Mapping[str, str], then: SbtestState, summary: Mapping[str, Any]
 ) -> tuple[Check, ...]:
-    # Checked first, because the following queries would also be counted.
+    # This check is the first, because the following queries of this session would also be counted.
     found = list(commits_check(session, then.commits, summary))
     (script,) = summary["scripts"]
     done, unsure = int(script["completed"]), int(summary.get("server_commits_uncertain", 0))

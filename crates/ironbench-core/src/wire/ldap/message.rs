@@ -150,7 +150,7 @@ pub fn entry<'a>(body: &'a [u8], mut take: impl FnMut(&'a [u8], &'a [u8])) -> Re
     Ok(dn)
 }
 
-/// Appends a request whose operation is a plain value.
+/// Appends a request. `value` is the encoded content of its operation.
 pub fn request(out: &mut Vec<u8>, id: i32, tag: u8, value: &[u8]) {
     ber::nested(out, ber::tag::SEQUENCE, |out| {
         ber::integer(out, ber::tag::INTEGER, id);
