@@ -302,7 +302,7 @@ def test_a_mix_of_scripts_is_told_script_by_script() -> None:
     ]
     (row,) = [line for line in text.splitlines() if line.strip().startswith("order ")]
     assert re.split(" {2,}", row.strip())[2] == "7"
-    assert "need not add up" not in text, "of a single trial they do"
+    assert "may not add up" not in text, "of a single trial they do"
     several = rendered("text", [record(metrics=metrics, block=block) for block in range(2)])
     assert "the throughputs of the scripts may not add up to the total" in " ".join(several.split())
 

@@ -28,7 +28,7 @@ def delivery_clients(clients: int) -> int:
 class Tpcc(Workload):
     name = "tpcc"
     doc = (
-        "OLTP derived from TPC-C: orders, payments and deliveries of a wholesale supplier; 5 "
+        "TPC-C-derived OLTP: orders, payments and deliveries of a wholesale supplier; 5 "
         "types of transactions on 9 tables."
     )
     derived = "Derived from TPC-C: not comparable with published TPC-C results."
