@@ -52,6 +52,7 @@ def require(path: str | Path, estimate_bytes: int, what: str) -> None:
     if free < needed:
         raise InputError(
             f"directory {path}",
-            f"about {units.stored(needed)} are needed for {what}, but only {units.stored(free)} are free in this directory",
+            f"about {units.stored(needed)} are needed for {what}, but only {units.stored(free)} are free in this "
+            "directory",
             "choose a smaller scale, or a directory on a larger device",
         )
