@@ -14,6 +14,7 @@ from ironbench.model.note import note
 from ironbench.model.observer import PARTS
 from ironbench.model.record import Budget, Record
 from ironbench.model.system import Cell, Choice, Device, Layout, Load, Partition, Setup, System
+from ironbench.report.charts.waterfall import chart
 from ironbench.report.wording.zero_latency import ceiling_sentence, limit_sentence, unexplained
 from ironbench.study.bottleneck import TimeSpent, where_time_goes
 from ironbench.study.ceiling import Baseline, Verdict, baseline_of, ceiling, ceilings, measured_limit
@@ -330,10 +331,13 @@ def test_a_difference_that_wobbles_as_much_as_it_is_large_is_not_clear() -> None
 
 
 @pytest.mark.parametrize("blocks", [1, 2])
-def test_fewer_than_three_blocks_have_the_error_of_sampling_alone(blocks: int) -> None:
+def test_fewer_than_three_blocks_have_no_confidence_intervals(blocks: int) -> None:
     before, after = ([trial(block, log_ms) for block in range(blocks)] for log_ms in (4.0, 1.0))
     found = waterfall((DISK, before), (MEMORY, after), in_blocks=True)
-    assert found is not None and found.method.code == "sampling-error"
+    assert found is not None and found.method.code == "no-step-intervals"
+    assert not found.has_intervals and not any(step.clear for step in found.steps)
+    assert (found.note.code, found.note.values["part"]) == ("largest-step-without-interval", "log flush")
+    assert {text[2] for text in chart(found, "w").table.texts} == {""}
     assert sum(step.delta_s for step in found.steps) == pytest.approx(found.after_s - found.before_s)
 
 

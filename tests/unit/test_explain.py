@@ -245,6 +245,38 @@ def test_an_open_loop_begins_with_its_response_times(tmp_path: Path) -> None:
     assert first.startswith("99th-percentile response time is 100% higher with memory than with disk")
 
 
+@pytest.mark.parametrize(
+    ("there", "contradicted"), [(1.9, False), (1.5, False), (0.5, True), (1.05, True), (9.0, True)]
+)
+def test_observed_trials_explain_a_difference_only_if_they_show_it(there: float, contradicted: bool) -> None:
+    """In a lab by slices, one trial of each configuration is observed, perhaps while the machine was busy."""
+    records = alike((1000.0, 1900.0), 0.01)
+    sides = [(Configuration(name), [one for one in records if one.cell.name == name]) for name in CELLS]
+    seen = [
+        (side, [replace(trials[0], metrics={**trials[0].metrics, "throughput": value})])
+        for (side, trials), value in zip(sides, (1000.0, 1000.0 * there), strict=True)
+    ]
+    found = explain(*sides, EMPTY, in_blocks=True, observed=(seen[0], seen[1]))
+    assert found.contradicted == (pytest.approx(there) if contradicted else None)
+    points = {point.name: point.text for point in answer(found, (), "").points}
+    assert ("Observed trials:" in points) is contradicted
+    assert ("Time:" in points) is not contradicted
+    assert ("do not explain it" in section(found).lead) is contradicted
+    if contradicted:
+        assert "in the observed trials, unlike in the blocks" in points["Observed trials:"]
+
+
+def test_one_observed_trial_of_each_has_no_interval_of_wait_classes() -> None:
+    records = alike((1000.0, 1900.0), 0.01)
+    sides = [(Configuration(name), [one for one in records if one.cell.name == name]) for name in CELLS]
+    found = explain(*sides, EMPTY, in_blocks=True, observed=tuple((side, own[:1]) for side, own in sides))
+    assert found.waterfall is not None and not found.waterfall.has_intervals
+    (chart,) = section(found).charts
+    assert not any("to" in str(row[2]) for row in chart.table.texts)
+    points = {point.name: point.text for point in answer(found, (), "").points}
+    assert "no confidence interval: too few trials" in points["Time:"]
+
+
 @pytest.mark.parametrize("format", formats.names())
 def test_every_format_has_the_walk(format: str, directory: str) -> None:
     written = formats.of_page(format)(page_of(compare_named(*both(*CELLS, directory))))

@@ -37,6 +37,10 @@ OBSERVED = (
     "Slices do not measure waits, I/O, plans and statement times. These values come from one observed trial of "
     "each configuration after the blocks, and no verdict uses them."
 )
+CONTRADICTED = (
+    "In the observed trials of at least one comparison, the difference in throughput is not the difference that the "
+    "blocks show, so the values from these observed trials do not explain it."
+)
 _HEAD = ("level", "", "before", "after", "change", "95% CI")
 
 
@@ -51,7 +55,10 @@ def section(one: Explanation, id: str = ID, title: str = TITLE, *, chart: bool =
 
 def lead(*several: Explanation) -> str:
     """Explains how to read the breakdown, and how its lower levels were measured."""
-    return f"{LEAD} {OBSERVED}" if any(one.observed for one in several) else LEAD
+    parts = [LEAD]
+    parts += [OBSERVED] if any(one.observed for one in several) else []
+    parts += [CONTRADICTED] if any(one.contradicted for one in several) else []
+    return " ".join(parts)
 
 
 def breakdown_table(one: Explanation) -> Table:

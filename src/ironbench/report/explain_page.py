@@ -142,17 +142,21 @@ def _points(one: Explanation) -> Iterator[AnswerPoint]:
         )
     if one.scripts and (first := one.scripts[0]).clear:
         yield AnswerPoint(compare_answer.most_changed_script(first.name, first.delta_s), "Scripts:")
-    if one.statements:
+    if one.contradicted:
+        names = (wording.terms.configuration(side) for side in (one.before, one.after))
+        text = compare_answer.observed_contradict(one.throughput[0].metric, *names, one.contradicted)
+        yield AnswerPoint(text, "Observed trials:")
+    if one.statements and (one.statements[0][1].known or not one.contradicted):
         command, found = one.statements[0]
         text = compare_answer.takes(cut(command.text, WIDTH), found.ratio, observed_once=not found.known)
         yield AnswerPoint(text, "Commands:")
     if one.queries:
         query = one.queries[0]
         yield AnswerPoint(compare_answer.takes(query.query, query.ratio, observed_once=False), "Queries:")
-    if one.waterfall:
+    if one.waterfall and not one.contradicted:
         source = f" {compare_answer.from_one_trial()}" if one.observed else ""
         yield AnswerPoint(wording.sentences([one.waterfall.note])[0] + source, "Time:")
-    if one.io and one.io[0].clear and not one.io[0].whole_device:
+    if one.io and not one.contradicted and one.io[0].clear and not one.io[0].whole_device:
         yield AnswerPoint(f"{measure_name(one.io[0])} {change(one.io[0].ratio, '')}{within(one.io[0])}.", "I/O:")
     if one.plans:
         more = f", and {counted(len(one.plans) - 1, 'other plan')}" if len(one.plans) > 1 else ""

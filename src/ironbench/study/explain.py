@@ -108,6 +108,10 @@ class Explanation:
     observed: bool = False
     """Whether the time of a transaction, I/O, plans and untimed commands are from one observed trial per side."""
 
+    contradicted: float | None = None
+    """The ratio of `throughput` in the observed trials, if it contradicts that of the other trials (`_contradicts`). The
+    levels from observed trials then do not explain the difference."""
+
     @property
     def goes_down(self) -> bool:
         """Whether any level below response time was measured."""
@@ -136,11 +140,12 @@ def explain(
     timed = times(watched_groups if by_slices else groups, archive, in_blocks=in_blocks and not by_slices)
     by_query = queries(groups, in_blocks=in_blocks)
     ratios = by_query.subjects[1].ratios if by_query and len(by_query.subjects) > 1 else ()
+    result = tuple(_measures(sides, leading(before[1][0]), in_blocks))[:1]
     return Explanation(
         before=before[0],
         after=after[0],
         in_blocks=in_blocks,
-        throughput=tuple(_measures(sides, leading(before[1][0]), in_blocks))[:1],
+        throughput=result,
         response=tuple(_measures(sides, _RESPONSE, in_blocks)),
         scripts=_scripts(*sides, in_blocks),
         statements=tuple(_changed(timed) if by_slices else ((one, ratio) for _, one, ratio in sure(timed))),
@@ -151,7 +156,24 @@ def explain(
         differences=differences([facts(side[0], archive) for side in sides]),
         open_loop=all(side[0].cell.load.rate is not None for side in sides),
         observed=observed is not None,
+        contradicted=_contradicts(result[0], seen) if observed is not None and result else None,
     )
+
+
+_MOST_APART = 2.0
+
+
+def _contradicts(result: Measure, observed: Sequence[Sequence[Record]]) -> float | None:
+    """Returns the ratio of the same metric in the observed trials if it does not fit a clear result: if it has the
+    other direction, or if the change (the logarithm of the ratio) is less than half or more than twice as large.
+
+    There is usually one observed trial of each configuration, so it may have run while the machine was busy.
+    """
+    there = next(_measures(observed, [result.metric], in_blocks=False), None)
+    if there is None or not result.clear:
+        return None
+    part = math.log(there.ratio) / math.log(result.ratio)
+    return None if 1 / _MOST_APART <= part <= _MOST_APART else there.ratio
 
 
 def _changed(timed: Sequence[StatementTimings]) -> list[tuple[TimedCommand, QueryRatio]]:

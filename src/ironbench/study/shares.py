@@ -83,8 +83,8 @@ def _event(name: str) -> str:
 # The steps of a waterfall are differences of seconds per transaction, not ratios, so that they sum to the whole
 # difference. They are differences of the two configurations' means. If both are configurations of one lab and every
 # block has both, trials are paired by block, and the interval is Student's t of the differences (see `stats.ratio`);
-# otherwise, Welch's interval is used. With fewer than two trials of a configuration, only the sampling error is known,
-# which is less than the whole error.
+# otherwise, Welch's interval is used. With fewer than two trials of a configuration there is no interval: the error of
+# the samples of a trial is less than the variation between trials, which is unknown.
 
 LEVEL = 0.05
 _Trials = Mapping[int, Mapping[str, float]]
@@ -126,13 +126,20 @@ class Waterfall:
     method: Note
 
     @property
+    def has_intervals(self) -> bool:
+        """Whether there are enough trials for confidence intervals of the steps."""
+        return any(math.isfinite(step.low_s) for step in self.steps)
+
+    @property
     def note(self) -> Note:
         """Describes the whole difference and the largest significant step."""
-        clear = [step for step in self.steps if step.clear]
+        clear, whole_s = [step for step in self.steps if step.clear], self.after_s - self.before_s
+        if self.steps and not self.has_intervals:
+            most = max(self.steps, key=lambda step: abs(step.delta_s))
+            return note("largest-step-without-interval", whole_s=whole_s, part=most.part, delta_s=most.delta_s)
         if not clear:
             return note("no-clear-step", before=self.before, after=self.after)
         most = max(clear, key=lambda step: abs(step.delta_s))
-        whole_s = self.after_s - self.before_s
         step = {"part": most.part, "delta_s": most.delta_s, "low_s": most.low_s, "high_s": most.high_s}
         return note("largest-step", whole_s=whole_s, **step)
 
@@ -166,12 +173,12 @@ def _by_trial(records: Sequence[Record], in_blocks: bool) -> dict[int, dict[str,
 
 def _steps(before: TimeSpent, after: TimeSpent, a: _Trials, b: _Trials, paired: bool, few: bool) -> Iterator[ShareStep]:
     for name in PARTS:
-        (from_s, from_half), (to_s, to_half) = (_spread(spent, name) for spent in (before, after))
+        from_s, to_s = (_seconds(spent, name) for spent in (before, after))
         if from_s or to_s:
             # A difference caused by rounding does not count.
             delta = 0.0 if math.isclose(from_s, to_s) else to_s - from_s
             of_a, of_b = ({block: one.get(name, 0.0) for block, one in side.items()} for side in (a, b))
-            half = math.hypot(from_half, to_half) if few else half_width_of_difference(of_a, of_b, paired)
+            half = math.inf if few else half_width_of_difference(of_a, of_b, paired)
             yield ShareStep(delta, delta - half, delta + half, name)
 
 
@@ -186,13 +193,12 @@ def half_width_of_difference(a: Mapping[int, float], b: Mapping[int, float], in_
 
 def _method(a: _Trials, b: _Trials, in_blocks: bool, paired: bool, few: bool) -> Note:
     if few:
-        return note("sampling-error", least_blocks=LEAST_BLOCKS_SHOWN if in_blocks else None)
+        return note("no-step-intervals", least_blocks=LEAST_BLOCKS_SHOWN if in_blocks else None)
     if paired:
         return note("t-intervals-of-differences", blocks=len(a))
     return note("welch-intervals", trials=(len(a), len(b)), in_blocks=in_blocks)
 
 
-def _spread(spent: TimeSpent, name: str) -> tuple[float, float]:
-    """Returns a part's seconds and the half width of its confidence interval."""
-    part = next((part for part in spent.parts if part.name == name), None)
-    return (part.time_s, (part.high - part.low) / 2 * spent.total_s) if part else (0.0, 0.0)
+def _seconds(spent: TimeSpent, name: str) -> float:
+    """Returns a part's seconds per transaction."""
+    return next((part.time_s for part in spent.parts if part.name == name), 0.0)

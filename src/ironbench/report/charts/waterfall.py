@@ -35,7 +35,7 @@ def chart(waterfall: Waterfall, id: str) -> Chart:
     data = [_whole(waterfall.before_s, factor)]
     level = waterfall.before_s
     for step in steps:
-        data.append(_step(step, level, factor))
+        data.append(_step(step, level, factor, step.clear or not waterfall.has_intervals))
         level += step.delta_s
     data.append(_whole(waterfall.after_s, factor))
     for row, (part, text, interval) in zip(data, table.texts, strict=True):
@@ -75,10 +75,10 @@ def _whole(seconds: float, factor: float) -> dict[str, Any]:
     return {"kind": _WHOLE, "clear": True, "from": 0.0, "to": seconds / factor, "end": seconds / factor}
 
 
-def _step(step: ShareStep, level: float, factor: float) -> dict[str, Any]:
+def _step(step: ShareStep, level: float, factor: float, clear: bool) -> dict[str, Any]:
     low, high = sorted((level / factor, (level + step.delta_s) / factor))
     kind = _MORE if step.delta_s > 0 else _LESS
-    return {"kind": kind, "clear": step.clear, "from": low, "to": high, "end": high}
+    return {"kind": kind, "clear": clear, "from": low, "to": high, "end": high}
 
 
 def _layers(data: list[dict[str, Any]], suffix: str) -> list[dict[str, Any]]:

@@ -93,6 +93,16 @@ def explained_ratio(metric: str, a: str, b: str, ratio: float, interval: str, no
     return f"{upper_first(words)}{interval}."
 
 
+def observed_contradict(metric: str, a: str, b: str, ratio: float) -> str:
+    """`Throughput is 2.1x as high with B as with A in the observed trials, unlike in the blocks. Commands, wait classes
+    and I/O come from these observed trials, so they do not explain the difference.`"""
+    words = upper_first(differs(metric_words(metric), a, b, ratio))
+    return (
+        f"{words} in the observed trials, unlike in the blocks. Commands, wait classes and I/O come from these "
+        "observed trials, so they do not explain the difference."
+    )
+
+
 def only_listed() -> str:
     """`The trials show no difference, so the following points only list what differed between them.`"""
     return "The trials show no difference, so the following points only list what differed between them."
