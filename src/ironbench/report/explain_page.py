@@ -143,8 +143,8 @@ def _points(one: Explanation) -> Iterator[AnswerPoint]:
     if one.scripts and (first := one.scripts[0]).clear:
         yield AnswerPoint(compare_answer.most_changed_script(first.name, first.delta_s), "Scripts:")
     if one.contradicted:
-        names = (wording.terms.configuration(side) for side in (one.before, one.after))
-        text = compare_answer.observed_contradict(one.throughput[0].metric, *names, one.contradicted)
+        before, after = (wording.terms.configuration(side) for side in (one.before, one.after))
+        text = compare_answer.observed_contradict(one.throughput[0].metric, before, after, one.contradicted)
         yield AnswerPoint(text, "Observed trials:")
     if one.statements and (one.statements[0][1].known or not one.contradicted):
         command, found = one.statements[0]

@@ -109,8 +109,8 @@ class Explanation:
     """Whether the time of a transaction, I/O, plans and untimed commands are from one observed trial per side."""
 
     contradicted: float | None = None
-    """The ratio of `throughput` in the observed trials, if it contradicts that of the other trials (`_contradicts`). The
-    levels from observed trials then do not explain the difference."""
+    """The ratio of `throughput` in the observed trials, if it contradicts that of the other trials (`_contradicts`).
+    The levels from observed trials then do not explain the difference."""
 
     @property
     def goes_down(self) -> bool:
