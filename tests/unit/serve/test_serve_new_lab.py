@@ -52,8 +52,9 @@ def test_the_fields_of_the_forms_are_the_options_of_the_command() -> None:
 
 @pytest.mark.parametrize("kind", [kind for kind in new.KINDS if kind != "machines"])
 def test_the_editor_shows_the_file_that_the_command_writes(kind: str, client: TestClient) -> None:
-    page = client.post(f"/new/{kind}", data={"engine": "sqlite"}).text
-    here = new.lab_context(kind, NewLab(engine="sqlite"), None)
+    today = 1000.0 if "today" in new.KINDS[kind].required else 0.0
+    page = client.post(f"/new/{kind}", data={"engine": "sqlite", **({"today": "1000"} if today else {})}).text
+    here = new.lab_context(kind, NewLab(engine="sqlite", today=today), None)
     assert editor(page) == new.text(kind, here, f"{kind}.toml")
     assert f'name="name" value="{kind}"' in page and 'data-plan="/queue/plan"' in page
     marked = new.FILL_IN in editor(page).partition("\n[")[2]
