@@ -51,7 +51,7 @@ def test_a_script_names_every_command_and_option(shell: str) -> None:
 @pytest.mark.parametrize(
     ("words", "offered"),
     [
-        ("ironbench device ", ["show", "mount", "unmount", "trace"]),
+        ("ironbench device ", ["show", "calibrate", "mount", "unmount", "trace"]),
         ("ironbench device trace ", ["replay"]),
         ("ironbench run --en", ["--engine"]),
         ("ironbench run --cache ", ["cold", "warm", "hot"]),
