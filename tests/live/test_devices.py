@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shutil
 import signal
 import threading
@@ -258,6 +259,8 @@ def test_a_calibration_says_what_this_machine_can_emulate_and_is_known_afterward
     assert user("lab", "new", "storage").code == 0
     text = (user.home / "storage.toml").read_text()
     assert f"This machine emulated at most {grouped(rate['reads_per_s'])} reads/s on " in text
+    fast = models["ssd-nvme-enterprise"]["fidelity"] == "refused"
+    assert re.search(rf"^{'# ' if fast else ''}NVMe = ", text, re.MULTILINE), "a refused device is commented out"
 
 
 TRACED = """

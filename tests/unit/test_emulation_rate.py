@@ -70,6 +70,8 @@ def device(model: str) -> Device:
 def test_a_plan_names_the_models_that_this_machine_cannot_emulate() -> None:
     (unknown,) = notes._emulation(on("aws-gp3", "hdd-7200"))
     assert "`ironbench device calibrate`" in unknown
+    plan = replace(labfactory.lab({"data": ("aws-gp3", "hdd-7200")}), setups=tuple(on("aws-gp3", "hdd-7200")))
+    assert unknown in notes._notes(plan)
     assert not list(notes._emulation(on("free"))), "a zero-latency device follows no model"
     emulation_rate.keep(CALIBRATION | {"reads_per_s": 5_000.0})
     (limited,) = notes._emulation(on("aws-gp3", "hdd-7200"))

@@ -12,7 +12,7 @@ from typing import Any
 
 from ironbench import engines, ranges, units
 from ironbench.devices import capability, emulation_rate, expression, models
-from ironbench.devices.emulation_rate import TOO_FAST
+from ironbench.devices.emulation_rate import TOO_FAST, EmulationRate
 from ironbench.engines.administration import CHECKPOINT
 from ironbench.engines.base import Engine, SuggestedSetting
 from ironbench.errors import FailureError, InputError, nearest
@@ -526,14 +526,16 @@ def _storage(here: LabContext) -> Iterator[str]:
     if _takes(here, ideal=("log",)):
         yield '"zero-latency WAL" = { ideal = "log" }    # upper bound for any WAL device'
     roles = ("data", "log") if _takes(here, layout=Layout(log=_ANYWHERE)) else ("data",)
-    devices = [
-        f"{name} = {{ {', '.join(f'layout.{role} = {_quoted(model)}' for role in roles)} }}{_emulated(model)}"
-        for name, model in ({_quoted(model): model for model in here.devices} or _DEVICES).items()
-    ]
-    missing = capability.lacking()
+    missing, rate = capability.lacking(), emulation_rate.known()
+    devices = []
+    for name, model in ({_quoted(model): model for model in here.devices} or _DEVICES).items():
+        places = ", ".join(f"layout.{role} = {_quoted(model)}" for role in roles)
+        refused = rate is not None and emulation_rate.is_too_fast(_reads_per_s(model), rate.reads_per_s)
+        off = "# " if (missing or refused) and not here.devices else ""
+        devices.append(f"{off}{name} = {{ {places} }}{_emulated(model)}")
     yield "# Emulated devices (docs/how/emulated-devices.md)" + (f", which need {missing}:" if missing else ":")
-    yield from _emulation_lines()
-    yield from (f"# {line}" if missing and not here.devices else line for line in devices)
+    yield from _emulation_lines(rate)
+    yield from devices
     yield "# A directory on another device of this machine:"
     yield '# "WAL on NVMe" = { layout.log = "/mnt/nvme/log" }'
     yield ""
@@ -542,17 +544,21 @@ def _storage(here: LabContext) -> Iterator[str]:
 _DEVICE_BYTES = 1 << 40
 
 
-def _emulation_lines() -> Iterator[str]:
-    if (rate := emulation_rate.known()) is None:
+def _emulation_lines(rate: EmulationRate | None) -> Iterator[str]:
+    if rate is None:
         yield "# `ironbench device calibrate` shows which models this machine can emulate. Remove the others."
         return
     yield f"# This machine emulated at most {grouped(rate.reads_per_s)} reads/s on {rate.day}. Remove devices that need"
     yield f"# more than {grouped(rate.faithful_per_s)}; `ironbench device calibrate` measures again."
 
 
+def _reads_per_s(model: str) -> float:
+    return expression.read_rate(model, _DEVICE_BYTES, expression.DEEP)
+
+
 def _emulated(model: str) -> str:
     """Returns a comment with the read rate that a device model needs."""
-    reads_per_s = expression.read_rate(model, _DEVICE_BYTES, expression.DEEP)
+    reads_per_s = _reads_per_s(model)
     least = reads_per_s / TOO_FAST
     return f"    # {grouped(reads_per_s)} reads/s; refused if emulation achieves fewer than {grouped(least)}"
 
