@@ -12,44 +12,44 @@ from ironbench.words import counted, listed
 
 @wording("balance-data-to-cache")
 def data_to_cache() -> str:
-    """data size / database cache"""
+    """Example: `data size / database cache`."""
     return "data size / database cache"
 
 
 @wording("balance-data-to-memory")
 def data_to_memory() -> str:
-    """data size / RAM"""
+    """Example: `data size / RAM`."""
     return "data size / RAM"
 
 
 @wording("balance-size-unknown")
 def size_unknown(of: str) -> str:
-    """the size of the data was not recorded"""
+    """Example: `the size of the data was not recorded`."""
     lacking = {"data": "the data", "cache": "the database cache", "memory": "RAM"}.get(of, of)
     return f"the size of {lacking} was not recorded"
 
 
 @wording("balance-clients")
 def clients() -> str:
-    """clients per core"""
+    """Example: `clients per core`."""
     return "clients per core"
 
 
 @wording("balance-streams")
 def streams() -> str:
-    """streams per core"""
+    """Example: `streams per core`."""
     return "streams per core"
 
 
 @wording("balance-of-streams")
 def of_streams(streams: str, cores: Note) -> str:
-    """2 streams and a refresh stream; 4 cores"""
+    """Example: `2 streams and a refresh stream; 4 cores`."""
     return f"{streams}; {text(cores)}"
 
 
 @wording("balance-cores")
 def cores(cores: int, held_by: str = "", shared: bool = False) -> str:
-    """4 cores, shared with the clients"""
+    """Example: `4 cores, shared with the clients`."""
     if held_by:
         return f"{counted(cores, 'core')} for the {held_by}"
     return f"{counted(cores, 'core')}{', shared with the clients' if shared else ''}"
@@ -57,56 +57,56 @@ def cores(cores: int, held_by: str = "", shared: bool = False) -> str:
 
 @wording("balance-cores-unknown")
 def cores_unknown() -> str:
-    """the number of cores is unknown"""
+    """Example: `the number of cores is unknown`."""
     return "the number of cores is unknown"
 
 
 @wording("balance-throughput")
 def throughput(units: str = "") -> str:
-    """throughput per core; queries per second and core over the whole trial"""
+    """Example: `throughput per core; queries per second and core over the whole trial`."""
     return f"{units} per second and core over the whole trial" if units else "throughput per core"
 
 
 @wording("balance-checkpoint-interval")
 def checkpoint_interval() -> str:
-    """checkpoint interval"""
+    """Example: `checkpoint interval`."""
     return "checkpoint interval"
 
 
 @wording("balance-checkpoints")
 def checkpoints(checkpoints: float, elapsed_s: float) -> str:
-    """1 checkpoint in 30 s"""
+    """Example: `1 checkpoint in 30 s`."""
     seen = counted(checkpoints, "checkpoint") if checkpoints else "no checkpoint"
     return f"{seen} in {written.span(elapsed_s)}"
 
 
 @wording("balance-log")
 def log() -> str:
-    """WAL per transaction"""
+    """Example: `WAL per transaction`."""
     return "WAL per transaction"
 
 
 @wording("balance-log-of-other-work")
 def log_of_other_work(units: str) -> str:
-    """the WAL volume includes writes by work other than transactions"""
+    """Example: `the WAL volume includes writes by work other than transactions`."""
     return f"the WAL volume includes writes by work other than {units}"
 
 
 @wording("balance-file-system-used")
 def file_system_used() -> str:
-    """used space of the data file system"""
+    """Example: `used space of the data file system`."""
     return "used space of the data file system"
 
 
 @wording("balance-bandwidth")
 def bandwidth(device: str = "", roles: Sequence[str] = ()) -> str:
-    """vda, 256 GiB: bandwidth used per core"""
+    """Example: `vda, 256 GiB: bandwidth used per core`."""
     return _of_device(device, roles, "bandwidth used per core") or "device bandwidth per core"
 
 
 @wording("balance-operations")
 def operations(device: str = "", roles: Sequence[str] = ()) -> str:
-    """data and log device: IOPS used per core"""
+    """Example: `data and log device: IOPS used per core`."""
     return _of_device(device, roles, "IOPS used per core") or "device IOPS per core"
 
 
@@ -117,11 +117,11 @@ def _of_device(device: str, roles: Sequence[str], what: str) -> str:
 
 @wording("balance-roles")
 def roles(roles: Sequence[str]) -> str:
-    """data and log"""
+    """Example: `data and log`."""
     return listed(roles)
 
 
 @wording("balance-no-device")
 def no_device() -> str:
-    """ironbench could not find the device"""
+    """Example: `ironbench could not find the device`."""
     return "ironbench could not find the device"

@@ -39,12 +39,12 @@ _PLURAL = (OTHER_PROGRAMS, "data-reads", "data-writes", "temp-files", "locks", "
 
 
 def resource_name(resource: str) -> str:
-    """`data reads`"""
+    """Example: `data reads`."""
     return _RESOURCES.get(resource, resource)
 
 
 def _cpu_time(cpu: Sequence[tuple[str, float]]) -> str:
-    """`CPU time: 40% other programs and 30% the server`"""
+    """Example: `CPU time: 40% other programs and 30% the server`."""
     return f"CPU time: {listed([f'{percent(share)} {_HOLDERS.get(part, part)}' for part, share in cpu])}"
 
 
@@ -55,7 +55,7 @@ def _measure_again(cpu: Sequence[tuple[str, float]]) -> str:
 
 @wording("rival")
 def rival(resource: str, share: float, computing: float | None = None, waiting: float | None = None) -> str:
-    """data reads take 30% of transaction time"""
+    """Example: `data reads take 30% of transaction time`."""
     verb = "take" if resource in _PLURAL else "takes"
     apart = ""
     if computing is not None and waiting is not None:
@@ -65,8 +65,8 @@ def rival(resource: str, share: float, computing: float | None = None, waiting: 
 
 @wording("limit-unknown")
 def limit_unknown(rivals: Sequence[Note], unknown: float = 0.0, cpu: Sequence[tuple[str, float]] = ()) -> str:
-    """the bottleneck analysis is inconclusive: data reads take 30% of transaction time and WAL takes 28% of transaction
-    time"""
+    """Example: `the bottleneck analysis is inconclusive: data reads take 30% of transaction time and WAL takes 28% of
+    transaction time`."""
     known = f"; {percent(unknown)} of transaction time belongs to no known wait class" if unknown else ""
     again = _measure_again(cpu) if cpu else ""
     return f"the bottleneck analysis is inconclusive: {' and '.join(map(text, rivals))}{known}{again}"
@@ -74,8 +74,8 @@ def limit_unknown(rivals: Sequence[Note], unknown: float = 0.0, cpu: Sequence[tu
 
 @wording("limit-unknown-own-cpu")
 def limit_unknown_own_cpu(share: float) -> str:
-    """the bottleneck analysis is inconclusive: the server's CPU takes 60% of transaction time, but client and observers
-    …"""
+    """Example: `the bottleneck analysis is inconclusive: the server's CPU takes 60% of transaction time, but client and
+    observers …`"""
     return (
         f"the bottleneck analysis is inconclusive: the server's CPU takes {percent(share)} of transaction time, "
         "but the load client and ironbench's observers used much of the CPU time; pin client and server to "
@@ -85,7 +85,8 @@ def limit_unknown_own_cpu(share: float) -> str:
 
 @wording("limit-other-programs")
 def limit_other_programs(waiting: float, computing: float, cpu: Sequence[tuple[str, float]]) -> str:
-    """the bottleneck is other programs on the machine: 60% of transaction time is CPU scheduling wait, 20% …"""
+    """Example: `the bottleneck is other programs on the machine: 60% of transaction time is CPU scheduling wait, 20%
+    …`"""
     spent = (
         f"transactions spent {percent(waiting)} of their time waiting for a CPU core and {percent(computing)} computing"
     )
@@ -94,7 +95,8 @@ def limit_other_programs(waiting: float, computing: float, cpu: Sequence[tuple[s
 
 @wording("limit-clients")
 def limit_clients(computing: float, idle: float, clients: int) -> str:
-    """the bottleneck is the number of clients: 90% of transaction time is spent computing, with hardly any CPU …"""
+    """Example: `the bottleneck is the number of clients: 90% of transaction time is spent computing, with hardly any
+    CPU …`"""
     return (
         f"the bottleneck is {resource_name(CONCURRENCY)}: {percent(computing)} of transaction time is spent computing, "
         f"with hardly any CPU scheduling wait, and {percent(idle)} of CPU time was idle. "
@@ -104,14 +106,14 @@ def limit_clients(computing: float, idle: float, clients: int) -> str:
 
 @wording("limit-none")
 def limit_none(resource: str, share: float, evidence: Sequence[Note] = ()) -> str:
-    """no bottleneck: the target rate was sustained. The largest part of the service time is WAL: 60% of …"""
+    """Example: `no bottleneck: the target rate was sustained. The largest part of the service time is WAL: 60% of …`"""
     largest = f"The largest part of the service time is {resource_name(resource)}: {_evidence(share, evidence)}"
     return f"no bottleneck: the target rate was sustained. {largest}"
 
 
 @wording("limit")
 def limit(resource: str, share: float, evidence: Sequence[Note] = ()) -> str:
-    """the bottleneck is the server's CPU: 70% of transaction time, 60% spent waiting for a CPU core …"""
+    """Example: `the bottleneck is the server's CPU: 70% of transaction time, 60% spent waiting for a CPU core …`"""
     return f"the bottleneck is {resource_name(resource)}: {_evidence(share, evidence)}"
 
 
@@ -124,31 +126,31 @@ def _evidence(share: float, evidence: Sequence[Note]) -> str:
 
 @wording("locks-of-table")
 def locks_of_table(table: str) -> str:
-    """, spent waiting for locks on branches or on its rows"""
+    """Example: `, spent waiting for locks on branches or on its rows`."""
     return f", spent waiting for locks on {table} or on its rows"
 
 
 @wording("locks-root")
 def locks_root(event: str, does: str, share: float) -> str:
-    """; in 40% of samples, the session at the root of the lock chain waits for its client"""
+    """Example: `; in 40% of samples, the session at the root of the lock chain waits for its client`."""
     return f"; in {percent(share)} of samples, the session at the root of the lock chain {does or f'waits for {event}'}"
 
 
 @wording("cpu-or-run-queue")
 def cpu_or_run_queue() -> str:
-    """, spent computing or waiting for a CPU core (not measured separately)"""
+    """Example: `, spent computing or waiting for a CPU core (not measured separately)`."""
     return ", spent computing or waiting for a CPU core (not measured separately)"
 
 
 @wording("cpu-computing")
 def cpu_computing(share: float) -> str:
-    """, 60% spent computing: faster cores or less work per transaction would help"""
+    """Example: `, 60% spent computing: faster cores or less work per transaction would help`."""
     return f", {percent(share)} spent computing: faster cores or less work per transaction would help"
 
 
 @wording("cpu-waiting")
 def cpu_waiting(share: float, more_cores: bool, cpu: Sequence[tuple[str, float]] = ()) -> str:
-    """, 60% spent waiting for a CPU core: more cores would help more than faster cores"""
+    """Example: `, 60% spent waiting for a CPU core: more cores would help more than faster cores`."""
     waiting = f", {percent(share)} spent waiting for a CPU core"
     if more_cores:
         return f"{waiting}: more cores would help more than faster cores"
@@ -157,19 +159,19 @@ def cpu_waiting(share: float, more_cores: bool, cpu: Sequence[tuple[str, float]]
 
 @wording("client-thinks")
 def client_thinks() -> str:
-    """, including think time; the server is not fully loaded"""
+    """Example: `, including think time; the server is not fully loaded`."""
     return ", including think time; the server is not fully loaded"
 
 
 @wording("client-busy")
 def client_busy() -> str:
-    """; the client's threads were busy all the time"""
+    """Example: `; the client's threads were busy all the time`."""
     return "; the client's threads were busy all the time"
 
 
 @wording("client-waited-for")
 def client_waited_for() -> str:
-    """, including the network; the server waits for the client's requests"""
+    """Example: `, including the network; the server waits for the client's requests`."""
     return ", including the network; the server waits for the client's requests"
 
 
@@ -178,7 +180,7 @@ def client_waited_for() -> str:
 
 @wording("waits-not-counted")
 def waits_not_counted(trials: Strings) -> str:
-    """2 left out trials in which CPU scheduling wait was not measured: s-b1, s-b2"""
+    """Example: `2 left out trials in which CPU scheduling wait was not measured: s-b1, s-b2`."""
     if not strings(trials):
         return "left out trials in which CPU scheduling wait was not measured"
     return (
@@ -189,11 +191,12 @@ def waits_not_counted(trials: Strings) -> str:
 
 @wording("run-queue-unknown")
 def run_queue_unknown() -> str:
-    """CPU scheduling wait cannot be separated from CPU time, because ironbench cannot see the server's processes"""
+    """Example: `CPU scheduling wait cannot be separated from CPU time, because ironbench cannot see the server's
+    processes`."""
     return "CPU scheduling wait cannot be separated from CPU time, because ironbench cannot see the server's processes"
 
 
 @wording("time-in-no-part")
 def time_in_no_part() -> str:
-    """more than 20% of transaction time belongs to no known wait class"""
+    """Example: `more than 20% of transaction time belongs to no known wait class`."""
     return "more than 20% of transaction time belongs to no known wait class"

@@ -29,14 +29,14 @@ def reason(code: str) -> str:
 
 @wording("capture-not-replayable")
 def not_replayable(reason: Strings, statements: Number, share: Number) -> str:
-    """12 statements (1.2%) cannot be replayed: COPY, because the log does not contain the copied rows"""
+    """Example: `12 statements (1.2%) cannot be replayed: COPY, because the log does not contain the copied rows`."""
     why = names([REASONS.get(one, one) for one in strings(reason)]) or "unknown reason"
     return f"{count(statements, 'statement')} ({percent(share)}) cannot be replayed: {why}"
 
 
 @wording("capture-without-durations")
 def without_durations() -> str:
-    """the log contains no durations, so mode=think is not possible: set log_min_duration_statement = 0"""
+    """Example: `the log contains no durations, so mode=think is not possible: set log_min_duration_statement = 0`."""
     return (
         "the log contains no statement durations, so think times are unknown and mode=think is not possible: set "
         "log_min_duration_statement = 0"
@@ -45,7 +45,7 @@ def without_durations() -> str:
 
 @wording("capture-few-durations")
 def few_durations(share: Number) -> str:
-    """the durations of 12% of the statements are unknown"""
+    """Example: `the durations of 12% of the statements are unknown`."""
     return (
         f"the durations of {percent(share)} of the statements are unknown; the server never logs a duration for a "
         "failed statement"
@@ -54,7 +54,7 @@ def few_durations(share: Number) -> str:
 
 @wording("capture-slow-only")
 def slow_only(least_s: Number) -> str:
-    """the fastest statement took 100 ms, so the log probably contains only slow statements"""
+    """Example: `the fastest statement took 100 ms, so the log probably contains only slow statements`."""
     return (
         f"the fastest logged statement took {span(least_s)}, so the log probably contains only slow statements: "
         "set log_min_duration_statement = 0"
@@ -63,13 +63,13 @@ def slow_only(least_s: Number) -> str:
 
 @wording("capture-without-reads")
 def without_reads() -> str:
-    """the log contains no SELECT: set log_statement = all, or log_min_duration_statement = 0"""
+    """Example: `the log contains no SELECT: set log_statement = all, or log_min_duration_statement = 0`."""
     return "the log contains no SELECT: set log_statement = all, or log_min_duration_statement = 0"
 
 
 @wording("capture-durations-alone")
 def durations_alone(count: Number) -> str:
-    """12 durations belong to statements that were not logged: set log_min_duration_statement = 0"""
+    """Example: `12 durations belong to statements that were not logged: set log_min_duration_statement = 0`."""
     return (
         f"{number(count)} {agreed(count, 'duration belongs', 'durations belong')} to statements whose text was "
         "not logged: set log_min_duration_statement = 0 instead of log_duration"
@@ -78,7 +78,7 @@ def durations_alone(count: Number) -> str:
 
 @wording("capture-cut-parameters")
 def cut_parameters(length: Number) -> str:
-    """the server cut parameters at 64 bytes: set log_parameter_max_length = -1"""
+    """Example: `the server cut parameters at 64 bytes: set log_parameter_max_length = -1`."""
     return (
         f"the server seems to have truncated parameter values to {count(length, 'byte')}: set "
         "log_parameter_max_length = -1"
@@ -87,37 +87,37 @@ def cut_parameters(length: Number) -> str:
 
 @wording("capture-unreadable")
 def unreadable(lines: Number) -> str:
-    """12 lines are not part of an entry and were skipped"""
+    """Example: `12 lines are not part of an entry and were skipped`."""
     return f"{count(lines, 'line')} of the log could not be parsed"
 
 
 @wording("capture-truncated")
 def truncated(files: Number) -> str:
-    """the last log entry of 1 file is incomplete and was skipped"""
+    """Example: `the last log entry of 1 file is incomplete and was skipped`."""
     return f"the last log entry of {count(files, 'file')} is incomplete and was skipped"
 
 
 @wording("capture-clock-steps")
 def clock_steps(steps: Number) -> str:
-    """the clock went back 1 time; the capture continues without the step"""
+    """Example: `the clock went back 1 time; the capture continues without the step`."""
     return f"the clock of the log was set back {count(steps, 'time')}; the capture removes these steps from its times"
 
 
 @wording("capture-repeated")
 def repeated(entries: Number) -> str:
-    """12 entries occur more than once and were read once"""
+    """Example: `12 entries occur more than once and were read once`."""
     return f"{count(entries, 'entry', 'entries')} occurred more than once in the logs; each of them counts once"
 
 
 @wording("capture-unknown-zones")
 def unknown_zones(zones: Strings) -> str:
-    """unknown time zones in the log were read as UTC: XYZT"""
+    """Example: `unknown time zones in the log were read as UTC: XYZT`."""
     return f"unknown time zones in the log were read as UTC: {names(zones) or 'unnamed'}"
 
 
 @wording("capture-one-mark")
 def one_mark() -> str:
-    """the log contains only one mark, so the server's counters of the recording are unknown"""
+    """Example: `the log contains only one mark, so the server's counters of the recording are unknown`."""
     return (
         "the log contains only one mark, so the server's counters for the recording are unknown: send a mark at "
         "the start and a mark at the end of the recording"
@@ -126,8 +126,8 @@ def one_mark() -> str:
 
 @wording("capture-counters-reset")
 def counters_reset() -> str:
-    """the server's counters for the recording are unknown: the counters were reset, or the marks come from different
-    databases"""
+    """Example: `the server's counters for the recording are unknown: the counters were reset, or the marks come from
+    different databases`."""
     return (
         "the server's counters for the recording are unknown: the counters were reset, or the marks come from "
         "different databases"
@@ -136,14 +136,14 @@ def counters_reset() -> str:
 
 @wording("capture-outside-marks")
 def outside_marks(statements: Number) -> str:
-    """12 statements before the first mark or after the last mark are not in the capture"""
+    """Example: `12 statements before the first mark or after the last mark are not in the capture`."""
     verb = "is" if number(statements) == "1" else "are"
     return f"{count(statements, 'statement')} before the first mark or after the last mark {verb} not in the capture"
 
 
 @wording("capture-invented")
 def invented(sessions: Number) -> str:
-    """times, transactions and 12 sessions are invented: each call is a separate transaction"""
+    """Example: `times, transactions and 12 sessions are invented: each call is a separate transaction`."""
     return (
         f"start times, transactions and {count(sessions, 'session')} are simulated: calls start at random times "
         "at the measured rate, and each call is a separate transaction"
@@ -152,7 +152,8 @@ def invented(sessions: Number) -> str:
 
 @wording("capture-drawn")
 def drawn(share: Number) -> str:
-    """parameter values are simulated: 95% are drawn from column statistics, and the others only have the right type"""
+    """Example: `parameter values are simulated: 95% are drawn from column statistics, and the others only have the
+    right type`."""
     return (
         f"parameter values are simulated: {percent(share)} are drawn from column statistics, and the others only "
         "have the right type"
@@ -161,7 +162,8 @@ def drawn(share: Number) -> str:
 
 @wording("capture-hidden")
 def hidden(statements: Number) -> str:
-    """12 statements of other roles are not in the capture, because the role of the capture may not read their texts"""
+    """Example: `12 statements of other roles are not in the capture, because the role of the capture may not read their
+    texts`."""
     return (
         f"{count(statements, 'statement')} of other roles are not in the capture, because the role of the capture "
         "may not read their texts"
@@ -170,19 +172,19 @@ def hidden(statements: Number) -> str:
 
 @wording("capture-not-replayed")
 def not_replayed() -> str:
-    """ironbench can show the statements of this kind of log, but cannot replay them"""
+    """Example: `ironbench can show the statements of this kind of log, but cannot replay them`."""
     return "ironbench can show the statements of this kind of log, but cannot replay them"
 
 
 @wording("capture-whole-seconds")
 def whole_seconds() -> str:
-    """the log has times in whole seconds, and does not say in which time zone"""
+    """Example: `the log has times in whole seconds, and does not say in which time zone`."""
     return "the log's timestamps are whole seconds and were read as UTC"
 
 
 @wording("capture-durations-unknown")
 def durations_unknown() -> str:
-    """the log contains no durations, so think times are unknown"""
+    """Example: `the log contains no durations, so think times are unknown`."""
     return (
         "the log contains no statement durations, so think times are unknown: use the slow query log with "
         "long_query_time = 0"
@@ -191,7 +193,8 @@ def durations_unknown() -> str:
 
 @wording("capture-unknown-users")
 def unknown_users(sessions: Number) -> str:
-    """the user and database of 12 sessions are unknown, because the sessions began before the start of the log"""
+    """Example: `the user and database of 12 sessions are unknown, because the sessions began before the start of the
+    log`."""
     return (
         f"the user and database of {count(sessions, 'session')} are unknown, because the sessions began before "
         "the start of the log"

@@ -12,19 +12,19 @@ from ironbench.report.wording.values import Strings, names, strings
 
 @wording("error")
 def error(error: Strings) -> str:
-    """/var/lib/data: no space left on device"""
+    """Example: `/var/lib/data: no space left on device`."""
     return names(error) or "an error"
 
 
 @wording("aborted")
 def aborted(error: Strings, last_words: Strings = "") -> str:
-    """a.sql, line 3: division by zero; last log lines: out of memory"""
+    """Example: `a.sql, line 3: division by zero; last log lines: out of memory`."""
     return _with_last_words(names(error) or "an error ended the trial", last_words)
 
 
 @wording(ENGINE_DIED, NOT_BACK)
 def engine_died(error: Strings = "", last_words: Strings = "") -> str:
-    """the server crashed: connection reset by peer; last log lines: out of memory"""
+    """Example: `the server crashed: connection reset by peer; last log lines: out of memory`."""
     died = f"the server crashed: {names(error)}" if strings(error) else "the server crashed"
     return _with_last_words(died, last_words)
 
@@ -35,13 +35,13 @@ def _with_last_words(text: str, last_words: Strings) -> str:
 
 @wording("device-died")
 def device_died(how: Strings) -> str:
-    """the process of the emulated device hdd-15k was killed by SIGKILL"""
+    """Example: `the process of the emulated device hdd-15k was killed by SIGKILL`."""
     return names(how) or "the process of an emulated device ended"
 
 
 @wording("check-failed")
 def check_failed(check: Strings, expected: Strings = "", actual: Strings = "") -> str:
-    """check failed: every commit is there (expected 4,000, found 3,999)"""
+    """Example: `check failed: every commit is there (expected 4,000, found 3,999)`."""
     known = [f"{what} {names(value)}" for what, value in (("expected", expected), ("found", actual)) if strings(value)]
     found = f" ({', '.join(known)})" if known else ""
     return f"check failed: {names(check) or 'a check'}{found}"
@@ -49,38 +49,38 @@ def check_failed(check: Strings, expected: Strings = "", actual: Strings = "") -
 
 @wording("interrupted")
 def interrupted() -> str:
-    """interrupted"""
+    """Example: `interrupted`."""
     return "interrupted"
 
 
 @wording("nothing-finished")
 def nothing_finished(unit: Strings) -> str:
-    """no transaction finished in the measured window"""
+    """Example: `no transaction finished in the measured window`."""
     return f"no {names(unit) or 'transaction'} finished in the measured window"
 
 
 @wording("not-driven")
 def not_driven() -> str:
-    """no load was run in the trial"""
+    """Example: `no load was run in the trial`."""
     return "no load was run in the trial"
 
 
 @wording(NOT_WHOLE)
 def block_not_whole(system: Configurations, error: Strings) -> str:
-    """block incomplete: WAL in memory: no space left on device"""
+    """Example: `block incomplete: WAL in memory: no space left on device`."""
     why = f": {names(error)}" if strings(error) else " failed"
     return f"block incomplete: {names(configurations(system)) or 'another system'}{why}"
 
 
 @wording("probe-connection-broke")
 def probe_connection_broke(error: Strings) -> str:
-    """the probe client's connection broke: terminating connection due to administrator command"""
+    """Example: `the probe client's connection broke: terminating connection due to administrator command`."""
     return f"the probe client's connection broke{f': {names(error)}' if strings(error) else ''}"
 
 
 @wording("answers-wrong")
 def answers_wrong(answers: Sequence[Sequence[str]]) -> str:
-    """q01 is wrong: 3 rows instead of 4; q07 is wrong: …"""
+    """Example: `q01 is wrong: 3 rows instead of 4; q07 is wrong: …`"""
     return (
         "; ".join(f"{name} is wrong: {actual}" for name, actual in answers)
         or "the database returned wrong query answers"

@@ -20,7 +20,7 @@ from ironbench.words import counted, upper_first
 
 
 def not_interleaved() -> str:
-    """`No verdict: the trials of A and B were not interleaved in blocks. …`"""
+    """Example: `No verdict: the trials of A and B were not interleaved in blocks. …`"""
     return (
         "No verdict: the trials of A and B were not interleaved in blocks. The report shows only the difference "
         "between A and B and the range of the repeats."
@@ -28,8 +28,8 @@ def not_interleaved() -> str:
 
 
 def undeclared() -> str:
-    """`No verdict: the lab file does not declare this comparison, and choosing one after seeing the numbers raises the
-    false-alarm rate. …`"""
+    """Example: `No verdict: the lab file does not declare this comparison, and choosing one after seeing the numbers
+    raises the false-alarm rate. …`"""
     return (
         "No verdict: the lab file does not declare this comparison, and choosing a comparison after the numbers "
         "are known raises the false-alarm rate. The ratios are computed within each block."
@@ -37,18 +37,18 @@ def undeclared() -> str:
 
 
 def no_throughput() -> str:
-    """`Nothing to compare: one of the two sides has no throughput.`"""
+    """Example: `Nothing to compare: one of the two sides has no throughput.`"""
     return "Nothing to compare: one of the two sides has no throughput."
 
 
 def nothing_in_common() -> str:
-    """`Nothing to compare: the two sides have no metric in common.`"""
+    """Example: `Nothing to compare: the two sides have no metric in common.`"""
     return "Nothing to compare: the two sides have no metric in common."
 
 
 def throughput_ratio(a: str, b: str, means: MeanRatio, difference: Note, clients: int | None) -> str:
-    """`B is 26% faster than A with 8 clients: 1,260/s vs. 1,000/s (95% CI 18% to 35%; ranges of the repeats do not
-    overlap).`
+    """Example: `B is 26% faster than A with 8 clients: 1,260/s vs. 1,000/s (95% CI 18% to 35%; ranges of the repeats do
+    not overlap).`
 
     `difference`: whether one is shown, else the sentence starts with the reason. `clients`: the only number of clients;
     None at the peaks.
@@ -61,8 +61,8 @@ def throughput_ratio(a: str, b: str, means: MeanRatio, difference: Note, clients
 
 
 def metric_ratio(metric: str, a: str, b: str, means: MeanRatio, difference: Note) -> str:
-    """`Throughput is 26% higher with B than with A: 1,260/s vs. 1,000/s (95% CI 18% to 35%; ranges of the repeats do
-    not overlap).`"""
+    """Example: `Throughput is 26% higher with B than with A: 1,260/s vs. 1,000/s (95% CI 18% to 35%; ranges of the
+    repeats do not overlap).`"""
     words = differs(metric_words(metric), a, b, means.ratio)
     return _with_values(upper_first(words), metric, means, difference)
 
@@ -76,14 +76,14 @@ def _with_values(words: str, metric: str, means: MeanRatio, difference: Note) ->
 
 
 def differs(what: str, a: str, b: str, ratio: float) -> str:
-    """`throughput is 26% higher with B than with A`"""
+    """Example: `throughput is 26% higher with B than with A`."""
     if ratio == 1:
         return f"{what} does not differ between {a} and {b}"
     return f"{what} is {change(ratio, '')} with {b} {than(ratio)} with {a}"
 
 
 def explained_ratio(metric: str, a: str, b: str, ratio: float, interval: str, not_shown: Note | None = None) -> str:
-    """`Throughput is 26% higher with WAL in memory than with WAL on disk (95% CI 18% to 35%).`
+    """Example: `Throughput is 26% higher with WAL in memory than with WAL on disk (95% CI 18% to 35%).`
 
     `not_shown`: why the trials show no difference; the sentence then starts with this reason.
     """
@@ -104,7 +104,7 @@ def observed_contradict(metric: str, a: str, b: str, ratio: float) -> str:
 
 
 def only_listed() -> str:
-    """`The trials show no difference, so the following points only list what differed between them.`"""
+    """Example: `The trials show no difference, so the following points only list what differed between them.`"""
     return "The trials show no difference, so the following points only list what differed between them."
 
 
@@ -120,8 +120,8 @@ def outcomes(sides: Sequence[tuple[str, float, Note]]) -> str:
 
 
 def different_loads(a: float | None, b: float | None, seen: str) -> str:
-    """`A: closed loop; B: open loop at 500/s. With different loads, throughput and response times cannot be compared
-    (B: 500/s sustained).`
+    """Example: `A: closed loop; B: open loop at 500/s. With different loads, throughput and response times cannot be
+    compared (B: 500/s sustained).`
 
     `a` and `b`: target rates; None for a closed loop. `seen`: from `outcomes`.
     """
@@ -130,19 +130,19 @@ def different_loads(a: float | None, b: float | None, seen: str) -> str:
 
 
 def same_rate(rate: float, seen: str) -> str:
-    """`Both sides ran at a target rate of 500/s. Result: A: 500/s sustained; B: 500/s sustained.` `seen`: from
+    """Example: `Both sides ran at a target rate of 500/s. Result: A: 500/s sustained; B: 500/s sustained.` `seen`: from
     `outcomes`."""
     return f"Both sides ran at a target rate of {units.rate(rate)}. Result: {seen}."
 
 
 def not_both_sustained() -> str:
-    """`Response times are compared only if both sides sustain the target rate.`"""
+    """Example: `Response times are compared only if both sides sustain the target rate.`"""
     return "Response times are compared only if both sides sustain the target rate."
 
 
 def p99_at_rate(means: MeanRatio, difference: Note) -> str:
-    """`At that target rate, the p99 response time of B is 12% lower than that of A: 11 ms vs. 13 ms (95% CI 5% to 18%;
-    ranges of the repeats do not overlap).`"""
+    """Example: `At that target rate, the p99 response time of B is 12% lower than that of A: 11 ms vs. 13 ms (95% CI 5%
+    to 18%; ranges of the repeats do not overlap).`"""
     p99 = f"the p99 response time of B is {change(means.ratio, '')} {than(means.ratio)} that of A"
     if means.ratio == 1:
         p99 = "the p99 response times of A and B do not differ"
@@ -152,7 +152,8 @@ def p99_at_rate(means: MeanRatio, difference: Note) -> str:
 
 
 def geometric_means() -> str:
-    """`B / A is the quotient of A and B, which are geometric means of the trials, or of the means of the runs …`"""
+    """Example: `B / A is the quotient of A and B, which are geometric means of the trials, or of the means of the runs
+    …`"""
     return (
         "B / A is the value of B divided by the value of A. Both values are geometric means of the trials, or, "
         "if both sides have several runs, of the means of these runs, as in `ironbench lead`. In rows without a "
@@ -161,47 +162,50 @@ def geometric_means() -> str:
 
 
 def zero_on_both_sides(metrics: Sequence[str]) -> str:
-    """`These metrics are 0 on both sides: failed, deadlocks.`"""
+    """Example: `These metrics are 0 on both sides: failed, deadlocks.`"""
     return f"These metrics are 0 on both sides: {', '.join(metrics)}."
 
 
 def no_ratio(metrics: Sequence[str], why: Note) -> str:
-    """`No ratio is computed for throughput: the rate is an input, not a result.`"""
+    """Example: `No ratio is computed for throughput: the rate is an input, not a result.`"""
     return f"No ratio is computed for {', '.join(metrics)}: {text(why)}."
 
 
 def service_equals_response() -> str:
-    """`Both sides ran in a closed loop, so service time equals response time.`"""
+    """Example: `Both sides ran in a closed loop, so service time equals response time.`"""
     return "Both sides ran in a closed loop, so service time equals response time."
 
 
 def no_common_clients() -> str:
-    """`No number of clients was measured on both sides.`"""
+    """Example: `No number of clients was measured on both sides.`"""
     return "No number of clients was measured on both sides."
 
 
 def most_changed_script(script: str, delta_s: float) -> str:
-    """`new-order changed most: +1.2 ms of the mean response time.`"""
+    """Example: `new-order changed most: +1.2 ms of the mean response time.`"""
     return f"The script {script} changed most: it changed the mean response time by {signed(delta_s)}."
 
 
 def takes(what: str, ratio: float, observed_once: bool) -> str:
-    """`select * from orders takes 30% longer (one observed trial of each configuration, so no CI).`"""
+    """Example: `select * from orders takes 30% longer (one observed trial of each configuration, so no CI).`"""
     return f"{what} takes {duration(ratio)}{' (one observed trial each, no CI)' if observed_once else ''}."
 
 
 def from_one_trial() -> str:
-    """`Source: one observed trial of each configuration.`"""
+    """Example: `Source: one observed trial of each configuration.`"""
     return "Source: one observed trial of each configuration."
 
 
 def same_configuration() -> str:
-    """`the records show no difference.`"""
+    """Example: `the records show no difference.`"""
     return "the records show no difference."
 
 
 def changed_facts(facts: Sequence[tuple[str, str, str]], more: int) -> str:
-    """`work_mem changes from 4 MB to 64 MB; and 2 other facts.` `facts`: name, value before, and value after."""
+    """Example: `work_mem changes from 4 MB to 64 MB; and 2 other facts.`
+
+    `facts`: name, value before, and value after.
+    """
     words = "; ".join(starmap(_changed, facts))
     return words + (f"; and {counted(more, 'other fact')}" if more else "") + "."
 

@@ -21,13 +21,13 @@ def _against(a: Strings, b: Strings, nothing: str = "none") -> str:
 
 @wording("work-differs")
 def work_differs(a: Strings, b: Strings) -> str:
-    """the work differs: igen-oltp scale=2 vs. scale=4"""
+    """Example: `the work differs: igen-oltp scale=2 vs. scale=4`."""
     return f"the work differs: {_against(a, b)}"
 
 
 @wording("script-differs")
 def script_differs(script: Strings) -> str:
-    """the work differs: the contents of a.sql"""
+    """Example: `the work differs: the contents of a.sql`."""
     return f"the work differs: the contents of {', '.join(strings(script)) or 'a script'} are not the same"
 
 
@@ -36,31 +36,31 @@ WORKLOAD_DATA = "the workload's data"
 
 @wording("data-differ")
 def data_differ(a: Strings, b: Strings) -> str:
-    """the data differs: shop.dump (own-12ab) vs. the workload's data"""
+    """Example: `the data differs: shop.dump (own-12ab) vs. the workload's data`."""
     return f"the data differs: {_against(a, b, WORKLOAD_DATA)}"
 
 
 @wording("versions-differ")
 def versions_differ(a: Strings, b: Strings) -> str:
-    """the ironbench versions differ: 0.1.0 vs. 0.2.0"""
+    """Example: `the ironbench versions differ: 0.1.0 vs. 0.2.0`."""
     left, right = (", ".join(strings(side)) or "unknown" for side in (a, b))
     return f"the ironbench versions differ: {left} vs. {right}"
 
 
 @wording("loads-differ")
 def loads_differ(a: float | None = None, b: float | None = None) -> str:
-    """the load differs: closed loop vs. open loop at 500/s"""
+    """Example: `the load differs: closed loop vs. open loop at 500/s`."""
     return f"the load differs: {loop(a)} vs. {loop(b)}"
 
 
 def loop(rate: float | None) -> str:
-    """`closed loop`, `open loop at 500/s`"""
+    """Examples: `closed loop`, `open loop at 500/s`."""
     return "closed loop" if rate is None else f"open loop at {units.rate(rate)}"
 
 
 @wording("methods-differ")
 def methods_differ(a: Strings, b: Strings) -> str:
-    """the measurement method differs: by trials vs. by slices"""
+    """Example: `the measurement method differs: by trials vs. by slices`."""
     return f"the measurement method differs: {_by(a)} vs. {_by(b)}"
 
 
@@ -70,20 +70,20 @@ def _by(method: Strings) -> str:
 
 @wording("clients-differ")
 def clients_differ(a: Strings, b: Strings) -> str:
-    """the number of clients differs: 4 vs. 2"""
+    """Example: `the number of clients differs: 4 vs. 2`."""
     return f"the number of clients differs: {_against(a, b)}"
 
 
 @wording("workers-differ")
 def workers_differ(a: Sequence[float], b: Sequence[float]) -> str:
-    """the number of load workers differs: 2 vs. 1"""
+    """Example: `the number of load workers differs: 2 vs. 1`."""
     left, right = (", ".join(f"{count:g}" for count in side) for side in (a, b))
     return f"the number of load workers differs: {left} vs. {right}"
 
 
 @wording("trials-of-fewer-workers")
 def trials_of_fewer_workers(workers: Sequence[float], requested: int, trials: int, of: int) -> str:
-    """only 3 of 4 workers ran the load in 2 of 12 trials, because machines were lost"""
+    """Example: `only 3 of 4 workers ran the load in 2 of 12 trials, because machines were lost`."""
     drove = ", ".join(f"{count:g}" for count in workers)
     return (
         f"only {drove} of {requested} workers ran the load in {trials} of {counted(of, 'trial')}, because "
@@ -93,15 +93,15 @@ def trials_of_fewer_workers(workers: Sequence[float], requested: int, trials: in
 
 @wording("fact-differs")
 def fact_differs(fact: str, a: str, b: str) -> str:
-    """different load: threads 1 vs. 2"""
+    """Example: `different load: threads 1 vs. 2`."""
     kind, _, rest = fact.partition(".")
     return f"different {kind}: {rest or kind} {a} vs. {b}"
 
 
 @wording("not-in-turns")
 def not_in_turns() -> str:
-    """the systems were measured one after the other, not interleaved, so drift of the machine would look like a
-    difference between the systems"""
+    """Example: `the systems were measured one after the other, not interleaved, so drift of the machine would look like
+    a difference between the systems`."""
     return (
         "the systems were measured one after the other, not interleaved, so drift of the machine would look like "
         "a difference between the systems"
@@ -110,8 +110,8 @@ def not_in_turns() -> str:
 
 @wording("server-machine-unknown")
 def server_machine_unknown() -> str:
-    """the machine of at least one server is unknown, so the two machines may differ: use --server ssh://HOST to record
-    the server's machine"""
+    """Example: `the machine of at least one server is unknown, so the two machines may differ: use --server ssh://HOST
+    to record the server's machine`."""
     return (
         "the machine of at least one server is unknown, so the two machines may differ: use --server ssh://HOST "
         "to record the server's machine"
@@ -120,19 +120,19 @@ def server_machine_unknown() -> str:
 
 @wording("machines-differ")
 def machines_differ() -> str:
-    """the trials ran on different machines, or on one machine with different settings"""
+    """Example: `the trials ran on different machines, or on one machine with different settings`."""
     return "the trials ran on different machines, or on one machine with different settings"
 
 
 @wording("client-machines-differ")
 def client_machines_differ() -> str:
-    """the clients ran on different machines, or on one machine with different settings"""
+    """Example: `the clients ran on different machines, or on one machine with different settings`."""
     return "the clients ran on different machines, or on one machine with different settings"
 
 
 @wording("no-difference-one-trial")
 def no_difference_one_trial(both: bool, first: bool) -> str:
-    """each side has only one trial, so the variation between trials is unknown"""
+    """Example: `each side has only one trial, so the variation between trials is unknown`."""
     if both:
         return "each side has only one trial, so the variation between trials is unknown"
     return (
@@ -143,62 +143,62 @@ def no_difference_one_trial(both: bool, first: bool) -> str:
 
 @wording("no-difference-ranges-overlap")
 def no_difference_ranges_overlap() -> str:
-    """the ranges of the repeats overlap"""
+    """Example: `the ranges of the repeats overlap`."""
     return "the ranges of the repeats overlap"
 
 
 @wording("no-difference-within-interval")
 def no_difference_within_interval() -> str:
-    """the 95% confidence interval includes 0%"""
+    """Example: `the 95% confidence interval includes 0%`."""
     return "the 95% confidence interval includes 0%"
 
 
 @wording("no-difference-too-few-blocks")
 def no_difference_too_few_blocks(least: int) -> str:
-    """fewer than 3 blocks have both configurations"""
+    """Example: `fewer than 3 blocks have both configurations`."""
     return f"fewer than {least} blocks have both configurations"
 
 
 @wording("difference-shown")
 def difference_shown() -> str:
-    """the ranges of the repeats do not overlap"""
+    """Example: `the ranges of the repeats do not overlap`."""
     return "the ranges of the repeats do not overlap"
 
 
 @wording("lead-of-one-trial")
 def of_one_trial() -> str:
-    """no CI: one trial"""
+    """Example: `no CI: one trial`."""
     return "no CI: one trial"
 
 
 @wording("lead-of-one-run")
 def of_one_run() -> str:
-    """no verdict: one run"""
+    """Example: `no verdict: one run`."""
     return "no verdict: one run"
 
 
 @wording("lead-equal")
 def equal(margin: float) -> str:
-    """equal within 5%"""
+    """Example: `equal within 5%`."""
     return f"equal within {in_percent(margin)}"
 
 
 @wording("lead")
 def lead(ratio: float, higher_is_better: bool) -> str:
-    """28% higher; 50% lower (better)"""
+    """Example: `28% higher; 50% lower (better)`."""
     size = f"{in_percent(abs(ratio - 1))} {'higher' if ratio > 1 else 'lower'}"
     return size if higher_is_better else f"{size} ({'worse' if ratio > 1 else 'better'})"
 
 
 @wording("lead-inconclusive")
 def inconclusive() -> str:
-    """inconclusive"""
+    """Example: `inconclusive`."""
     return "inconclusive"
 
 
 @wording("work-of-one-side")
 def work_of_one_side(side: str, work: str) -> str:
-    """only old ran the work igen-oltp scale=8"""
+    """Example: `only old ran the work igen-oltp scale=8`."""
     return f"only {side} ran the work {work}"
 
 
@@ -208,13 +208,14 @@ _NAMED = 3
 
 @wording("plans-unknown")
 def plans_unknown() -> str:
-    """the query plans are unknown"""
+    """Example: `the query plans are unknown`."""
     return "the query plans are unknown"
 
 
 @wording("plans-differ")
 def plans_differ(more: Sequence[tuple[str, int]] = (), less: Sequence[tuple[str, int]] = ()) -> str:
-    """new plan: Index Scan on orders, Nested Loop instead of parallel Seq Scan on orders and 2 more steps"""
+    """Example: `new plan: Index Scan on orders, Nested Loop instead of parallel Seq Scan on orders and 2 more
+    steps`."""
     if more:
         return f"new plan: {_named(more)} " + (f"instead of {_named(less)}" if less else "in addition")
     return f"new plan: no {_named(less)}" if less else "the query plans have the same steps"
@@ -228,13 +229,13 @@ def _named(steps: Sequence[tuple[str, int]]) -> str:
 
 @wording("no-clear-step")
 def no_clear_step(before: Configuration, after: Configuration) -> str:
-    """no wait class differs clearly between WAL on disk and WAL in memory"""
+    """Example: `no wait class differs clearly between WAL on disk and WAL in memory`."""
     return f"no wait class differs clearly between {configuration(before)} and {configuration(after)}"
 
 
 @wording("largest-step")
 def largest_step(whole_s: float, part: str, delta_s: float, low_s: float, high_s: float) -> str:
-    """a transaction takes 1.5 ms less. Largest change: WAL, 1.2 ms less (95% CI 1.1 ms to 1.3 ms)"""
+    """Example: `a transaction takes 1.5 ms less. Largest change: WAL, 1.2 ms less (95% CI 1.1 ms to 1.3 ms)`."""
     low, high = sorted((abs(low_s), abs(high_s)))  # a clear step has both ends on the same side of 0
     step = f"{wait_class(part)}, {_change(delta_s)} ({in_percent(0.95)} CI {milliseconds(low)} to {milliseconds(high)})"
     return f"a transaction takes {_change(whole_s)}. Largest change: {step}"
@@ -260,12 +261,12 @@ def no_step_intervals(least_blocks: int | None) -> str:
 
 @wording("t-intervals-of-differences")
 def t_intervals_of_differences(blocks: int) -> str:
-    """t confidence intervals of the paired differences in 6 blocks"""
+    """Example: `t confidence intervals of the paired differences in 6 blocks`."""
     return f"t confidence intervals of the paired differences in {counted(blocks, 'block')}"
 
 
 @wording("welch-intervals")
 def welch_intervals(trials: Sequence[int], in_blocks: bool) -> str:
-    """Welch's t confidence intervals of 6 and 5 trials: some blocks lack one of the two configurations"""
+    """Example: `Welch's t confidence intervals of 6 and 5 trials: some blocks lack one of the two configurations`."""
     why = "some blocks lack one of the two configurations" if in_blocks else "trials of different runs are not paired"
     return f"Welch's t confidence intervals of {' and '.join(map(str, trials))} trials: {why}"

@@ -13,7 +13,7 @@ from ironbench.words import counted, listed
 
 @wording("licences-for-cores")
 def licences_for_cores(servers: int, cores: int, factor: float, least: int, packs: int, pack: int) -> str:
-    """2 servers of 8 cores, core factor 0.5, at least 4 cores for each server, 4 packs of 2"""
+    """Example: `2 servers of 8 cores, core factor 0.5, at least 4 cores for each server, 4 packs of 2`."""
     steps = [f"{servers} servers of {counted(cores, 'core')}" if servers > 1 else counted(cores, "core")]
     steps += [f"core factor {factor:g}"] if factor != 1 else []
     steps += [f"at least {least} cores for each server"] if least else []
@@ -23,44 +23,46 @@ def licences_for_cores(servers: int, cores: int, factor: float, least: int, pack
 
 @wording("power-drawn")
 def power_drawn(servers: int, watts: float) -> str:
-    """2 servers of 400 W, 24 hours a day"""
+    """Example: `2 servers of 400 W, 24 hours a day`."""
     return f"{counted(servers, 'server')} of {watts:g} W, 24 hours a day"
 
 
 @wording("every-hour")
 def every_hour() -> str:
-    """24 hours a day"""
+    """Example: `24 hours a day`."""
     return "24 hours a day"
 
 
 @wording("in-packs")
 def in_packs(pack: int) -> str:
-    """packs of 2"""
+    """Example: `packs of 2`."""
     return f"packs of {pack}"
 
 
 @wording("exchange-rate")
 def exchange_rate(currency: str, rate: float, into: str, date: str, source: str) -> str:
-    """1 EUR = 1.25 USD on 2026-01-02, a bank"""
+    """Example: `1 EUR = 1.25 USD on 2026-01-02, a bank`."""
     return f"1 {currency} = {rate:.6g} {into} on {date}, {source}"
 
 
 @wording("edition-limit")
 def edition_limit(price: str, edition: str, most: float, there: float, of: str) -> str:
-    """sql-server-2014-standard: edition Standard uses at most 16 of 36 cores of a server"""
+    """Example: `sql-server-2014-standard: edition Standard uses at most 16 of 36 cores of a server`."""
     what = "GB of memory" if of == "memory_gb" else of
     return f"{price}: edition {edition or 'bought'} can use at most {most:g} of the {there:g} {what} of a server"
 
 
 @wording("sockets-unknown")
 def sockets_unknown(licence: str) -> str:
-    """oracle: the cost depends on the number of sockets in use, but the records do not contain this number"""
+    """Example: `oracle: the cost depends on the number of sockets in use, but the records do not contain this
+    number`."""
     return f"{licence}: the cost depends on the number of sockets in use, but the records do not contain this number"
 
 
 @wording("systems-file-differs")
 def systems_file_differs(of: str, declared: float, measured: float, pinned: bool = False) -> str:
-    """the systems file declares 16 cores, but the records were measured with 8 cores, so the records are not used"""
+    """Example: `the systems file declares 16 cores, but the records were measured with 8 cores, so the records are not
+    used`."""
     ours, theirs = (_hardware(of, value) for value in (declared, measured))
     limit = " (pinned)" if pinned else ""
     return (
@@ -77,13 +79,14 @@ def _hardware(of: str, value: float) -> str:
 
 @wording("records-not-used")
 def records_not_used(labels: Sequence[str]) -> str:
-    """the records of old and new are not used, because the systems file declares scores"""
+    """Example: `the records of old and new are not used, because the systems file declares scores`."""
     return f"the records of {listed(labels)} are not used, because the systems file declares scores"
 
 
 @wording("scores-of-different-work")
 def scores_of_different_work(labels: Sequence[str], works: Sequence[str]) -> str:
-    """no scores: the records of old and new did different work (tpch sf=1; tpch sf=10). Name the series of one …"""
+    """Example: `no scores: the records of old and new did different work (tpch sf=1; tpch sf=10). Name the series of
+    one …`"""
     names = "; ".join(dict.fromkeys(works))
     return (
         f"no scores: the records of {listed(labels)} come from different workloads ({names}). Name the series of "
@@ -93,31 +96,33 @@ def scores_of_different_work(labels: Sequence[str], works: Sequence[str]) -> str
 
 @wording("system-without-score")
 def no_score(system: str, why: Note) -> str:
-    """no score for old: the trials ran in an open loop at 500/s, which is a target rate and not a maximum"""
+    """Example: `no score for old: the trials ran in an open loop at 500/s, which is a target rate and not a
+    maximum`."""
     return f"no score for {system}: {text(why)}"
 
 
 @wording("several-systems")
 def several_systems(systems: Sequence[str]) -> str:
-    """records of 2 systems have this label: old (m1); old (m2). Name the ones to use, by series or id: …"""
+    """Example: `records of 2 systems have this label: old (m1); old (m2). Name the ones to use, by series or id: …`"""
     named = f"records of {counted(len(systems), 'system')} have this label: {'; '.join(systems)}"
     return f"{named}. Name the records to use by series or id: ironbench cost SERIES …"
 
 
 @wording("driven-open-loop")
 def driven_open_loop(low: float, high: float) -> str:
-    """the trials ran in an open loop at 500/s, which is a target rate and not a maximum"""
+    """Example: `the trials ran in an open loop at 500/s, which is a target rate and not a maximum`."""
     rates = units.rate(low) if low == high else f"{units.rate(low)} to {units.rate(high)}"
     return f"the trials ran in an open loop at {rates}, which is a target rate and not a maximum"
 
 
 @wording("driven-along-curve")
 def driven_along_curve() -> str:
-    """the number of clients followed a load curve, so throughput is a mean over the whole curve and not a maximum"""
+    """Example: `the number of clients followed a load curve, so throughput is a mean over the whole curve and not a
+    maximum`."""
     return "the number of clients followed a load curve, so throughput is a mean over the whole curve and not a maximum"
 
 
 @wording("no-comparable-trial")
 def no_comparable_trial(statuses: Sequence[str]) -> str:
-    """no usable trial (invalid, failed)"""
+    """Example: `no usable trial (invalid, failed)`."""
     return f"no usable trial ({', '.join(map(terms.status, statuses))})"

@@ -19,34 +19,34 @@ from ironbench.words import counted, in_percent, listed
 
 
 def scope(target: str, work: str) -> str:
-    """`Target: 500/s with p99 below 20 ms (tpcb-like)`; empty without a target and records."""
+    """Example: `Target: 500/s with p99 below 20 ms (tpcb-like)`; empty without a target and records."""
     if target:
         return f"Target: {target} ({work})" if work else f"Target: {target}"
     return f"Work: {work}" if work else ""
 
 
 def flags(flagged: int, trials: int) -> str:
-    """`2 of 3 trials flagged`; empty if no trial is flagged."""
+    """Example: `2 of 3 trials flagged`; empty if no trial is flagged."""
     return f"{flagged} of {counted(trials, 'trial')} flagged" if flagged else ""
 
 
 def nothing_to_compare() -> str:
-    """`There is no system to compare.`"""
+    """Example: `There is no system to compare.`"""
     return "There is no system to compare."
 
 
 def unknown_price(system: str) -> str:
-    """`The price of one core is unknown.`"""
+    """Example: `The price of one core is unknown.`"""
     return f"The price of {system} is unknown."
 
 
 def costs(system: str, price: str) -> str:
-    """`one core costs 1,200 EUR over 3 years.`"""
+    """Example: `one core costs 1,200 EUR over 3 years.`"""
     return f"{system} costs {price}."
 
 
 def most_work(best: str, other: str, ratio: str, currency: str, only_two: bool) -> str:
-    """`old gives more work per USD than new: 76% more (95% CI 19% to 161%).`
+    """Example: `old gives more work per USD than new: 76% more (95% CI 19% to 161%).`
 
     `ratio`: from `more`. With more than two systems: `old gives the most work per USD. Compared with new, …`
     """
@@ -56,8 +56,8 @@ def most_work(best: str, other: str, ratio: str, currency: str, only_two: bool) 
 
 
 def tied(marked: Sequence[str], names: Sequence[str], ratios: Sequence[str], currency: str) -> str:
-    """`No difference shown: old and new are tied for the most work per USD. Compared with old, new gives 12% less (95%
-    CI −30% to +8.2%).`
+    """Example: `No difference shown: old and new are tied for the most work per USD. Compared with old, new gives 12%
+    less (95% CI −30% to +8.2%).`
 
     `marked`: the names with their flagged trials. `ratios`: of the other systems to the first, from `more`.
     """
@@ -69,12 +69,12 @@ def tied(marked: Sequence[str], names: Sequence[str], ratios: Sequence[str], cur
 
 
 def gives_less(name: str, other: str, ratio: str, currency: str) -> str:
-    """`new gives less work per USD than old: 43% less (95% CI 16% to 62%).`"""
+    """Example: `new gives less work per USD than old: 43% less (95% CI 16% to 62%).`"""
     return f"{name} gives less work per {currency} than {other}: {ratio}."
 
 
 def not_ranked(reasons: Mapping[str, Sequence[str]], currency: str, alone: bool) -> str:
-    """`No verdict on work per USD. Not ranked: new (inconclusive: only one trial).`
+    """Example: `No verdict on work per USD. Not ranked: new (inconclusive: only one trial).`
 
     `reasons`: reason → systems. `alone`: fewer than two systems are ranked.
     """
@@ -85,22 +85,22 @@ def not_ranked(reasons: Mapping[str, Sequence[str]], currency: str, alone: bool)
 
 
 def only_one_trial() -> str:
-    """`inconclusive: only one trial`"""
+    """Example: `inconclusive: only one trial`."""
     return "inconclusive: only one trial"
 
 
 def other_hardware() -> str:
-    """`the hardware in the records differs from the hardware in the systems file`"""
+    """Example: `the hardware in the records differs from the hardware in the systems file`."""
     return "the hardware in the records differs from the hardware in the systems file"
 
 
 def no_score() -> str:
-    """`performance was not measured`"""
+    """Example: `performance was not measured`."""
     return "performance was not measured"
 
 
 def more(ratio: CostRange, estimate: bool, runs_known: bool) -> str:
-    """`76% more (95% CI 19% to 161%)`, `20% to 30% more by estimate`, `43% less`.
+    """Examples: `76% more (95% CI 19% to 161%)`, `20% to 30% more by estimate`, `43% less`.
 
     `runs_known`: whether the confidence interval covers how much runs differ.
     """
@@ -137,7 +137,7 @@ def _span(ratio: CostRange) -> str:
 
 
 def cost_and_work(name: str, other: str, less: float, ratio: str, inconclusive: bool) -> str:
-    """`new costs 50% more than old; its work: 15% less (95% CI −42% to +26%: inconclusive).`
+    """Example: `new costs 50% more than old; its work: 15% less (95% CI −42% to +26%: inconclusive).`
 
     `less`: how much less it costs, as a share. `ratio`: from `more`; empty if the work of one was not measured.
     """
@@ -149,8 +149,8 @@ def cost_and_work(name: str, other: str, less: float, ratio: str, inconclusive: 
 
 
 def cheapest(names: Sequence[str], price: str, period: str, undecided: Sequence[str], unmeasured: Sequence[str]) -> str:
-    """`Inconclusive: cheaper systems may also meet the target: old (inconclusive) and same (not measured). Cheapest
-    system shown to meet it: new, 3,400 USD over 3 years.`
+    """Example: `Inconclusive: cheaper systems may also meet the target: old (inconclusive) and same (not measured).
+    Cheapest system shown to meet it: new, 3,400 USD over 3 years.`
 
     `period`: ` over 3 years`, or empty. `undecided` and `unmeasured`: the cheaper systems.
     """
@@ -164,13 +164,13 @@ def cheapest(names: Sequence[str], price: str, period: str, undecided: Sequence[
 
 
 def open_cheaper(undecided: Sequence[str], unmeasured: Sequence[str]) -> str:
-    """`old (inconclusive) and same (not measured)`; empty without such systems."""
+    """Example: `old (inconclusive) and same (not measured)`; empty without such systems."""
     names = [f"{name} (inconclusive)" for name in undecided] + [f"{name} (not measured)" for name in unmeasured]
     return listed(names) if names else ""
 
 
 def decide_cheaper(undecided: Sequence[str], unmeasured: Sequence[str], rate: float) -> str:
-    """`To decide, run more trials of old, and run same with --rate at 500/s or more and --repeats 3.`"""
+    """Example: `To decide, run more trials of old, and run same with --rate at 500/s or more and --repeats 3.`"""
     steps = [f"run more trials of {listed(list(undecided))}"] if undecided else []
     steps += (
         [f"run {listed(list(unmeasured))} with --rate at {units.rate(rate)} or more and --repeats 3"]
@@ -181,8 +181,8 @@ def decide_cheaper(undecided: Sequence[str], unmeasured: Sequence[str], rate: fl
 
 
 def met_without_prices(systems: Sequence[str]) -> str:
-    """`Systems that meet the target: one core, two cores. The prices of these systems are unknown: name a systems file
-    with --systems.`"""
+    """Example: `Systems that meet the target: one core, two cores. The prices of these systems are unknown: name a
+    systems file with --systems.`"""
     return (
         f"Systems that meet the target: {', '.join(systems)}. The prices of these systems are unknown: name a "
         "systems file with --systems."
@@ -190,7 +190,7 @@ def met_without_prices(systems: Sequence[str]) -> str:
 
 
 def nearest(systems: Sequence[str], why: Note) -> str:
-    """`No system was shown to meet the target. Closest: two cores, p99 response time 24 ms.`"""
+    """Example: `No system was shown to meet the target. Closest: two cores, p99 response time 24 ms.`"""
     none = "No system was shown to meet the target."
     if len(systems) > 1:
         return f"{none} These systems came closest, with no difference shown between them: {listed(systems)}."
@@ -198,8 +198,8 @@ def nearest(systems: Sequence[str], why: Note) -> str:
 
 
 def not_measured_at(rate: float) -> str:
-    """`No system was measured at 500/s or more in at least three trials: run each system with --rate and --repeats
-    3.`"""
+    """Example: `No system was measured at 500/s or more in at least three trials: run each system with --rate and
+    --repeats 3.`"""
     return (
         f"No system was measured at {units.rate(rate)} or more in at least three trials: run each system with --rate "
         "and --repeats 3."
@@ -207,13 +207,13 @@ def not_measured_at(rate: float) -> str:
 
 
 def several_servers(system: str, servers: int) -> str:
-    """`two nodes: the records are assumed to be the result of all 2 servers of this system together.`"""
+    """Example: `two nodes: the records are assumed to be the result of all 2 servers of this system together.`"""
     return f"{system}: the records are assumed to be the result of all {servers} servers of this system together."
 
 
 def geometric_means() -> str:
-    """`Scores are geometric means of the trials, or, if there are several runs, of the means of these runs. Each score
-    has a 95% CI. …`"""
+    """Example: `Scores are geometric means of the trials, or, if there are several runs, of the means of these runs.
+    Each score has a 95% CI. …`"""
     return (
         "Scores are geometric means of the trials, or, if there are several runs, of the means of these runs. "
         "Each score has a 95% CI. Ratios have Welch's 95% CI, as in `ironbench lead`; systems are tied if the CI "
@@ -222,7 +222,8 @@ def geometric_means() -> str:
 
 
 def one_run() -> str:
-    """`CIs are 95%. The CI of a score from one run covers only its trials; another run may differ by more. …`"""
+    """Example: `CIs are 95%. The CI of a score from one run covers only its trials; another run may differ by more.
+    …`"""
     return (
         "All CIs are at 95%. The CI of a score from one run covers only the trials of that run, and another run "
         "may differ by more. Repeat the run to include the variation between runs."
@@ -230,10 +231,11 @@ def one_run() -> str:
 
 
 def rate_is_an_input() -> str:
-    """`Throughput per core and per price are left out: in an open loop, the target rate determines throughput.`"""
+    """Example: `Throughput per core and per price are left out: in an open loop, the target rate determines
+    throughput.`"""
     return "Throughput per core and per price are left out: in an open loop, the target rate determines throughput."
 
 
 def estimates() -> str:
-    """`~ marks an estimate from the named source, not a measurement.`"""
+    """Example: `~ marks an estimate from the named source, not a measurement.`"""
     return f"The sign {ESTIMATE} marks an estimate from the named source, which is not a measurement."

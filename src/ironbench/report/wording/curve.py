@@ -10,7 +10,7 @@ from ironbench.words import counted, in_percent
 
 
 def tally(trials: int, confirmed: bool) -> str:
-    """`3 trials`, `3 confirmation trials`"""
+    """Examples: `3 trials`, `3 confirmation trials`."""
     return counted(trials, "confirmation trial" if confirmed else "trial")
 
 
@@ -18,7 +18,7 @@ def tally(trials: int, confirmed: bool) -> str:
 def peak_basis(
     trials: int, confirmed: bool, swept: bool, suspect: int = 0, failed: float = 0.0, units: str = "transactions"
 ) -> str:
-    """3 confirmation trials; 1 trial flagged; 0.2% of transactions failed"""
+    """Example: `3 confirmation trials; 1 trial flagged; 0.2% of transactions failed`."""
     parts = [f"{counted(trials, 'sweep trial')}, not confirmed" if swept else tally(trials, confirmed)]
     parts += [f"{counted(suspect, 'trial')} flagged"] if suspect else []
     parts += [f"{in_percent(failed, limits=FAILED_LIMITS)} of {units} failed"] if failed else []
@@ -27,19 +27,19 @@ def peak_basis(
 
 @wording("at-peak")
 def at_peak(clients: int, alone: bool, basis: Note) -> str:
-    """at the peak, 8 clients (3 confirmation trials)"""
+    """Example: `at the peak, 8 clients (3 confirmation trials)`."""
     return f"{'with' if alone else 'at the peak,'} {counted(clients, 'client')} ({text(basis)})"
 
 
 @wording("rate-basis")
 def rate_basis(rate: float, trials: int, confirmed: bool) -> str:
-    """500/s, 3 confirmation trials"""
+    """Example: `500/s, 3 confirmation trials`."""
     return f"{written.rate(rate)}, {tally(trials, confirmed)}"
 
 
 @wording("rate-outcome")
 def rate_outcome(kept: int, trials: int, confirmed: bool) -> str:
-    """sustained in 2 of 3 trials"""
+    """Example: `sustained in 2 of 3 trials`."""
     if kept == trials:
         return "sustained"
     if kept:
@@ -49,67 +49,67 @@ def rate_outcome(kept: int, trials: int, confirmed: bool) -> str:
 
 @wording("side-basis")
 def side_basis(load: Note, basis: Note) -> str:
-    """8 clients, 3 confirmation trials"""
+    """Example: `8 clients, 3 confirmation trials`."""
     return f"{text(load)}, {text(basis)}"
 
 
 @wording("no-usable-trial")
 def no_usable_trial() -> str:
-    """no usable trial"""
+    """Example: `no usable trial`."""
     return "no usable trial"
 
 
 @wording("load-of-clients")
 def load_of_clients(clients: int) -> str:
-    """8 clients"""
+    """Example: `8 clients`."""
     return counted(clients, "client")
 
 
 @wording("load-of-streams")
 def load_of_streams(streams: str) -> str:
-    """2 streams and a refresh stream"""
+    """Example: `2 streams and a refresh stream`."""
     return streams
 
 
 @wording("load-of-peak")
 def load_of_peak() -> str:
-    """peak"""
+    """Example: `peak`."""
     return "peak"
 
 
 @wording("load-of-all-trials")
 def load_of_all_trials() -> str:
-    """all trials"""
+    """Example: `all trials`."""
     return "all trials"
 
 
 @wording("rate-requested")
 def rate_requested() -> str:
-    """the rate is an input, not a result"""
+    """Example: `the rate is an input, not a result`."""
     return "the rate is an input, not a result"
 
 
 @wording("paced-by-records")
 def paced_by_records() -> str:
-    """the recorded times of the capture determine throughput"""
+    """Example: `the recorded times of the capture determine throughput`."""
     return "the recorded times of the capture determine throughput"
 
 
 @wording("loads-unlike")
 def loads_unlike() -> str:
-    """the loads differ, or a target rate was not sustained: only values per transaction can be compared"""
+    """Example: `the loads differ, or a target rate was not sustained: only values per transaction can be compared`."""
     return "the loads differ, or a target rate was not sustained: only values per transaction can be compared"
 
 
 @wording("totals-of-unlike-work")
 def totals_of_unlike_work() -> str:
-    """the two sides did different work, so only values per transaction can be compared, not totals"""
+    """Example: `the two sides did different work, so only values per transaction can be compared, not totals`."""
     return "the two sides did different work, so only values per transaction can be compared, not totals"
 
 
 @wording("littles-law")
 def littles_law(clients: int, expected: float, holds: bool) -> str:
-    """Little's law is satisfied: throughput times mean response time is 7.9 of 8 clients"""
+    """Example: `Little's law is satisfied: throughput times mean response time is 7.9 of 8 clients`."""
     product = f"throughput times mean response time is {expected:.1f}"
     if holds:
         return f"Little's law is satisfied: {product} of {counted(clients, 'client')}"
@@ -121,7 +121,7 @@ def littles_law(clients: int, expected: float, holds: bool) -> str:
 
 @wording("measured-at")
 def measured_at(at: str, clients: int | None = None, or_rate: bool = False) -> str:
-    """at the peak, or at the target rate"""
+    """Example: `at the peak, or at the target rate`."""
     with_clients = "with each number of clients" if clients is None else f"with {counted(clients, 'client')}"
     rate = "at the target rate"
     place = {"trial": "over the whole trial", "peak": "at the peak", "clients": with_clients}.get(at, rate)

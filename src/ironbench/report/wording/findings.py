@@ -25,8 +25,8 @@ def t_interval(
     comparisons: int = 1,
     equivalence_level: float | None = None,
 ) -> str:
-    """t confidence interval of the log ratios of 6 blocks, interim analysis 1 of 2, Holm correction for 3
-    comparisons"""
+    """Example: `t confidence interval of the log ratios of 6 blocks, interim analysis 1 of 2, Holm correction for 3
+    comparisons`."""
     words = f"t confidence interval of the log ratios of {counted(blocks, 'block')}"
     if looks > 1:
         words += f", interim analysis {look} of {looks}"
@@ -41,7 +41,7 @@ def t_interval(
 
 @wording("no-complete-block")
 def no_complete_block() -> str:
-    """there is no complete block"""
+    """Example: `there is no complete block`."""
     return "there is no complete block"
 
 
@@ -50,19 +50,19 @@ def no_complete_block() -> str:
 
 @wording("choose-other-metric")
 def choose_other_metric() -> str:
-    """choose a metric for which higher or lower is better; this metric has no better direction"""
+    """Example: `choose a metric for which higher or lower is better; this metric has no better direction`."""
     return "choose a metric for which higher or lower is better; this metric has no better direction"
 
 
 @wording("finish-lab")
 def finish_lab(planned: int, least: int) -> str:
-    """finish the lab; 8 blocks are planned, and a verdict needs 6"""
+    """Example: `finish the lab; 8 blocks are planned, and a verdict needs 6`."""
     return f"finish the lab: {planned} blocks are planned, and a verdict needs {least} complete blocks"
 
 
 @wording("least-blocks")
 def least_blocks(least: int) -> str:
-    """run another round with at least 6 complete blocks"""
+    """Example: `run another round with at least 6 complete blocks`."""
     return f"run another round with at least {least} complete blocks"
 
 
@@ -76,7 +76,8 @@ def repeat_failed(blocks: int) -> str:
 
 @wording("reduce-variation")
 def reduce_variation(variation: float, margin: float, more_than: int) -> str:
-    """use a quieter machine, longer trials or a wider margin: blocks vary by 30% (SD), so detecting a difference …"""
+    """Example: `use a quieter machine, longer trials or a wider margin: blocks vary by 30% (SD), so detecting a
+    difference …`"""
     return (
         "use a machine with less other load, longer trials or a wider margin: the ratio varies between blocks by "
         f"{percent(variation)} (SD), so detecting a difference of {percent(margin)} would take more than "
@@ -86,13 +87,13 @@ def reduce_variation(variation: float, margin: float, more_than: int) -> str:
 
 @wording("planned-blocks")
 def planned_blocks(blocks: int, margin: float) -> str:
-    """finish the 12 planned blocks, which detect or rule out a difference of 5% with 90% power"""
+    """Example: `finish the 12 planned blocks, which detect or rule out a difference of 5% with 90% power`."""
     return f"finish the {blocks} planned blocks, which {_with_power(margin)}"
 
 
 @wording("another-round")
 def another_round(blocks: int, margin: float) -> str:
-    """run another round of 9 blocks, which detect or rule out a difference of 5% with 90% power"""
+    """Example: `run another round of 9 blocks, which detect or rule out a difference of 5% with 90% power`."""
     return f"run another round of {blocks} blocks, which {_with_power(margin)}"
 
 
@@ -102,7 +103,8 @@ def _with_power(margin: float) -> str:
 
 @wording("find-change")
 def find_change() -> str:
-    """find out what changed from block to block (growing data, a cache that fills, …), fix it, and measure again"""
+    """Example: `find out what changed from block to block (growing data, a cache that fills, …), fix it, and measure
+    again`."""
     return (
         "find out what changed from block to block (growing data, a cache that fills, too short a warm-up), fix it, "
         "and measure again"
@@ -114,8 +116,8 @@ def find_change() -> str:
 
 @wording("unequal-losses")
 def unequal_losses(lost: Sequence[tuple[Configuration, int]]) -> str:
-    """WAL in memory has no usable trial in 2 blocks: there is no verdict, because one side lost more blocks than the
-    other side"""
+    """Example: `WAL in memory has no usable trial in 2 blocks: there is no verdict, because one side lost more blocks
+    than the other side`."""
     sides = " and ".join(
         f"{configuration(name)} has no usable trial in {counted(blocks, 'block')}" for name, blocks in lost
     )
@@ -124,20 +126,20 @@ def unequal_losses(lost: Sequence[tuple[Configuration, int]]) -> str:
 
 @wording(NOT_AT_BOTH_ENDS)
 def not_at_both_ends(change: Note) -> str:
-    """the ratio drifted from 3.37 to 1.00 between the first and the last block, so no verdict would be true for all
-    blocks"""
+    """Example: `the ratio drifted from 3.37 to 1.00 between the first and the last block, so no verdict would be true
+    for all blocks`."""
     return f"{text(change)}, so no verdict would be true for all blocks"
 
 
 @wording("suspect-cpu")
 def suspect_cpu() -> str:
-    """there is no verdict about CPU time, because trials are flagged"""
+    """Example: `there is no verdict about CPU time, because trials are flagged`."""
     return "there is no verdict about CPU time, because trials are flagged"
 
 
 @wording("ratio-changed")
 def ratio_changed(before: float, after: float, block: int | None = None) -> str:
-    """the ratio drifted from 3.37 to 1.00 between the first and the last block"""
+    """Example: `the ratio drifted from 3.37 to 1.00 between the first and the last block`."""
     ends = f"{before:.2f} to {after:.2f}"
     if block is None:
         return f"the ratio drifted from {ends} between the first and the last block"
@@ -149,19 +151,20 @@ def ratio_changed(before: float, after: float, block: int | None = None) -> str:
 
 @wording("too-few-blocks")
 def too_few_blocks(blocks: int, least: int) -> str:
-    """3 complete blocks: a verdict needs at least 6"""
+    """Example: `3 complete blocks: a verdict needs at least 6`."""
     return f"{counted(blocks, 'complete block')}: a verdict needs at least {least} complete blocks"
 
 
 @wording("below-margin")
 def below_margin(margin: Number) -> str:
-    """the difference is significant but smaller than the declared margin of 5%"""
+    """Example: `the difference is significant but smaller than the declared margin of 5%`."""
     return f"the difference is significant but smaller than the declared margin of {percent(margin)}"
 
 
 @wording("both-changed")
 def both_changed(metric: str, change: float, block: int | None = None) -> str:
-    """throughput of both configurations drifted by +12%; comparing within blocks cancels most of this change"""
+    """Example: `throughput of both configurations drifted by +12%; comparing within blocks cancels most of this
+    change`."""
     verb, where = ("drifted", "") if block is None else ("changed", f" from block {block} on")
     by = f"{100 * change:+.0f}%"
     return f"{metric} of both configurations {verb} by {by}{where}; comparing within blocks cancels most of this change"
@@ -169,8 +172,8 @@ def both_changed(metric: str, change: float, block: int | None = None) -> str:
 
 @wording("machine-drifts")
 def machine_drifts() -> str:
-    """the machine drifts by more than its run-to-run variation, so the false-alarm rate is between 5% and 8% instead of
-    5%"""
+    """Example: `the machine drifts by more than its run-to-run variation, so the false-alarm rate is between 5% and 8%
+    instead of 5%`."""
     return (
         "the machine drifts by more than its run-to-run variation, so the false-alarm rate is between 5% and 8% "
         "instead of 5%"
@@ -179,26 +182,27 @@ def machine_drifts() -> str:
 
 @wording("blocks-missing")
 def blocks_missing(complete: int, planned: int, missing: int) -> str:
-    """4 of 6 planned blocks are complete and 2 are missing: the verdict is provisional"""
+    """Example: `4 of 6 planned blocks are complete and 2 are missing: the verdict is provisional`."""
     known = f"{complete} of {counted(planned, 'planned block')} are complete and {missing} are missing"
     return f"{known}: {'the verdict is provisional' if complete else 'there is no verdict yet'}"
 
 
 @wording("machine-changed")
 def machine_changed() -> str:
-    """the machine or its settings changed between trials"""
+    """Example: `the machine or its settings changed between trials`."""
     return "the machine or its settings changed between trials"
 
 
 @wording("varied-unintended")
 def varied_unintended(fact: str, cell: str, baseline: str) -> str:
-    """a setting varied although the lab file does not vary it: system.settings.work_mem 4MB vs. 64MB"""
+    """Example: `a setting varied although the lab file does not vary it: system.settings.work_mem 4MB vs. 64MB`."""
     return f"a setting varied although the lab file does not vary it: {fact} {cell} vs. {baseline}"
 
 
 @wording("not-same-load")
 def not_same_load(rated: bool) -> str:
-    """closed loop: with equal clients the faster system gets more work, so these times are not at the same load …"""
+    """Example: `closed loop: with equal clients the faster system gets more work, so these times are not at the same
+    load …`"""
     more = (
         "For response times at the same load, see the results at a percentage of the baseline's peak throughput"
         if rated
@@ -215,7 +219,7 @@ def not_same_load(rated: bool) -> str:
 
 @wording("loads-searched")
 def loads_searched(of: str, cell: float, baseline: float) -> str:
-    """different loads: each configuration ran at the load that a search chose for it (clients: 8 vs. 16)"""
+    """Example: `different loads: each configuration ran at the load that a search chose for it (clients: 8 vs. 16)`."""
     return (
         f"different loads: each configuration ran at the load that a search chose for it ({of}: {cell:g} vs. "
         f"{baseline:g})"
@@ -227,50 +231,50 @@ def loads_searched(of: str, cell: float, baseline: float) -> str:
 
 @wording("block-dropped")
 def block_dropped(block: int, why: Sequence[Note]) -> str:
-    """block 3: WAL in memory was not measured"""
+    """Example: `block 3: WAL in memory was not measured`."""
     return f"block {block}: {'; '.join(map(text, why)) or 'incomplete'}"
 
 
 @wording("block-on-machines")
 def block_on_machines() -> str:
-    """the trials of this block ran on different machines"""
+    """Example: `the trials of this block ran on different machines`."""
     return "the trials of this block ran on different machines"
 
 
 @wording("block-not-in-turns")
 def block_not_in_turns() -> str:
-    """the trials of the two systems were not interleaved in this block"""
+    """Example: `the trials of the two systems were not interleaved in this block`."""
     return "the trials of the two systems were not interleaved in this block"
 
 
 @wording("cell-not-measured")
 def cell_not_measured(cell: Configuration) -> str:
-    """WAL in memory was not measured"""
+    """Example: `WAL in memory was not measured`."""
     return f"{configuration(cell)} was not measured"
 
 
 @wording("cell-lost")
 def cell_lost(cell: Configuration, status: str, causes: Sequence[Note] = ()) -> str:
-    """WAL in memory invalid (the server crashed)"""
+    """Example: `WAL in memory invalid (the server crashed)`."""
     why = "; ".join(map(text, causes))
     return f"{configuration(cell)} {terms.status(status)}{f' ({why})' if why else ''}"
 
 
 @wording("cell-unresolved")
 def cell_unresolved(cell: Configuration, units: str, metric: str) -> str:
-    """WAL in memory: transactions still waiting at the end of a trial could change response_time_p99_s"""
+    """Example: `WAL in memory: transactions still waiting at the end of a trial could change response_time_p99_s`."""
     return f"{configuration(cell)}: {units} still waiting at the end of a trial could change {metric}"
 
 
 @wording("cell-of-too-few")
 def cell_of_too_few(cell: Configuration, units: str, needs: Sequence[Sequence[float]]) -> str:
-    """WAL on disk has too few transactions (the 99.9th percentile needs at least 2,995)"""
+    """Example: `WAL on disk has too few transactions (the 99.9th percentile needs at least 2,995)`."""
     return f"{configuration(cell)} has too few {units} ({needed(needs)})"
 
 
 @wording("cell-without-ratio")
 def cell_without_ratio(cell: Configuration, metric: str, value: float | None = None) -> str:
-    """WAL on disk has throughput 0, so the ratio is not defined"""
+    """Example: `WAL on disk has throughput 0, so the ratio is not defined`."""
     name = configuration(cell)
     return f"{name} has no {metric}" if value is None else f"{name} has {metric} {value:g}, so the ratio is not defined"
 
@@ -280,7 +284,8 @@ def cell_without_ratio(cell: Configuration, metric: str, value: float | None = N
 
 @wording("half-of-cores")
 def half_of_cores() -> str:
-    """duet: each system ran on half of the cores while the other system used the other half, so throughput and …"""
+    """Example: `duet: each system ran on half of the cores while the other system used the other half, so throughput
+    and …`"""
     return (
         "duet: each system ran on half of the cores while the other system used the other half, so throughput "
         "and response times are not those of the whole machine"
@@ -289,7 +294,8 @@ def half_of_cores() -> str:
 
 @wording("fixed-order")
 def fixed_order(method: Strings) -> str:
-    """fixed order (measure.order): changes within a block, such as a machine that warms up or effects of the …"""
+    """Example: `fixed order (measure.order): changes within a block, such as a machine that warms up or effects of the
+    …`"""
     if names(method) == DUET:
         return (
             "fixed order (measure.order): every pair of slices of a duet started with the same system on the "
@@ -311,7 +317,7 @@ def fixed_order(method: Strings) -> str:
 
 @wording("record-unreadable")
 def record_unreadable(fault: Strings) -> str:
-    """left out of the report: trials/b1/record.json is not valid JSON"""
+    """Example: `left out of the report: trials/b1/record.json is not valid JSON`."""
     return f"left out of the report: {names(fault) or 'a record'}"
 
 
@@ -332,7 +338,7 @@ def trials_disturbed(
     most: tuple[Configuration, int, int] | None = None,
     least: tuple[Configuration, int, int] | None = None,
 ) -> str:
-    """other programs or virtual machines used CPU time during 13 of 36 compared trials"""
+    """Example: `other programs or virtual machines used CPU time during 13 of 36 compared trials`."""
     # Trials that were left out, and those at a percentage of the peak, are not counted.
     which = f"{trials} of {of} compared trials"
     if trials == of:

@@ -13,7 +13,8 @@ from ironbench.words import grouped
 
 @wording("closed-loop")
 def closed_loop(unit: Strings) -> str:
-    """closed loop: each client waits for the reply before it sends the next transaction, so response time is …"""
+    """Example: `closed loop: each client waits for the reply before it sends the next transaction, so response time is
+    …`"""
     return (
         f"closed loop: each client waits for the reply before it sends the next {either(unit, 'transaction')}, so "
         "response time equals service time. A slow server therefore receives fewer requests, and the response "
@@ -23,7 +24,8 @@ def closed_loop(unit: Strings) -> str:
 
 @wording("open-loop")
 def open_loop(unit: Strings, units: Strings) -> str:
-    """open loop: response time counts from the scheduled start of a transaction, service time from the moment …"""
+    """Example: `open loop: response time counts from the scheduled start of a transaction, service time from the moment
+    …`"""
     return (
         f"open loop: response time counts from the scheduled start of a {either(unit, 'transaction')}, service time "
         f"from the moment it was sent; {either(units, 'transactions')} that never started are counted separately"
@@ -32,13 +34,13 @@ def open_loop(unit: Strings, units: Strings) -> str:
 
 @wording("search-found")
 def search_found(result: Note) -> str:
-    """search result: best clients: 8 with 940/s, from 12 trials"""
+    """Example: `search result: best clients: 8 with 940/s, from 12 trials`."""
     return f"search result: {text(result)}"
 
 
 @wording("confirmed")
 def confirmed(what: Strings) -> str:
-    """the peak was chosen from the sweep and measured again in confirmation trials, because …"""
+    """Example: `the peak was chosen from the sweep and measured again in confirmation trials, because …`"""
     return (
         f"the {either(what, 'peak')} was chosen from the sweep and measured again in confirmation trials, because "
         "the best of several measured values is too high on average"
@@ -47,8 +49,8 @@ def confirmed(what: Strings) -> str:
 
 @wording("emulation-cost")
 def emulation_cost(cpu_share: Number) -> str:
-    """emulated devices: the results apply to the device model, not to a real drive. The emulation used up to 3% of the
-    CPU time"""
+    """Example: `emulated devices: the results apply to the device model, not to a real drive. The emulation used up to
+    3% of the CPU time`."""
     return (
         "emulated devices: the results apply to the device model, not to a real drive. The emulation used up to "
         f"{percent(cpu_share)} of the CPU time"
@@ -57,7 +59,8 @@ def emulation_cost(cpu_share: Number) -> str:
 
 @wording("latency-added")
 def latency_added(declared_s: Number, added_s: Number, cores: Number) -> str:
-    """a relay added 0.20 ms of network latency to each round trip (measured: 0.21 ms to 0.22 ms). The relay …"""
+    """Example: `a relay added 0.20 ms of network latency to each round trip (measured: 0.21 ms to 0.22 ms). The relay
+    …`"""
     declared, added = low_to_high(declared_s, units.span), low_to_high(added_s, units.span)
     return (
         f"a relay added {declared} of network latency to each round trip (measured: {added}). The relay used up "
@@ -67,7 +70,8 @@ def latency_added(declared_s: Number, added_s: Number, cores: Number) -> str:
 
 @wording("percentiles-not-pooled")
 def not_pooled(most: Number) -> str:
-    """percentiles at the peak are computed from all its trials together. At other points they are medians of …"""
+    """Example: `percentiles at the peak are computed from all its trials together. At other points they are medians of
+    …`"""
     return (
         "percentiles at the peak are computed from the transactions of all trials at the peak together. At other "
         f"points, percentiles are medians of the trials, because there are more than {number(most)} trials"
@@ -76,18 +80,19 @@ def not_pooled(most: Number) -> str:
 
 @wording("percentiles-of-too-few")
 def percentiles_of_too_few(units: Strings, needs: Sequence[Sequence[float]]) -> str:
-    """percentiles of too few transactions in a trial are not shown: the 99th percentile needs at least 299"""
+    """Example: `percentiles of too few transactions in a trial are not shown: the 99th percentile needs at least
+    299`."""
     return f"percentiles of too few {either(units, 'transactions')} in a trial are not shown: {needed(needs)}"
 
 
 def needed(needs: Sequence[Sequence[float]]) -> str:
-    """`the 99th percentile needs at least 299`"""
+    """Example: `the 99th percentile needs at least 299`."""
     return ", ".join(f"the {share * 100:g}th percentile needs at least {grouped(count)}" for share, count in needs)
 
 
 @wording("percentiles-unresolved")
 def percentiles_unresolved(units: Strings) -> str:
-    """response times that transactions still waiting at the end of a trial could change are not shown"""
+    """Example: `response times that transactions still waiting at the end of a trial could change are not shown`."""
     waiting = either(units, "transactions")
     return f"response times that {waiting} still waiting at the end of a trial could change are not shown"
 
@@ -96,7 +101,7 @@ def percentiles_unresolved(units: Strings) -> str:
 def confirmed_less(
     clients: Number, lost: Number, taken_before: Number | None = None, taken: Number | None = None
 ) -> str:
-    """confirmation trials with 8 clients reached 12% less than the sweep that chose them: …"""
+    """Example: `confirmation trials with 8 clients reached 12% less than the sweep that chose them: …`"""
     why = "the system or the machine changed between the sweep and the confirmation, so neither number is reliable"
     if taken_before is not None and taken is not None:
         why = (

@@ -50,7 +50,7 @@ _DERIVED = {
 
 
 def no_verdict() -> str:
-    """`No verdict and no rank: what a foreign record does not say may explain any difference. …`"""
+    """Example: `No verdict and no rank: what a foreign record does not say may explain any difference. …`"""
     return (
         "No verdict and no rank: facts that a foreign record does not contain may explain any difference. For a "
         "verdict, measure both sides with ironbench in one lab."
@@ -58,7 +58,7 @@ def no_verdict() -> str:
 
 
 def missing(facts: Sequence[str]) -> str:
-    """`The output of the other program does not contain: the machine, the warm-up time.`"""
+    """Example: `The output of the other program does not contain: the machine, the warm-up time.`"""
     return f"The output of the other program does not contain: {', '.join(_GAPS.get(fact, fact) for fact in facts)}."
 
 
@@ -75,30 +75,33 @@ def derived(program: str) -> str:
 
 
 def failed_users(users: int) -> str:
-    """`2 virtual users failed, so fewer users than configured produced the result.`"""
+    """Example: `2 virtual users failed, so fewer users than configured produced the result.`"""
     return f"{counted(users, 'virtual user')} failed, so fewer users than configured produced the result."
 
 
 def headline(figures: Sequence[str], failed: str, clients: int | None) -> str:
-    """`Throughput 940/s, 99th-percentile response time 12 ms, 0.2% failed with 8 clients.`"""
+    """Example: `Throughput 940/s, 99th-percentile response time 12 ms, 0.2% failed with 8 clients.`"""
     text = ", ".join([*figures, *([f"{failed} failed"] if failed else [])]) or "no figures"
     load = f" with {counted(clients, 'client')}" if clients else ""
     return f"{upper_first(text)}{load}."
 
 
 def median_of_trials(figure: str, clients: int, trials: int) -> str:
-    """`throughput 940/s with 8 clients, median of 3 trials.` `figure`: empty if the sides have none in common."""
+    """Example: `throughput 940/s with 8 clients, median of 3 trials.`
+
+    `figure`: empty if the sides have none in common.
+    """
     words = figure or "the records have no metric in common"
     return f"{words} with {counted(clients, 'client')}, median of {counted(trials, 'trial')}."
 
 
 def scope(foreign: int) -> str:
-    """`A foreign record and ironbench trials side by side.`"""
+    """Example: `A foreign record and ironbench trials side by side.`"""
     return (
         "A foreign record and ironbench trials side by side." if foreign == 1 else "Two foreign records side by side."
     )
 
 
 def origin(id: str, file: str) -> str:
-    """`Foreign record pgbench-3fa9, imported from result.txt.`"""
+    """Example: `Foreign record pgbench-3fa9, imported from result.txt.`"""
     return f"Foreign record {id}, imported from {file}."

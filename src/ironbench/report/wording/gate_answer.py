@@ -18,12 +18,12 @@ _STEPS = 3
 
 
 def scope(comparisons: int, margin: float) -> str:
-    """`3 comparisons; allowed slowdown: 2%.`"""
+    """Example: `3 comparisons; allowed slowdown: 2%.`"""
     return f"{counted(comparisons, 'comparison')}; allowed slowdown: {in_percent(margin)}."
 
 
 def failed(margin: float, slower: int, comparisons: int, refuted: int) -> str:
-    """`FAIL: slower by more than the margin of 2% in 1 of 3 comparisons; 2 expectations refuted.`"""
+    """Example: `FAIL: slower by more than the margin of 2% in 1 of 3 comparisons; 2 expectations refuted.`"""
     number = f" in {slower} of {comparisons} comparisons" if comparisons > 1 else ""
     parts = [f"slower by more than the margin of {in_percent(margin)}{number}"] if slower else []
     parts += [f"{counted(refuted, 'expectation')} refuted"] if refuted else []
@@ -31,7 +31,7 @@ def failed(margin: float, slower: int, comparisons: int, refuted: int) -> str:
 
 
 def not_slower(margin: float) -> str:
-    """`PASS: no comparison is slower by more than the margin of 2%.`"""
+    """Example: `PASS: no comparison is slower by more than the margin of 2%.`"""
     return f"PASS: no comparison is slower by more than the margin of {in_percent(margin)}."
 
 
@@ -46,8 +46,8 @@ def between(one: GatedComparison) -> str:
 def inconclusive(
     margin: float, only: GatedComparison | None, comparisons: int, undecided: int, policy: str, lost: bool
 ) -> str:
-    """`INCONCLUSIVE: between 9% faster and 24% slower (95% CI, 6 paired repeats), so a slowdown by more than the margin
-    of 5% is neither shown nor ruled out; with --undecided fail, the gate fails.`
+    """Example: `INCONCLUSIVE: between 9% faster and 24% slower (95% CI, 6 paired repeats), so a slowdown by more than
+    the margin of 5% is neither shown nor ruled out; with --undecided fail, the gate fails.`
 
     `only`: the gate's comparison, if it has one and its confidence interval is too wide. `comparisons` and `undecided`:
     numbers of inconclusive comparisons and claims. `lost`: whether a comparison lost more blocks on one side, which
@@ -95,7 +95,7 @@ def cause(one: Cause) -> str:
 
 
 def noise(known: Noise | None) -> str:
-    """`Run-to-run variation of this machine: two runs differ by up to 1.8% (…).`"""
+    """Example: `Run-to-run variation of this machine: two runs differ by up to 1.8% (…).`"""
     if known is None:
         return "The run-to-run variation of this machine is unknown: measure it with `ironbench lab noise`."
     return f"Run-to-run variation of this machine: two runs differ by up to {in_percent(known.floor)} ({known.source})."

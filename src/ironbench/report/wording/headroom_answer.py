@@ -12,17 +12,19 @@ from ironbench.words import counted, listed
 
 
 def limit_in_words(metric: str, most: float) -> str:
-    """`99th-percentile response time of at most 20.0 ms`"""
+    """Example: `99th-percentile response time of at most 20.0 ms`."""
     return f"{metric_words(metric)} of at most {quantity(most, 's')}"
 
 
 def highest(name: str, found: RateInterval, units: str, limit: str) -> str:
-    """`A sustains 1,140 transactions per second (95% CI 1,060 to 1,220, 6 blocks) with a … of at most 20.0 ms.`"""
+    """Example: `A sustains 1,140 transactions per second (95% CI 1,060 to 1,220, 6 blocks) with a … of at most 20.0
+    ms.`"""
     return f"{name} sustains {number(found.value)} {units} per second ({_interval(found, number)}) with a {limit}."
 
 
 def growth(name: str, found: RateInterval, today: float, units: str, metric: str, most: float) -> str:
-    """`On A, today's load can grow by 40% (95% CI 31% to 50%, 6 blocks), to 1,140 transactions per second, before …`"""
+    """Example: `On A, today's load can grow by 40% (95% CI 31% to 50%, 6 blocks), to 1,140 transactions per second,
+    before …`"""
     ratio, end = found.over(today), f"before the {metric_words(metric)} exceeds {quantity(most, 's')}"
     if ratio.known and not ratio.clear:
         ends = f"{percent(ratio.low or 0.0)} and {percent(ratio.high or 0.0)} of today's load"
@@ -36,7 +38,7 @@ def growth(name: str, found: RateInterval, today: float, units: str, metric: str
 
 
 def compared(name: str, baseline: str, ratio: RateInterval, paired: bool) -> str:
-    """`B sustains 1.90x the rate of A (95% CI 1.75x to 2.06x, 6 blocks).`"""
+    """Example: `B sustains 1.90x the rate of A (95% CI 1.75x to 2.06x, 6 blocks).`"""
     how = _interval(ratio, _times)
     if not ratio.known:
         return f"{name} sustained {_times(ratio.value)} the rate of {baseline} ({how}, so there is no verdict)."
@@ -52,35 +54,36 @@ def compared(name: str, baseline: str, ratio: RateInterval, paired: bool) -> str
 
 
 def at_today(today: float, values: Sequence[tuple[str, float]], metric: str) -> str:
-    """`At today's rate of 812/s, the 99th-percentile response time is 8.10 ms on A and 3.00 ms on B.`"""
+    """Example: `At today's rate of 812/s, the 99th-percentile response time is 8.10 ms on A and 3.00 ms on B.`"""
     times = listed([f"{quantity(value, 's')} on {name}" for name, value in values])
     return f"At today's rate of {rate(today)}, the {metric_words(metric)} is {times}."
 
 
 def beyond(name: str, blocks: int, rate_tried: float, limit: str) -> str:
-    """`In 2 blocks, A had a … of at most 20.0 ms even at the highest rate, 2,000/s: measure higher rates.`"""
+    """Example: `In 2 blocks, A had a … of at most 20.0 ms even at the highest rate, 2,000/s: measure higher rates.`"""
     where = f"In {counted(blocks, 'block')}"
     return f"{where}, {name} had a {limit} even at the highest rate, {rate(rate_tried)}: measure higher rates."
 
 
 def exceeded(name: str, blocks: int, rate_tried: float, limit: str) -> str:
-    """`In 2 blocks, A did not have a … of at most 20.0 ms even at the lowest rate, 200/s: measure lower rates.`"""
+    """Example: `In 2 blocks, A did not have a … of at most 20.0 ms even at the lowest rate, 200/s: measure lower
+    rates.`"""
     where = f"In {counted(blocks, 'block')}"
     return f"{where}, {name} did not have a {limit} even at the lowest rate, {rate(rate_tried)}: measure lower rates."
 
 
 def too_few_blocks(name: str, blocks: int) -> str:
-    """`A was measured in 2 usable blocks; a confidence interval needs 3.`"""
+    """Example: `A was measured in 2 usable blocks; a confidence interval needs 3.`"""
     return f"{name} was measured in {counted(blocks, 'usable block')}; a confidence interval needs {LEAST_BLOCKS}."
 
 
 def flagged(name: str, trials: int) -> str:
-    """`A: 2 trials of sustained rates are flagged; …`"""
+    """Example: `A: 2 trials of sustained rates are flagged; …`"""
     return f"{name}: {counted(trials, 'trial')} of sustained rates are flagged; `ironbench report` gives the reasons."
 
 
 def how_measured() -> str:
-    """`In each block, the rate at which the limit is reached is interpolated between measured rates …`"""
+    """Example: `In each block, the rate at which the limit is reached is interpolated between measured rates …`"""
     return (
         "In each block, the rate at which the limit is reached is interpolated between two measured rates. Rates and "
         "ratios are geometric means over blocks with Student's 95% confidence interval. The interval does not include "

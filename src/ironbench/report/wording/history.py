@@ -9,7 +9,7 @@ from ironbench.words import counted, in_percent
 
 @wording("load-over-time")
 def load_over_time(clients: int, rate: float | None = None, rate_share: float | None = None, curve: str = "") -> str:
-    """8 clients, open loop at 500/s"""
+    """Example: `8 clients, open loop at 500/s`."""
     parts = [counted(clients, "client")]
     if rate_share is not None:
         parts.append(f"{in_percent(rate_share)} of the baseline's peak")
@@ -20,25 +20,25 @@ def load_over_time(clients: int, rate: float | None = None, rate_share: float | 
 
 @wording("unusable-left-out")
 def unusable_left_out(trials: int) -> str:
-    """3 trials left out, because they are not valid or only prepared other trials"""
+    """Example: `3 trials left out, because they are not valid or only prepared other trials`."""
     return f"{counted(trials, 'trial')} left out, because they are not valid or only prepared other trials"
 
 
 @wording("untagged-left-out")
 def untagged_left_out(trials: int, tag: str) -> str:
-    """3 trials left out, because they do not have the tag commit"""
+    """Example: `3 trials left out, because they do not have the tag commit`."""
     return f"{counted(trials, 'trial')} left out, because they do not have the tag {tag}"
 
 
 @wording("metric-without-values")
 def metric_without_values(metric: str) -> str:
-    """no trial has a value for throughput"""
+    """Example: `no trial has a value for throughput`."""
     return f"no trial has a value for {metric}"
 
 
 @wording("few-points")
 def few_points(points: int, least: int, trials: int) -> str:
-    """2 points with 3 trials or more; change points need at least 4"""
+    """Example: `2 points with 3 trials or more; change points need at least 4`."""
     return (
         f"{counted(points, 'point')} with at least {trials} trials; finding a change point takes at least {least} "
         "points"
@@ -47,5 +47,5 @@ def few_points(points: int, least: int, trials: int) -> str:
 
 @wording("few-points-besides-outliers")
 def few_points_besides_outliers(points: int, least: int) -> str:
-    """3 points besides outliers; change points need at least 4"""
+    """Example: `3 points besides outliers; change points need at least 4`."""
     return f"{counted(points, 'point')} left without outliers; finding a change point takes at least {least} points"

@@ -17,18 +17,18 @@ _DIRECTION = {True: "worse", False: "better", None: "changed"}
 
 
 def scope(trials: int, points: int, by: str, works: int) -> str:
-    """`120 trials in 40 points by commit; 2 kinds of work, each under one load.`"""
+    """Example: `120 trials in 40 points by commit; 2 kinds of work, each under one load.`"""
     seen = f"{counted(trials, 'trial')} in {counted(points, 'point')} by {by}"
     return f"{seen}; {counted(works, 'kind')} of work, each under one load."
 
 
 def nothing_to_show() -> str:
-    """`There are no points to show.`"""
+    """Example: `There are no points to show.`"""
     return "There are no points to show."
 
 
 def no_change_point(lines: int) -> str:
-    """`No change point in 3 lines.`; without a line that could be judged: `There is no verdict yet.`"""
+    """Example: `No change point in 3 lines.`; without a line that could be judged: `There is no verdict yet.`"""
     return f"No change point in {counted(lines, 'line')}." if lines else "There is no verdict yet."
 
 
@@ -43,7 +43,7 @@ def changed(
     line: str,
     flagged: bool,
 ) -> str:
-    """`Throughput worse since 1f3c2a9 (2026-11-21): 12% lower than before (95% CI 8.1% to 16%); postgres 18.`
+    """Example: `Throughput worse since 1f3c2a9 (2026-11-21): 12% lower than before (95% CI 8.1% to 16%); postgres 18.`
 
     `day`: date of the point; empty if its name begins with the date. `worse`: None for a metric without a better
     direction.
@@ -56,13 +56,13 @@ def changed(
 
 
 def no_verdict(line: str, why: Note) -> str:
-    """`postgres 18: no verdict: fewer than 6 points.`"""
+    """Example: `postgres 18: no verdict: fewer than 6 points.`"""
     return f"{line}: no verdict: {text(why)}."
 
 
 def unchanged(line: str, judged: int, too_few_trials: int, detectable: float | None) -> str:
-    """`postgres 18: no change point in 40 points (2 more points with too few trials). A change of at least 4.1% would
-    be detected after three more points.`"""
+    """Example: `postgres 18: no change point in 40 points (2 more points with too few trials). A change of at least
+    4.1% would be detected after three more points.`"""
     points = counted(judged, "point") + (
         f" ({too_few_trials} more points with too few trials)" if too_few_trials else ""
     )
@@ -75,19 +75,19 @@ def unchanged(line: str, judged: int, too_few_trials: int, detectable: float | N
 
 
 def unconfirmed(line: str, point: str) -> str:
-    """`postgres 18: the point 1f3c2a9 may be a change; the next point will confirm or reject it.`"""
+    """Example: `postgres 18: the point 1f3c2a9 may be a change; the next point will confirm or reject it.`"""
     return f"{line}: the point {point} may be a change; the next point will confirm or reject it."
 
 
 def flagged_trials(trials: int, whole_points: int) -> str:
-    """`7 trials flagged, including all trials at 2 points (marked ?); `ironbench show` lists the reasons.`"""
+    """Example: `7 trials flagged, including all trials at 2 points (marked ?); `ironbench show` lists the reasons.`"""
     marked = f", including all trials at {counted(whole_points, 'point')} (marked ?)" if whole_points else ""
     return f"{counted(trials, 'trial')} flagged{marked}; `ironbench show` lists the reasons."
 
 
 def what_a_point_is() -> str:
-    """`A point is the geometric mean of the trials of one commit, version or run. Its 95% CI is Student's t interval of
-    the logarithms of the trials.`"""
+    """Example: `A point is the geometric mean of the trials of one commit, version or run. Its 95% CI is Student's t
+    interval of the logarithms of the trials.`"""
     return (
         "A point is the geometric mean of the trials of one commit, version or run. Its 95% CI is Student's t "
         "interval of the logarithms of the trials."
@@ -95,7 +95,7 @@ def what_a_point_is() -> str:
 
 
 def what_a_change_point_is() -> str:
-    """`A change point separates two segments whose means differ by more than chance explains. …`"""
+    """Example: `A change point separates two segments whose means differ by more than chance explains. …`"""
     return (
         "A change point separates two segments with means that differ by more than chance explains. In "
         "simulations of 2,000 series without a change, tested after each of 40 independent nights, 0.95% of the "
@@ -106,10 +106,11 @@ def what_a_change_point_is() -> str:
 
 
 def what_a_spike_is() -> str:
-    """`A single outlier is a spike, not a change. A change at the last point is confirmed only by the next point.`"""
+    """Example: `A single outlier is a spike, not a change. A change at the last point is confirmed only by the next
+    point.`"""
     return "A single outlier is a spike, not a change. A change at the last point is confirmed only by the next point."
 
 
 def without_verdict() -> str:
-    """`Points with fewer than 3 trials are shown without a verdict.`"""
+    """Example: `Points with fewer than 3 trials are shown without a verdict.`"""
     return "Points with fewer than 3 trials are shown without a verdict."

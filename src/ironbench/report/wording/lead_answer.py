@@ -14,12 +14,14 @@ from ironbench.study.subjects import failed_percent
 
 
 def interleaved() -> str:
-    """`The trials of both systems were interleaved in blocks. The difference applies to these configurations.`"""
+    """Example: `The trials of both systems were interleaved in blocks. The difference applies to these
+    configurations.`"""
     return "The trials of both systems were interleaved in blocks. The difference applies to these configurations."
 
 
 def not_interleaved() -> str:
-    """`The trials of the two were not interleaved. The difference applies to these machines as configured, …`"""
+    """Example: `The trials of the two were not interleaved. The difference applies to these machines as configured,
+    …`"""
     return (
         "The trials of the two systems were not interleaved. The difference applies to the two machines as "
         "configured, with all differences that are listed below."
@@ -27,12 +29,13 @@ def not_interleaved() -> str:
 
 
 def no_difference() -> str:
-    """`The records show no other difference between the two systems.`"""
+    """Example: `The records show no other difference between the two systems.`"""
     return "The records show no other difference between the two systems."
 
 
 def geometric_means() -> str:
-    """`Values are geometric means of the trials, or of the means of the runs if both sides have several runs. …`"""
+    """Example: `Values are geometric means of the trials, or of the means of the runs if both sides have several runs.
+    …`"""
     return (
         "Values are geometric means of the trials, or, if both sides have several runs, of the means of these "
         "runs. Ratios have Welch's 95% CI. `ironbench compare` and `ironbench report` show the same ratios, but "
@@ -41,12 +44,13 @@ def geometric_means() -> str:
 
 
 def single_trial() -> str:
-    """`A ratio has no CI if one side has only one trial; the difference may then be chance.`"""
+    """Example: `A ratio has no CI if one side has only one trial; the difference may then be chance.`"""
     return "A ratio has no CI if one side has only one trial; the difference may then be chance."
 
 
 def single_run() -> str:
-    """`No verdict, because one side has a single run: the CI covers its trials, not the variation between runs. …`"""
+    """Example: `No verdict, because one side has a single run: the CI covers its trials, not the variation between
+    runs. …`"""
     return (
         "No verdict, because one side has only one run: the CI covers the variation between the trials of that "
         "run, but not the variation between runs. Run both sides at least three times."
@@ -54,8 +58,8 @@ def single_run() -> str:
 
 
 def rows_and_peak() -> str:
-    """`Each row uses all trials with that number of clients. The row for the peak uses only the confirmation trials of
-    the peak.`"""
+    """Example: `Each row uses all trials with that number of clients. The row for the peak uses only the confirmation
+    trials of the peak.`"""
     return (
         "Each row uses all trials with that number of clients. The row for the peak uses only the confirmation "
         "trials of the peak."
@@ -81,12 +85,13 @@ def hardware(
 
 
 def no_usable_trial(work: str) -> str:
-    """`tpcb-like: one side has no usable trial.`"""
+    """Example: `tpcb-like: one side has no usable trial.`"""
     return f"{work}: one side has no usable trial."
 
 
 def peaks(work: str, parts: Sequence[str], confirmed: bool) -> str:
-    """`tpcb-like: throughput at the peak 1.27x (27% higher); response time at the peak 0.79x (21% lower (better)).`
+    """Example: `tpcb-like: throughput at the peak 1.27x (27% higher); response time at the peak 0.79x (21% lower
+    (better)).`
 
     `parts`: from `ratio`, `failed` and `both_sustained` or `outcomes`.
     """
@@ -95,24 +100,24 @@ def peaks(work: str, parts: Sequence[str], confirmed: bool) -> str:
 
 
 def ratio(value: float, outcome: Note) -> str:
-    """`1.27x (27% higher)`; without a verdict `inconclusive (0.852x)`"""
+    """Example: `1.27x (27% higher)`; without a verdict: `inconclusive (0.852x)`"""
     if outcome.code in ("lead", "lead-equal"):
         return f"{number(value)}x ({text(outcome)})"
     return f"{text(outcome)} ({number(value)}x)"
 
 
 def failed(share: float, units: str, side: str) -> str:
-    """`0.2% of the transactions of new failed`"""
+    """Example: `0.2% of the transactions of new failed`."""
     return f"{failed_percent(share)} of the {units} of {side} failed"
 
 
 def both_sustained() -> str:
-    """`both systems sustained the target rate`"""
+    """Example: `both systems sustained the target rate`."""
     return "both systems sustained the target rate"
 
 
 def outcomes(a: str, of_a: Note, b: str, of_b: Note) -> str:
-    """`target rate: old sustained and new not sustained; response times are compared only if both systems sustain the
-    target rate`"""
+    """Example: `target rate: old sustained and new not sustained; response times are compared only if both systems
+    sustain the target rate`."""
     sides = f"{a} {text(of_a)} and {b} {text(of_b)}"
     return f"target rate: {sides}; response times are compared only if both systems sustain the target rate"

@@ -29,7 +29,7 @@ _NOTABLE = 0.001
 def not_quiet(
     waited_s: Number, busy: Number, device_bytes_per_s: Number, in_flight: Number, dirty_bytes: Number
 ) -> str:
-    """the machine was still busy before the trial, although ironbench had waited for 30 s: CPU 12% busy"""
+    """Example: `the machine was still busy before the trial, although ironbench had waited for 30 s: CPU 12% busy`."""
     found = []
     if highest(busy):
         found.append(f"CPU {percent(busy, BUSY)} busy")
@@ -45,7 +45,8 @@ def not_quiet(
 
 @wording("clock-step")
 def clock_step(step_s: Number) -> str:
-    """the machine's clock jumped by +1.000 s during the trial: timestamps are wrong, durations are correct"""
+    """Example: `the machine's clock jumped by +1.000 s during the trial: timestamps are wrong, durations are
+    correct`."""
     step = low_to_high(step_s, lambda one: f"{one:+.3f} s")
     return f"the machine's clock jumped by {step} during the trial: timestamps are wrong, durations are correct"
 
@@ -54,7 +55,7 @@ def clock_step(step_s: Number) -> str:
 def cpu_taken(
     programs: Number, steal: Number, share: Number | None = None, slices: Number = 0, dropped: Number = 0
 ) -> str:
-    """5 to 12% of CPU time was lost: 5 to 11% to other programs, 0.5 to 1% to steal time"""
+    """Example: `5 to 12% of CPU time was lost: 5 to 11% to other programs, 0.5 to 1% to steal time`."""
     parts = ((programs, "other programs"), (steal, "steal time"))
     by = ", ".join(f"{percent(part)} to {name}" for part, name in parts if highest(part) >= _NOTABLE)
     by = by or f"less than {percent(_NOTABLE)} to each cause"
@@ -68,7 +69,8 @@ def cpu_taken(
 
 @wording("own-cpu-share")
 def own_cpu_share(share: Number, parts: Strings) -> str:
-    """client and observers used 22% of the CPU time, so do not draw conclusions about the server's CPU use"""
+    """Example: `client and observers used 22% of the CPU time, so do not draw conclusions about the server's CPU
+    use`."""
     who = listed(strings(parts)) or "ironbench"
     return (
         f"{who} used {percent(share, OUR_SHARE)} of the CPU time, so do not draw conclusions about the server's CPU use"
@@ -77,7 +79,7 @@ def own_cpu_share(share: Number, parts: Strings) -> str:
 
 @wording("server-unseen")
 def server_unseen(error: Strings = "", processes: Strings = "") -> str:
-    """the server's processes are not visible: CPU, memory and device metrics come from the machine that …"""
+    """Example: `the server's processes are not visible: CPU, memory and device metrics come from the machine that …`"""
     if strings(error):
         return f"ironbench could not observe the server's machine: {names(error)}"
     if strings(processes):
@@ -93,7 +95,8 @@ def server_unseen(error: Strings = "", processes: Strings = "") -> str:
 def link_lost(
     error: Strings, times: Number | None = None, lost_s: Number = 0.0, gaps: Sequence[Sequence[float]] = ()
 ) -> str:
-    """the connection to the server's machine was lost 2 times for 4 s in total: from 3 s to 5 s, from 9 s to 11 s"""
+    """Example: `the connection to the server's machine was lost 2 times for 4 s in total: from 3 s to 5 s, from 9 s to
+    11 s`."""
     why = f" ({names(error)})" if strings(error) else ""
     if times is None:
         return f"ironbench could not observe the server's machine{why}"
@@ -104,7 +107,7 @@ def link_lost(
 
 @wording("lab-changed")
 def lab_changed(changes: Strings) -> str:
-    """these facts changed since the lab was started: software: ironbench 0.1.0, now 0.2.0"""
+    """Example: `these facts changed since the lab was started: software: ironbench 0.1.0, now 0.2.0`."""
     return f"these facts changed since the lab was started: {'; '.join(strings(changes)) or 'unknown'}"
 
 
@@ -123,8 +126,8 @@ def counts_late(
     published: Number | None = None,
     transactions: Number = 0,
 ) -> str:
-    """the server's counters of commits, rows and I/O lag by up to 1 s, which is an error of up to 20% in a trial of 5
-    s"""
+    """Example: `the server's counters of commits, rows and I/O lag by up to 1 s, which is an error of up to 20% in a
+    trial of 5 s`."""
     if published is not None:
         seen = (
             f"the server's counters included only {percent(published)} of {count(transactions, 'transaction')} at "
@@ -139,14 +142,14 @@ def counts_late(
 
 @wording("more-threads-than-cpus")
 def more_threads_than_cpus(threads: Number, cpus: Number) -> str:
-    """8 threads on 2 CPUs: the threads share CPUs, so the measured times include CPU scheduling wait"""
+    """Example: `8 threads on 2 CPUs: the threads share CPUs, so the measured times include CPU scheduling wait`."""
     on = f"{count(threads, 'thread')} on {count(cpus, 'CPU')}"
     return f"{on}: the threads share CPUs, so the measured times include CPU scheduling wait"
 
 
 @wording("probes-within-caches")
 def probes_within_caches(probed_bytes: Number, needed_bytes: Number) -> str:
-    """bandwidth and latency were measured within 8 MiB, which CPU caches can hold: use --with memory= …"""
+    """Example: `bandwidth and latency were measured within 8 MiB, which CPU caches can hold: use --with memory= …`"""
     probed, needed = low_to_high(probed_bytes, units.memory), low_to_high(needed_bytes, units.memory)
     return (
         f"bandwidth and latency were measured in a memory area of {probed}, which fits into the CPU caches: to "

@@ -14,17 +14,17 @@ from ironbench.words import counted, grouped
 
 
 def not_measured(cell: Configuration, why: str) -> str:
-    """`WAL on hdd was not measured: the device is too small for the data`"""
+    """Example: `WAL on hdd was not measured: the device is too small for the data`."""
     return f"{configuration(cell)} was not measured: {why}"
 
 
 def excluded(what: str) -> str:
-    """`Excluded from the comparison: block 3: WAL in memory has no usable trial`"""
+    """Example: `Excluded from the comparison: block 3: WAL in memory has no usable trial`."""
     return f"Excluded from the comparison: {what}"
 
 
 def ratios() -> str:
-    """`Ratio: the geometric mean of the block ratios, configuration over baseline. …`"""
+    """Example: `Ratio: the geometric mean of the block ratios, configuration over baseline. …`"""
     return (
         "Ratio: the geometric mean of the ratios of all blocks, where the ratio of a block is the "
         "configuration's value divided by the baseline's. Comparing within blocks removes changes that affect a "
@@ -33,14 +33,14 @@ def ratios() -> str:
 
 
 def medians_and_means() -> str:
-    """`A throughput is the median of the trials; a ratio is the quotient of geometric means, …`"""
+    """Example: `A throughput is the median of the trials; a ratio is the quotient of geometric means, …`"""
     return (
         "A throughput is the median of the trials; a ratio is the quotient of geometric means, which the answer states."
     )
 
 
 def equivalence(margin: float) -> str:
-    """`Equivalent: two one-sided tests at 5% each rule out a ratio below 0.952 and one above 1.05, so the 90%
+    """Example: `Equivalent: two one-sided tests at 5% each rule out a ratio below 0.952 and one above 1.05, so the 90%
     confidence interval is between the two. …`"""
     return (
         f"Equivalent: two one-sided tests at 5% each rule out a ratio below {1 / (1 + margin):.3g} and a ratio "
@@ -52,7 +52,8 @@ def equivalence(margin: float) -> str:
 
 
 def minimum_detectable_effect() -> str:
-    """`Minimum detectable effect: the smallest difference that this many blocks would detect with 90% power if …`"""
+    """Example: `Minimum detectable effect: the smallest difference that this many blocks would detect with 90% power if
+    …`"""
     return (
         "Minimum detectable effect: the smallest difference that this number of blocks detects with 90% power. "
         "The calculation uses the upper 90% confidence limit of the variation between blocks; with the observed "
@@ -61,7 +62,7 @@ def minimum_detectable_effect() -> str:
 
 
 def p_values() -> str:
-    """`p-values are two-sided and corrected for the number of comparisons.`"""
+    """Example: `p-values are two-sided and corrected for the number of comparisons.`"""
     return "p-values are two-sided and corrected for the number of comparisons."
 
 
@@ -81,8 +82,8 @@ def wider_intervals(levels: Sequence[float], usual: float, interim_analyses: int
 
 
 def power_cut(trials: int, passed: int, unflushed: Sequence[float]) -> str:
-    """`ironbench simulated a power failure after 3 trials; all checks passed in 3 of them after the engine's recovery.
-    12 to 40 writes were unflushed at that moment.`
+    """Example: `ironbench simulated a power failure after 3 trials; all checks passed in 3 of them after the engine's
+    recovery. 12 to 40 writes were unflushed at that moment.`
 
     `unflushed`: the writes that the cut could lose, by trial; records of older versions do not contain the number.
     """
@@ -105,6 +106,6 @@ def _unflushed(writes: Sequence[float]) -> str:
 
 
 def contents(kinds: int, systems: int, trials: int) -> str:
-    """`2 kinds of work, 3 systems, 54 trials; each kind of work has a separate part below.`"""
+    """Example: `2 kinds of work, 3 systems, 54 trials; each kind of work has a separate part below.`"""
     counts = f"{counted(kinds, 'kind')} of work, {counted(systems, 'system')}, {counted(trials, 'trial')}"
     return f"{counts}; each kind of work has a separate part below."

@@ -21,18 +21,18 @@ from ironbench.words import counted, in_percent, listed
 
 
 def nothing_usable() -> str:
-    """`No trial is usable.`"""
+    """Example: `No trial is usable.`"""
     return "No trial is usable."
 
 
 def rates_sustained(sustained: Sequence[float], rates: int) -> str:
-    """`sustained 3 of 5 target rates, up to 500/s.`"""
+    """Example: `sustained 3 of 5 target rates, up to 500/s.`"""
     highest = f", up to {rate(max(sustained))}" if sustained else ""
     return f"sustained {len(sustained)} of {rates} target rates{highest}."
 
 
 def required(requirement: str, verdict: str, reasons: Sequence[Note]) -> str:
-    """`does not meet the requirement p99 < 50ms (95% CI 1.2 s to 1.6 s, 3 trials: beyond the limit).`"""
+    """Example: `does not meet the requirement p99 < 50ms (95% CI 1.2 s to 1.6 s, 3 trials: beyond the limit).`"""
     outcome = {"confirmed": "meets the requirement", "refuted": "does not meet the requirement"}
     words = outcome.get(verdict, "was not shown to meet or to miss the requirement")
     why = "; ".join(text(reason).rstrip(".") for reason in reasons)
@@ -40,12 +40,12 @@ def required(requirement: str, verdict: str, reasons: Sequence[Note]) -> str:
 
 
 def search_result(result: Note) -> str:
-    """`has this search result: best rate: 500/s (target rate; completed: 498/s in 3 confirmations, …).`"""
+    """Example: `has this search result: best rate: 500/s (target rate; completed: 498/s in 3 confirmations, …).`"""
     return f"has this search result: {text(result)}."
 
 
 def recorded_search(result: Note | None, target: float, kept: int, trials: int) -> str:
-    """`has this search result: highest rate 500/s; 3 confirmations sustained 500/s.`"""
+    """Example: `has this search result: highest rate 500/s; 3 confirmations sustained 500/s.`"""
     confirmations = counted(trials, "confirmation")
     outcome = f"{confirmations} sustained" if kept == trials else f"but {kept} of {confirmations} sustained"
     found = f"{text(result)}; " if result else ""
@@ -63,7 +63,7 @@ def target_rate(
     finished: float | None,
     p99_s: float | None,
 ) -> str:
-    """`sustains 500 transactions per second with 16 clients (3 trials); p99 response time 12 ms.`
+    """Example: `sustains 500 transactions per second with 16 clients (3 trials); p99 response time 12 ms.`
 
     `kept`: of the trials. `finished`: fraction of the scheduled transactions that completed.
     """
@@ -113,8 +113,8 @@ def peak(
     p99_s: float | None = None,
     failed: float | None = None,
 ) -> str:
-    """`peaks at 940 transactions per second with 8 clients (range 920/s to 950/s, 3 confirmation trials); p99 response
-    time 12 ms.`
+    """Example: `peaks at 940 transactions per second with 8 clients (range 920/s to 950/s, 3 confirmation trials); p99
+    response time 12 ms.`
 
     `single_maximum`: more than one number of clients was measured, and only this one is the maximum. `plateau`: fewest
     and most clients between which no difference was shown. `limits`: of the search that found the peak, with the
@@ -151,15 +151,15 @@ def score(metric: str, value: Summary) -> str:
 
 
 def ratio_to_first(means: MeanRatio, first: str) -> str:
-    """`is 26% faster than old: 1,260/s vs. 1,000/s (geometric means; 95% CI 18% to 35%; the ranges of the repeats do
-    not overlap).`"""
+    """Example: `is 26% faster than old: 1,260/s vs. 1,000/s (geometric means; 95% CI 18% to 35%; the ranges of the
+    repeats do not overlap).`"""
     known = "; ".join((*_means(means), "the ranges of the repeats do not overlap"))
     return f"is {change(means.ratio)} {than(means.ratio)} {first}: {_values(means)} ({known})."
 
 
 def no_difference(why: Note, name: str, means: MeanRatio, first: str) -> str:
-    """`No difference shown: the ranges of the repeats overlap. In these trials, new was 15% slower than old: 850/s vs.
-    1,000/s (geometric means; 95% CI −42% to +26%).`"""
+    """Example: `No difference shown: the ranges of the repeats overlap. In these trials, new was 15% slower than old:
+    850/s vs. 1,000/s (geometric means; 95% CI −42% to +26%).`"""
     measured = "as fast as" if means.ratio == 1 else f"{change(means.ratio)} {than(means.ratio)}"
     known = f" ({known})" if (known := "; ".join(_means(means))) else ""
     words = f"{name} was {measured} {first}: {_values(means)}{known}"

@@ -8,21 +8,21 @@ from ironbench.words import counted, grouped, in_percent
 
 @wording("curve-falls")
 def falls(throughput: float) -> str:
-    """the fitted curve falls from the first client: 1 client has the highest throughput, 500/s"""
+    """Example: `the fitted curve falls from the first client: 1 client has the highest throughput, 500/s`."""
     alone = f"1 client has the highest throughput, {_rate(throughput)}"
     return f"the fitted curve falls from the first client: {alone}"
 
 
 @wording("curve-rises")
 def rises(last: float, asymptote: float | None) -> str:
-    """the fitted curve still rises at 64 clients, towards an asymptote of 900/s"""
+    """Example: `the fitted curve still rises at 64 clients, towards an asymptote of 900/s`."""
     towards = f", towards an asymptote of {_rate(asymptote)}" if asymptote else ""
     return f"the fitted curve still rises at {_clients(last)} clients{towards}"
 
 
 @wording("curve-peak")
 def peak(clients: float, throughput: float, last: float, beyond: bool) -> str:
-    """the fitted curve peaks at 31 clients with 7,000/s"""
+    """Example: `the fitted curve peaks at 31 clients with 7,000/s`."""
     found = f"the fitted curve peaks at {_clients(clients)} clients with {_rate(throughput)}"
     if beyond:
         return (
@@ -34,7 +34,8 @@ def peak(clients: float, throughput: float, last: float, beyond: bool) -> str:
 
 @wording("curve-superlinear")
 def superlinear(contention: float) -> str:
-    """superlinear scaling: the fitted contention is negative (−2%), so several clients reach more than that many …"""
+    """Example: `superlinear scaling: the fitted contention is negative (−2%), so several clients reach more than that
+    many …`"""
     return (
         f"superlinear scaling: the fitted contention is negative ({in_percent(contention)}), so throughput grows "
         "faster than the number of clients, for example because of shared caches or group commit. The Universal "
@@ -45,7 +46,8 @@ def superlinear(contention: float) -> str:
 
 @wording("curve-knee")
 def knee(clients: float, contention: float, measured: bool) -> str:
-    """the knee is at 20 clients: up to there, additional clients mostly work; beyond it, they mostly wait. …"""
+    """Example: `the knee is at 20 clients: up to there, additional clients mostly work; beyond it, they mostly wait.
+    …`"""
     where = "" if measured else ", beyond the measured range"
     return (
         f"the knee is at {_clients(clients)} clients{where}: up to the knee, additional clients mostly work; "
@@ -55,20 +57,22 @@ def knee(clients: float, contention: float, measured: bool) -> str:
 
 @wording("curve-without-measured-fall")
 def without_measured_fall(first: float, last: float) -> str:
-    """measured throughput does not fall from 24 clients to 40, the highest number measured: only the fitted curve …"""
+    """Example: `measured throughput does not fall from 24 clients to 40, the highest number measured: only the fitted
+    curve …`"""
     flat = f"from {counted(first, 'client')} to {_clients(last)}, the highest number measured"
     return f"measured throughput does not fall {flat}; only the fitted curve falls beyond its peak"
 
 
 @wording("curve-of-few-points")
 def of_few_points(points: int, enough: int) -> str:
-    """the curve is fitted to only 4 numbers of clients; measure 6 or more"""
+    """Example: `the curve is fitted to only 4 numbers of clients; measure 6 or more`."""
     return f"the curve is fitted to only {points} numbers of clients; measure {enough} or more"
 
 
 @wording("curve-misfit")
 def misfit(clients: float, missed: float) -> str:
-    """the scalability law does not describe this system: the curve deviates from the trials by more than repeats …"""
+    """Example: `the scalability law does not describe this system: the curve deviates from the trials by more than
+    repeats …`"""
     return (
         "the Universal Scalability Law does not describe this system: the fitted curve deviates from the trials "
         f"by more than the repeats vary, most of all at {_clients(clients)} clients (by {in_percent(missed)}). "
@@ -78,7 +82,7 @@ def misfit(clients: float, missed: float) -> str:
 
 @wording("curve-peak-beyond")
 def peak_beyond(clients: float, last: float) -> str:
-    """the predicted peak at 80 clients is beyond the measured range, which ends at 64"""
+    """Example: `the predicted peak at 80 clients is beyond the measured range, which ends at 64`."""
     measured = f"beyond the measured range, which ends at {_clients(last)}"
     return f"the predicted peak at {_clients(clients)} clients is {measured}"
 

@@ -26,20 +26,20 @@ def better_at(result: str, level: str, risky: bool) -> str:
 
 
 def incomplete(trials: int, missing: int) -> str:
-    """`The screen is incomplete (4 of 24 trials measured) and has no result yet.`"""
+    """Example: `The screen is incomplete (4 of 24 trials measured) and has no result yet.`"""
     return (
         f"The screen is incomplete ({trials} of {counted(trials + missing, 'trial')} measured) and has no result yet."
     )
 
 
 def no_result() -> str:
-    """`The screen has no result, because too few of its pairs of trials have two usable trials.`"""
+    """Example: `The screen has no result, because too few of its pairs of trials have two usable trials.`"""
     return "The screen has no result, because too few of its pairs of trials have two usable trials."
 
 
 def no_effect(metric: str, factors: int, detectable: float) -> str:
-    """`No effect on throughput was detected for any of the 7 factors. An effect of 6.4% or more would have been
-    detected with 90% power.`"""
+    """Example: `No effect on throughput was detected for any of the 7 factors. An effect of 6.4% or more would have
+    been detected with 90% power.`"""
     return (
         f"No effect on {metric_words(metric)} was detected for any of the {counted(factors, 'factor')}. "
         f"{_would_be_detected(detectable)}"
@@ -47,8 +47,8 @@ def no_effect(metric: str, factors: int, detectable: float) -> str:
 
 
 def no_effect_of(factors: Sequence[str], detectable: float) -> str:
-    """`No effect was detected for jit and work_mem. An effect of 6.4% or more would have been detected with 90%
-    power.`"""
+    """Example: `No effect was detected for jit and work_mem. An effect of 6.4% or more would have been detected with
+    90% power.`"""
     return f"No effect was detected for {listed(factors)}. {_would_be_detected(detectable)}"
 
 
@@ -66,8 +66,8 @@ def supported(changes: Sequence[str], losses: Sequence[str]) -> str:
 
 
 def contradicted(factor: str, better: str) -> str:
-    """`The results for jit contradict each other: off was better in the screen, across all settings of the other
-    factors, and the later blocks against the baseline show the opposite. …`"""
+    """Example: `The results for jit contradict each other: off was better in the screen, across all settings of the
+    other factors, and the later blocks against the baseline show the opposite. …`"""
     return (
         f"The results for {factor} contradict each other: {better} was better in the screen, on average over all "
         "settings of the other factors, but the later blocks show the opposite in comparison with the baseline. "
@@ -77,8 +77,8 @@ def contradicted(factor: str, better: str) -> str:
 
 
 def not_confirmed(factor: str, first: str, last: str, metric: str, ratio: float, low: float, high: float) -> str:
-    """`In the screen, on average over all settings of the other factors, jit=off instead of on changed throughput by
-    +8.1% (+3.2% to +13%). The comparison with the baseline does not confirm this change.`"""
+    """Example: `In the screen, on average over all settings of the other factors, jit=off instead of on changed
+    throughput by +8.1% (+3.2% to +13%). The comparison with the baseline does not confirm this change.`"""
     return (
         f"In the screen, on average over all settings of the other factors, {factor}={last} instead of {first} "
         f"changed {metric_words(metric)} by {percent_change(ratio)} ({percent_change(low)} to "
@@ -87,9 +87,9 @@ def not_confirmed(factor: str, first: str, last: str, metric: str, ratio: float,
 
 
 def interaction(p: float, pairs: Sequence[tuple[str, float]]) -> str:
-    """`Two factors interact (p-value 0.003). The effect of both changes together, divided by the product of their
-    separate effects, has one of these values, depending on which two factors interact: jit and work_mem 1.12x or 3
-    other pairs.`"""
+    """Example: `Two factors interact (p-value 0.003). The effect of both changes together, divided by the product of
+    their separate effects, has one of these values, depending on which two factors interact: jit and work_mem 1.12x or
+    3 other pairs.`"""
     known = [f"{pair} {quantity(factor, 'ratio')}" for pair, factor in pairs[:_PAIRS]]
     more = len(pairs) - len(known)
     which = " or ".join(known) + (f" or {counted(more, 'other pair')}" if more > 0 else "")
@@ -101,7 +101,8 @@ def interaction(p: float, pairs: Sequence[tuple[str, float]]) -> str:
 
 
 def interaction_caveat() -> str:
-    """`A screen cannot determine which of these pairs interacts; a lab with design = "full" for one pair can.`"""
+    """Example: `A screen cannot determine which of these pairs interacts; a lab with design = "full" for one pair
+    can.`"""
     return 'A screen cannot determine which of these pairs interacts; a lab with design = "full" for one pair can.'
 
 

@@ -19,7 +19,8 @@ Refusals = Sequence[tuple[int, str, float]]
 
 @wording("search-failed")
 def search_failed(of: str, low: int, high: int, at: int) -> str:
-    """the search failed: there is no result for clients in the range 1 to 128, because every trial at 1 failed"""
+    """Example: `the search failed: there is no result for clients in the range 1 to 128, because every trial at 1
+    failed`."""
     return (
         f"the search failed: there is no result for {of} in the range {low} to {high}, because every trial at "
         f"{at} failed"
@@ -34,7 +35,7 @@ def none_sustained(
     percentiles: Sequence[Sequence[float]] = (),
     longer_s: float = 0.0,
 ) -> str:
-    """no rate was sustained (tried: 20, 40)"""
+    """Example: `no rate was sustained (tried: 20, 40)`."""
     none = f"no {of} was sustained ({_tried(tried)})"
     return "; ".join(filter(None, (none, _doubt(too_few, percentiles, longer_s))))
 
@@ -50,7 +51,7 @@ def none_within_limit(
     longer_s: float = 0.0,
     limits: Limits = (),
 ) -> str:
-    """the limit on response_time_p99_s (50.0 ms) was exceeded at every value of clients (tried: 1)"""
+    """Example: `the limit on response_time_p99_s (50.0 ms) was exceeded at every value of clients (tried: 1)`."""
     doubt = _doubt(too_few, percentiles, longer_s)
     limit = _limit(limit, limits)
     if surely and not doubt:
@@ -69,7 +70,8 @@ def search_unconfirmed(
     limits: Limits = (),
     refused: Refusals = (),
 ) -> str:
-    """inconclusive: no rate was confirmed (limit: response_time_p99_s at most 50.0 ms); 381/s was refused by …"""
+    """Example: `inconclusive: no rate was confirmed (limit: response_time_p99_s at most 50.0 ms); 381/s was refused by
+    …`"""
     within = listed([f"{metric} at most {_value(metric, most)}" for metric, most in limits])
     none = f"inconclusive: no {of} was confirmed" + (f" (limit: {within})" if within else "")
     why = [_refused(of, refused, limits)] if refused else [] if percentiles else ["the confirmation trials are missing"]
@@ -98,7 +100,8 @@ def search_best(
     refused: Refusals = (),
     over_below: Sequence[int] = (),
 ) -> str:
-    """best clients: 8 with 940/s, found in 12 trials; no difference shown between 6 and 8; 10 exceeds the limit on …"""
+    """Example: `best clients: 8 with 940/s, found in 12 trials; no difference shown between 6 and 8; 10 exceeds the
+    limit on …`"""
     best = f"best {of}: {_load(of, point)}"
     if of == "rate":
         done = f"completed: {grouped(throughput)}/s in {trials} trials"
@@ -131,37 +134,37 @@ def search_best(
 
 @wording("search-ladder")
 def search_ladder() -> str:
-    """next higher value"""
+    """Example: `next higher value`."""
     return "next higher value"
 
 
 @wording("search-repeat")
 def search_repeat() -> str:
-    """repeat"""
+    """Example: `repeat`."""
     return "repeat"
 
 
 @wording("search-near-limit")
 def search_near_limit() -> str:
-    """a repeat to decide whether the limit is met"""
+    """Example: `a repeat to decide whether the limit is met`."""
     return "a repeat to decide whether the limit is met"
 
 
 @wording("search-best-undecided")
 def search_best_undecided() -> str:
-    """a repeat to decide whether this value is the best"""
+    """Example: `a repeat to decide whether this value is the best`."""
     return "a repeat to decide whether this value is the best"
 
 
 @wording("search-between")
 def search_between(low: int, high: int) -> str:
-    """between 4 and 8"""
+    """Example: `between 4 and 8`."""
     return f"between {low} and {high}"
 
 
 @wording("search-confirm")
 def search_confirm(trials: int) -> str:
-    """3 new trials to confirm the result"""
+    """Example: `3 new trials to confirm the result`."""
     return f"{trials} new trials to confirm the result"
 
 
@@ -171,7 +174,7 @@ def _load(of: str, point: int) -> str:
 
 
 def _limit(metric: str, limits: Limits) -> str:
-    """`response_time_p99_s (50.0 ms)`; without the value in records of earlier versions."""
+    """Example: `response_time_p99_s (50.0 ms)`; without the value in records of earlier versions."""
     most = dict(limits).get(metric)
     return metric if most is None else f"{metric} ({_value(metric, most)})"
 
@@ -183,7 +186,7 @@ def _within(metric: str, value: float, limits: Limits) -> str:
 
 
 def _refused(of: str, refused: Refusals, limits: Limits) -> str:
-    """`the confirmation at 381/s exceeded the limit (response_time_p99_s 52.6 ms)`"""
+    """Example: `the confirmation at 381/s exceeded the limit (response_time_p99_s 52.6 ms)`."""
     texts = []
     for point, by, value in refused:
         if by == "rate":

@@ -9,20 +9,20 @@ from ironbench.report.wording.values import count as counted
 
 @wording("statements-since-restart")
 def since_restart() -> str:
-    """the server was restarted during the trial, so its statement statistics start at the restart"""
+    """Example: `the server was restarted during the trial, so its statement statistics start at the restart`."""
     return "the server was restarted during the trial, so its statement statistics start at the restart"
 
 
 @wording("statements-since-reset")
 def since_reset(by: Strings) -> str:
-    """pg_stat_statements was reset during the trial, so its values start at the reset"""
+    """Example: `pg_stat_statements was reset during the trial, so its values start at the reset`."""
     return f"{names(by) or 'a server view'} was reset during the trial, so its values start at the reset"
 
 
 @wording("statements-evicted")
 def evicted(by: Strings, setting: Strings) -> str:
-    """pg_stat_statements evicted rare statements during the trial (increase pg_stat_statements.max): some of its values
-    are too low or missing"""
+    """Example: `pg_stat_statements evicted rare statements during the trial (increase pg_stat_statements.max): some of
+    its values are too low or missing`."""
     more = f" (increase {names(setting)})" if names(setting) else ""
     lacks = "some of its values are too low or missing"
     return f"{names(by) or 'the server'} evicted rare statements during the trial{more}: {lacks}"
@@ -30,7 +30,7 @@ def evicted(by: Strings, setting: Strings) -> str:
 
 @wording("statements-not-counted")
 def not_counted(count: Number, by: Strings, setting: Strings) -> str:
-    """performance_schema had no space for 12 statements, which are missing (increase …)"""
+    """Example: `performance_schema had no space for 12 statements, which are missing (increase …)`."""
     more = f" (increase {names(setting)})" if names(setting) else ""
     missing = f"{counted(count, 'statement')}, which {agreed(count, 'is', 'are')} missing"
     return f"{names(by) or 'the server'} had no space for {missing}{more}"

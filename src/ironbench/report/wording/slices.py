@@ -11,7 +11,8 @@ from ironbench.words import listed
 def slow_start(
     lost_s: Number, slice_s: Number, share: Number, least_turns: Number | None = None, needed_s: Number = 0.0
 ) -> str:
-    """each turn lost at least 50 ms after start-up, 5% of a slice of 1 s, so throughput is at least that much too …"""
+    """Example: `each turn lost at least 50 ms after start-up, 5% of a slice of 1 s, so throughput is at least that much
+    too …`"""
     fix = f"slices of {span(slice_s)} are already the longest possible: measure by trials instead"
     if least_turns is not None:
         fix = (
@@ -27,7 +28,8 @@ def slow_start(
 
 @wording("written-between-turns")
 def written_between_turns(share: Number) -> str:
-    """writing back dirty pages between turns took 12% of the slice time, including pages that other programs …"""
+    """Example: `writing back dirty pages between turns took 12% of the slice time, including pages that other programs
+    …`"""
     return (
         f"writing back dirty pages between turns took {percent(share)} of the slice time, including dirty pages "
         "of other programs in the same file systems; in a lab by trials, some of these pages would have been "
@@ -37,7 +39,8 @@ def written_between_turns(share: Number) -> str:
 
 @wording("not-written-back")
 def not_written_back(directories: Strings) -> str:
-    """dirty pages in /srv/d were not written back between turns, because this user has no access to the directory: …"""
+    """Example: `dirty pages in /srv/d were not written back between turns, because this user has no access to the
+    directory: …`"""
     return (
         f"dirty pages in {listed(strings(directories)) or 'the data directories'} were not written back between "
         "turns, because the user that runs ironbench has no access to the directory; the kernel writes these "
@@ -47,7 +50,8 @@ def not_written_back(directories: Strings) -> str:
 
 @wording("fewer-checkpoints")
 def fewer_checkpoints(checkpoints: Number, planned: Number, every_s: Number) -> str:
-    """1 of 3 planned checkpoints (every 10 s of this system's time) started in its slices: a checkpoint starts …"""
+    """Example: `1 of 3 planned checkpoints (every 10 s of this system's time) started in its slices: a checkpoint
+    starts …`"""
     return (
         f"only {number(checkpoints)} of {count(planned, 'planned checkpoint')} (one every {span(every_s)} of this "
         "system's time) started in the slices of this system, because a checkpoint starts only at the start of a "

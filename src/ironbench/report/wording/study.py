@@ -23,7 +23,7 @@ def _causes(causes: Sequence[Note]) -> str:
 
 @wording("of-trials")
 def of_trials(note: Note, trials: int, of: int) -> str:
-    """40 observer samples were dropped [samples-dropped, 1 of 8 trials]"""
+    """Example: `40 observer samples were dropped [samples-dropped, 1 of 8 trials]`."""
     return f"{_text(note)} [{note.code}, {trials} of {counted(of, 'trial')}]"
 
 
@@ -33,20 +33,20 @@ def of_subjects(
     note: Note,
     comparisons: Sequence[tuple[Configuration, Configuration, Configuration]] = (),
 ) -> str:
-    """WAL in memory: the ratio drifted"""
+    """Example: `WAL in memory: the ratio drifted`."""
     words = [compared(*one) for one in comparisons] or configurations(subjects)
     return ": ".join(filter(None, (names(words), text(note))))
 
 
 @wording(FLAGGED)
 def trials_flagged(trials: int, of: int, causes: Sequence[Note] = ()) -> str:
-    """4 of 24 trials flagged: 5 to 12% of CPU time was lost."""
+    """Example: `4 of 24 trials flagged: 5 to 12% of CPU time was lost.`"""
     return f"{trials} of {counted(of, 'trial')} flagged{f': {_causes(causes)}' if causes else ''}."
 
 
 @wording("peak-flagged")
 def peak_flagged(work: str, where: str, side: str, trials: int, of: int, causes: Sequence[Note] = ()) -> str:
-    """tpcb-like: 1 of 3 trials at the peak of old flagged: the client's 2 threads were 97% busy"""
+    """Example: `tpcb-like: 1 of 3 trials at the peak of old flagged: the client's 2 threads were 97% busy`."""
     place = {"rate": "at the target rate of", "alone": "of"}.get(where, "at the peak of")
     flagged = f"{trials} of {counted(of, 'trial')} {place} {side or 'one side'} flagged"
     return ": ".join(filter(None, (work, flagged, _causes(causes))))
@@ -54,14 +54,14 @@ def peak_flagged(work: str, where: str, side: str, trials: int, of: int, causes:
 
 @wording("trials-left-out")
 def trials_left_out(status: str, trials: int, causes: Sequence[Note] = ()) -> str:
-    """2 invalid trials left out: server crashed: out of memory."""
+    """Example: `2 invalid trials left out: server crashed: out of memory.`"""
     why = some(list(map(text, causes)))
     return f"{counted(trials, f'{terms_status(status)} trial'.lstrip())} left out{f': {why}' if why else ''}."
 
 
 @wording("blocks-repeated")
 def blocks_repeated(blocks: int, trials: int, causes: Sequence[Note] = ()) -> str:
-    """1 block repeated after failed trials; 2 earlier trials left out: server crashed."""
+    """Example: `1 block repeated after failed trials; 2 earlier trials left out: server crashed.`"""
     why = some(list(map(text, causes)))
     earlier = f"{counted(trials, 'earlier trial')} left out{f': {why}' if why else ''}"
     return f"{counted(blocks, 'block')} repeated after failed trials; {earlier}."
@@ -76,8 +76,8 @@ def trials_missing(missing: int, due: int) -> str:
 
 @wording("reads-from-memory")
 def reads_from_memory(share: Number) -> str:
-    """device reads took at most 0.2% of transaction time because data was cached: the data devices differ only in
-    WAL and checkpoint writes. For reads to reach the device, set limits.memory_total to …"""
+    """Example: `device reads took at most 0.2% of transaction time because data was cached: the data devices differ
+    only in WAL and checkpoint writes. For reads to reach the device, set limits.memory_total to …`"""
     return (
         f"device reads took at most {percent(highest(share))} of transaction time, because the data was cached, "
         "so the data devices differ only in WAL and checkpoint writes. To make reads reach the device, set "

@@ -12,40 +12,40 @@ from ironbench.report.wording.values import percent
 
 
 def milliseconds(value_s: float) -> str:
-    """`12.5 ms`, `1.2 s`"""
+    """Examples: `12.5 ms`, `1.2 s`."""
     return f"{value_s:.3g} s" if value_s >= 0.9995 else f"{value_s * 1e3:.3g} ms"
 
 
 @wording("target-met")
 def met(bound_s: float, rate: float, failed: float = 0.0) -> str:
-    """at most 12.5 ms at 500/s, 0.1% failed"""
+    """Example: `at most 12.5 ms at 500/s, 0.1% failed`."""
     lost = f", {percent(failed, *FAILED_LIMITS)} failed" if failed else ""
     return f"at most {milliseconds(bound_s)} at {written.rate(rate)}{lost}"
 
 
 @wording("target-rate-not-kept")
 def rate_not_kept(rate: float, centre_s: float) -> str:
-    """does not sustain 500/s; its response time at that rate is 12.5 ms"""
+    """Example: `does not sustain 500/s; its response time at that rate is 12.5 ms`."""
     return f"does not sustain {written.rate(rate)}; its response time at that rate is {milliseconds(centre_s)}"
 
 
 @wording("target-of-few-trials")
 def of_few_trials(rate: float, centre_s: float, trials: int, least: int) -> str:
-    """not measured: only 2 of 3 necessary trials at 500/s ran, too few for a confidence interval (response time 12.5
-    ms)"""
+    """Example: `not measured: only 2 of 3 necessary trials at 500/s ran, too few for a confidence interval (response
+    time 12.5 ms)`."""
     at = f"{trials} of {least} necessary trials at {written.rate(rate)}"
     return f"not measured: only {at} ran, too few for a confidence interval (response time {milliseconds(centre_s)})"
 
 
 @wording("target-inconclusive")
 def inconclusive(rate: float, centre_s: float, bound_s: float) -> str:
-    """inconclusive: 12.5 ms, at most 14 ms at 500/s; run more trials"""
+    """Example: `inconclusive: 12.5 ms, at most 14 ms at 500/s; run more trials`."""
     return f"inconclusive: {_near(rate, centre_s, bound_s)}; run more trials"
 
 
 @wording("target-missed")
 def missed(rate: float, centre_s: float, bound_s: float, limit_s: float) -> str:
-    """missed, 1.25x the limit: 12.5 ms, at most 14 ms at 500/s"""
+    """Example: `missed, 1.25x the limit: 12.5 ms, at most 14 ms at 500/s`."""
     times = f", {centre_s / limit_s:.2f}x the limit" if limit_s else ""
     return f"missed{times}: {_near(rate, centre_s, bound_s)}"
 
@@ -56,37 +56,38 @@ def _near(rate: float, centre_s: float, bound_s: float) -> str:
 
 @wording("target-unresolved")
 def unresolved(units: str, metric: str) -> str:
-    """not measured: transactions still waiting at the end of every trial could change response_time_p99_s"""
+    """Example: `not measured: transactions still waiting at the end of every trial could change
+    response_time_p99_s`."""
     return f"not measured: {units} still waiting at the end of every trial could change {metric}"
 
 
 @wording("target-of-too-few")
 def of_too_few(units: str, needs: Sequence[Sequence[float]]) -> str:
-    """not measured: too few transactions in a trial, the 99th percentile needs at least 299"""
+    """Example: `not measured: too few transactions in a trial, the 99th percentile needs at least 299`."""
     return f"not measured: too few {units} in a trial ({needed(needs)})"
 
 
 @wording("target-no-records")
 def no_records() -> str:
-    """not measured: there are no records of this workload"""
+    """Example: `not measured: there are no records of this workload`."""
     return "not measured: there are no records of this workload"
 
 
 @wording("target-of-other-hardware")
 def of_other_hardware() -> str:
-    """not measured: the hardware in the records differs from the hardware in the systems file"""
+    """Example: `not measured: the hardware in the records differs from the hardware in the systems file`."""
     return "not measured: the hardware in the records differs from the hardware in the systems file"
 
 
 @wording("target-none-usable")
 def none_usable() -> str:
-    """not measured: there is no usable trial"""
+    """Example: `not measured: there is no usable trial`."""
     return "not measured: there is no usable trial"
 
 
 @wording("target-no-rate")
 def no_rate(curved: bool) -> str:
-    """not measured: all trials ran in a closed loop; run with --rate"""
+    """Example: `not measured: all trials ran in a closed loop; run with --rate`."""
     return (
         f"not measured: {'the rate followed a load curve' if curved else 'all trials ran in a closed loop'}; run "
         "with --rate"
@@ -95,5 +96,5 @@ def no_rate(curved: bool) -> str:
 
 @wording("target-rate-lower")
 def rate_lower(highest: float) -> str:
-    """not measured: the highest tested rate is 500/s"""
+    """Example: `not measured: the highest tested rate is 500/s`."""
     return f"not measured: the highest tested rate is {written.rate(highest)}"

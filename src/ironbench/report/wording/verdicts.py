@@ -20,7 +20,7 @@ _RANGE = {"confirmed": "inside", "refuted": "outside"}
 
 @wording("value-against-limit")
 def value_against_limit(verdict: str, low: float, high: float, unit: str, confidence: float, trials: int) -> str:
-    """95% CI 1.2 ms to 1.4 ms, 6 trials: within the limit"""
+    """Example: `95% CI 1.2 ms to 1.4 ms, 6 trials: within the limit`."""
     place = _LIMIT.get(verdict, "partly within and partly beyond the limit; run more trials")
     seen = f"{100 * confidence:.3g}% CI {in_unit(low, unit)} to {in_unit(high, unit)}"
     return f"{seen}, {trials} trials: {place}"
@@ -28,7 +28,7 @@ def value_against_limit(verdict: str, low: float, high: float, unit: str, confid
 
 @wording("interval-against-range")
 def interval_against_range(verdict: str, low: float, high: float, confidence: float) -> str:
-    """95% CI of the ratio: 1.180 to 1.350: inside the range"""
+    """Example: `95% CI of the ratio: 1.180 to 1.350: inside the range`."""
     seen = f"{100 * confidence:.3g}% CI of the ratio: {_ratio(low)} to {_ratio(high)}"
     return f"{seen}: {_RANGE.get(verdict, 'partly outside')} the range"
 
@@ -40,37 +40,37 @@ def _ratio(value: float) -> str:
 
 @wording("too-few-transactions")
 def too_few_transactions(needs: Sequence[Sequence[float]]) -> str:
-    """the 99th percentile needs at least 299"""
+    """Example: `the 99th percentile needs at least 299`."""
     return needed(needs)
 
 
 @wording("too-few-trials")
 def too_few_trials(trials: int, least: int) -> str:
-    """2 trials; a confidence interval needs at least 3"""
+    """Example: `2 trials; a confidence interval needs at least 3`."""
     return f"{counted(trials, 'trial')}; a confidence interval needs at least {least}"
 
 
 @wording("no-interval-at-look")
 def no_interval_at_look() -> str:
-    """there is there is no confidence interval at this interim analysis"""
+    """Example: `there is no confidence interval at this interim analysis`."""
     return "there is no confidence interval at this interim analysis"
 
 
 @wording("rate-sustained")
 def rate_sustained(trials: int, of: int, rate: float) -> str:
-    """5 of 6 trials sustained 500/s"""
+    """Example: `5 of 6 trials sustained 500/s`."""
     return f"{trials} of {of} trials sustained {units.rate(rate)}"
 
 
 @wording("not-compared")
 def not_compared(cells: Sequence[Configuration]) -> str:
-    """WAL on disk and WAL in memory were not compared with each other"""
+    """Example: `WAL on disk and WAL in memory were not compared with each other`."""
     return f"{' and '.join(map(configuration, cells))} were not compared with each other"
 
 
 @wording("fewer-blocks")
 def fewer_blocks(least: int) -> str:
-    """there are fewer than 6 complete blocks"""
+    """Example: `there are fewer than 6 complete blocks`."""
     return f"there are fewer than {least} complete blocks"
 
 
@@ -79,7 +79,7 @@ _ORDER = {"slower": "{} is slower than {}", "equivalent": "{} is equivalent to {
 
 @wording("order-of-two")
 def order_of_two(cell: Configuration, following: Configuration, conclusion: str) -> str:
-    """WAL on disk is slower than WAL in memory"""
+    """Example: `WAL on disk is slower than WAL in memory`."""
     return _ORDER.get(conclusion, "the comparison {} vs. {} is inconclusive").format(
         configuration(cell), configuration(following)
     )
@@ -87,19 +87,20 @@ def order_of_two(cell: Configuration, following: Configuration, conclusion: str)
 
 @wording("order-confirmed")
 def order_confirmed() -> str:
-    """every configuration is better than the next one in the claimed order one in the claimed order"""
+    """Example: `every configuration is better than the next one in the claimed order`."""
     return "every configuration is better than the next one in the claimed order"
 
 
 @wording("fell-behind")
 def fell_behind(cell: Configuration, trials: int, of: int) -> str:
-    """WAL on disk, 90% of peak throughput did not sustain its rate in 6 of 6 trials"""
+    """Example: `WAL on disk, 90% of peak throughput did not sustain its rate in 6 of 6 trials`."""
     return f"{configuration(cell)} did not sustain its rate in {trials} of {counted(of, 'trial')}"
 
 
 @wording("budget-too-small")
 def budget_too_small(budget_s: float, blocks: int, least: int, needed_s: float, resumes: str = "") -> str:
-    """the budget of 20 min was too short for the configurations at a fixed rate, whose verdict needs 6 blocks: use …"""
+    """Example: `the budget of 20 min was too short for the configurations at a fixed rate, whose verdict needs 6
+    blocks: use …`"""
     done = f"; {counted(blocks, 'block')} ran" if blocks else ""
     more = f", or run `ironbench lab resume {resumes} --more {least}`" if resumes else ""
     return (
@@ -134,13 +135,13 @@ def _to_decide(advice: Note | None) -> str:
 
 @wording("slower")
 def slower(slowdown: float, margin: float, higher_is_better: bool = False) -> str:
-    """12% slower; 5% is allowed"""
+    """Example: `12% slower; 5% is allowed`."""
     return f"{_size(slowdown, higher_is_better)} slower; {_allowed(margin, higher_is_better)}"
 
 
 @wording("not-slower")
 def not_slower(bound: float, margin: float, higher_is_better: bool = False) -> str:
-    """at most 2% slower; 5% is allowed"""
+    """Example: `at most 2% slower; 5% is allowed`."""
     size = f"at most {_size(bound, higher_is_better)} slower" if bound > 0 else "not slower"
     return f"{size}; {_allowed(margin, higher_is_better)}"
 
@@ -149,7 +150,8 @@ def not_slower(bound: float, margin: float, higher_is_better: bool = False) -> s
 def perhaps_slower(
     least: float, most: float, margin: float, higher_is_better: bool = False, advice: Note | None = None
 ) -> str:
-    """between 2% faster and 9% slower; 5% is allowed. To decide: run another round of 9 blocks, which detect or …"""
+    """Example: `between 2% faster and 9% slower; 5% is allowed. To decide: run another round of 9 blocks, which detect
+    or …`"""
     return f"{slowdowns(least, most, higher_is_better)}; {_allowed(margin, higher_is_better)}{_to_decide(advice)}"
 
 
@@ -171,8 +173,8 @@ def _faster(saved: float, higher_is_better: bool) -> str:
 
 @wording("slower-at-one-end")
 def slower_at_one_end(change: Note | None, slowdown: float, margin: float, higher_is_better: bool = False) -> str:
-    """the ratio drifted from 1.00 to 0.80 over the blocks: at one end of the blocks, it is 20% slower; 4.8% is allowed
-    (5% more time)"""
+    """Example: `the ratio drifted from 1.00 to 0.80 over the blocks: at one end of the blocks, it is 20% slower; 4.8%
+    is allowed (5% more time)`."""
     drift = text(change) if change is not None else "the ratio changed over the blocks"
     size = _size(slowdown, higher_is_better)
     return f"{drift}: at one end of the blocks, it is {size} slower; {_allowed(margin, higher_is_better)}"
@@ -180,23 +182,24 @@ def slower_at_one_end(change: Note | None, slowdown: float, margin: float, highe
 
 @wording("slower-in-earlier-round")
 def slower_in_earlier_round(round: int, why: Note) -> str:
-    """round 1: 12% slower; 5% is allowed. Later rounds do not change this result"""
+    """Example: `round 1: 12% slower; 5% is allowed. Later rounds do not change this result`."""
     return f"round {round}: {text(why)}. Later rounds do not change this result"
 
 
 @wording("trials-still-to-run")
 def trials_still_to_run(missing: int) -> str:
-    """3 planned trials have not run"""
+    """Example: `3 planned trials have not run`."""
     return f"{counted(missing, 'planned trial')} {'has' if missing == 1 else 'have'} not run yet"
 
 
 @wording("no-better-direction")
 def no_better_direction(metric: str) -> str:
-    """no better direction is defined for wal_bytes_per_s"""
+    """Example: `no better direction is defined for wal_bytes_per_s`."""
     return f"no better direction is defined for {metric}"
 
 
 @wording("gate-of-too-few-blocks")
 def gate_of_too_few_blocks(blocks: int, least: int, advice: Note | None = None) -> str:
-    """3 complete blocks; a verdict needs at least 6. To decide: run a round of at least 6 complete blocks"""
+    """Example: `3 complete blocks; a verdict needs at least 6. To decide: run a round of at least 6 complete
+    blocks`."""
     return f"{counted(blocks, 'complete block')}; a verdict needs at least {least}{_to_decide(advice)}"

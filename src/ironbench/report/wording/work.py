@@ -12,25 +12,25 @@ from ironbench.words import some
 
 @wording("script-caution", "log-left-out", "capture-left-out")
 def of_scripts(text: Strings) -> str:
-    """a.sql: variable :x is not defined"""
+    """Example: `a.sql: variable :x is not defined`."""
     return names(text) or "the script may contain a mistake"
 
 
 @wording("searches-empty")
 def searches_empty(share: Number) -> str:
-    """12% of the searches returned no entry"""
+    """Example: `12% of the searches returned no entry`."""
     return f"{percent(share)} of the searches returned no entry"
 
 
 @wording("compares-false")
 def compares_false(share: Number) -> str:
-    """12% of the compares were false"""
+    """Example: `12% of the compares were false`."""
     return f"{percent(share)} of the compares were false"
 
 
 @wording("others-changed")
 def others_changed(changes: Number) -> str:
-    """clients other than ironbench changed 12 entries of this directory during the trial"""
+    """Example: `clients other than ironbench changed 12 entries of this directory during the trial`."""
     return (
         f"clients other than ironbench changed {count(changes, 'entry', 'entries')} of this directory during the trial"
     )
@@ -38,14 +38,15 @@ def others_changed(changes: Number) -> str:
 
 @wording("over-limit")
 def over_limit(queries: Strings) -> str:
-    """cancelled at the time limit: q09, q21; metrics that need the times of all queries are left out"""
+    """Example: `cancelled at the time limit: q09, q21; metrics that need the times of all queries are left out`."""
     cancelled = ", ".join(strings(queries)) or "queries"
     return f"cancelled at the time limit: {cancelled}; metrics that need the times of all queries are left out"
 
 
 @wording("query-failed")
 def query_failed(queries: Sequence[Sequence[str]]) -> str:
-    """failed in the database: q09 (out of memory); metrics that need the times of all queries are left out"""
+    """Example: `failed in the database: q09 (out of memory); metrics that need the times of all queries are left
+    out`."""
     refused = some([f"{name} ({error})" for name, error in queries]) or "queries"
     return f"failed in the database: {refused}; metrics that need the times of all queries are left out"
 
@@ -64,7 +65,7 @@ _UNCHECKED = {
 
 @wording("answers-unchecked")
 def answers_unchecked(reason: Strings, written: Number = 0) -> str:
-    """the query answers were not checked: the correct answers for this scale factor are unknown"""
+    """Example: `the query answers were not checked: the correct answers for this scale factor are unknown`."""
     why = names([_UNCHECKED.get(one, one) for one in strings(reason)])
     return f"the query answers were not checked{f': {why}' if why else ''}"
 
@@ -96,7 +97,7 @@ def answers_checked(
 
 @wording("mix-missed")
 def mix_missed(script: Strings, share: Number, specified: Number, transactions: Number) -> str:
-    """transaction mix not met: trade_order 8% instead of 10% of 4,000 transactions"""
+    """Example: `transaction mix not met: trade_order 8% instead of 10% of 4,000 transactions`."""
     return (
         f"the transaction mix is wrong: {names(script) or 'a transaction'} makes up {percent(share)} instead of "
         f"{percent(specified)} of {count(transactions, 'transaction')}"
@@ -107,7 +108,7 @@ def mix_missed(script: Strings, share: Number, specified: Number, transactions: 
 def response_limit(
     script: Strings, limit_s: Number, p90_s: Number | None = None, longest_s: Number | None = None
 ) -> str:
-    """the 90th percentile of response times of trade_order is 4 s, above the limit of 3 s"""
+    """Example: `the 90th percentile of response times of trade_order is 4 s, above the limit of 3 s`."""
     if longest_s is not None:
         return f"{names(script) or 'a transaction'} took {span(longest_s)}, longer than the limit of {span(limit_s)}"
     whose = f" of {names(script)}" if strings(script) else ""
@@ -118,7 +119,8 @@ def response_limit(
 def no_steady_state(
     least_s: Number | None = None, rate: Strings = "", change: Number = 0.0, after_s: Number | None = None
 ) -> str:
-    """the trial had no steady state: the rate of the market's transactions fell by 20% after 12 s and stayed there"""
+    """Example: `the trial had no steady state: the rate of the market's transactions fell by 20% after 12 s and stayed
+    there`."""
     if least_s is not None:
         return f"the trial was too short to confirm a steady state: use at least {span(least_s)}"
     what = "the rate of the market's transactions" if "market" in strings(rate) else "throughput"
@@ -127,8 +129,8 @@ def no_steady_state(
 
 @wording("market-gave-up")
 def given_up(given_up: Number) -> str:
-    """the market emulator gave up 2 results or feeds after 20 attempts each, so the trades concerned stay in
-    progress"""
+    """Example: `the market emulator gave up 2 results or feeds after 20 attempts each, so the trades concerned stay in
+    progress`."""
     what = "result or feed" if number(given_up) == "1" else "results or feeds"
     return (
         f"the market emulator gave up {number(given_up)} {what} after 20 attempts each, so the trades concerned "
@@ -138,8 +140,8 @@ def given_up(given_up: Number) -> str:
 
 @wording("no-score")
 def no_score() -> str:
-    """there is no score, because one client ran all roles one after another and each transaction advanced the simulated
-    time"""
+    """Example: `there is no score, because one client ran all roles one after another and each transaction advanced the
+    simulated time`."""
     return (
         "there is no score, because one client ran all roles one after another and each transaction advanced the "
         "simulated time"
@@ -148,7 +150,7 @@ def no_score() -> str:
 
 @wording("replay-skipped")
 def skipped(statements: Number, share: Number) -> str:
-    """12 statements (1.2%) were skipped, because an earlier statement of the same transaction …"""
+    """Example: `12 statements (1.2%) were skipped, because an earlier statement of the same transaction …`"""
     return (
         f"{count(statements, 'statement')} ({percent(share)}) {agreed(statements)} skipped, because an earlier "
         "statement of the same transaction failed, although it succeeded in the recording"
@@ -174,6 +176,6 @@ MEASURES = {
 
 @wording("replay-differs", "replay-unfaithful")
 def replay_differs(measures: Strings, most: Number) -> str:
-    """the replay differs from the recording by up to 12% in: WAL, rows updated"""
+    """Example: `the replay differs from the recording by up to 12% in: WAL, rows updated`."""
     what = names([MEASURES.get(one, one) for one in strings(measures)]) or "its work"
     return f"the replay differs from the recording by up to {percent(most)} in: {what}"
