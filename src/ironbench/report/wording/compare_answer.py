@@ -94,8 +94,8 @@ def explained_ratio(metric: str, a: str, b: str, ratio: float, interval: str, no
 
 
 def observed_contradict(metric: str, a: str, b: str, ratio: float) -> str:
-    """`Throughput is 2.1x as high with B as with A in the observed trials, unlike in the blocks. Commands, wait classes
-    and I/O come from these observed trials, so they do not explain the difference.`"""
+    """Example: `Throughput is 2.1x as high with B as with A in the observed trials, unlike in the blocks. Commands,
+    wait classes and I/O come from these observed trials, so they do not explain the difference.`"""
     words = upper_first(differs(metric_words(metric), a, b, ratio))
     return (
         f"{words} in the observed trials, unlike in the blocks. Commands, wait classes and I/O come from these "

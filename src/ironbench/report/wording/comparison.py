@@ -243,7 +243,8 @@ def largest_step(whole_s: float, part: str, delta_s: float, low_s: float, high_s
 
 @wording("largest-step-without-interval")
 def largest_step_without_interval(whole_s: float, part: str, delta_s: float) -> str:
-    """a transaction takes 1.5 ms less. Largest change: WAL, 1.2 ms less (no confidence interval: too few trials)"""
+    """Example: `a transaction takes 1.5 ms less. Largest change: WAL, 1.2 ms less (no confidence interval: too few
+    trials)`."""
     step = f"{wait_class(part)}, {_change(delta_s)} (no confidence interval: too few trials)"
     return f"a transaction takes {_change(whole_s)}. Largest change: {step}"
 
@@ -254,7 +255,7 @@ def _change(seconds: float) -> str:
 
 @wording("no-step-intervals")
 def no_step_intervals(least_blocks: int | None) -> str:
-    """there is no confidence interval, because a configuration has fewer than 3 blocks"""
+    """Example: `there is no confidence interval, because a configuration has fewer than 3 blocks`."""
     few = "a single trial" if least_blocks is None else f"fewer than {counted(least_blocks, 'block')}"
     return f"there is no confidence interval, because a configuration has {few}"
 

@@ -85,8 +85,8 @@ def answers_checked(
     refused: Sequence[Sequence[str]] = (),
     earlier: Strings = "",
 ) -> str:
-    """query answers checked: 20 of 22 correct, q09, q21 did not finish within 60 s, checked in an earlier trial
-    on the same data"""
+    """Example: `query answers checked: 20 of 22 correct, q09, q21 did not finish within 60 s, checked in an earlier
+    trial on the same data`."""
     parts = [f"query answers checked: {number(right)} of {number(of)} correct"]
     if strings(slow):
         parts.append(f"{', '.join(strings(slow))} did not finish within {span(limit_s)}")
