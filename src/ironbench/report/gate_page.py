@@ -209,10 +209,11 @@ def _causes(gate: Gate, one: GatedComparison) -> list[dict[str, Any]]:
 
 
 def _cautions(gate: Gate) -> list[str]:
-    findings = (known for one in gate.comparisons for known in one.effect.finding.warnings)
     study = gate.study
+    # The warnings of the study already contain those of its comparisons.
+    others = (one.effect for one in gate.comparisons if one.effect not in study.effects)
+    findings = (known for effect in others for known in effect.finding.warnings)
     known = (
-        *filter(None, (study.derived,)),
         *map(wording.text, (*study.warnings, *study.left_out)),
         *wording.texts(study.dropped),
         *map(wording.text, findings),
