@@ -266,6 +266,23 @@ def test_observed_trials_explain_a_difference_only_if_they_show_it(there: float,
         assert "in the observed trials, unlike in the blocks" in points["Observed trials:"]
 
 
+def test_other_scripts_are_named_before_a_configuration_that_does_not_differ() -> None:
+    """Otherwise the answer says that nothing differs, although the change is in the script."""
+    records = alike((1000.0, 1900.0), 0.01)
+    sides = [(Configuration(name), [one for one in records if one.cell.name == name]) for name in CELLS]
+    same = explain(sides[0], (sides[1][0], sides[0][1]), EMPTY, in_blocks=False)
+    assert [point.name for point in answer(same, (), "").points][-1] == "Configuration:"
+    assert answer(same, (), "").points[-1].text == "settings, layout, versions and machine do not differ."
+    assert same.work == ()
+    others = [
+        replace(one, choice=replace(one.choice, options={**one.choice.options, "scale": "9"})) for one in sides[0][1]
+    ]
+    found = explain(sides[0], (sides[1][0], others), EMPTY, in_blocks=False)
+    work, configuration = answer(found, (), "").points[-2:]
+    assert (work.name, configuration.name) == ("Work:", "Configuration:")
+    assert work.text == "The work differs: igen-oltp scale=4 vs. scale=9."
+
+
 def test_one_observed_trial_of_each_has_no_interval_of_wait_classes() -> None:
     records = alike((1000.0, 1900.0), 0.01)
     sides = [(Configuration(name), [one for one in records if one.cell.name == name]) for name in CELLS]

@@ -163,6 +163,8 @@ def _points(one: Explanation) -> Iterator[AnswerPoint]:
         yield AnswerPoint(
             f"{cut(one.plans[0].plan.statement, WIDTH)}: {wording.text(one.plans[0].words)}{more}.", "Plans:"
         )
+    for text in wording.sentences(one.work):
+        yield AnswerPoint(text, "Work:")
     yield AnswerPoint(_configuration(one), "Configuration:")
 
 

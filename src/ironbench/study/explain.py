@@ -17,11 +17,13 @@ from dataclasses import dataclass, replace
 from ironbench.catalogue import base_name, part_of
 from ironbench.model.finding import LEAST_BLOCKS_SHOWN, GroupRatio
 from ironbench.model.lab import Configuration
+from ironbench.model.note import Note
 from ironbench.model.purpose import Purpose
 from ironbench.model.record import Record
 from ironbench.model.sample import listed
 from ironbench.stats.ratio import paired
 from ironbench.study.archive import Archive
+from ironbench.study.comparability import work_apart
 from ironbench.study.compare import mean_ratio
 from ironbench.study.differences import Difference, differences, facts
 from ironbench.study.inside import OtherPlan, other_plans, uses
@@ -103,6 +105,8 @@ class Explanation:
     device come last."""
     plans: tuple[OtherPlan, ...]
     differences: tuple[Difference, ...]
+    work: tuple[Note, ...] = ()
+    """How the work of the sides differs, such as other scripts; empty for equal work."""
     open_loop: bool = False
     """Whether the load of both sides has a target rate, so that throughput is not a result."""
     observed: bool = False
@@ -154,6 +158,7 @@ def explain(
         io=_io(seen, pair),
         plans=other_plans(uses(watched_groups, archive)),
         differences=differences([facts(side[0], archive) for side in sides]),
+        work=tuple(work_apart(*sides)),
         open_loop=all(side[0].cell.load.rate is not None for side in sides),
         observed=observed is not None,
         contradicted=_contradicts(result[0], seen) if observed is not None and result else None,

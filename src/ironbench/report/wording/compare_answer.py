@@ -197,8 +197,8 @@ def from_one_trial() -> str:
 
 
 def same_configuration() -> str:
-    """Example: `the records show no difference.`"""
-    return "the records show no difference."
+    """Example: `settings, layout, versions and machine do not differ.`"""
+    return "settings, layout, versions and machine do not differ."
 
 
 def changed_facts(facts: Sequence[tuple[str, str, str]], more: int) -> str:
