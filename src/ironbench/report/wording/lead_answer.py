@@ -8,9 +8,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ironbench.model.note import Note
-from ironbench.report.numbers import NOT_KNOWN, number
+from ironbench.report.numbers import number
 from ironbench.report.wording.registry import text
 from ironbench.study.subjects import failed_percent
+from ironbench.words import counted, grouped
 
 
 def interleaved() -> str:
@@ -76,9 +77,10 @@ def hardware(
     frequencies are of the same kind.
     """
     has = [f"{number(clock)}x the {clock_kind} clock frequency"] if clock else []
-    if cores:
-        before, after = (str(count) if count else NOT_KNOWN for count in cores)
-        has.append(f"{after} {'core' if cores[1] == 1 else 'cores'} instead of {before}")
+    if cores and any(cores):
+        before, after = cores
+        number_of = counted(after, "core") if after else "an unknown number of cores"
+        has.append(f"{number_of} instead of {grouped(before) if before else 'an unknown number'}")
     texts = [f"Compared with {a}, {b} has {', and '.join(has)}."] if has else []
     texts += [] if comparable else ["The clock frequencies of the two processors cannot be compared."]
     return " ".join(texts)
