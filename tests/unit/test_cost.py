@@ -185,6 +185,16 @@ def test_a_target_is_met_only_by_the_upper_bound_of_open_loop_trials_at_that_rat
     assert targets.attained("a", slower, TARGET).why == note("target-rate-lower", highest=4000.0)
 
 
+def test_a_miss_at_a_higher_rate_is_no_miss_of_the_target() -> None:
+    faster = [driven(0.061 + 0.001 * block, block, 9000.0) for block in range(4)]
+    found = targets.attained("a", faster, TARGET)
+    assert (found.why.code, found.meets, found.misses, found.undecided) == ("target-rate-higher", False, False, True)
+    at_rate = [driven(0.008 + 0.0001 * block, block) for block in range(4)]
+    assert targets.attained("a", [*faster, *at_rate], TARGET).meets
+    slow = [driven(0.020 + 0.0001 * block, block) for block in range(4)]
+    assert targets.attained("a", [*faster, *slow], TARGET).misses
+
+
 @pytest.mark.parametrize(
     ("p99_s", "misses"),
     [
@@ -355,8 +365,8 @@ def test_trials_of_two_machines_or_settings_do_not_add_up(tmp_path: Path) -> Non
     results = stored(tmp_path, [driven(0.005, block) for block in range(2)])
     stored(tmp_path, [driven(0.005, 2)], {**MACHINE, "kernel": "other"})
     assert [why.split(" (")[0].split(" at ")[0] for why in told(results).values()] == [
-        "not measured: only 2 of 3 necessary trials",
-        "not measured: only 1 of 3 necessary trials",
+        "not measured: a confidence interval needs 3 usable trials",
+        "not measured: a confidence interval needs 3 usable trials",
     ]
     stored(tmp_path, [driven(0.005, 3, system=replace(DISK, memory_bytes=1 << 30))])
     assert len(told(results)) == 3

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import pytest
-from factories import DISK, MEMORY, record, unfolded
+from factories import DISK, MEMORY, record, suspect, unfolded
 
 from ironbench.errors import InputError
 from ironbench.model.note import note
@@ -120,6 +120,43 @@ def test_two_blocks_give_no_interval_and_no_verdict() -> None:
     assert found.systems[0].highest is not None and not found.systems[0].highest.known
     assert found.ratios == (None,)
     assert not found.decided
+
+
+def test_the_lab_declares_which_system_is_the_baseline() -> None:
+    trials = [replace(one, cell=replace(one.cell, name=one.system.label)) for one in lab((900.0, 1500.0))]
+    order = [MEMORY.label, DISK.label]
+    for given in (trials, trials[::-1]):
+        assert [one.name for one in headroom(given, LIMIT, None, order=order).systems] == order
+
+
+def test_trials_of_a_search_do_not_count() -> None:
+    searched = [replace(one, search_range=(100, 2000)) for one in lab((900.0,))]
+    with pytest.raises(InputError, match="no system was measured at 2 or more rates"):
+        headroom(searched, LIMIT, None)
+
+
+def test_a_rate_with_too_few_transactions_is_not_called_over_the_limit() -> None:
+    trials = [trial(DISK, rate, 0.03, block) for rate in (200.0, 400.0) for block in range(6)]
+    few = [replace(one, metrics={**one.metrics, "transactions": 100.0}) for one in trials if "-200-" in one.id]
+    found = headroom([*few, *trials[6:], *[trial(DISK, 600.0, 0.05, block) for block in range(6)]], LIMIT, None)
+    [system] = found.systems
+    assert (system.below, system.below_rate, system.short, system.highest) == (6, 400.0, 6, None)
+    [reason] = reasons(found)
+    assert "longer duration" in reason and "measure lower rates" not in reason
+
+
+def test_a_system_below_todays_load_or_near_it_is_not_decided() -> None:
+    found = {today: headroom(lab((900.0,)), LIMIT, today) for today in (300.0, 680.0, 2000.0)}
+    assert [(one.decided, one.exceeded) for one in found.values()] == [(True, False), (False, False), (True, True)]
+    assert "inconclusive" in reasons(found[680.0])[0] and "sustains only" in reasons(found[2000.0])[0]
+
+
+def test_a_flagged_trial_leaves_the_answer_undecided() -> None:
+    trials = lab((900.0,))
+    flagged = [suspect(one) if one.block == 0 and one.cell.load.rate == 200 else one for one in trials]
+    assert headroom(trials, LIMIT, 300.0).decided
+    assert not headroom(flagged, LIMIT, 300.0).decided
+    assert "1 trial of sustained rates" in " ".join(reasons(headroom(flagged, LIMIT, 300.0)))
 
 
 def test_systems_of_two_runs_are_compared_unpaired() -> None:

@@ -10,10 +10,11 @@ from ironbench.cli import foreign
 from ironbench.cli.mistakes import number
 from ironbench.cli.options import FORMAT, JSON, OUTPUT, RESULTS
 from ironbench.cli.output import destination, written
-from ironbench.cli.verdict import SUSPECT
+from ironbench.cli.verdict import REFUTED, SUSPECT
 from ironbench.fields.lab import range_of
 from ironbench.plan import requirements
 from ironbench.printer import Printer
+from ironbench.records.labs import LabDirectory
 from ironbench.records.selection import gathered
 from ironbench.study.archive import Archives
 
@@ -47,9 +48,12 @@ def headroom(
     if not selection:
         foreign.say_left_out(results)
     records, stores = gathered(selection or (), results)
-    found = measured(records, claim, today, Archives(stores))
+    labs = [one for store in stores if (one := LabDirectory(store.directory)).begun()]
+    order = [setup.cell.name for one in labs for setup in one.lab().all_setups]
+    found = measured(records, claim, today, Archives(stores), order)
     written(page(found), chosen, place)
-    if found.decided:
+    if found.decided and not found.exceeded:
         return 0
-    Printer().say(f"exit code {SUSPECT}: {' '.join(reasons(found))}")
-    return SUSPECT
+    code = REFUTED if found.exceeded else SUSPECT
+    Printer().say(f"exit code {code}: {' '.join(reasons(found))}")
+    return code

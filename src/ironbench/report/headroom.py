@@ -45,8 +45,7 @@ def answers(found: Headroom) -> list[str]:
         if system.highest is None or system.above or system.below:
             lines += _open_ends(system, limit)
         elif found.today is not None:
-            metric, most = found.limit.metric, found.limit.high or 0.0
-            lines.append(words.growth(system.name, system.highest, found.today, found.units, metric, most))
+            lines.append(words.growth(system.name, system.highest, found.today, found.units, *_bound_of(found)))
         else:
             lines.append(words.highest(system.name, system.highest, found.units, limit))
     baseline = found.systems[0].name
@@ -68,10 +67,20 @@ def reasons(found: Headroom) -> list[str]:
     """Says why the answer is incomplete; empty if it is complete."""
     lines = []
     for system in found.systems:
+        if found.today is not None and system.complete and system.highest:
+            ratio = system.highest.over(found.today)
+            if not ratio.clear or ratio.value < 1:
+                lines.append(words.growth(system.name, system.highest, found.today, found.units, *_bound_of(found)))
+        if system.flagged:
+            lines.append(words.flagged(system.name, system.flagged))
         lines += _open_ends(system, _limit(found))
         if system.highest is not None and not system.highest.known:
             lines.append(words.too_few_blocks(system.name, system.highest.blocks))
     return lines
+
+
+def _bound_of(found: Headroom) -> tuple[str, float]:
+    return found.limit.metric, found.limit.high or 0.0
 
 
 def _limit(found: Headroom) -> str:
@@ -81,15 +90,19 @@ def _limit(found: Headroom) -> str:
 def _open_ends(system: SystemHeadroom, limit: str) -> list[str]:
     lines = []
     if system.above:
-        lines.append(words.beyond(system.name, system.above, system.rates[-1].rate, limit))
+        lines.append(words.beyond(system.name, system.above, system.above_rate, limit))
     if system.below:
-        lines.append(words.exceeded(system.name, system.below, system.rates[0].rate, limit))
+        lines.append(words.exceeded(system.name, system.below, system.below_rate, limit, system.short))
+    if system.short and not system.complete and not system.below:
+        lines.append(words.short(system.name, system.short))
     if system.highest is None and not lines:
         lines.append(words.too_few_blocks(system.name, 0))
     return lines
 
 
 def _cautions(found: Headroom) -> Iterator[str]:
+    if found.left_out:
+        yield words.left_out(found.left_out)
     for system in found.systems:
         if system.flagged:
             yield words.flagged(system.name, system.flagged)
@@ -104,7 +117,7 @@ def _highest(found: Headroom) -> Table:
         head += [f"vs. {found.systems[0].name}", "95% CI of the ratio"]
     rows: list[Row] = []
     for system, ratio in zip(found.systems, ratios, strict=True):
-        rate = system.highest
+        rate = None if system.above or system.below else system.highest
         row: list[Content] = [
             system.name,
             TableCell(rate.value, "1/s") if rate else _bound(system),
@@ -122,8 +135,8 @@ def _highest(found: Headroom) -> Table:
 def _bound(system: SystemHeadroom) -> Missing:
     """Returns on which side of the measured rates the highest rate is."""
     if system.above:
-        return Missing(f"above {quantity(system.rates[-1].rate, '1/s')}")
-    return Missing(f"below {quantity(system.rates[0].rate, '1/s')}") if system.below else ABSENT
+        return Missing(f"above {quantity(system.above_rate, '1/s')}")
+    return Missing(f"below {quantity(system.below_rate, '1/s')}") if system.below else ABSENT
 
 
 def _bounds(found: RateInterval | None, unit: str) -> TableCell | Missing:

@@ -90,8 +90,14 @@ class SystemHeadroom:
     """In ascending order."""
     above: int
     """Number of blocks in which even the highest measured rate was within the limit."""
+    above_rate: float
+    """The lowest of these blocks' highest rates; 0 if there is no such block."""
     below: int
     """Number of blocks in which even the lowest measured rate exceeded the limit."""
+    below_rate: float
+    """The highest of these blocks' lowest usable rates; 0 if there is no such block."""
+    short: int
+    """Number of trials that sustained their rate but have too few transactions for the limited percentile."""
     flagged: int
     """Number of trials that sustained their rate and are flagged."""
 
@@ -124,21 +130,45 @@ class Headroom:
     derived: tuple[str, ...]
     """Statements that must accompany results of this work."""
 
+    left_out: tuple[str, ...] = ()
+    """Systems that were measured at fewer than `LEAST_RATES` rates."""
+
     @property
     def decided(self) -> bool:
         """Whether every system has a highest rate with a confidence interval."""
-        return all(system.complete for system in self.systems)
+        return all(system.complete and not system.flagged and self._decided_today(system) for system in self.systems)
+
+    @property
+    def exceeded(self) -> bool:
+        """Whether some system certainly does not sustain today's rate within the limit."""
+        return any(
+            system.complete and self.today is not None and high < self.today
+            for system in self.systems
+            if system.highest and (high := system.highest.high)
+        )
+
+    def _decided_today(self, system: SystemHeadroom) -> bool:
+        return self.today is None or system.highest is None or system.highest.over(self.today).clear
 
 
-def headroom(records: Sequence[Record], limit: Claim, today: float | None, archive: Archive = EMPTY) -> Headroom:
+def headroom(
+    records: Sequence[Record],
+    limit: Claim,
+    today: float | None,
+    archive: Archive = EMPTY,
+    order: Sequence[str] = (),
+) -> Headroom:
     """Finds the highest rate of each system within the limit. Raises InputError for trials of several kinds of work,
     and if no system was measured at several rates.
 
-    `limit`: a requirement with an upper bound of a metric for which lower is better.
+    `limit`: a requirement with an upper bound of a metric for which lower is better. `order`: names of configurations
+    in the order of a lab's declaration, of which the first is the baseline's. Trials of a search do not count, because
+    the rates of a search depend on its own results.
     """
     usable = [one for one in records if one.purpose not in AUXILIARY and _constant_rate(one)]
     usable = [one for one in usable if one.status.comparable and limit.metric in one.metrics]
-    groups = [group for group in _systems(usable) if len({one.cell.load.rate for one in group}) >= LEAST_RATES]
+    every = _systems(usable, order)
+    groups = [group for group in every if len({one.cell.load.rate for one in group}) >= LEAST_RATES]
     if not groups:
         raise InputError(
             "headroom",
@@ -165,6 +195,7 @@ def headroom(records: Sequence[Record], limit: Claim, today: float | None, archi
         ),
         paired=paired,
         units=described(first).units[1],
+        left_out=tuple(_names([group for group in every if group not in groups])),
         derived=tuple(filter(None, dict.fromkeys(described(group[0]).derived for group in groups))),
     )
 
@@ -221,11 +252,13 @@ def _non_decreasing(values: Sequence[float]) -> list[float]:
 
 def _constant_rate(record: Record) -> bool:
     load = record.cell.load
-    return load.rate is not None and load.curve is None
+    return load.rate is not None and load.curve is None and record.search_range is None
 
 
-def _systems(records: Sequence[Record]) -> list[list[Record]]:
+def _systems(records: Sequence[Record], order: Sequence[str]) -> list[list[Record]]:
     """Groups trials by system and load, without the rate, in order of their first trial's configuration."""
+    places = {name: place for place, name in enumerate(order)}
+    records = sorted(records, key=lambda one: places.get(one.cell.name, len(places)))
     machines, groups = machines_among(records), dict[str, list[Record]]()
     for record in records:
         load = replace(record.cell.load.shape, rate=None, rate_share=None)
@@ -236,6 +269,8 @@ def _systems(records: Sequence[Record]) -> list[list[Record]]:
 
 def _names(groups: Sequence[Sequence[Record]]) -> list[str]:
     """Names each system by its label or engine; in a lab, by the factor values in which the systems differ."""
+    if not groups:
+        return []
     levels = [_common(group) for group in groups]
     differing = [name for name in levels[0] if len({one.get(name) for one in levels}) > 1]
     names = list[str]()
@@ -258,9 +293,10 @@ def _system(
     """Returns the crossing of each block, and the system's headroom."""
     assert limit.high is not None
     by_block: dict[int, dict[float, Record]] = {}
+    short = [one for one in records if one.kept_rate and not sampled(one, limit.metric)]
     for record in sorted(records, key=lambda one: one.attempt):
-        if not sampled(record, limit.metric) and record.kept_rate:
-            continue  # a percentile of too few transactions
+        if record in short:
+            continue
         by_block.setdefault(record.block, {})[record.cell.load.rate or 0.0] = record
     found: dict[int, float] = {}
     for block, at_rates in sorted(by_block.items()):
@@ -268,12 +304,17 @@ def _system(
             points = [(rate, one.metrics[limit.metric], one.kept_rate is not False) for rate, one in at_rates.items()]
             found[block] = crossing(points, limit.high)
     inside = {block: rate for block, rate in found.items() if 0 < rate < math.inf}
+    above = [max(by_block[block]) for block, rate in found.items() if rate == math.inf]
+    below = [min(by_block[block]) for block, rate in found.items() if rate == 0]
     system = SystemHeadroom(
         name=name,
         highest=_interval([math.log(rate) for rate in inside.values()]),
         rates=_rates(records, limit, archive),
-        above=sum(rate == math.inf for rate in found.values()),
-        below=sum(rate == 0 for rate in found.values()),
+        above=len(above),
+        above_rate=min(above, default=0.0),
+        below=len(below),
+        below_rate=max(below, default=0.0),
+        short=len(short),
         flagged=sum(one.status is Status.SUSPECT and one.kept_rate is True for one in records),
     )
     return inside, system

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 
 from ironbench.report.numbers import number, percent, quantity
 from ironbench.report.wording.ratios import metric_words
+from ironbench.stats.multiplicity import LEAST_BLOCKS as LEAST_BLOCKS_OF_VERDICT
 from ironbench.study.headroom import LEAST_BLOCKS, RateInterval
 from ironbench.units import rate
 from ironbench.words import counted, listed
@@ -40,8 +41,9 @@ def growth(name: str, found: RateInterval, today: float, units: str, metric: str
 def compared(name: str, baseline: str, ratio: RateInterval, paired: bool) -> str:
     """Example: `B sustains 1.90x the rate of A (95% CI 1.75x to 2.06x, 6 blocks).`"""
     how = _interval(ratio, _times)
-    if not ratio.known:
-        return f"{name} sustained {_times(ratio.value)} the rate of {baseline} ({how}, so there is no verdict)."
+    if not ratio.known or ratio.blocks < LEAST_BLOCKS_OF_VERDICT:
+        needs = f"a verdict needs {LEAST_BLOCKS_OF_VERDICT} blocks"
+        return f"{name} sustained {_times(ratio.value)} the rate of {baseline} ({how}; {needs})."
     apart = (
         ""
         if paired
@@ -65,11 +67,24 @@ def beyond(name: str, blocks: int, rate_tried: float, limit: str) -> str:
     return f"{where}, {name} had a {limit} even at the highest rate, {rate(rate_tried)}: measure higher rates."
 
 
-def exceeded(name: str, blocks: int, rate_tried: float, limit: str) -> str:
-    """Example: `In 2 blocks, A did not have a … of at most 20.0 ms even at the lowest rate, 200/s: measure lower
-    rates.`"""
+def exceeded(name: str, blocks: int, rate_tried: float, limit: str, short: int) -> str:
+    """`In 2 blocks, A did not have a … of at most 20.0 ms even at the lowest rate, 200/s: measure lower rates.`"""
     where = f"In {counted(blocks, 'block')}"
+    if short:
+        lowest = f"the lowest rate with enough transactions, {rate(rate_tried)}"
+        advice = f"{counted(short, 'trial')} had too few transactions for this percentile, so use a longer duration"
+        return f"{where}, {name} did not have a {limit} even at {lowest}; {advice}."
     return f"{where}, {name} did not have a {limit} even at the lowest rate, {rate(rate_tried)}: measure lower rates."
+
+
+def short(name: str, trials: int) -> str:
+    """`A: 3 trials had too few transactions for this percentile; use a longer duration.`"""
+    return f"{name}: {counted(trials, 'trial')} had too few transactions for this percentile; use a longer duration."
+
+
+def left_out(names: Sequence[str]) -> str:
+    """`Left out, because headroom needs trials at two or more rates: A and B.`"""
+    return f"Left out, because headroom needs trials at two or more rates: {listed(list(names))}."
 
 
 def too_few_blocks(name: str, blocks: int) -> str:

@@ -9,6 +9,7 @@ from ironbench.model.record import FAILED_LIMITS
 from ironbench.report.wording.footnotes import needed
 from ironbench.report.wording.registry import wording
 from ironbench.report.wording.values import percent
+from ironbench.words import counted
 
 
 def milliseconds(value_s: float) -> str:
@@ -30,11 +31,11 @@ def rate_not_kept(rate: float, centre_s: float) -> str:
 
 
 @wording("target-of-few-trials")
-def of_few_trials(rate: float, centre_s: float, trials: int, least: int) -> str:
-    """Example: `not measured: only 2 of 3 necessary trials at 500/s ran, too few for a confidence interval (response
-    time 12.5 ms)`."""
-    at = f"{trials} of {least} necessary trials at {written.rate(rate)}"
-    return f"not measured: only {at} ran, too few for a confidence interval (response time {milliseconds(centre_s)})"
+def of_few_trials(rate: float, centre_s: float, trials: int, least: int, short: int = 0) -> str:
+    """not measured: a confidence interval needs 3 usable trials at 500/s, and there are 2 (response time 12.5 ms)"""
+    needs = f"a confidence interval needs {least} usable trials at {written.rate(rate)}, and there are {trials}"
+    longer = f"; {counted(short, 'more trial')} had too few transactions, so use a longer --duration" if short else ""
+    return f"not measured: {needs} (response time {milliseconds(centre_s)}){longer}"
 
 
 @wording("target-inconclusive")
@@ -92,6 +93,14 @@ def no_rate(curved: bool) -> str:
         f"not measured: {'the rate followed a load curve' if curved else 'all trials ran in a closed loop'}; run "
         "with --rate"
     )
+
+
+@wording("target-rate-higher")
+def rate_higher(rate: float, centre_s: float) -> str:
+    """inconclusive: measured only at the higher rate 500/s, where the response time is 12.5 ms; measure the target's
+    rate"""
+    at = f"measured only at the higher rate {written.rate(rate)}, where the response time is {milliseconds(centre_s)}"
+    return f"inconclusive: {at}; measure the target's rate"
 
 
 @wording("target-rate-lower")
