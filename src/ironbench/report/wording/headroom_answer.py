@@ -68,7 +68,7 @@ def beyond(name: str, blocks: int, rate_tried: float, limit: str) -> str:
 
 
 def exceeded(name: str, blocks: int, rate_tried: float, limit: str, short: int) -> str:
-    """`In 2 blocks, A did not have a … of at most 20.0 ms even at the lowest rate, 200/s: measure lower rates.`"""
+    """Example: `In 2 blocks, A did not have a … of at most 20.0 ms even at the lowest rate, 200/s: measure lower rates.`"""
     where = f"In {counted(blocks, 'block')}"
     if short:
         lowest = f"the lowest rate with enough transactions, {rate(rate_tried)}"
@@ -78,12 +78,12 @@ def exceeded(name: str, blocks: int, rate_tried: float, limit: str, short: int) 
 
 
 def short(name: str, trials: int) -> str:
-    """`A: 3 trials had too few transactions for this percentile; use a longer duration.`"""
+    """Example: `A: 3 trials had too few transactions for this percentile; use a longer duration.`"""
     return f"{name}: {counted(trials, 'trial')} had too few transactions for this percentile; use a longer duration."
 
 
 def left_out(names: Sequence[str]) -> str:
-    """`Left out, because headroom needs trials at two or more rates: A and B.`"""
+    """Example: `Left out, because headroom needs trials at two or more rates: A and B.`"""
     return f"Left out, because headroom needs trials at two or more rates: {listed(list(names))}."
 
 

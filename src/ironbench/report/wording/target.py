@@ -32,7 +32,8 @@ def rate_not_kept(rate: float, centre_s: float) -> str:
 
 @wording("target-of-few-trials")
 def of_few_trials(rate: float, centre_s: float, trials: int, least: int, short: int = 0) -> str:
-    """not measured: a confidence interval needs 3 usable trials at 500/s, and there are 2 (response time 12.5 ms)"""
+    """Example: `not measured: a confidence interval needs 3 usable trials at 500/s, and there are 2 (response time 12.5
+    ms)`."""
     needs = f"a confidence interval needs {least} usable trials at {written.rate(rate)}, and there are {trials}"
     longer = f"; {counted(short, 'more trial')} had too few transactions, so use a longer --duration" if short else ""
     return f"not measured: {needs} (response time {milliseconds(centre_s)}){longer}"
@@ -97,8 +98,8 @@ def no_rate(curved: bool) -> str:
 
 @wording("target-rate-higher")
 def rate_higher(rate: float, centre_s: float) -> str:
-    """inconclusive: measured only at the higher rate 500/s, where the response time is 12.5 ms; measure the target's
-    rate"""
+    """Example: `inconclusive: measured only at the higher rate 500/s, where the response time is 12.5 ms; measure the
+    target's rate`."""
     at = f"measured only at the higher rate {written.rate(rate)}, where the response time is {milliseconds(centre_s)}"
     return f"inconclusive: {at}; measure the target's rate"
 
