@@ -68,7 +68,8 @@ def beyond(name: str, blocks: int, rate_tried: float, limit: str) -> str:
 
 
 def exceeded(name: str, blocks: int, rate_tried: float, limit: str, short: int) -> str:
-    """Example: `In 2 blocks, A did not have a … of at most 20.0 ms even at the lowest rate, 200/s: measure lower rates.`"""
+    """Example: `In 2 blocks, A did not have a … of at most 20.0 ms even at the lowest rate, 200/s: measure lower
+    rates.`"""
     where = f"In {counted(blocks, 'block')}"
     if short:
         lowest = f"the lowest rate with enough transactions, {rate(rate_tried)}"
