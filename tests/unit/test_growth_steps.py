@@ -65,7 +65,7 @@ def test_an_answer_says_why_a_step_whose_interval_shows_growth_is_not_sure() -> 
     study = studied(PLAN, records)
     course = study.growths[0].course
     assert course is not None and course.enough == 8 and course.beyond is not None and course.beyond.low > 1
-    assert "shows no statistically clear change after correction for the number of steps: at 16 it is" in said(study)
+    assert "shows no statistically clear change after correction for the number of steps: with 16" in said(study)
 
 
 def test_trials_of_one_block_on_two_machines_are_no_pair() -> None:

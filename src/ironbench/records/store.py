@@ -245,10 +245,9 @@ class Store:
         from ironbench.records import foreign
 
         if foreign.named(word, self.directory):
-            cause = "is a foreign record, which is only shown, never mixed with trials, ranked or judged"
-            raise InputError(
-                word, cause, f"see `ironbench show {word}`; beside trials: `ironbench compare {word} NAME`"
-            )
+            cause = "is a foreign record; foreign records can be shown and compared, but not ranked, judged or exported"
+            hint = f"use `ironbench show {word}`, or `ironbench compare {word} NAME` to compare it with trials"
+            raise InputError(word, cause, hint)
         rows = self._rows()
         known = sorted({row.label for row in rows} | {row.series for row in rows})
         hint = (
