@@ -87,7 +87,7 @@ def _hides(text: str, share: float, limit: float) -> bool:
 
 def clean(text: str) -> str:
     """Returns the text on one line without control characters, which could move the cursor or change colours."""
-    if text.isascii() and text.isprintable():  # fast path: true for most texts, and lists may have ten thousand rows
+    if text.isascii() and text.isprintable():  # most texts are printable, and lists may have ten thousand rows
         return text
     return _CONTROL.sub(lambda found: _KEPT.get(found[0], "\ufffd"), text)
 

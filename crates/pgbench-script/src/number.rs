@@ -101,7 +101,7 @@ pub fn parse_value(text: &str) -> Option<Value> {
     if text.is_empty() {
         return None;
     }
-    // Any prefix of these words counts, except `o`, which is a prefix of both `on` and `off`.
+    // A prefix of one of the words stands for the word, except `o`, which is a prefix of both `on` and `off`.
     let begins = |word: &str| word.get(..text.len()).is_some_and(|start| start.eq_ignore_ascii_case(text));
     if text.eq_ignore_ascii_case("null") {
         Some(Value::Null)

@@ -130,8 +130,8 @@ class MountedDevice:
         return {"unknown": word}
 
     def unmake(self, patience_s: float) -> list[str]:
-        """Undoes `make` in reverse order, with modelled timing off. Returns a line for each thing that could not be
-        undone. If there is no such thing, removes the register's entry."""
+        """Undoes `make` in reverse order, with modelled timing off. Returns a line for each step that could not be
+        undone. If all were undone, removes the register's entry."""
         if self._live is not None:
             self._live.hurry()
             self.untraced = self._end_trace()

@@ -150,8 +150,8 @@ class Served:
     def __init__(
         self, channel: Channel, done: Callable[[dict[str, Any], bytes], dict[str, Any]], interrupt: Callable[[], None]
     ) -> None:
-        """Creates the answering end. `done` answers a request. `interrupt` makes `done` raise an exception; another
-        thread calls it repeatedly until `done` ends."""
+        """Creates the end of the connection that answers requests. `done` answers a request. `interrupt` makes `done`
+        raise an exception. Another thread calls it repeatedly until `done` ends."""
         self._channel = channel
         self._done = done
         self._interrupt = interrupt

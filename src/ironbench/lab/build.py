@@ -278,7 +278,7 @@ def _with_zero_latency_devices(system: System, *, cuttable: bool) -> System:
     """Returns the system with its zero-latency parts on zero-latency devices if its memory is limited, because files in
     memory would count towards the limit. Returns the system unchanged if this machine cannot emulate devices. Raises
     InputError."""
-    limited = system.memory_total_bytes is not None and "data" not in system.ideal  # ideal data removes the limit
+    limited = system.memory_total_bytes is not None and "data" not in system.ideal  # zero-latency data has no limit
     needed = engines.get(system.engine).ideal_bytes(system) if limited else {}
     if not needed or capability.lacking():
         return system

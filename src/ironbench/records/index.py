@@ -307,7 +307,7 @@ def _opened(path: Path | str) -> sqlite3.Connection:
     try:
         if _version(database) == 0:
             with database:
-                # Two processes may do this at the same time, and only one of them creates the tables.
+                # Two processes may create the database at the same time, but only one of them creates the tables.
                 database.execute("begin exclusive")
                 if _version(database) == 0:
                     for statement in _SCHEMA:

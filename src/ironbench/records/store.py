@@ -338,7 +338,7 @@ class Store:
         return self._evidence(id, WORKERS, files.workers, ())
 
     def damage(self, id: str) -> dict[str, str]:
-        """Finds the damaged files of a record: name of the file → fault."""
+        """Finds the damaged files of a record. Returns the fault of each file by the file's name."""
         faults = {}
         for name, read in files.READERS.items():
             try:

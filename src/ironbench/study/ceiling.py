@@ -224,7 +224,7 @@ def ceiling(
 
     `parts`: parts that are zero-latency in the finding's configuration and not in its baseline. `added_bytes`: bytes by
     which a limit on all memory was raised. The server can cache data in the unused part of that memory, which may
-    explain a gain. Without a gain, the parts are known to cost nothing.
+    explain a gain. If there is no gain, the parts cost no time.
     """
     known = baseline or Baseline()
     spent = known.spent

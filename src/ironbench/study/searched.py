@@ -54,8 +54,8 @@ def of_runs(records: Sequence[Record], archive: Archive) -> tuple[RunSearch, ...
 
 
 def _search_of(trials: Sequence[Record]) -> Search:
-    """Returns the search to which the records belong. `repeats` is not recorded; a finished search has no load with
-    fewer trials, so the minimum leads to the same result."""
+    """Returns the search to which the records belong. The number of repeats is not recorded, so the minimum is assumed.
+    In a finished search, no load has fewer trials than that, so the result is the same."""
     first = trials[0]
     assert first.search_range is not None
     of = "clients" if first.cell.load.rate is None else "rate"

@@ -322,7 +322,7 @@ class Workload(ABC):
         """Raises InputError if this workload does not support this system or load. Has no side effects."""
         if not self.drives:
             return
-        # `on_error` is set because its default has the meaning of old records, not of the user's default.
+        # `on_error` is set, because the default of the field is for old records and differs from the user's default.
         usual = Load(on_error="stop")
         for one in fields(Load):
             kept = one.name in self.honours or one.name in ("seed", "duration_s")

@@ -161,7 +161,7 @@ def _judge(opened: duckdb.DuckDBPyConnection) -> None:
             AND count(*) FILTER (is_old) <= {_WRONG} * count(*)
             AND (any_value(alike) = 1 OR NOT starts_with(template, 'insert'))
     """
-    # A value may also follow makers of other keys, before its own maker and in the next iteration of a loop.
+    # Of several statements that may have made a value, the nearest one before it is trusted.
     opened.execute(f"""
         CREATE TABLE trusted AS
         SELECT * FROM (FROM ({numbers}) UNION ALL FROM ({uuids}))

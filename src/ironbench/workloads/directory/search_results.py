@@ -51,7 +51,7 @@ def checks(options: Mapping[str, str], summary: Mapping[str, Any]) -> tuple[Chec
     found = []
     if searches := int(figures.get("searches", 0)):
         empty = int(figures.get("empty_searches", 0))
-        if options["job"] == "multi-search":  # most people do not have the name in one of the six filters
+        if options["job"] == "multi-search":  # one of the six filters asks for a rare name
             found.append(checked(_MOST, f"at most {searches // 2}", empty, 2 * empty <= searches))
         else:
             found.append(checked(_EMPTY, 0, empty))

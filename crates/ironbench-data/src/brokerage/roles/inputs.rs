@@ -23,7 +23,7 @@ const PAST_WEEKS: u64 = 260;
 const BACK_ACCOUNT_MS: i64 = 32 * 3_600_000;
 const BACK_SYMBOL_MS: i64 = 200 * 60_000;
 const BACK_HOLDING_MS: i64 = 500 * 60_000;
-/// Number of orders of which one is rolled back on purpose.
+/// One order in this many is rolled back on purpose.
 const ROLLED_BACK: u64 = 101;
 
 /// Customers of a load unit with their cumulative activity, in order of rank.
