@@ -56,7 +56,7 @@ def parameters(query: str, known: Collection[str]) -> dict[str, str]:
     given: dict[str, str] = {}
     for pair in filter(None, query.split("&")):
         name, equals, value = pair.partition("=")
-        # If an @ follows, the ? may be part of a password, and so may the name of the parameter, which is then not shown.
+        # If an @ follows, the text after the ? may be part of a password, so the name of the parameter is not shown.
         shown, hint = ("", f"; {ESCAPES}") if "@" in query else (f" {name}", "")
         if not equals:
             raise wrong(f"parameter{shown} has no value", f"write ?name=value{hint}")

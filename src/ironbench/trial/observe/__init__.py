@@ -177,7 +177,7 @@ def observed(
         children = None if driven.drives_itself else processes.children_growth(samples, window_s, os.getpid())
         whole_s = children.rate("children") * window_s - observers_s - emulation_s if children else 0.0
         library_s = max(threads_cpu_s, whole_s)
-    # These are only the workers on this machine.
+    # Workers on other machines are not included.
     client_s = summary.get("client_cpu_here_s", threads_cpu_s)
     ours = CpuSeconds(
         client=0.0 if inside or not here else client_s,
