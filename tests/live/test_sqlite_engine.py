@@ -91,7 +91,7 @@ def test_a_file_with_other_pages_is_refused(place: Path) -> None:
 
 def test_one_ironbench_at_a_time_uses_a_file(place: Path) -> None:
     session = start(system(place / "d"))
-    with pytest.raises(InputError, match="another ironbench uses it"):
+    with pytest.raises(InputError, match="another ironbench process uses this directory"):
         start(system(place / "d"))
     session.stop()
     start(system(place / "d")).stop()

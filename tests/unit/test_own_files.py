@@ -22,7 +22,7 @@ def test_a_directory_is_held_while_it_is_copied_and_free_whatever_happens(tmp_pa
         with locked(tmp_path), locked(tmp_path):
             raise AssertionError("two hold it")
 
-    with pytest.raises(InputError, match="another ironbench uses it"):
+    with pytest.raises(InputError, match="another ironbench process uses this directory"):
         copied_twice()
     with locked(tmp_path):
         assert (tmp_path / "ironbench.lock").is_file()

@@ -34,7 +34,10 @@ def noted(*records: Record) -> list[str]:
             [cut(False)],
             "ironbench simulated a power failure after the trial; a check failed after the engine's recovery.",
         ),
-        ([cut(), cut(False)], "Power was cut after 2 trials, and all checks passed in 1 of them after the engine's"),
+        (
+            [cut(), cut(False)],
+            "ironbench simulated a power failure after 2 trials; all checks passed in 1 of them after the engine's",
+        ),
     ],
 )
 def test_a_report_says_that_the_power_was_cut_and_whether_the_checks_held(records: list[Record], words: str) -> None:
