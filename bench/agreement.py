@@ -151,7 +151,8 @@ def logs(found: Finding) -> list[float]:
 
 
 def in_turn(name: str) -> Between:
-    """Ratio of long slices to trials, whose blocks alternate in random order, so that both see the same conditions."""
+    """Returns the ratio of long slices to trials, whose blocks alternate in random order, so that both see the same
+    conditions."""
     dice, each = random.Random(25), dict[str, list[float]]()
     for number in range(BLOCKS[LONG]):
         for method in dice.sample((LONG, TRIALS), 2):
@@ -160,8 +161,8 @@ def in_turn(name: str) -> Between:
 
 
 def distance(*each: Sequence[float]) -> Between:
-    """Ratio of the first to the second by logarithms of blocks, with the 95% confidence interval of Welch's t
-    (Biometrika 34, 1947)."""
+    """Returns the ratio of the first to the second by logarithms of blocks, with the 95% confidence interval of Welch's
+    t (Biometrika 34, 1947)."""
     squares = [statistics.variance(one) / len(one) for one in each]
     freedom = sum(squares) ** 2 / sum(square**2 / (len(one) - 1) for square, one in zip(squares, each, strict=True))
     mean = statistics.fmean(each[0]) - statistics.fmean(each[1])
@@ -170,8 +171,8 @@ def distance(*each: Sequence[float]) -> Between:
 
 
 def detected(found: Finding, block_s: float) -> float:
-    """Minimum detectable effect of a lab of ten minutes with this variation between blocks; infinite if there is
-    none."""
+    """Returns the minimum detectable effect of a lab of ten minutes with this variation between blocks; infinite if
+    there is none."""
     blocks = max(6, int(600 / block_s))
     effect = detectable(statistics.stdev(logs(found)), blocks, LEVEL, len(found.ratios))
     return math.inf if effect is None else effect

@@ -58,7 +58,7 @@ def main() -> None:
 
 
 def timed(words: list[str], environment: dict[str, str]) -> float:
-    """Wall time of one call of the program, including its start."""
+    """Returns the wall time of one call of the program, including its start."""
     started = time.perf_counter()
     command = [sys.executable, "-c", "from ironbench.cli import main; main()", *words]
     subprocess.run(command, check=True, capture_output=True, env=environment)
@@ -66,7 +66,7 @@ def timed(words: list[str], environment: dict[str, str]) -> float:
 
 
 def installed(made: Path) -> dict[str, str]:
-    """Environment of an installed program, whose modules are compiled once instead of at every start."""
+    """Returns the environment of an installed program, whose modules are compiled once instead of at every start."""
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
     return environment | {"PYTHONPYCACHEPREFIX": str(made / "compiled")}
 
@@ -130,7 +130,7 @@ def trial(number: int, machine: str, engine: str) -> Record:
 
 
 def evidence() -> Evidence:
-    """Evidence of a trial of 30 s."""
+    """Returns the evidence of a trial of 30 s."""
     histogram = Histogram()
     for thousand in range(1, 20_000):
         histogram.record(thousand * 1000)

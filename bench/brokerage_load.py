@@ -38,7 +38,7 @@ def main() -> None:
 
 
 def _columns(dataset: Dataset) -> dict[str, str]:
-    """Columns of each table in the order of its definition, which is also the order of the generator."""
+    """Returns the columns of each table in the order of its definition, which is also the order of the generator."""
     found = {}
     for statement in dataset.schema:
         name, columns = statement.removeprefix("create table ").removesuffix("\n)").split(" (\n")
@@ -57,7 +57,7 @@ def _generation(dataset: Dataset, what: str) -> None:
 
 
 def _made(dataset: Dataset) -> int:
-    """Number of rows that one thread generates in PostgreSQL's binary COPY format, without storing them."""
+    """Returns the number of rows that one thread generates in PostgreSQL's binary COPY format, without storing them."""
     plan = {"engine": {"kind": "null"}, "generator": dataset.generator, "connections": 1}
     loaded = json.loads(_core.load_rows(json.dumps(plan).encode(), _core.LoadProgress()))
     return int(loaded["rows"])

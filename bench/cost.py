@@ -52,7 +52,7 @@ def said_of(session: Session, name: str, clients: int) -> None:
 
 
 def _own(name: str, sources: Iterable[Source], grows: bool = False) -> list[Source]:
-    """Sources of one observer; optionally only those whose cost grows with the number of backends."""
+    """Returns the sources of one observer; optionally only those whose cost grows with the number of backends."""
     own = [source for source in sources if source.name.split(".")[0] == name]
     return [source for source in own if source.backend_cost_s > 0] if grows else own
 

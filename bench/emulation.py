@@ -84,7 +84,7 @@ def main() -> None:
 
 
 def _runs(name: str) -> tuple[Run, ...]:
-    """Points of a model that can be measured live."""
+    """Returns the points of a model that can be measured live."""
     runs = []
     for point in POINTS:
         filling = FILLING // point.length if point.writes else 0
@@ -112,7 +112,8 @@ def _mounts(runs: Sequence[Run]) -> int:
 
 
 def _free() -> dict[bool, float]:
-    """Seconds that a read (False) and a write (True) take through `/dev/fuse`, the path of every device with latency.
+    """Returns the seconds that a read (False) and a write (True) take through `/dev/fuse`, the path of every device
+    with latency.
 
     The kernel passes requests of the zero-latency device through (docs/adr/0014-free-devices-are-passed-through.md).
     Requests of a device that is nearly as fast reach its process, which answers them at once.

@@ -54,17 +54,18 @@ _NAMES: list[str] = []
 
 
 def at_most(limit: float, words: str = "") -> Asked:
-    """Target for an upper bound; for a ratio, it applies to the upper end of the confidence interval."""
+    """Returns the target for an upper bound; for a ratio, it applies to the upper end of the confidence interval."""
     return Asked(words or f"≤ {limit:g}", lambda value: _high(value) <= limit)
 
 
 def at_least(limit: float, words: str = "") -> Asked:
-    """Target for a lower bound; for a ratio, it applies to the lower end of the confidence interval."""
+    """Returns the target for a lower bound; for a ratio, it applies to the lower end of the confidence interval."""
     return Asked(words or f"≥ {limit:g}", lambda value: _low(value) >= limit)
 
 
 def above(limit: float) -> Asked:
-    """Target for an exclusive lower bound; for a ratio, it applies to the lower end of the confidence interval."""
+    """Returns the target for an exclusive lower bound; for a ratio, it applies to the lower end of the confidence
+    interval."""
     return Asked(f"> {limit:g}", lambda value: _low(value) > limit)
 
 
@@ -73,7 +74,7 @@ def within(low: float, high: float) -> Asked:
 
 
 def not_above(limit: float) -> Asked:
-    """Target that fails only if the whole confidence interval is above `limit`."""
+    """Returns the target that fails only if the whole confidence interval is above `limit`."""
     return Asked(f"not above {limit:g}", lambda value: _low(value) <= limit)
 
 

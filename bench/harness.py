@@ -62,7 +62,7 @@ def _recording_costs() -> list[float]:
 
 
 def _per_client(target: Mapping[str, object], text: str, clients: int) -> float:
-    """Growth of the peak resident memory of a new process from 1 client to `clients`, per client."""
+    """Returns the growth of the peak resident memory of a new process from 1 client to `clients`, per client."""
     one, many = (_peak(target, text, n) for n in (1, clients))
     return (many - one) / (clients - 1) / 1024
 

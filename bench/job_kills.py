@@ -122,7 +122,7 @@ class Killed:
         self.faults += [f"{place} was measured {count} times" for place, count in places.items() if count > 1]
 
     def _planned(self) -> int | None:
-        """Number of trials that the job measures; None if it writes no records."""
+        """Returns the number of trials that the job measures; None if it writes no records."""
         directory = LabDirectory(self._store().path("x").parents[1])
         return len(directory.lab().trials) if self.kind.lab and directory.begun() else self.kind.trials
 
@@ -154,7 +154,7 @@ class Killed:
         running.wait()
 
     def _written(self) -> int:
-        """Number of records of the job so far."""
+        """Returns the number of records of the job so far."""
         return sum(1 for _ in self.results.glob("**/trials/[!.]*/record.json"))
 
     def _processes(self) -> list[int]:

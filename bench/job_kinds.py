@@ -191,7 +191,8 @@ def until(holds: Callable[[], bool], patience_s: float = PATIENCE_S) -> bool:
 
 
 def environment(home: Path, mark: str) -> dict[str, str]:
-    """Environment in which ironbench stores everything below `home`; every process that it starts inherits `mark`."""
+    """Returns the environment in which ironbench stores everything below `home`; every process that it starts inherits
+    `mark`."""
     for name in ("runtime", "tmp", "cache", "data"):
         (home / name).mkdir(mode=0o700, exist_ok=True)
     source = Path(__file__).parents[1] / "src"

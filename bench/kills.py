@@ -152,7 +152,7 @@ def _half_blocks(directory: LabDirectory) -> list[str]:
 
 
 def _left(environment: Mapping[str, str]) -> list[str]:
-    """What still runs or remains after `ironbench cleanup`."""
+    """Returns what still runs or remains after `ironbench cleanup`."""
     registered = register.directory(environment)
     deadline = time.monotonic() + PATIENCE_S
     while list(registered.glob("*.json")) and time.monotonic() < deadline:

@@ -52,7 +52,7 @@ def _fresh(session: PostgresSession, dataset: Dataset) -> None:
 
 
 def by_us(session: PostgresSession, dataset: Dataset) -> float:
-    """Seconds to load with ironbench, including the generation of rows."""
+    """Returns the seconds to load with ironbench, including the generation of rows."""
     _fresh(session, dataset)
     plan = {"engine": session.target(), "generator": dataset.generator, "connections": CONNECTIONS}
     start = time.monotonic()
@@ -61,7 +61,7 @@ def by_us(session: PostgresSession, dataset: Dataset) -> float:
 
 
 def by_psql(session: PostgresSession, dataset: Dataset, scripts: list[Path]) -> float:
-    """Seconds to load with one concurrent psql for each script."""
+    """Returns the seconds to load with one concurrent psql for each script."""
     _fresh(session, dataset)
     connection = session.target()["connection"]
     command = [

@@ -79,7 +79,7 @@ def main() -> None:
 
 
 def rates(case: Case, seed: int) -> list[float]:
-    """Throughput of each slice."""
+    """Returns the throughput of each slice."""
     progress = _core.Progress()
     progress.by_turns()
     load = Load(CLIENTS, duration_s=3600.0, seed=seed)

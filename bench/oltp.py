@@ -33,7 +33,7 @@ class Seen:
     metrics: Mapping[str, float]
 
     def rate(self, name: str) -> float:
-        """A rate of the data device, per second."""
+        """Returns a rate of the data device, per second."""
         return self.metrics.get(f"device_{name}_per_s{{role=data}}", 0.0)
 
 

@@ -197,13 +197,13 @@ def _seen(told: tuple[float, float, _core.Histogram]) -> Seen:
 
 
 def offsets_of(log: Path) -> np.ndarray[Any, np.dtype[np.uint64]]:
-    """Offsets of the I/Os in fio's log, version 3: lines of time, file, action, offset, length."""
+    """Returns the offsets of the I/Os in fio's log, version 3: lines of time, file, action, offset, length."""
     rows = (line.split() for line in log.read_text().splitlines())
     return np.array([int(row[3]) for row in rows if len(row) == 5 and row[2] in ("read", "write")], "u8")
 
 
 def latencies_of(log: Path) -> tuple[np.ndarray[Any, np.dtype[np.float64]], np.ndarray[Any, np.dtype[np.float64]]]:
-    """End of each I/O, in milliseconds after the ramp, and its duration in nanoseconds.
+    """Returns the end of each I/O, in milliseconds after the ramp, and its duration in nanoseconds.
 
     Lines contain both, direction, length, offset, priority.
     """
@@ -220,7 +220,7 @@ def _on_device(file: Path, offsets: np.ndarray[Any, np.dtype[np.uint64]]) -> np.
 
 
 def extents(file: Path) -> list[tuple[int, int]]:
-    """First byte of each extent, in the file and on the device."""
+    """Returns the first byte of each extent, in the file and on the device."""
     room = bytearray(struct.pack(_HEAD, 0, SPAN, _FLUSHED, 0, _MOST_EXTENTS, 0))
     room += bytes(_MOST_EXTENTS * struct.calcsize(_EXTENT))
     descriptor = os.open(file, os.O_RDONLY)

@@ -94,7 +94,7 @@ def _tell(kept: Sequence[Finding], slower: float, wanted: str) -> None:
 
 
 def _spread(found: Finding) -> float:
-    """Standard deviation of the log ratios."""
+    """Returns the standard deviation of the log ratios."""
     logs = [math.log(ratio) for _, ratio in found.ratios]
     mean = sum(logs) / len(logs)
     return math.sqrt(sum((one - mean) ** 2 for one in logs) / (len(logs) - 1))

@@ -42,7 +42,7 @@ def _told(made: Trace, device: str, core: bytes, asked: Asked | str) -> None:
 
 
 def trace(ios: int, seed: int) -> Trace:
-    """A trace like that of a database with 16 clients: reads, some writes, WAL writes with syncs."""
+    """Returns a trace like that of a database with 16 clients: reads, some writes, WAL writes with syncs."""
     random = np.random.default_rng(seed)
     gaps = random.exponential(60_000, ios)
     arrivals = np.cumsum(gaps).astype("u8")

@@ -46,7 +46,7 @@ class Declaration:
 
 
 def finding(declaration: Declaration, number: int) -> Finding:
-    """The first declared finding of a lab of the series; measures trials that have not been measured yet."""
+    """Returns the first declared finding of a lab of the series; measures trials that have not been measured yet."""
     lab, secrets = declaration.lab(number)
     directory = LabDirectory(HOME / declaration.name / f"{number:03d}")
     with directory.locked(), _quietly() as printer:
@@ -59,7 +59,7 @@ def finding(declaration: Declaration, number: int) -> Finding:
 
 
 def found(declaration: Declaration, count: int) -> list[Finding]:
-    """Findings of `count` labs; prints each and the remaining time on stderr."""
+    """Returns the findings of `count` labs; prints each and the remaining time on stderr."""
     kept: list[Finding] = []
     began_s = time.monotonic()
     for number in range(count):
@@ -74,7 +74,7 @@ def found(declaration: Declaration, count: int) -> list[Finding]:
 
 
 def asked(variable: str, default: int) -> int:
-    """Number of labs, which an environment variable may reduce to try a series."""
+    """Returns the number of labs, which an environment variable may reduce to try a series."""
     return int(os.environ.get(variable, str(default)))
 
 

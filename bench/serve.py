@@ -85,7 +85,7 @@ class Served:
     port: int
 
     def get(self, path: str) -> float:
-        """Seconds until the whole page was received."""
+        """Returns the seconds until the whole page was received."""
         started = time.perf_counter()
         line = http.client.HTTPConnection("127.0.0.1", self.port, timeout=600)
         line.request("GET", path, headers={"authorization": f"Bearer {TOKEN}"})
@@ -97,7 +97,7 @@ class Served:
         return took_s
 
     def most_mb(self) -> float:
-        """Peak memory (VmHWM of proc_pid_status(5), in KiB)."""
+        """Returns the peak memory (VmHWM of proc_pid_status(5), in KiB)."""
         lines = Path(f"/proc/{self.pid}/status").read_text().splitlines()
         return next(int(line.split()[1]) * 1024 / 1e6 for line in lines if line.startswith("VmHWM:"))
 
@@ -192,7 +192,7 @@ def _state(directory: Path) -> live.LiveTrial | None:
 
 
 def _paint(page: Page, address: str) -> float:
-    """Seconds from the start of the navigation (Paint Timing, first-contentful-paint)."""
+    """Returns the seconds from the start of the navigation (Paint Timing, first-contentful-paint)."""
     page.goto(address)
     page.wait_for_function("performance.getEntriesByName('first-contentful-paint').length")
     found: float = page.evaluate("performance.getEntriesByName('first-contentful-paint')[0].startTime")
@@ -200,7 +200,7 @@ def _paint(page: Page, address: str) -> float:
 
 
 def _delays(page: Page, directory: Path) -> list[float]:
-    """For each second of trials: the time until the page shows it."""
+    """Returns, for each second of trials, the time until the page shows it."""
     page.evaluate(
         "() => { window.shown = []; const place = document.querySelector('[data-now=phase]');"
         " new MutationObserver(() => window.shown.push([Date.now() / 1000, place.textContent]))"

@@ -125,7 +125,7 @@ def _watched(made: Path, server: Served, name: str, blocks: int, wanted: Callabl
 
 
 def _cell(directory: Path) -> str:
-    """Configuration of the running trial; "" if there is none."""
+    """Returns the configuration of the running trial; "" if there is none."""
     return next((state.cell for path in directory.glob(".*.live") if (state := live.read(path))), "")
 
 

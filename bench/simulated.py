@@ -44,7 +44,7 @@ def autocorrelated(dice: np.random.Generator, labs: int, trials: int) -> Values:
 
 
 def heavy(dice: np.random.Generator, labs: int, trials: int) -> Values:
-    """Student's t with 3 degrees of freedom."""
+    """Returns Student's t with 3 degrees of freedom."""
     return dice.standard_t(3, (labs, trials)) / math.sqrt(3)
 
 
@@ -76,7 +76,8 @@ class Simulated:
     logs: Values
 
     def upto(self, blocks: int) -> tuple[Values, Values]:
-        """Mean and standard deviation of the log ratios of the first blocks, for each lab and comparison."""
+        """Returns the mean and standard deviation of the log ratios of the first blocks, for each lab and
+        comparison."""
         part = self.logs[:, :blocks]
         return part.mean(axis=1), part.std(axis=1, ddof=1)
 
@@ -126,7 +127,8 @@ def by_turns(how: Turns, labs: int, blocks: int, spread: float, truth: float = 0
 
 
 def verdicts(labs: Simulated, planned: Sequence[int], margin: float) -> NDArray[np.int_]:
-    """Verdict of each lab's only comparison, when the lab stops at the first conclusive interim analysis."""
+    """Returns the verdict of each lab's only comparison, when the lab stops at the first conclusive interim
+    analysis."""
     looks = tuple(planned)
     shape = labs.logs.shape[0]
     found = np.full(shape, CANNOT_TELL)

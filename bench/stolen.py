@@ -63,7 +63,8 @@ def _patience_min() -> int:
 
 
 def _while_busy() -> float:
-    """Share of the CPU time that other virtual machines and other programs use while this process tries to use all."""
+    """Returns the share of the CPU time that other virtual machines and other programs use while this process tries to
+    use all."""
     processors = len(os.sched_getaffinity(0))
     before_s, began_s, own_s = _stolen_s(), time.monotonic(), time.process_time()
 
@@ -82,5 +83,5 @@ def _share(before_s: float, began_s: float) -> float:
 
 
 def _stolen_s() -> float:
-    """Steal time of all processors since boot (proc(5), /proc/stat)."""
+    """Returns the steal time of all processors since boot (proc(5), /proc/stat)."""
     return int(Path("/proc/stat").read_text().split()[8]) / os.sysconf("SC_CLK_TCK")

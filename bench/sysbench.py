@@ -135,7 +135,7 @@ def _fresh(server: RawMysql) -> None:
 
 
 def _loaded(server: RawMysql) -> float:
-    """Seconds to load, including the generation of rows."""
+    """Returns the seconds to load, including the generation of rows."""
     _fresh(server)
     engine = {"kind": "mysql", "connection": server.address(), "protocol": "prepared", "io": "auto"}
     plan = {"engine": engine, "generator": LOADED, "connections": CONNECTIONS}

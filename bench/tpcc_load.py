@@ -84,7 +84,7 @@ def _with_go_tpc(served: Served) -> None:
 
 
 def _failed(found: subprocess.CompletedProcess[str]) -> int:
-    """Number of failed checks; a program that ended with an error counts as one."""
+    """Returns the number of failed checks; a program that ended with an error counts as one."""
     lines = (found.stdout + found.stderr).splitlines()
     return max(sum("fail" in line.lower() for line in lines), int(found.returncode != 0))
 

@@ -72,7 +72,7 @@ def _harness(pid: int) -> Iterator[tuple[int, str]]:
 
 
 def _bytes(pid: int) -> int:
-    """Memory of a process, with its proportional share of shared memory (proc(5), Pss)."""
+    """Returns the memory of a process, with its proportional share of shared memory (proc(5), Pss)."""
     try:
         lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
     except OSError:

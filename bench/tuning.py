@@ -72,7 +72,7 @@ class Machine:
 
 
 def planned(file: Path, seed: int) -> Lab:
-    """The screen that a file declares, with its own seed."""
+    """Returns the screen that a file declares, with its own seed."""
     text = file.read_text()
     path = file.with_name(f"{file.stem}-{seed}{file.suffix}")
     path.write_text(f"{text}\n[measure]\nseed = {seed}\n")

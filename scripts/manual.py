@@ -81,7 +81,7 @@ def _variables(root: Command) -> dict[str, set[str]]:
 
 
 def _text(text: str) -> str:
-    """A paragraph: names in backquotes become bold, and no line begins with a control character."""
+    """Returns a paragraph: names in backquotes become bold, and no line begins with a control character."""
     line = re.sub("`(.+?)`", r"\\fB\1\\fR", _escaped(text).replace("  [default", " [default"))
     return rf"\&{line}" if line.startswith((".", "'")) else line
 

@@ -36,7 +36,7 @@ def pages() -> dict[Path, str]:
 
 
 def help_page() -> str:
-    """The output of `ironbench --help` on a terminal with 80 columns."""
+    """Returns the output of `ironbench --help` on a terminal with 80 columns."""
     import typer.main
 
     from ironbench.cli import program
@@ -81,7 +81,7 @@ def command_line() -> str:
 
 
 def _verbs(group: object, before: str = "") -> list[tuple[str, object]]:
-    """Every command by its full name; commands of a group follow each other."""
+    """Returns every command by its full name; commands of a group follow each other."""
     found: list[tuple[str, object]] = []
     for name, command in sorted(group.commands.items()):  # type: ignore[attr-defined]
         inner = hasattr(command, "commands")
@@ -90,7 +90,7 @@ def _verbs(group: object, before: str = "") -> list[tuple[str, object]]:
 
 
 def _parameter(parameter: object, field: object) -> str:
-    """A row of the table of options; `field`: the entry in the table of fields, if the option has one."""
+    """Returns a row of the table of options; `field`: the entry in the table of fields, if the option has one."""
     names = ", ".join(f"`{one}`" for one in (*parameter.opts, *parameter.secondary_opts))  # type: ignore[attr-defined]
     if parameter.param_type_name == "argument":  # type: ignore[attr-defined]
         names = f"`{(parameter.name or '').upper()}`"  # type: ignore[attr-defined]

@@ -46,12 +46,13 @@ def on_page_markdown(markdown: str, page: Page, **_: object) -> str:
 
 
 def source_of(page: File) -> str:
-    """The page's path in the repository."""
+    """Returns the page's path in the repository."""
     return next((source for source, place in ROOT_PAGES.items() if place == page.src_uri), f"docs/{page.src_uri}")
 
 
 def site_path(source: str, target: str) -> str:
-    """Where on the site a link of a page leads to: both as paths, the page's below the root of the repository."""
+    """Returns where on the site a link of a page leads to. Both are paths, the page's below the root of the
+    repository."""
     path = normpath(join(dirname(source), target))
     if path in ROOT_PAGES:
         return ROOT_PAGES[path]

@@ -15,7 +15,7 @@ from ironbench.model import secrets
 
 
 def pytest_xdist_auto_num_workers() -> int:
-    """Workers of `-n auto`: three per CPU, since a test with a server mostly waits."""
+    """Returns the workers of `-n auto`: three per CPU, since a test with a server mostly waits."""
     return min(3 * len(os.sched_getaffinity(0)), 16)
 
 

@@ -308,7 +308,7 @@ class Shelf:
 
 
 def example() -> list[Record]:
-    """Two systems that differ in the location of the WAL, as in the demo."""
+    """Returns two systems that differ in the location of the WAL, as in the demo."""
     return sweep(DISK, 3600, 6) + sweep(MEMORY, 9800, 5, seed=2, started_at="2026-11-21T01:10:00")
 
 
@@ -349,5 +349,5 @@ def codes(*notes: Note) -> list[str]:
 
 
 def unfolded(page: Page) -> str:
-    """A page as the terminal shows it, without line ends: sentences are folded there."""
+    """Returns a page as the terminal shows it, without line ends: sentences are folded there."""
     return re.sub(r" *\n *", " ", text.page(page))

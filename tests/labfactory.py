@@ -139,7 +139,7 @@ def trials(
 
 
 def _times(cell: Cell, dice: random.Random) -> dict[str, float]:
-    """Shares of a client's time: the WAL takes much of it if it is on disk."""
+    """Returns shares of a client's time: the WAL takes much of it if it is on disk."""
     log = 0.02 if cell.levels.get("log") == "memory" else 0.55 * dice.gauss(1, 0.04)
     rest = 1 - log
     shares = {"log flush": log, "CPU": 0.5 * rest, "run queue": 0.15 * rest, "data read": 0.1 * rest}

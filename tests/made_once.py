@@ -76,7 +76,7 @@ def made(words: Sequence[str], target: Path, run: Callable[[Sequence[str]], Done
 
 
 def _key(words: Sequence[str], target: Path, owner: int, given: str) -> str:
-    """Key of everything that determines the result: program, options, option file and input."""
+    """Returns the key of everything that determines the result: program, options, option file and input."""
     shaping = [str(owner), given]
     for word in words[_program(words) :]:
         if word.startswith("--defaults-file="):
@@ -88,8 +88,8 @@ def _key(words: Sequence[str], target: Path, owner: int, given: str) -> str:
 
 
 def _program(words: Sequence[str]) -> int:
-    """Index of the server's program among the words, after the words that switch to its user; the number of words if
-    absent."""
+    """Returns the index of the server's program among the words, after the words that switch to its user; the number of
+    words if absent."""
     return next((at for at, word in enumerate(words) if Path(word).name in _TARGETS), len(words))
 
 

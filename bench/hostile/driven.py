@@ -30,7 +30,7 @@ def instead(act: Callable[[Between], None]) -> Message:
 
 
 def packet(message: bytes, body: bytes, further: int = 0) -> bytes:
-    """A MySQL packet with the sequence number of `message`, plus `further`."""
+    """Returns a MySQL packet with the sequence number of `message`, plus `further`."""
     return len(body).to_bytes(3, "little") + bytes([(message[3] + further) % 256]) + body
 
 

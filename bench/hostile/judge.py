@@ -131,7 +131,7 @@ def _process(words: Sequence[str], home: Path) -> tuple[int | None, float, int, 
 
 
 def _peak(pid: int) -> int:
-    """Peak memory of a process and its running descendants."""
+    """Returns the peak memory of a process and its running descendants."""
     try:
         status = Path(f"/proc/{pid}/status").read_text()
         children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()

@@ -51,7 +51,7 @@ class Postgres:
 
     @staticmethod
     def rows(values: Sequence[Sequence[bytes]], width: int | None = None) -> bytes:
-        """The answer to a query in the simple protocol."""
+        """Returns the answer to a query in the simple protocol."""
         columns = len(values[0]) if values else 1
         head = Postgres.columns([b"c%d" % number for number in range(columns if width is None else width)])
         return head + b"".join(map(Postgres.row, values)) + Postgres.complete() + Postgres.ready()
@@ -106,7 +106,7 @@ class Mysql:
 
     @staticmethod
     def rows(values: Sequence[Sequence[bytes]], width: int | None = None) -> list[bytes]:
-        """Packets of an answer in the text protocol."""
+        """Returns packets of an answer in the text protocol."""
         columns = len(values[0]) if values else 1
         columns = columns if width is None else width
         names = [Mysql.column(b"c%d" % number) for number in range(columns)]

@@ -64,7 +64,7 @@ def one_trial() -> bytes:
 
 
 def open_loop() -> bytes:
-    """Two systems at two rates, one of which was not sustained."""
+    """Returns two systems at two rates, one of which was not sustained."""
     rated = [
         record(
             system,
@@ -84,12 +84,12 @@ def open_loop() -> bytes:
 
 
 def clients() -> bytes:
-    """A ramp of clients with a knee."""
+    """Returns a ramp of clients with a knee."""
     return runs(*sweep(MEMORY, 9800, 5, clients=(1, 2, 4, 8, 16, 32, 64), repeats=3))
 
 
 def two_systems() -> bytes:
-    """Two systems with flagged, invalid and aborted trials."""
+    """Returns two systems with flagged, invalid and aborted trials."""
     records = example()
     records[5] = suspect(records[5])
     dead = record(
@@ -109,14 +109,14 @@ def compared() -> bytes:
 
 
 def run_as_json() -> bytes:
-    """What `run --json` prints."""
+    """Returns what `run --json` prints."""
     records = example()[:8]
     records[5] = suspect(records[5])
     return run_document(records, Store(Path("/results"))).encode()
 
 
 def several_factors() -> bytes:
-    """A full design of two factors with claims and observed server waits."""
+    """Returns a full design of two factors with claims and observed server waits."""
     levels = {"log": ("disk", "memory"), "shared_buffers": ("64MB", "1GB")}
     pair = ("log=memory shared_buffers=64MB", "log=disk shared_buffers=64MB")
     claims = [
@@ -130,7 +130,7 @@ def several_factors() -> bytes:
 
 
 def growth() -> bytes:
-    """A lab whose configurations differ in the number of clients."""
+    """Returns a lab whose configurations differ in the number of clients."""
     counts = ("1", "2", "4", "8", "16")
     plan = lab({"clients": counts}, blocks=6)
     means = {f"clients={count}": 900.0 * int(count) / (1 + 0.05 * int(count)) for count in counts}
@@ -149,7 +149,7 @@ def slices() -> bytes:
 
 
 def losses() -> bytes:
-    """A lab whose sides lost trials unequally, with repeated blocks, flagged trials and disturbances."""
+    """Returns a lab whose sides lost trials unequally, with repeated blocks, flagged trials and disturbances."""
     plan = lab({"log": ("disk", "memory", "ssd")}, blocks=8, skipped={"log=ssd": "/ssd is not there"})
     records = trials(plan, {"log=disk": 1800.0, "log=memory": 1990.0})
     for place in (2, 4, 5):
@@ -169,7 +169,7 @@ def gated() -> bytes:
 
 
 def queries() -> bytes:
-    """TPC-H-derived: two systems, three repeats."""
+    """Returns a TPC-H-derived lab of two systems with three repeats."""
 
     def single(system: System, faster: float, block: int) -> Record:
         times = {f"query_time_s{{query=q{number:02}}}": number / 100 / faster for number in range(1, 23)}
@@ -181,7 +181,7 @@ def queries() -> bytes:
 
 
 def storage() -> bytes:
-    """A lab of two devices."""
+    """Returns a lab of two devices."""
     read, write = "storage_bytes_per_s{profile=seq1m-q8t1-read}", "storage_bytes_per_s{profile=rnd4k-q32t1-write}"
     rates = {"generic": {read: 682.8e6, write: 282.3e6}, "vendor's": {read: 1547.7e6, write: 419.7e6}}
     plan = lab({"driver": tuple(rates)}, blocks=6, metric=read)
@@ -205,7 +205,7 @@ def brokerage() -> bytes:
 
 
 def earlier_records() -> bytes:
-    """Records of version 0.1, with warnings as texts."""
+    """Returns records of version 0.1, with warnings as texts."""
     store = Store(EARLIER)
     return runs(*store.all(), archive=store)
 

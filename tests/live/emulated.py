@@ -20,7 +20,7 @@ def nothing_left(home: Path) -> bool:
 
 
 def device_pid(register: Path) -> int:
-    """Pid of the only device in a register."""
+    """Returns the pid of the only device in a register."""
     import json
 
     entries = (json.loads(path.read_text()) for path in register.glob("*.json"))

@@ -24,7 +24,7 @@ FILES = {"postgres": "cluster", "mariadb": "files"}
 
 
 def system(data: Path, engine: str = "postgres", **told: object) -> System:
-    """A system with its data in this directory; `told` are other fields of System."""
+    """Returns a system with its data in this directory; `told` are other fields of System."""
     layout = replace(told.pop("layout", Layout()), data=str(data))
     return System(engine, "test", layout=layout, **told)
 
@@ -46,7 +46,7 @@ def refused(wanted: System, clients: int = 4) -> InputError:
 
 
 def pid_of(session: ServerSession) -> int:
-    """Pid of the server process."""
+    """Returns the pid of the server process."""
     return session.processes()[0]
 
 

@@ -110,7 +110,7 @@ class RayMachines:
         shutil.rmtree(self._folder, ignore_errors=True)
 
     def within(self, number: int = 0) -> list[str]:
-        """Prefix that runs a command on that machine."""
+        """Returns the prefix that runs a command on that machine."""
         return ["ip", "netns", "exec", self._names[number]]
 
     def slow(self, ms: float, loss: float = 0.0) -> None:

@@ -55,7 +55,7 @@ class SshServer:
         return f"ssh://{self.user}@127.0.0.1:{self.port}"
 
     def stranger(self) -> str:
-        """A user of this machine who is not root and may log in; empty if there is none."""
+        """Returns a user of this machine who is not root and may log in; empty if there is none."""
         shells = Path("/etc/shells").read_text().split()
         others = [one for one in pwd.getpwall() if one.pw_uid not in (0, os.getuid()) and one.pw_shell in shells]
         for other in others:
@@ -100,7 +100,7 @@ class SshServer:
         raise AssertionError((self.directory / "log").read_text())
 
     def sessions(self) -> list[int]:
-        """Pids of its children, one for each connection."""
+        """Returns the pids of its children, one for each connection."""
         assert self.process is not None
         listed = subprocess.run(["ps", "-o", "pid=", "--ppid", str(self.process.pid)], capture_output=True, text=True)
         return [int(word) for word in listed.stdout.split()]

@@ -23,7 +23,7 @@ def bank(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bank]:
 
 
 def accounts_of_two_brokers(bank: Bank) -> list[tuple[int, int]]:
-    """Pairs of accounts, far apart, that buy at the same time and share no broker."""
+    """Returns the pairs of accounts, far apart, that buy at the same time and share no broker."""
     first, second = (
         [
             int(row[0] or 0)

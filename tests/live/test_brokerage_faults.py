@@ -73,7 +73,7 @@ def inputs(bank: Bank, name: str) -> list[dict[str, object]]:
 
 
 def state(bank: Bank, account: int) -> dict[str, list[Any]]:
-    """Everything that the transactions of `inputs` may change."""
+    """Returns everything that the transactions of `inputs` may change."""
     trades = f"(select t_id from trade where t_ca_id = {account} or t_id between 200000000000001 and 200000000000002)"
     kept = {
         "trade": f"t_id in {trades}",

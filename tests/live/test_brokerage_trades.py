@@ -30,7 +30,7 @@ def rounded(amount: Decimal) -> Decimal:
 
 
 def commission(bank: Bank, trade: int, price: str) -> Decimal:
-    """Commission from the table of rates."""
+    """Returns the commission from the table of rates."""
     rate, quantity = bank.row(
         "select cr_rate, t_qty from trade join customer_account on ca_id = t_ca_id join customer on c_id = ca_c_id "
         "join security on s_symb = t_s_symb join commission_rate on cr_c_tier = c_tier and cr_tt_id = t_tt_id "

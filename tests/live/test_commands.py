@@ -183,7 +183,7 @@ def test_a_cleanup_that_never_succeeds_is_forgotten_when_that_is_asked_for(user:
 
 
 def rarely(*words: object) -> Any:
-    """Another variant of the test, for the long tests."""
+    """Returns another variant of the test, for the long tests."""
     return pytest.param(*words, marks=pytest.mark.long)
 
 

@@ -38,7 +38,7 @@ def on_disk() -> Iterator[Path]:
 
 
 def paced(**load: Any) -> Load:
-    """A load that leaves CPU time to other tests."""
+    """Returns a load that leaves CPU time to other tests."""
     return Load(think_time_s=0.005, **load)
 
 

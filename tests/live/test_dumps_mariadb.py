@@ -139,7 +139,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RawMysql]:
 
 
 def loaded(server: RawMysql, file: Path) -> dict[str, list[tuple[str | None, ...]]]:
-    """Contents of one of ironbench's databases after a restore."""
+    """Returns the contents of one of ironbench's databases after a restore."""
     with into_mariadb(server, file) as database:
         return contents(server, database)
 

@@ -40,7 +40,7 @@ def frozen(request: pytest.FixtureRequest, place: Path, monkeypatch: pytest.Monk
 
 
 def _new_unified_group() -> Path:
-    """A group to be created, in the version 2 hierarchy. Skips if there is none."""
+    """Returns a group to be created, in the version 2 hierarchy. Skips if there is none."""
     mount = next((Path(one.path) for one in all_mounts(Tree()) if one.kind == "cgroup2"), None)
     if mount is None or not os.access(mount, os.W_OK):
         pytest.skip("no control groups of version 2 can be made here")

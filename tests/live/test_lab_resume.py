@@ -147,7 +147,7 @@ def test_two_labs_of_one_file_have_directories_of_their_own(user: User) -> None:
 
 
 def interrupted(user: User, engine: str = "null") -> LabDirectory:
-    """A lab with one trial stored and the rest missing."""
+    """Returns a lab with one trial stored and the rest missing."""
     with user.begun("lab", "run", str(written(user, engine, "0.8s", 2))) as run:
         run.wait_for("trial 2 of 4")
         run.end(signal.SIGKILL)

@@ -22,7 +22,7 @@ def user(tmp_path: Path) -> User:
 
 
 def per_second(user: User) -> list[float]:
-    """Transactions in each second of the last trial."""
+    """Returns the transactions in each second of the last trial."""
     store = Store(user.results)
     return [float(count) for count in store.seconds(store.all()[-1].id)["transactions"]]
 

@@ -27,13 +27,13 @@ pytestmark = [
 
 
 def commands(machine: str) -> list[list[str]]:
-    """Lines `old$ ironbench …` in the part about two machines."""
+    """Returns the lines `old$ ironbench …` in the part about two machines."""
     part = GUIDE.read_text().split("## Several workloads")[1]
     return [shlex.split(line) for line in re.findall(rf"^{machine}\$ ironbench (.*)$", part, re.MULTILINE)]
 
 
 def shortened(arguments: list[str], label: str, cpus: str) -> list[str]:
-    """A `run` of the guide on the machine `label`, with a second or two per trial."""
+    """Returns a `run` of the guide on the machine `label`, with a second or two per trial."""
     words = list(arguments)
     for option, value in {**SHORT, "--label": label}.items():
         words[words.index(option) + 1] = value

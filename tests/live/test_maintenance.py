@@ -52,7 +52,7 @@ OPERATIONS = {
 
 
 def without(name: str, programs: Path) -> dict[str, str]:
-    """An environment with every program on PATH except one."""
+    """Returns an environment with every program on PATH except one."""
     programs.mkdir()
     for folder in os.environ["PATH"].split(os.pathsep):
         for path in Path(folder).glob("*"):
@@ -174,7 +174,7 @@ def test_a_backup_goes_where_it_is_told_and_is_gone_afterwards(place: Path, tmp_
 
 
 def _begun(place: Path, tmp_path: Path, *more: str) -> launch.Command:
-    """A backup in progress that takes long enough to be observed."""
+    """Returns a backup in progress that takes long enough to be observed."""
     words = ("backup", "--with", "gb=0.05", "--with", "calm=1", "--with", "rate=1", *more)
     running = launch.Command(command(place, tmp_path, *words))
     folder = place / "data" / "ironbench-backup"

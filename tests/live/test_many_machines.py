@@ -88,7 +88,7 @@ class Machines(RayMachines):
         return f"postgresql://postgres@{self.here}:{self.port}/{database}"
 
     def reachable(self, port: int) -> int:
-        """The port at which the machines reach a server that accepts only local connections."""
+        """Returns the port at which the machines reach a server that accepts only local connections."""
         listening = socket.socket()
         listening.bind((self.here, 0))
         listening.listen(64)
@@ -146,7 +146,7 @@ def machines(raw_server: RawServer, tmp_path_factory: pytest.TempPathFactory) ->
 
 
 def on(machines: Machines, words: Sequence[str], database: str) -> list[str]:
-    """A command of the page, with the addresses in this test."""
+    """Returns a command of the page, with the addresses in this test."""
     words = [machines.dsn(database) if one.startswith("postgresql://") else one for one in words]
     return [machines.address if one.endswith(":6379") else one for one in words]
 
@@ -179,7 +179,7 @@ METHOD = '\n[measure]\nrepeats = 6\nmargin = 0.5\nquiet = "0s"\n'
 
 
 def lab(machines: Machines, text: str, name: str, work: str = "") -> Path:
-    """A lab of the page, shortened, with the addresses in this test."""
+    """Returns a lab of the page, shortened, with the addresses in this test."""
     file = machines.user.home / f"{name}.toml"
     text = text.replace('"auto"', f'"{machines.address}"').replace("clients = 64", LOAD)
     file.write_text(HEAD + text + work + METHOD)

@@ -52,7 +52,7 @@ def on_disk() -> Iterator[Path]:
 
 
 def group_of(pid: int) -> Path:
-    """The control group of a process; others may have groups beside it."""
+    """Returns the control group of a process; others may have groups beside it."""
     lines = Path(f"/proc/{pid}/cgroup").read_text().splitlines()
     of_memory = next((line for line in lines if ":memory:" in line), lines[-1])
     found = control_groups.parent().directory / Path(of_memory.rpartition(":")[2]).name

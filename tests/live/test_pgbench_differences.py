@@ -199,7 +199,7 @@ def test_copy_from_stdin_fails_in_both(both: Programs) -> None:
 
 
 def failing(both: Programs, table: str) -> str:
-    """A script whose transactions all fail for client 0 and are committed for the others."""
+    """Returns a script whose transactions all fail for client 0 and are committed for the others."""
     both.rows(f"CREATE TABLE {table} (client int)")
     text = f"\\if :client_id = 0\nSELECT 1 / 0;\n\\endif\n\\sleep 100 ms\nINSERT INTO {table} VALUES (:client_id);\n"
     return both.file(f"{table}.sql", text)

@@ -190,7 +190,7 @@ def _until_it_fills(place: Path, running: launch.Command) -> None:
 
 
 def _sizes(files: Path) -> list[int]:
-    """Sizes of the tables' files that still exist."""
+    """Returns the sizes of the tables' files that still exist."""
     found = []
     for path in files.glob("*/*"):
         with contextlib.suppress(OSError):

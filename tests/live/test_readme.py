@@ -19,7 +19,7 @@ pytestmark = [pytest.mark.live, pytest.mark.long]
 
 
 def examples() -> list[list[str]]:
-    """Every `ironbench …` line of README's shell blocks, comments removed."""
+    """Returns every `ironbench …` line of README's shell blocks, comments removed."""
     blocks = re.findall(r"```sh\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
     lines = [line for block in blocks for line in block.splitlines() if line.startswith("ironbench ")]
     return [shlex.split(line, comments=True)[1:] for line in lines]

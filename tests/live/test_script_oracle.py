@@ -59,7 +59,7 @@ TESTS = [" is null", " is not null", " isnull", " notnull", " is true", " is not
 
 
 def expression(rng: random.Random, depth: int) -> str:
-    """A random expression; about half of them fail. Few parentheses, so that precedence is tested."""
+    """Returns a random expression; about half of them fail. Few parentheses, so that precedence is tested."""
 
     def inner() -> str:
         return expression(rng, depth - 1)

@@ -58,7 +58,7 @@ def ready(wanted: Setup) -> tuple[DataSource, str]:
 
 
 def contents(wanted: Setup) -> str:
-    """Fingerprint of all rows of all tables, including the system catalogue of relations."""
+    """Returns the fingerprint of all rows of all tables, including the system catalogue of relations."""
     with engines.running(wanted.system, Secrets(), 4) as session:
         rows = [session.query(f"select * from {t} order by 1, 2, 3") for t in ("pgbench_branches", "pgbench_history")]
         rows += [session.query("select count(*), sum(aid), sum(abalance), min(abalance) from pgbench_accounts")]

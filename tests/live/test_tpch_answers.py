@@ -12,7 +12,7 @@ pytestmark = pytest.mark.live
 
 
 def answered(home: Path, engine: str, sf: str) -> list[dict[str, object]]:
-    """The checks of one stream of all queries."""
+    """Returns the checks of one stream of all queries."""
     user = User(home)
     words = ("run", "tpch", "--engine", engine, "--memory", "512MB", "--with", f"sf={sf}", "--with", "test=stream")
     with user.begun(*words, "--with", "plans=no", "--no-observe", "--json") as run:

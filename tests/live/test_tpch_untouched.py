@@ -15,7 +15,7 @@ SMALL = ("run", "tpch", "--with", "sf=0.01", "--with", "queries=1,6", "--with", 
 
 
 def tried(user: User, *words: str) -> list[dict[str, Any]]:
-    """The records of one more run."""
+    """Returns the records of one more run."""
     known = {record["id"] for record in user.records()}
     user.measured(*SMALL, *words)
     return [record for record in user.records() if record["id"] not in known]

@@ -55,7 +55,7 @@ def pgbench_log(server: RawServer, place: Path, *words: str) -> list[Line]:
 
 
 def numbers(log: list[Line]) -> dict[int, list[int]]:
-    """The numbers of each client's transactions, in order."""
+    """Returns the numbers of each client's transactions, in order."""
     return {one: sorted(line.transaction_no for line in log if line.client_id == one) for one in range(3)}
 
 

@@ -54,7 +54,7 @@ def without_rust() -> str:
 
 
 def environment(home: Path) -> dict[str, str]:
-    """Environment variables of a user without Rust. Downloads are shared with this machine's cache."""
+    """Returns the environment variables of a user without Rust. Downloads are shared with this machine's cache."""
     ours = ("PYTHONPATH", "VIRTUAL_ENV", "IRONBENCH_DATA", "IRONBENCH_RESULTS")
     clean = {name: value for name, value in os.environ.items() if name not in ours}
     cache = subprocess.run([UV, "cache", "dir"], check=True, capture_output=True, text=True).stdout.strip()

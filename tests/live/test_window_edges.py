@@ -22,7 +22,7 @@ class Holder(Protocol):
 
 
 def at_work_s(driven: trial.Trial) -> float:
-    """Time that all clients together spent in transactions inside the window."""
+    """Returns the time that all clients together spent in transactions inside the window."""
     told = driven.summary
     return driven.histograms["service_time"].sum_s + told["unfinished_s"] - told["carried_s"]
 

@@ -26,7 +26,7 @@ LET_IN = b"R\0\0\0\x08\0\0\0\0" + b"K\0\0\0\x0c\0\0\0\x01\0\0\0\x02" + b"Z\0\0\0
 
 
 def announced(tag: bytes) -> bytes:
-    """The header and the start of a message of 2 GB."""
+    """Returns the header and the start of a message of 2 GB."""
     return tag + struct.pack(">i", (1 << 31) - 1) + b"x" * 4096
 
 

@@ -36,7 +36,7 @@ def load(session: Any, sf: str, copiers: Copiers | None = None, told: io.StringI
 
 
 def checksums(session: Any) -> dict[str, str | None]:
-    """Checksums of all rows of each table, independent of their order."""
+    """Returns the checksums of all rows of each table, independent of their order."""
     text = "select md5(string_agg(md5(t::text), '' order by t::text)) from {table} t"
     return {table: session.query(text.format(table=table))[0][0] for table in tpch_tables.TABLES}
 

@@ -22,7 +22,7 @@ def pgbench(session: Served, *arguments: str) -> str:
 
 
 def rows(session: Served) -> dict[str, str | None]:
-    """A digest of every row of every table."""
+    """Returns a digest of every row of every table."""
     sql = "select md5(string_agg(t::text, ';' order by {key})) from pgbench_{table} t"
     return {table: session.query(sql.format(key=key, table=table))[0][0] for table, key in KEYS.items()}
 

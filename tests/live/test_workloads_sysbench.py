@@ -153,7 +153,8 @@ def test_either_tool_runs_on_the_tables_of_the_other(engine: str, request: pytes
 
 
 def hot_share(session: Served | MariadbSession) -> float:
-    """Share of rows whose `k` is in the middle of its range, where `special` draws three quarters of all numbers."""
+    """Returns the share of rows whose `k` is in the middle of its range, where `special` draws three quarters of all
+    numbers."""
     hot = [session.query(f"select count(*) from sbtest{n} where k between 995 and 1011")[0][0] for n in (1, 2)]
     return sum(map(int, filter(None, hot))) / 4000
 

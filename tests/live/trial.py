@@ -13,7 +13,7 @@ from ironbench import _core
 
 
 def plan(engine: dict[str, Any], *scripts: str, **changes: Any) -> bytes:
-    """A closed loop of 4 clients on one thread for 1 s; scripts are called `s0`, `s1`, …"""
+    """Returns a closed loop of 4 clients on one thread for 1 s; scripts are called `s0`, `s1`, …"""
     described: dict[str, Any] = {
         "engine": engine,
         "scripts": [{"name": f"s{n}", "text": text, "weight": 1} for n, text in enumerate(scripts)],

@@ -76,7 +76,7 @@ class User:
             process.close()
 
     def records(self) -> list[dict[str, Any]]:
-        """Every record in the results, oldest first; a partial one fails the test."""
+        """Returns every record in the results, oldest first; a partial one fails the test."""
         written = sorted(self.results.glob("trials/*/record.json"), key=lambda path: path.stat().st_mtime_ns)
         assert len(written) == len(list(self.results.glob("trials/*")))
         return list(map(_record, written))
@@ -114,7 +114,7 @@ class Begun:
 
 
 def visitor(place: Path, home: Path) -> User:
-    """A user in `place` with the ssh key and known hosts of `home`."""
+    """Returns a user in `place` with the ssh key and known hosts of `home`."""
     user = User(place)
     user.environment["HOME"] = str(home)
     user.environment.pop("SSH_AUTH_SOCK", None)
@@ -122,18 +122,18 @@ def visitor(place: Path, home: Path) -> User:
 
 
 def records(results: Path) -> list[dict[str, Any]]:
-    """Every record in a results directory, ordered by id."""
+    """Returns every record in a results directory, ordered by id."""
     return list(map(_record, sorted(results.glob("trials/*/record.json"))))
 
 
 def _record(path: Path) -> dict[str, Any]:
-    """The document, with its causes worded."""
+    """Returns the document, with its causes worded."""
     document: dict[str, Any] = json.loads(path.read_text())
     return {**document, "cause": wording.cause(decoded(path.read_bytes()))}
 
 
 def blocks(page: str, language: str) -> list[str]:
-    """Code blocks of a language on a page, named by its path below docs without `.md`."""
+    """Returns the code blocks of a language on a page, named by its path below docs without `.md`."""
     text = (Path(__file__).parents[2] / "docs" / f"{page}.md").read_text()
     return re.findall(rf"^```{language}\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
 

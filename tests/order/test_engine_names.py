@@ -30,7 +30,7 @@ STATES = {SOURCE / "host" / "child_connection.py", ENGINES / "administration.py"
 
 
 def settings() -> set[str]:
-    """Names of engine settings that are not common words."""
+    """Returns the names of engine settings that are not common words."""
     found = {"full_page_writes", "innodb_flush_method", "track_io_timing"}
     for name in engines.names():
         engine = engines.get(name)

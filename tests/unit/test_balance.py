@@ -37,7 +37,7 @@ MACHINE: Mapping[str, Any] = {
 def used(
     layout: Layout, of_data: float, of_log: float, machine: Mapping[str, Any] = MACHINE, **shares: float
 ) -> dict[str, float | None]:
-    """Rows of operations by device. `shares`: used share of each role's file system."""
+    """Returns the rows of operations by device. `shares`: used share of each role's file system."""
     metrics = {"device_reads_per_s{role=data}": of_data, "device_reads_per_s{role=log}": of_log}
     metrics |= {f"capacity_used_share{{role={role}}}": share for role, share in shares.items()}
     entries = balance([record(System("postgres", "a", layout=layout), metrics=metrics)], machine)

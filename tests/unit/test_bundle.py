@@ -85,7 +85,7 @@ CELLS = ("log=disk", "log=memory")
 
 
 def begun(directory: Path, source: str = "", rates: Sequence[str] = ()) -> LabDirectory:
-    """A lab with its records and a declared stage."""
+    """Returns a lab with its records and a declared stage."""
     plan = replace(lab({"log": ("disk", "memory")}, blocks=6), source=source)
     plan = fixed_rates.extended(plan, rates, "lab.toml, measure.rates")
     found = LabDirectory(directory)

@@ -40,7 +40,7 @@ REST = ',,,,,,,,"web","client backend",,0\n'
 
 
 def entry(second: int, session: int, line: int, message: str, detail: str = "", *, database: str = "shop") -> str:
-    """An entry of a csvlog of PostgreSQL 18."""
+    """Returns an entry of a csvlog of PostgreSQL 18."""
     quoted = ['"' + one.replace('"', '""') + '"' for one in (message, detail)]
     return (
         f'2026-11-28 17:00:{second:02}.000 UTC,"app","{database}",{session},"[local]",6b0b1484.{session:x},{line},'
@@ -420,7 +420,7 @@ UUIDS = [f"0f8fad5b-d9cb-469f-a165-{number * 7919:012x}" for number in range(1, 
 
 
 def ordered(key_of: object, *, literal: bool) -> list[str]:
-    """Entries of two sessions that insert, and then use the key, which `key_of` returns for the n-th insert."""
+    """Returns entries of two sessions that insert, and then use the key, which `key_of` returns for the n-th insert."""
     entries, lines = [], {1: 0, 2: 0}
 
     def add(session: int, second: int, sql: str, *values: object) -> None:

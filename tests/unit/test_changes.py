@@ -17,7 +17,7 @@ NOISE, BLOCKS = 0.03, 6
 def series(
     dice: np.random.Generator, points: int, shift: float = 0.0, at: int = 0, between: float = 0.0
 ) -> tuple[list[float], list[float]]:
-    """Means of points whose trials vary by 3%, with the variances of the means."""
+    """Returns means of points whose trials vary by 3%, with the variances of the means."""
     levels = between * dice.standard_normal(points) + np.where(np.arange(points) >= at, shift, 0.0)
     trials = levels[:, None] + NOISE * dice.standard_normal((points, BLOCKS))
     own = trials.var(axis=1, ddof=1)

@@ -25,7 +25,7 @@ def script(shell: str) -> str:
 
 
 def completed(*words: str) -> list[str]:
-    """What bash offers for the last word."""
+    """Returns what bash offers for the last word."""
     call = """
 compopt() { COMPREPLY=(FILES); }
 COMP_WORDS=("$@") COMP_CWORD=$(($# - 1))
@@ -133,7 +133,7 @@ def test_the_shell_is_detected(
 
 
 def ended(monkeypatch: pytest.MonkeyPatch, *words: str) -> int:
-    """The exit code of the program."""
+    """Returns the exit code of the program."""
     monkeypatch.setattr("sys.argv", ["ironbench", *words])
     with pytest.raises(SystemExit) as exit:
         cli.main()

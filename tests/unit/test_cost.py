@@ -491,7 +491,7 @@ TAKEN = note("cpu-taken", programs=0.9, steal=0.04, share=0.94)
 
 
 def busy(p99_s: float) -> list[Record]:
-    """Three trials while other programs used the CPU."""
+    """Returns three trials while other programs used the CPU."""
     return [driven(p99_s, block, status=Status.SUSPECT, warnings=(TAKEN,)) for block in range(3)]
 
 

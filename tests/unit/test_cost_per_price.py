@@ -42,7 +42,7 @@ def systems(*names: str, cores: int = 2) -> str:
 
 
 def runs(side: System, levels: Sequence[float], **fields: object) -> list[Record]:
-    """Three trials of each run, which differ less than the runs do."""
+    """Returns three trials of each run, which differ less than the runs do."""
     return [
         record(side, 8, level * (1 + 0.01 * (block - 1)), block=block, series=f"{side.label}{n}",
                id=f"{side.label}{n}-{block}", **fields)  # type: ignore[arg-type]

@@ -219,7 +219,7 @@ def test_a_stall_after_which_the_system_keeps_a_higher_rate_is_no_knee(seed: int
     waiting = 0.0
 
     def done(asked: float) -> float:
-        """A server that stops for 4 seconds at 200/s and then processes its backlog at 450/s at most."""
+        """Returns a server that stops for 4 seconds at 200/s and then processes its backlog at 450/s at most."""
         nonlocal waiting
         waiting += float(dice.poisson(asked))
         finished = 0.0 if 200 <= asked < 240 else min(waiting, 450.0)

@@ -19,7 +19,7 @@ OF_TODAY = ("causes", "method", "turns_since", "seed_given", "search_range", "li
 
 
 def earlier(conditions: dict[str, str], cause: str = "", purpose: str = "lab", schema: int = 4) -> Record:
-    """A record as that schema wrote it."""
+    """Returns a record as that schema wrote it."""
     document: dict[str, Any] = json.loads(msgspec.json.encode(record(purpose=purpose)))
     for name in (*OF_TODAY, "power_cut", "answers"):
         del document[name]

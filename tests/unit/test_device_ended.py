@@ -28,7 +28,7 @@ ROW = struct.pack("<3QI4B", 5, 4096, 9, 512, 1, 0, 0, 0)
 
 
 def ended(folder: Path, words: str) -> tuple[Mounted, Path]:
-    """A device whose process has sent its final report and is gone, and the path for its trace."""
+    """Returns a device whose process has sent its final report and is gone, and the path for its trace."""
     (folder / "ended.py").write_text(ENDED.replace("WORDS", words))
     trace = folder / "t.parquet"
     raw(trace).write_bytes(ROW * 3)

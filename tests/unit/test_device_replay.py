@@ -32,7 +32,7 @@ def made(rows: list[tuple[int, str, int, int, int]]) -> trace.Trace:
 
 
 def one_client(count: int, think_ns: int, takes_ns: int, op: str = "read") -> trace.Trace:
-    """Random blocks of a gigabyte, one after another."""
+    """Returns random blocks of a gigabyte, one after another."""
     rows = []
     for i in range(count):
         at = i * (think_ns + takes_ns)
@@ -163,7 +163,7 @@ def test_a_trace_that_is_larger_than_the_device_is_refused() -> None:
 
 
 def on_a_volume(takes_ns: int) -> trace.Trace:
-    """One client on aws-gp3, whose reads take a constant time while it has operations left."""
+    """Returns one client on aws-gp3, whose reads take a constant time while it has operations left."""
     return replace(one_client(200, 10 * _MS, takes_ns), recorded=trace.RecordedDevice("aws-gp3", 2 << 30))
 
 

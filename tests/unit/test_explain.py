@@ -43,7 +43,7 @@ LEVELS = ["throughput", "response time", "script", "transaction time", "wait cla
 
 
 def detailed(one: Record, dice: random.Random) -> Record:
-    """A trial with two scripts, whose WAL I/O is cheaper in memory."""
+    """Returns a trial with two scripts, whose WAL I/O is cheaper in memory."""
     rate, fast = one.metrics["throughput"], one.system.layout.log is not None
     mean = one.metrics["response_time_mean_s"]
     first = mean * (1.6 if not fast else 1.2)
@@ -171,7 +171,7 @@ LISTED = "The trials show no difference, so the following points only list what 
 
 
 def kept(records: list[Record], folder: Path, declared: bool = True) -> str:
-    """A lab's directory with these records. `declared`: the lab compares its two configurations."""
+    """Returns a lab's directory with these records. `declared`: the lab compares its two configurations."""
     plan = lab({"log": ("disk", "memory")}, blocks=8)
     plan = plan if declared else replace(plan, comparisons=())
     found = LabDirectory(folder / f"lab-{declared}")

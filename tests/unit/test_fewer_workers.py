@@ -23,7 +23,7 @@ TWO = Load(clients=8, duration_s=30.0, warmup_s=5.0, seed=1, workers=2, cluster=
 
 
 def by_workers(found: Sequence[Record], short: set[tuple[str, int]]) -> list[Record]:
-    """Records of two workers each, except those driven by a single worker."""
+    """Returns records of two workers each, except those driven by a single worker."""
     made = []
     for one in found:
         drove = 1.0 if (one.cell.name, one.block) in short else 2.0

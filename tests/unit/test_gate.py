@@ -148,7 +148,7 @@ def test_the_range_of_a_slowdown_is_the_interval_that_stands_beside_it(ratio: fl
 
 
 def rounds(*ratios: float, spread: float = 0.01) -> Gate:
-    """A gate on a lab of several rounds of 6 blocks, each with its own true ratio."""
+    """Returns a gate on a lab of several rounds of 6 blocks, each with its own true ratio."""
     plan = lab({"version": ("16", "18")}, blocks=6 * len(ratios))
     staged = tuple(replace(trial, stage=1 + trial.block // 6) for trial in plan.trials)
     stages = tuple(Stage(number + 1, 6, added=number > 0) for number in range(len(ratios)))
@@ -411,7 +411,7 @@ def test_documents_say_what_the_terminal_says(made: Made, tmp_path: Path) -> Non
 
 
 def _expecting(text: str, low: float | None, high: float | None, undecided: str = "fail") -> Gate:
-    """A gate of equal versions whose author also expects a throughput of the new one."""
+    """Returns a gate of equal versions whose author also expects a throughput of the new one."""
     claim = Claim(text, VALUE, "throughput", (CELLS[1],), low, high)
     plan = lab({"version": ("16", "18")}, blocks=12, claims=[claim])
     study = studied(plan, trials(plan, dict.fromkeys(CELLS, 1000.0), 0.01))
@@ -506,7 +506,7 @@ def test_a_users_own_words_are_no_markup(tmp_path: Path) -> None:
 
 
 def simulated(ratio: float, seed: int, blocks: int = 12, spread: float = 0.03) -> Gate:
-    """A lab with Gaussian noise, judged by the production code."""
+    """Returns a lab with Gaussian noise, judged by the production code."""
     from ironbench.study.factors import Contrast
     from ironbench.study.study import Effect
     from ironbench.study.verdict import Comparison, finding

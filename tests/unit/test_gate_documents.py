@@ -57,7 +57,7 @@ def unfinished() -> Study:
 
 
 def two_rounds() -> tuple[Lab, list[Record]]:
-    """A lab whose first round refuted a claim that its second round confirms."""
+    """Returns a lab whose first round refuted a claim that its second round confirms."""
     claim = Claim("at least 900/s", VALUE, "throughput", (CELLS[1],), 900.0, None)
     plan = lab({"version": ("16", "18")}, blocks=24, claims=[claim])
     staged = tuple(replace(trial, stage=1 + trial.block // 12) for trial in plan.trials)

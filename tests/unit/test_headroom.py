@@ -33,7 +33,8 @@ def trial(system: System, rate: float, p99_s: float, block: int, kept: bool = Tr
 
 
 def queue(capacity: float, noise: Callable[[], float]) -> Callable[[float], tuple[float, bool]]:
-    """p99 of an M/M/1 queue, ln(100) / (capacity − rate) (Kleinrock, Queueing Systems I, 1975, section 3.2)."""
+    """Returns the p99 of an M/M/1 queue, ln(100) / (capacity − rate) (Kleinrock, Queueing Systems I, 1975, section
+    3.2)."""
 
     def p99(rate: float) -> tuple[float, bool]:
         if rate >= capacity:
@@ -44,7 +45,8 @@ def queue(capacity: float, noise: Callable[[], float]) -> Callable[[float], tupl
 
 
 def lab(capacities: Sequence[float], seed: int = 1, deviation: float = 0.1, blocks: int = 6) -> list[Record]:
-    """Trials of two systems. The variation between blocks changes the capacity of both, that of trials each p99."""
+    """Returns trials of two systems. The variation between blocks changes the capacity of both, that of trials each
+    p99."""
     drawn, trials = random.Random(seed), []
     for block in range(blocks):
         speed = math.exp(drawn.gauss(0, 0.05))

@@ -26,7 +26,7 @@ pytest.importorskip("ironbench._core", reason="the core is not built")
 
 
 def run(night: int, level: float, blocks: int = 6, system: System = DISK, **fields: object) -> list[Record]:
-    """One run of a night, with trials within 1%."""
+    """Returns one run of a night, with trials within 1%."""
     dice = random.Random(night)
     day = f"2026-10-{night + 1:02d}"
     tags = {"commit": f"c{night}"}

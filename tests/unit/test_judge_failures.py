@@ -24,7 +24,7 @@ def script(name: str, transactions: int, failed: int, warmed: int = 0, failed_be
 
 
 def driven(*scripts: dict[str, Any], **changes: Any) -> Driven:
-    """A trial of these scripts on a running engine."""
+    """Returns a trial of these scripts on a running engine."""
     summary = {"aborted": False, "cause": "", "cut_short": False, "errors": {}, "elapsed_s": 30.0, "scripts": scripts}
     summary |= {name: sum(one[name] for one in scripts) for name in ("transactions", "failed")}
     return Driven(NOW, alive=True, summary=summary | changes)

@@ -20,7 +20,7 @@ LOG = {"log": ("disk", "memory")}
 
 
 def drifting(first: float, last: float, metric: str = "throughput", claims: Sequence[Claim] = ()) -> Study:
-    """Ten blocks in which the ratio of two configurations drifts from `first` to `last`."""
+    """Returns ten blocks in which the ratio of two configurations drifts from `first` to `last`."""
     plan = lab(LOG, claims=claims)
     steps = [first * (last / first) ** (block / 9) for block in range(10)]
     records = [

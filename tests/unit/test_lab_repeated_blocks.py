@@ -35,7 +35,7 @@ def begun(plan: Lab, place: Path) -> LabDirectory:
 
 
 def measured(plan: Lab, level: float, attempt: int = 1, hour: int = 1) -> list[Record]:
-    """One record of every planned trial; all configurations are equal."""
+    """Returns one record of every planned trial; all configurations are equal."""
     found = trials(plan, {setup.cell.name: level for setup in plan.setups}, spread=0.01)
     return [
         replace(one, id=f"{one.id}-{hour}", attempt=attempt, started_at=f"2026-11-21T{hour:02}:00:00") for one in found
@@ -43,7 +43,7 @@ def measured(plan: Lab, level: float, attempt: int = 1, hour: int = 1) -> list[R
 
 
 def failing(plan: Lab, blocks: Sequence[int]) -> list[Record]:
-    """Every trial measured once, except those of BROKEN in `blocks`, which failed twice."""
+    """Returns every trial measured once, except those of BROKEN in `blocks`, which failed twice."""
     found: list[Record] = []
     for one in measured(plan, 1000.0):
         if one.cell.name == BROKEN and one.block in blocks:

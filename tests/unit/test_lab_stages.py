@@ -21,7 +21,7 @@ P99 = "response_time_p99_s"
 
 
 def lab(*claims: Claim) -> Lab:
-    """Two interim analyses, after 6 and 12 blocks; fixed-rate configurations in the first 6."""
+    """Returns two interim analyses, after 6 and 12 blocks; fixed-rate configurations in the first 6."""
     plain = labfactory.lab({"log": ("disk", "memory")}, blocks=12, claims=claims)
     stages = (Stage(1, 6), Stage(2, 6))
     found = fixed_rates.extended(replace(plain, method=replace(plain.method, stages=stages)), ["70%"], "measure.rates")

@@ -128,7 +128,7 @@ def test_a_word_that_is_no_level_and_no_label_is_refused(directory: str) -> None
 
 
 def of_machine(folder: Path, cpu: str, speed: float, clients: tuple[str, ...] = ("1", "8")) -> str:
-    """A lab of one machine in a separate directory."""
+    """Returns a lab of one machine in a separate directory."""
     plan = lab({"log": ("disk", "memory"), "clients": clients} if clients else {"log": ("disk", "memory")}, blocks=8)
     found = LabDirectory(folder)
     key = found.store.keep_shared("machines", {"cpu": {"model": cpu, "cores": 4}})

@@ -158,8 +158,8 @@ def test_what_it_takes_to_tell_what_a_free_part_brings_is_said_once() -> None:
 
 
 def storage(means: Sequence[float], spread: float, lost: Mapping[str, int] | None = None) -> Study:
-    """A lab as `lab new storage` writes it: as it is, a zero-latency WAL, and two devices. `lost`: configuration →
-    block in which its trial failed."""
+    """Returns a lab as `lab new storage` writes it: as it is, a zero-latency WAL, and two devices. `lost`:
+    configuration → block in which its trial failed."""
     plan = lab({"storage": ("as it is", "zero-latency WAL", "gp3", "io2")}, blocks=6)
     base = plan.setups[0].system
     setups = [replace(one, system=replace(base, label=one.system.label)) for one in plan.setups]

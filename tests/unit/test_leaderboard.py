@@ -121,7 +121,7 @@ LICENCE = "sql-server-2014-enterprise"
 
 
 def both(directory: Path) -> list[Record]:
-    """All of a machine with two cores, and one core of it that does 70% of the work."""
+    """Returns all of a machine with two cores, and one core of it that does 70% of the work."""
     records = [*sweep(WHOLE, 3600, 6), *sweep(HELD, 2520, 6)]
     store = Store(directory)
     key = store.keep_shared("machines", MACHINE)

@@ -39,7 +39,7 @@ def histogram() -> _core.Histogram:
 
 
 def driven(scripts: list[str]) -> Driven:
-    """As much as the core can report about a trial with these scripts."""
+    """Returns as much as the core can report about a trial with these scripts."""
     told = [
         {"name": name, "weight": 1, "transactions": 1000 + n, "failed": int(n == 1)} for n, name in enumerate(scripts)
     ]

@@ -10,7 +10,7 @@ BUCKET_S = 0.1
 
 
 def series(warm: int, steady: int, seed: int = 1) -> list[float]:
-    """Throughput that rises to 1000 over `warm` buckets and stays there."""
+    """Returns a throughput that rises to 1000 over `warm` buckets and stays there."""
     dice = random.Random(seed)
     return [dice.gauss(300 + 700 * n / warm, 20) for n in range(warm)] + [dice.gauss(1000, 20) for _ in range(steady)]
 

@@ -52,7 +52,7 @@ class Line:
 
 
 def connected(plugin: str, serve: Callable[[Line, bytes], None]) -> str | None:
-    """The version reported by a connection to a server that offers `plugin` and then runs `serve`."""
+    """Returns the version reported by a connection to a server that offers `plugin` and then runs `serve`."""
     failed: list[BaseException] = []
     with socket.create_server(("127.0.0.1", 0)) as listening:
 

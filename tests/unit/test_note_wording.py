@@ -204,7 +204,7 @@ FUNCTIONS: dict[str, Callable[..., str]] = {
 
 
 def values_of(code: str, parameter: inspect.Parameter) -> tuple[Any, ...]:
-    """Typical and extreme values of one parameter of a wording function, by its type."""
+    """Returns the typical and extreme values of one parameter of a wording function, by its type."""
     kind = str(parameter.annotation)
     if parameter.name == "gaps":
         return GAPS

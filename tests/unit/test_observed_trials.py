@@ -41,7 +41,8 @@ def in_blocks(plan: Lab) -> list[Record]:
 
 
 def observed(plan: Lab, status: Status = Status.OK, attempt: int = 1, throughput: float = 7.0) -> list[Record]:
-    """A record of each trial with observers, with statement times and a throughput that would change any verdict."""
+    """Returns a record of each trial with observers, with statement times and a throughput that would change any
+    verdict."""
     found = []
     for trial in observed_trials(plan):
         like = next(one for one in in_blocks(plan) if one.cell.name == trial.cell.name)
@@ -75,7 +76,7 @@ def explained(plan: Lab) -> Study:
 
 
 def waiting(plan: Lab, place: Path, records: Sequence[Record], forgiven: Sequence[str] = ()) -> list[tuple[str, int]]:
-    """Configuration and attempt of the following trials with observers, none of which has a record."""
+    """Returns the configuration and attempt of the following trials with observers, none of which has a record."""
     directory = LabDirectory(place)
     directory.begin(FrozenPlan(plan, "m1", {}, {}))
     directory.declare(plan.method.stages[0], plan.trials)

@@ -57,7 +57,7 @@ def kept(store: Store, system: System, load: Load, label: str) -> list[Record]:
 
 
 def whole(store: Store, records: Sequence[Record]) -> float:
-    """The 99th percentile of all transactions."""
+    """Returns the 99th percentile of all transactions."""
     first, *rest = [store.histograms(one.id)["response_time"] for one in records]
     for other in rest:
         first.merge(other)
@@ -140,7 +140,7 @@ class Counting(Shelf):
 
 
 def sides() -> tuple[list[Record], list[Record]]:
-    """Sweeps of two systems without confirmations, so that the trials at the peak belong to a point."""
+    """Returns sweeps of two systems without confirmations, so that the trials at the peak belong to a point."""
     runs = sweep(DISK, 2000.0, 6, series="a"), sweep(MEMORY, 2500.0, 6, series="b")
     disk, memory = ([one for one in run if one.purpose == "sweep"] for run in runs)
     return disk, memory

@@ -253,7 +253,7 @@ def test_unlike_numbers_of_clients_of_open_loops_are_named() -> None:
 
 
 def searched(kept: bool) -> tuple[list[Record], Study]:
-    """A search over five rates, whose confirmations sustain the chosen rate or not."""
+    """Returns a search over five rates, whose confirmations sustain the chosen rate or not."""
     trials = [one for rate in (100, 200, 400, 450) for one in opened("a", rate, rate, 0.02)]
     trials += opened("a", 800, 600, 4.0, kept=False)
     fresh = opened("a", 450, 440, 0.02, kept=kept)

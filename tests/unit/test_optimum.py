@@ -31,7 +31,7 @@ LOOPS = 300
 def sought(
     search: Search, system: System, noise: float, seed: int, p99: System | None = None
 ) -> tuple[SearchResult, int]:
-    """The result and the trials it took; percentiles vary twice as much as throughput."""
+    """Returns the result and the trials it took; percentiles vary twice as much as throughput."""
     dice, trials = random.Random(seed), list[Observed]()
     for _ in range(LOOPS):
         step = next_step(search, trials)

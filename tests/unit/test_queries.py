@@ -96,7 +96,7 @@ def test_reference_scores_draw_the_ratio_that_the_processors_alone_let_expect() 
 
 
 def drawn(chart: Chart, width: int) -> str:
-    """As SVG, with plain colours."""
+    """Returns the chart as SVG, with plain colours."""
     import vl_convert
 
     text = re.sub(r'"@[a-z0-9]+"', '"#888888"', json.dumps({**chart.specification, "width": width}))
@@ -149,7 +149,7 @@ def test_subjects_stand_by_their_parallelism_only_where_each_degree_is_one_of_th
 
 
 def study(**others: float) -> Study:
-    """A lab with query 7, and others that take equally long in every configuration."""
+    """Returns a lab with query 7, and others that take equally long in every configuration."""
     rest = {f"query_time_s{{query={name}}}": time for name, time in others.items()}
     plan = lab({"storage": ("disk", "ssd")}, blocks=6)
     found = [

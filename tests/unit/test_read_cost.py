@@ -16,7 +16,7 @@ from ironbench.words import THIN
 
 
 def trial(label: str, reads: float, engine_s: float, block: int = 0, size: int = 8192, **more: object) -> Record:
-    """A trial of 10 s on 2 cores."""
+    """Returns a trial of 10 s on 2 cores."""
     metrics = {
         "device_reads_per_s{role=data}": reads / 10,
         "device_read_bytes_per_s{role=data}": reads * size / 10,

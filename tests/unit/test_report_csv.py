@@ -26,7 +26,7 @@ def lines(data: bytes) -> list[dict[str, str]]:
 
 
 def written(*cells: Content) -> list[dict[str, str]]:
-    """The lines of a table with one row."""
+    """Returns the lines of a table with one row."""
     table = Table(("row", *map(str, range(len(cells)))), (("a", *cells),))
     page = Page("title", "", Answer(AnswerPoint("answer")), (Section("id", "section", tables=(("", table),)),))
     return [line for line in lines(formats.of_page("csv")(page)) if line["section"] == "section"]

@@ -18,7 +18,7 @@ from ironbench.report.reproduce import run_command
 
 
 def parsed(command: str) -> RunFile:
-    """The command line as `ironbench run` reads it."""
+    """Returns the command line as `ironbench run` reads it."""
     words = shlex.split(command)
     group: Any = typer.main.get_command(cli.program({"run"}))
     context = group.commands["run"].make_context("run", words[2:])

@@ -58,7 +58,7 @@ class Recorded:
         self.turns[-1] = True
 
     def started(self) -> StartTransactions:
-        """So many clients that chance plays no part."""
+        """Returns so many clients that chance plays no part."""
         early = round(1e9 * max(0.0, EARLY_S - self.lost_s))
         return StartTransactions(early, round(1e9 * LATE_S), EARLY_S, LATE_S)
 
@@ -220,7 +220,7 @@ class Counted:
 
 
 def warned(per_s: float, lost_s: float = 0.0, systems: int = 3) -> list[bool]:
-    """For each of 200 pilots for the shortest slices, whether it warns."""
+    """Returns, for each of 200 pilots for the shortest slices, whether it warns."""
     found = []
     for seed in range(200):
         chance = np.random.default_rng(seed)

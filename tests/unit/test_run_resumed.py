@@ -28,7 +28,7 @@ SWEEP = {**SEARCH, "clients": "1,8", "limit": ()}
 
 
 def begun(options: dict[str, Any], store: Store, monkeypatch: pytest.MonkeyPatch) -> Record:
-    """The first trial of a run, stored as if measured on this machine."""
+    """Returns the first trial of a run, stored as if measured on this machine."""
     plan, _ = run_plan.planned(run_file.read(**options))
     trial, machine = plan.trials[0], "m1"
     one = record(

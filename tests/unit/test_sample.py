@@ -36,7 +36,7 @@ THREADS = System("none", "threads")
 
 
 def some(count: int, workload: str = "igen-oltp", **fields: object) -> Record:
-    """A trial of 30 s with this number of transactions."""
+    """Returns a trial of 30 s with this number of transactions."""
     choice = OLTP if workload == "igen-oltp" else Choice(workload, {})
     system = DISK if workload in ("igen-oltp", "igen-batch") else THREADS
     return record(system, 1, count / 30, choice=choice, **fields)  # type: ignore[arg-type]

@@ -15,7 +15,7 @@ from ironbench.study.scaling import MOST_CURVES, Scaling, scaling, scalings
 
 
 def trials(curve: Usl, clients: Sequence[int] = (1, 2, 4, 8, 16, 32, 64)) -> list[Record]:
-    """Three of each, which scatter by one percent."""
+    """Returns three trials of each number of clients, which scatter by one percent."""
     return [record(DISK, n, curve.at(n) * wobble, block=b) for n in clients for b, wobble in enumerate((0.99, 1, 1.01))]
 
 
@@ -84,7 +84,7 @@ def test_contention_is_the_same_in_the_sentence_and_in_the_table() -> None:
 
 
 def contention(found: Scaling) -> str:
-    """As the table says it."""
+    """Returns the contention as the table shows it."""
     (chart,) = scalability([found], "transactions")
     name, value = chart.table.texts[0]
     assert name == "contention α"

@@ -41,7 +41,7 @@ def compared(
     insides: Mapping[str, ServerStatistics] | None = None,
     evidence: bool = True,
 ) -> Study:
-    """A lab of two sides with the commands of their scripts."""
+    """Returns a lab of two sides with the commands of their scripts."""
     plan = lab({"script": ("old", "new")}, blocks=6)
     records, statements = [], {}
     for one in trials(plan, {OLD: 1000.0, NEW: 800.0}, 0.01):
@@ -57,7 +57,7 @@ def compared(
 
 
 def reason(study: Study) -> Any:
-    """The only cause, with its values rounded to six digits."""
+    """Returns the only cause, with its values rounded to six digits."""
     found = causes(study, study.effects[0].finding)
     assert len(found) <= 1
     return replace(found[0], **rounded(asdict(found[0]))) if found else None
@@ -142,7 +142,7 @@ def test_renamed_scripts_are_versions_of_those_with_the_same_statements() -> Non
 
 
 def served(*rows: tuple[str, float, float], listed_share: float = 1.0) -> ServerUse:
-    """Server statistics for 1,000 transactions: text, mean time and executions per transaction."""
+    """Returns the server statistics for 1,000 transactions: text, mean time and executions per transaction."""
     own = tuple(Counted(text, 1000 * often, 1000 * often * mean_s) for text, mean_s, often in rows)
     over = TrialTotals(1.0, 1000.0)
     whole_s = sum(one.time_s for one in own) / listed_share

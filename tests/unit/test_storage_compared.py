@@ -37,7 +37,7 @@ def one_pass(name: str, ios: int) -> PassResult:
 
 
 def one_run(label: str, ios: int, passes: int = 5) -> Record:
-    """A run of the usual eight rows, whose rates vary by 10 from pass to pass."""
+    """Returns a run of the usual eight rows, whose rates vary by 10 from pass to pass."""
     every = [one_pass(name, ios + 10 * number) for name in ROWS for number in range(passes)]
     choice = Choice("storage", {"passes": str(passes)})
     one = record(replace(DISK, label=label), 1, 10.0, metrics=figures.metrics(every), series=label)

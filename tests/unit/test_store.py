@@ -114,7 +114,7 @@ def test_shared_content_is_stored_once(tmp_path: Path) -> None:
 
 
 def read(store: Store, id: str) -> dict[str, object]:
-    """What the store returns for each file; an empty value is false."""
+    """Returns what the store returns for each file; an empty value is false."""
     return {
         "timeline.parquet": store.timeline(id),
         "seconds.parquet": store.seconds(id),

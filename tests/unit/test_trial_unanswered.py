@@ -43,7 +43,8 @@ def server(let_in: int) -> Iterator[dict[str, Any]]:
 
 
 def stopped(engine: dict[str, Any], **changes: Any) -> dict[str, Any]:
-    """Summary of a trial that is stopped early and ends soon after, although just connecting would take 10 s."""
+    """Returns the summary of a trial that is stopped early and ends soon after, although just connecting would take 10
+    s."""
     plan: dict[str, Any] = {
         "engine": engine,
         "scripts": [],

@@ -37,7 +37,7 @@ from ironbench.records.selection import named_in
 
 
 def turned(plan: Lab, block: int, attempt: int, since: str, **statuses: Status) -> list[Record]:
-    """Records of a block in which `log=disk` and `log=memory` were interleaved."""
+    """Returns records of a block in which `log=disk` and `log=memory` were interleaved."""
     records = labfactory.trials(plan, dict.fromkeys(("log=disk", "log=memory"), 1000.0))
     return [
         replace(
@@ -123,7 +123,7 @@ def test_a_server_that_stays_frozen_is_named_with_what_to_do(tmp_path: Path) -> 
 
 
 def side(**progress: Any) -> SliceSide:
-    """A system whose drive runs in a thread; `progress`: what the core reports about it."""
+    """Returns a system whose drive runs in a thread; `progress`: what the core reports about it."""
     unused: Any = None
     plan: Any = SimpleNamespace(choice=SimpleNamespace(workload="select-only", options={}))
     setup: Any = SimpleNamespace(cell=SimpleNamespace(name="one"), system=System("null", "one"))
@@ -170,7 +170,7 @@ def test_a_checkpoint_that_still_runs_after_the_last_turn_is_part_of_what_a_syst
 
 
 def driven_sides(plan: Lab, trials: list[Trial]) -> list[Any]:
-    """Systems of a block whose drives are over and have no records yet."""
+    """Returns the systems of a block whose drives are over and have no records yet."""
     storage = SimpleNamespace(devices=SimpleNamespace(death=lambda: ""), observed=lambda _: None)
     return [
         SimpleNamespace(
@@ -186,8 +186,8 @@ def driven_sides(plan: Lab, trials: list[Trial]) -> list[Any]:
 def interrupted(
     plan: Lab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, while_measured: bool, keep: Callable[..., Record]
 ) -> tuple[Any, InterleavedBench]:
-    """The loop with a schedule of two blocks and its bench; `keep` makes records. `while_measured`: a Ctrl-C ends the
-    turns of each block."""
+    """Returns the loop with a schedule of two blocks and its bench; `keep` makes records. `while_measured`: a Ctrl-C
+    ends the turns of each block."""
     each: Any = SimpleNamespace(lab=plan, live=None, known=NO_NOTES, printer=Printer.silent(), store=Store(tmp_path))
     each.data = SimpleNamespace(kept=lambda *_: None)
     each.over = lambda record: record.status is Status.CUT_SHORT

@@ -131,7 +131,7 @@ def lab_text(section: str, field: str, value: object) -> str:
 
 
 def numbers(file: type[msgspec.Struct]) -> list[str]:
-    """Paths of the fields of a lab file that contain a number."""
+    """Returns the paths of the fields of a lab file that contain a number."""
     sections = {name: one.section for name, one in table(file).items() if one.section}
     found = {f"{name}.{field}": one for name, section in sections.items() for field, one in table(section).items()}
     return [path for path, one in found.items() if {int, float} & set(one.kinds) and not path.endswith("_cpus")]
@@ -182,7 +182,7 @@ def test_what_has_no_mistake_is_read_and_what_has_one_is_not_in_the_rest(values:
 
 
 def numeric_options() -> list[tuple[str, Any]]:
-    """Every option whose value is a number, a size or a duration, by its type or its help."""
+    """Returns every option whose value is a number, a size or a duration, by its type or its help."""
     found: list[tuple[str, Any]] = []
 
     def walk(command: Any, path: str) -> None:

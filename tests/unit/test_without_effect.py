@@ -180,7 +180,7 @@ def test_what_is_refused_to_work_that_drives_itself_is_named_as_it_was_written()
 
 
 def _log(folder: Path) -> str:
-    """An operation at the start of a minute and one at its end."""
+    """Returns an operation at the start of a minute and one at its end."""
     lines = [
         f"Nov 26 10:00:{second:02} h slapd[1]: conn=1 op={number} {text}"
         for second, number, text in (

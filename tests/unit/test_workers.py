@@ -91,7 +91,7 @@ def test_a_clock_is_known_to_within_half_of_the_quickest_round_trip() -> None:
 
 
 def driven(load: Load, workers: int) -> list[bytes]:
-    """The parts of a trial, one after the other, which the null engine allows."""
+    """Returns the parts of a trial, one after the other, which the null engine allows."""
     return [driven_part(one) for one in parts.cut(plan(load), workers)]
 
 

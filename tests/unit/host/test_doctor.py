@@ -22,7 +22,7 @@ VIRTUAL = {"proc/cpuinfo": "processor: 0\nflags: fpu hypervisor\n"}
 
 
 def on(options: str, kind: str = "ext4") -> dict[str, str]:
-    """The mount of /fast with other options."""
+    """Returns the mount of /fast with other options."""
     return {"proc/self/mountinfo": f"31 27 259:0 / /fast {options} - {kind} /dev/nvme0n1 {options}\n"}
 
 

@@ -116,7 +116,7 @@ def test_what_is_left_of_a_groups_memory_is_read_from_version_1(server: MakeTree
 
 
 def _named(vendor: str, product: str) -> dict[str, str | None]:
-    """A machine identified by its firmware; its processor has no hypervisor flag, as on ARM."""
+    """Returns a machine identified by its firmware; its processor has no hypervisor flag, as on ARM."""
     return {"sys/class/dmi/id/sys_vendor": f"{vendor}\n", "sys/class/dmi/id/product_name": f"{product}\n"}
 
 

@@ -7,8 +7,8 @@ from ironbench.trial.observe.disk import OBSERVER
 
 
 def sample(t_s: float, reads: int, read_ms: int) -> Sample:
-    """A line of /sys/dev/block/*/stat (Documentation/block/stat.rst): reads, merges, sectors, ms, then the same for
-    writes."""
+    """Returns a line of /sys/dev/block/*/stat (Documentation/block/stat.rst): reads, merges, sectors, ms, then the same
+    for writes."""
     return Sample(t_s, f"{reads} 0 {reads * 8} {read_ms} 0 0 0 0 0 0 0".encode())
 
 
