@@ -74,7 +74,7 @@ def traced(name: str) -> Path:
     path = Path(name).absolute()
     if not path.parent.is_dir():
         raise InputError(
-            f"--trace {name}", f"the directory {path.parent} does not exist", "create it, or use another directory"
+            f"--trace {name}", f"the directory {path.parent} does not exist", "create the directory, or use another one"
         )
     if path.exists():
         cause = "is a directory" if path.is_dir() else "already exists and would be overwritten"

@@ -164,7 +164,7 @@ def _places(data: list[str] | None) -> tuple[Path, ...]:
     if data:
         for name in data:
             if not Path(name).exists():
-                raise InputError(f"--data {name}", "no such directory", "create it, or use an existing one")
+                raise InputError(f"--data {name}", "no such directory", "create the directory, or use an existing one")
         return tuple(Path(name) for name in data)
     return (data_dirs.base(), Path())
 

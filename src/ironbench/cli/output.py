@@ -21,7 +21,9 @@ def target(output: str) -> Path:
     if _is_stream(path):
         return path
     if not path.parent.is_dir():
-        raise InputError(output, f"the directory {path.parent} does not exist", "create it, or use another directory")
+        raise InputError(
+            output, f"the directory {path.parent} does not exist", "create the directory, or use another one"
+        )
     if not os.access(path.parent, os.W_OK):
         raise InputError(output, f"the directory {path.parent} is not writable", "use another directory")
     return path

@@ -49,7 +49,9 @@ def refuse(system: System, possible: Mapping[str, str]) -> None:
     reason."""
     for part in system.ideal:
         if part in possible:
-            raise InputError(written("system.ideal", part), possible[part], "remove it, or use another engine")
+            raise InputError(
+                written("system.ideal", part), possible[part], "remove this setting, or use another engine"
+            )
 
 
 def arranged(system: System, data: str, needed: Mapping[str, int], cache: str) -> System:

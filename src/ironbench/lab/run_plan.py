@@ -96,7 +96,9 @@ def _require_log(own: RunSection, setup: Setup) -> None:
     if file.exists():
         raise InputError(option, f"{file} already exists and would be overwritten", "name a new file")
     if not (file.parent.is_dir() and os.access(file.parent, os.W_OK | os.X_OK)):
-        raise InputError(option, f"{file.parent} is not a writable directory", "create it, or use another directory")
+        raise InputError(
+            option, f"{file.parent} is not a writable directory", "create the directory, or use another one"
+        )
 
 
 def resumed(asked: RunFile, store: Store) -> tuple[Plan, Secrets]:

@@ -216,7 +216,10 @@ class LabDirectory:
             self.frozen()
             # Damaged records are counted as well, because they may be important to the user.
             if any(not trial.name.startswith(".") for trial in (self.path / "trials").glob("*")):
-                hint = "continue it with `ironbench lab resume`, or start another with another --results"
+                hint = (
+                    "continue the existing lab with `ironbench lab resume`, or start a new lab in another "
+                    "--results directory"
+                )
                 raise InputError(str(self.path), "already contains a lab", hint)
             for name in (PLAN, PEAK, BEST, CONFIRMATION, *(stage.name for stage in self.path.glob("stage-*.json"))):
                 (self.path / name).unlink(missing_ok=True)

@@ -183,7 +183,9 @@ def _note(found: PostgresSqlText, statement: str) -> None:
 
 def _refuse(subject: str, piece: Piece, statement: str, what: str) -> None:
     about_database = re.match(r"\\c|(create|drop|alter)\s+database", what, re.IGNORECASE)
-    hint = "remove the statement, or use pg_dump -Fc, whose rows and functions are not checked"
+    hint = (
+        "remove the statement, or use an archive of pg_dump -Fc, in which ironbench does not check rows and functions"
+    )
     hint = "create the dump with pg_dump, without --create" if about_database else hint
     line = redacted_sql(" ".join(statement.split())[:80])
     cause = f"line {piece.first_line}: {line!r} affects objects outside the trial's database"

@@ -47,7 +47,7 @@ def compared(name: str, baseline: str, ratio: RateInterval, paired: bool) -> str
     apart = (
         ""
         if paired
-        else " The trials of the two were not interleaved, so other differences between the runs may contribute."
+        else " The trials of the two runs were not interleaved, so other differences between the runs may contribute."
     )
     if not ratio.clear:
         ends = f"{_times(ratio.low or 0.0)} to {_times(ratio.high or 0.0)}"

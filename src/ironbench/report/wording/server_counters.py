@@ -21,10 +21,10 @@ def since_reset(by: Strings) -> str:
 
 @wording("statements-evicted")
 def evicted(by: Strings, setting: Strings) -> str:
-    """Example: `pg_stat_statements evicted rare statements during the trial (increase pg_stat_statements.max): some of
-    its values are too low or missing`."""
+    """Example: `pg_stat_statements evicted rare statements during the trial (increase pg_stat_statements.max): some
+    values in this view are too low or missing`."""
     more = f" (increase {names(setting)})" if names(setting) else ""
-    lacks = "some of its values are too low or missing"
+    lacks = "some values in this view are too low or missing"
     return f"{names(by) or 'the server'} evicted rare statements during the trial{more}: {lacks}"
 
 

@@ -165,7 +165,7 @@ def _verdict(one: Ceiling) -> str:
     if one.verdict is Verdict.UNAFFECTED:
         return f"{upper_first(every)} {_is(one.parts)} not the bottleneck."
     if one.verdict is Verdict.UNSEEN:
-        return f"The baseline spent no time on {every}, so the gain has another cause."
+        return f"The baseline spent no time on {every}, so the gain must have another cause."
     if one.verdict is Verdict.MEMORY:
         return (
             f"The measurement does not show whether {every} or memory is the bottleneck: the memory limit was "

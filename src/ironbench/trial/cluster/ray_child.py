@@ -137,7 +137,8 @@ class _RayChild:
                 found.append(ray.get(one, timeout=0.1))
             except ray.exceptions.GetTimeoutError:
                 found.append(
-                    f"no answer within {units.span(CLUSTER_S)}; check whether its machine can resolve that name"
+                    f"no answer within {units.span(CLUSTER_S)}; check whether the worker's machine can resolve "
+                    "the server's name"
                 )
             except ray.exceptions.RayError as error:
                 raise FailureError("workers", f"{self._pool.name(number)} was lost: {first_line(error)}") from None

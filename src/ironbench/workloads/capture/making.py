@@ -47,7 +47,9 @@ def require_new(output: str) -> None:
     if target.exists():
         raise InputError(output, "exists, and captures are never overwritten", "use another name, or remove the file")
     if not target.parent.is_dir():
-        raise InputError(output, f"the directory {target.parent} does not exist", "create it, or use another directory")
+        raise InputError(
+            output, f"the directory {target.parent} does not exist", "create the directory, or use another one"
+        )
 
 
 def _write(opened: duckdb.DuckDBPyConnection, path: Path, described: CaptureFacts) -> None:

@@ -129,7 +129,7 @@ def _patterned(text: str) -> tuple[str, str]:
     for number, found in enumerate(_PATTERN.finditer(text), 1):
         if re.match(r"\w", text[found.end() :]):
             cause = f"{found[0]} is followed by a letter or digit"
-            raise InputError(f"filter {text}", cause, "put another character after it")
+            raise InputError(f"filter {text}", cause, "put a character that is not a letter or digit after it")
         if int(found[1]) > int(found[3]):
             raise InputError(f"filter {text}", f"{found[0]} is not a range of numbers", "write the lower number first")
         sets += _set(f"value{number}", int(found[1]), int(found[3]), found[2] == ":")
@@ -140,7 +140,9 @@ def _patterned(text: str) -> tuple[str, str]:
 
 def _numbered(text: str, subject: str) -> str:
     if re.search(r"\{id\}\w", text):
-        raise InputError(subject, "{id} is followed by a letter or digit", "put another character after it")
+        raise InputError(
+            subject, "{id} is followed by a letter or digit", "put a character that is not a letter or digit after it"
+        )
     return text.replace("{id}", ":id")
 
 

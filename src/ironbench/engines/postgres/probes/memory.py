@@ -36,7 +36,7 @@ def _megabytes(count: float) -> str:
 def shared_buffers(rows: Sequence[Row], server: ExaminedServer) -> Readings:
     """Size of the shared buffers, compared with the data and the machine's memory."""
     cache, data = (float(value or 0) for value in rows[0])
-    seen = f"shared_buffers is {memory(cache)}, the databases {stored(data)}"
+    seen = f"shared_buffers is {memory(cache)}, the size of the databases {stored(data)}"
     if data <= cache:
         return ok(f"{seen}: all data fit")
     small = "Backends read the same pages from the page cache repeatedly, and spend time on evicting buffers."
@@ -109,7 +109,7 @@ def spills(rows: Sequence[Row], server: ExaminedServer) -> Readings:
     )
     remedy = (
         "find the statements (pg_stat_statements: temp_blks_written; or log_temp_files = 0), and raise work_mem "
-        "for their role; each sort or hash of each connection may use that much memory"
+        "for the role that runs the statements; each sort or hash of each connection may use that much memory"
     )
     often = over_s is not None and size * _HOUR_S / max(over_s, _HOUR_S) > _SPILLED_PER_H
     return warning(seen, meaning, remedy) if often else note(seen, meaning, remedy)
