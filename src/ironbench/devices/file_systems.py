@@ -64,7 +64,7 @@ def validated(subject: str, text: str) -> str:
             subject, f"emulated devices do not support the file system {name!r}", f"known: {', '.join(KINDS)}"
         )
     if option and not any(option.startswith(known) for known in kind.options):
-        known = ", ".join(f"{name}:{one}…" for one in kind.options) or f"{name} has no options here"
+        known = ", ".join(f"{name}:{one}…" for one in kind.options) or f"the file system {name} has no options"
         raise InputError(subject, f"{name} does not support the option {option!r} here", known)
     if shutil.which(kind.program) is None:
         raise InputError(

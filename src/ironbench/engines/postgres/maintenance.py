@@ -124,8 +124,8 @@ def _refuse_tablespaces(session: Session, form: str) -> None:
     if rows := session.query(sql):
         raise InputError(
             written("workload.with", f"format={form}"),
-            f"the server has tablespaces ({shortened(', '.join(name or '' for (name,) in rows), 60)}), which such a "
-            "backup cannot contain",
+            f"the server has tablespaces ({shortened(', '.join(name or '' for (name,) in rows), 60)}), but a "
+            "backup of this kind cannot contain tablespaces",
             f"use {written('workload.with', 'format=discard')}",
         )
 
