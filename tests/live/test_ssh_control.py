@@ -166,8 +166,8 @@ def test_what_cannot_be_done_there_is_refused_before_the_first_trial(
         (
             ("--server-cpus", ONE),
             (
-                "name the user of the server process in --server, or allow the command with sudo, which gives that "
-                "user root rights"
+                "log in as the user of the server process (set --server), or allow the login user to run the command "
+                "with sudo, which is equivalent to root rights"
             ),
         ),
         (("--cache", "cold", "--restart", "true"), "tee /proc/sys/vm/drop_caches"),

@@ -55,7 +55,7 @@ pub struct DiskFigures {
     pub interface_rate: f64,
     /// Time per command in the drive's electronics.
     pub overhead: f64,
-    /// Number of commands among which the drive chooses.
+    /// Number of queued commands from which the drive chooses the next one.
     pub queue: u32,
     /// Size of the volatile cache, which holds written data while `write_cache` is on.
     pub cache: f64,

@@ -292,7 +292,7 @@ impl<'a> Parser<'a> {
         let mut branches = Vec::new();
         let mut height = 0;
         while self.take_symbol("when") {
-            // Only the first condition is evaluated in any case.
+            // The first condition is always evaluated; the others only if all earlier ones are false.
             let condition =
                 if branches.is_empty() { self.expression(0) } else { self.lazily(|parser| parser.expression(0)) }?;
             self.expect("then")?;

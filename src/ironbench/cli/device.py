@@ -110,7 +110,7 @@ def calibrate(models: MODELS = None, json: JSON = False) -> int:
 _FIDELITIES = {
     Fidelity.FAITHFUL: "yes",
     Fidelity.LIMITED: "only below {limit} I/Os per second",
-    Fidelity.SHORT: "late: single I/Os take longer than in the model",
+    Fidelity.SHORT: "late: an individual I/O takes longer than the model predicts",
     Fidelity.REFUSED: "no: refused",
 }
 

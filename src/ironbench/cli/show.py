@@ -33,7 +33,7 @@ def show(
     ],
     results: RESULTS = "ironbench-results",
     everything: Annotated[
-        bool, typer.Option("--all", help="Also show engine settings with their default value.")
+        bool, typer.Option("--all", help="Also show engine settings that have their default value.")
     ] = False,
     json: JSON = False,
 ) -> int:

@@ -1,4 +1,5 @@
-"""Chooses the size of a screen. Estimates its minimum detectable effect and the time of its confirmation."""
+"""Chooses the size of a screen. Estimates the screen's minimum detectable effect and how long its confirmation
+takes."""
 
 from __future__ import annotations
 

@@ -106,7 +106,7 @@ def _at(readings: Sequence[SamplePoint], t_s: float) -> Values:
 
 
 def steps(readings: Sequence[SamplePoint]) -> list[tuple[float, CounterGrowth]]:
-    """Returns the increase of counters between neighbouring samples, at the middle of each period.
+    """Returns the increase of counters between neighbouring samples, with the middle of each period as its time.
 
     Samples in quick succession (such as the extra samples at the edges of the window) are merged, because counters in
     ticks of 1 or 10 ms are too coarse for short periods.

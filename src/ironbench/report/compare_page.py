@@ -276,7 +276,8 @@ def _peaks(found: SystemComparison) -> Section:
         where = "Each side at the target rate"
     elif found.clients is None:
         where = "Each side at its peak"
-    # A metric without a better direction favours neither side. The JSON document contains all metrics.
+    # A metric for which neither higher nor lower is better favours neither side. The JSON document contains all
+    # metrics.
     rows = [row for row in found.peaks.rows if "{" not in row.metric and row.better != "neither"]
     rows.sort(key=lambda row: row.metric not in found.leading)
     zero = [row.metric for row in rows if not (row.a.high or row.b.high)]

@@ -182,7 +182,7 @@ def _chart(found: Headroom) -> Chart:
         layers.insert(1, _line("today", "x", x))
         keys.append(Key(f"today's rate, {quantity(found.today, '1/s')}", "muted", "dash"))
     if missed:
-        keys.append(Key("ring: target rate not sustained in every trial", "warn", "ring"))
+        keys.append(Key("ring: target rate missed in at least one trial", "warn", "ring"))
     return Chart(
         "headroom",
         f"{_capital(metric_words(metric))} at each target rate",

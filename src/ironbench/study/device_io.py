@@ -56,8 +56,8 @@ def _disk(mount: Mapping[str, Any], machine: Mapping[str, Any]) -> str:
 
 
 _PER_OCTAVE = {"latency_s": 4, "size_bytes": 1}
-"""Number of buckets that are drawn per doubling. Devices count latencies in eighths of an octave and sizes in whole
-octaves."""
+"""Number of histogram bars per doubling of the latency or size. Devices count latencies in eighths of an octave and
+sizes in whole octaves."""
 _SMALLEST = {"latency_s": 1e-6, "size_bytes": 512.0}
 """Lower ends of the first buckets (`crates/ironbench-device/src/live/tally.rs`)."""
 

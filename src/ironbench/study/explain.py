@@ -59,8 +59,8 @@ class Measure(GroupRatio):
     after: float
     """`before` and `after`: geometric means of the runs or trials of each side, in base units."""
     whole_device: bool = False
-    """Whether a shared device counted this I/O for all programs. In this case, the server may not have caused the
-    I/O."""
+    """Whether this I/O comes from the counters of a shared device, which include the I/O of all programs. In this case,
+    the server may not have caused the I/O."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +108,7 @@ class Explanation:
     work: tuple[Note, ...] = ()
     """How the work of the sides differs, such as other scripts; empty for equal work."""
     open_loop: bool = False
-    """Whether the load of both sides has a target rate, so that throughput is not a result."""
+    """Whether both sides have a target rate. Throughput is then given, not measured."""
     observed: bool = False
     """Whether the time of a transaction, I/O, plans and untimed commands are from one observed trial per side."""
 

@@ -266,7 +266,8 @@ def _judged(finding: Finding, found: Slowdown, margin: float, missing: int) -> t
             "gate-of-too-few-blocks", blocks=finding.blocks, least=LEAST_BLOCKS, advice=finding.advice
         )
     higher = _better(finding.metric) == "higher"
-    # If a ratio drifts, its mean may exceed the margin although one end does not.
+    # If a ratio drifts over the blocks, its mean may exceed the margin although the ratio at the first or the last
+    # block does not.
     ends = [_slower(finding.metric, ratio) for ratio in finding.ends or ()]
     if any(end > margin for end in ends) and min(found.least, *ends) <= margin:
         why = note(

@@ -111,7 +111,7 @@ class SearchResult:
     completed: float = 0.0
     """Geometric mean of the throughput of the confirmation trials."""
     measured: tuple[tuple[str, float], ...] = ()
-    """The limited metrics over all confirmation trials together."""
+    """The metrics that have a limit, computed over all confirmation trials together."""
     refused: tuple[Refused, ...] = ()
     """Higher loads that confirmation trials refused, in descending order."""
     over_below: tuple[int, ...] = ()

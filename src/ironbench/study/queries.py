@@ -164,8 +164,8 @@ def _values(trials: Sequence[TrialTimes]) -> dict[str, list[float]]:
     return values
 
 
-# Queries against the trend are slower although most queries are faster, or the reverse. Differences between their plans
-# are shown with them.
+# A query contradicts the trend if it is slower although most queries are faster, or the reverse. Differences between
+# their plans are shown with them.
 
 
 _TREND = 0.05

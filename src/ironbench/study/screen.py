@@ -181,7 +181,7 @@ def screen(lab: Lab, records: Sequence[Record]) -> Screen | None:
 
 
 def of_confirmation(lab: Lab, records: Sequence[Record]) -> tuple[Lab, list[Record]]:
-    """Returns the lab reduced to its confirmation, if it has started. The screen is reported separately."""
+    """Returns the lab reduced to its confirmation, if it has started. The screening trials are reported separately."""
     first = next((stage.number for stage in lab.method.stages if stage.added), None)
     if first is None:
         return lab, list(records)

@@ -43,7 +43,7 @@ _EVERY_SECOND = {
 """For each metric, the column of the stored seconds."""
 _PERCENTILE = re.compile(r"_p\d+_s$")
 _LATE = 0.05
-"""Seconds by which a trial may end before its last second is complete."""
+"""Tolerance in seconds: the last second counts as complete if the trial ended at most this much too early."""
 
 ONE_DEVICE = 0.02
 """Relative difference up to which counters that were read for two roles count as counters of one device."""

@@ -131,7 +131,7 @@ pub struct Summary {
     /// Transactions that the server committed for the observers; 0 where the protocol does not show commits.
     #[serde(default)]
     pub observer_commits: u64,
-    /// Statements of the observers without an answer, which the server may or may not have committed.
+    /// Number of observers' statements that got no answer, so it is unknown whether the server committed them.
     #[serde(default)]
     pub observer_commits_uncertain: u64,
     pub threads: usize,

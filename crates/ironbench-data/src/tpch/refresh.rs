@@ -9,7 +9,7 @@ use tpchgen::generators::OrderGenerator;
 
 /// Number of refresh sets into which orders are divided. The next set starts again with other keys.
 pub const SETS: u64 = 1000;
-/// Number of groups of refresh sets that use different keys. In every 32 keys, each group uses eight others. The fifth
+/// Number of groups of refresh sets that use different keys. Of every 32 keys, each group uses a different eight. The fifth
 /// group would equal the first.
 const KEY_GROUPS: u64 = 4;
 const KEYS_OF_A_GROUP: u64 = 8;

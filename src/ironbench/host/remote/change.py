@@ -57,8 +57,8 @@ def require_pin(there: Link, server: int, online: str, cpus: tuple[int, ...]) ->
     allowed = f'{_ROOT} || [ "$(id -u)" = "$(stat -c %u /proc/{server})" ]'
     # taskset can start any program, so permission to run it with sudo is equivalent to root.
     way = (
-        f"name the user of the server process in {written('system.server')}, or allow the command with sudo, "
-        "which gives that user root rights"
+        f"log in as the user of the server process (set {written('system.server')}), or allow the login user to run "
+        "the command with sudo, which is equivalent to root rights"
     )
     return _rights(there, allowed, ("taskset",), "may not pin the server's processes to CPUs", way)
 

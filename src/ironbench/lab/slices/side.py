@@ -364,7 +364,7 @@ class SliceSide:
         return not ended and all(check.passed for check in driven.checks)
 
     def stop(self) -> None:
-        """Ends the drive immediately and keeps what was measured. A second call has no effect."""
+        """Stops the load immediately and keeps what was measured. A second call has no effect."""
         if self.freezer is not None:
             self.freezer.thaw()
         self._at_turns.stop()

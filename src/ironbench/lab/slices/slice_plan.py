@@ -152,7 +152,7 @@ def _against(setup: Setup) -> Iterator[str]:
     system, load, choice = setup.system, setup.cell.load, setup.choice
     engine, workload = engines.get(system.engine), workloads.get(choice.workload)
     if system.control:
-        yield "ironbench changes the server's machine for each trial"
+        yield "ironbench may change settings of the server's machine for each trial"
     elif system.server:
         yield "the server's machine is sampled at fixed intervals and not per slice"
     if system.commands:

@@ -236,7 +236,9 @@ def no_clear_step(before: Configuration, after: Configuration) -> str:
 @wording("largest-step")
 def largest_step(whole_s: float, part: str, delta_s: float, low_s: float, high_s: float) -> str:
     """Example: `a transaction takes 1.5 ms less. Largest change: WAL, 1.2 ms less (95% CI 1.1 ms to 1.3 ms)`."""
-    low, high = sorted((abs(low_s), abs(high_s)))  # a clear step has both ends on the same side of 0
+    low, high = sorted(
+        (abs(low_s), abs(high_s))
+    )  # if a change is clear, both ends of its confidence interval have the same sign
     step = f"{wait_class(part)}, {_change(delta_s)} ({in_percent(0.95)} CI {milliseconds(low)} to {milliseconds(high)})"
     return f"a transaction takes {_change(whole_s)}. Largest change: {step}"
 

@@ -47,5 +47,5 @@ def few_points(points: int, least: int, trials: int) -> str:
 
 @wording("few-points-besides-outliers")
 def few_points_besides_outliers(points: int, least: int) -> str:
-    """Example: `3 points besides outliers; change points need at least 4`."""
-    return f"{counted(points, 'point')} left without outliers; finding a change point takes at least {least} points"
+    """Example: `only 3 points besides outliers; finding a change point needs at least 4 points`."""
+    return f"only {counted(points, 'point')} besides outliers; finding a change point needs at least {least} points"

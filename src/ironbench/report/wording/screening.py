@@ -33,8 +33,12 @@ def incomplete(trials: int, missing: int) -> str:
 
 
 def no_result() -> str:
-    """Example: `The screen has no result, because too few of its pairs of trials have two usable trials.`"""
-    return "The screen has no result, because too few of its pairs of trials have two usable trials."
+    """Example: `The screening experiment has no result: a run and its mirror image must both have a usable trial, and
+    too few pairs have.`"""
+    return (
+        "The screening experiment has no result: a run and its mirror image must both have a usable trial, and too few "
+        "pairs have."
+    )
 
 
 def no_effect(metric: str, factors: int, detectable: float) -> str:
@@ -77,10 +81,11 @@ def contradicted(factor: str, better: str) -> str:
 
 
 def not_confirmed(factor: str, first: str, last: str, metric: str, ratio: float, low: float, high: float) -> str:
-    """Example: `In the screen, on average over all settings of the other factors, jit=off instead of on changed
-    throughput by +8.1% (+3.2% to +13%). The comparison with the baseline does not confirm this change.`"""
+    """Example: `In the screening experiment, averaged over all settings of the other factors, jit=off instead of on
+    changed throughput by +8.1% (+3.2% to +13%). The comparison with the baseline does not confirm this change.`"""
     return (
-        f"In the screen, on average over all settings of the other factors, {factor}={last} instead of {first} "
+        f"In the screening experiment, averaged over all settings of the other factors, {factor}={last} instead of "
+        f"{first} "
         f"changed {metric_words(metric)} by {percent_change(ratio)} ({percent_change(low)} to "
         f"{percent_change(high)}). The comparison with the baseline does not confirm this change."
     )

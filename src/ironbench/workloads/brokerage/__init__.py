@@ -111,7 +111,7 @@ class Brokerage(Workload):
             "first_trade": checks.first_trade(session),
             "first_time": checks.last_time(session, tables.initial_trades(options)),
             "market_clients": market_clients(load.clients),
-            # With one client and a number of transactions, the same seed leads to the same final state.
+            # With one client and a fixed number of transactions, the same seed leads to the same final state.
             "alone": load.clients == 1 and load.transactions is not None,
             "maintenance_s": float(options["maintenance"]),
             "price_period_s": float(options["price_period"]),

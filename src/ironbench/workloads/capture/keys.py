@@ -23,7 +23,7 @@ from ironbench.workloads.capture import file
 
 _MAKES = r"\breturning\b|\b(?:nextval|currval|lastval)\s*\("
 _LEAST = 5
-"""Minimum number of values that show that they are keys."""
+"""Minimum number of values that is needed to recognize them as keys."""
 _WRONG = 0.01
 """Fraction of a place's values that may break a rule, because several processes write a log, with times in
 milliseconds."""

@@ -120,7 +120,7 @@ def _chosen(path: str, stamp: tuple[int, int], which: selection.Selection) -> Ch
         clients = len(_assigned(opened)[0]) if statements else 0
     if not statements:
         what = (
-            "no statement matches `only` and `except`"
+            "`only` and `except` leave no statement"
             if not whole
             else "contains no matching statement that can be replayed"
         )

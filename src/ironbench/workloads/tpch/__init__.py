@@ -98,7 +98,7 @@ class Tpch(Workload):
             "once",
             "when to compare the query results with reference results, which exist for scale factors "
             "0.01, 0.1, 0.2, 0.3, 0.5, 1 and 10; once: after loading the data; always: after each "
-            "trial; drawn: after each trial, for the parameters of the trial (requires expected=DIR); "
+            "trial; drawn: after each trial, with the query parameters drawn for it (requires expected=DIR); "
             "no: never",
             ("once", "always", "drawn", "no"),
             incidental=True,

@@ -89,7 +89,7 @@ impl Channel {
         super::ber::octets(&mut value, 0x80, b"1.3.6.1.4.1.1466.20037");
         message::request(&mut self.pipe.output, id, op::EXTENDED, &value);
         let body = self.ask(op::EXTENDED_ANSWER)?;
-        // Bytes received before TLS could be forged, and must not be read as an answer under TLS.
+        // Bytes that arrived before TLS started may be forged, so they must not be read as an answer under TLS.
         if !Reader(self.unread()).is_empty() {
             return Err(Malformed::Nonsense.into());
         }

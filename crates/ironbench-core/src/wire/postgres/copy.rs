@@ -111,7 +111,7 @@ impl Drop for CopyIn<'_> {
     fn drop(&mut self) {
         if self.open {
             frontend::copy_fail(&mut self.session.channel.output, "stopped by the client");
-            // An error appears in the session's next statement.
+            // Errors are ignored here: the session's next statement reports them.
             let _ = self.session.channel.flush();
             let _ = self.session.collect(&self.sql);
         }

@@ -172,7 +172,8 @@ def query_cache(rows: Sequence[Row], server: ExaminedServer) -> Readings:
         return ok("off")
     return warning(
         "query_cache_type is on",
-        "Every statement takes the global lock of the query cache, and a cached result measures only that cache.",
+        "Every statement takes the query cache's global lock, and a trial whose queries are answered from the cache "
+        "measures only the cache.",
         changed("query_cache_type", "OFF"),
     )
 
