@@ -276,7 +276,7 @@ class ServerSession(Limited, ABC, Generic[_A, _L]):
             cut()
             self._own.running.kill()
             self._own.running.stop()
-            self._stopped = True  # until a server answers again
+            self._stopped = True  # reset when a server answers again
             self._own.release()
             restore()
             self._own = self._own.claim_again()

@@ -55,7 +55,7 @@ def run_command(records: Sequence[Record]) -> str:
 
 
 def _system(system: System, load: Load, usual_label: str) -> dict[str, Any]:
-    # In a lab, only another configuration may need them.
+    # `control` and `restart` are left out if only other configurations of the lab need them.
     cold = load.cache == "cold"
     return {
         "engine": "" if system.dsn else system.engine,

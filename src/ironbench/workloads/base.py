@@ -344,7 +344,7 @@ class Workload(ABC):
         return {}
 
     def is_stable(self, options: Mapping[str, str]) -> bool:
-        """Returns `stable`. Overridden by workloads for which it depends on the options."""
+        """Returns `stable`. Workloads whose stability depends on the options override this method."""
         return self.stable
 
     def chooses_new_keys(self, options: Mapping[str, str]) -> bool:

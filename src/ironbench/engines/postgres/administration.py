@@ -276,8 +276,8 @@ def _warm_by_index(session: Session, tables: tuple[str, ...]) -> int:
         if index is None or columns is None:
             session.query(f"select count(*) from {table}")
             continue
-        # The first index of a table is used to read also the table's rows; of the other indexes, only the index itself
-        # is read.
+        # The scan of a table's first index also reads the table's rows. The scans of the other indexes read only the
+        # index itself.
         what = "*" if table not in seen else columns
         only = "off" if table not in seen else "on"
         seen.add(table)

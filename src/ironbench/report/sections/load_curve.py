@@ -42,7 +42,7 @@ def _knee(name: str, one: LoadCourse, counts: str) -> str:
     if one.knee is None:
         way = "sustained the requested rate" if one.curve.of == "rate" else f"completed more {counts} with more clients"
         return f"{name} {way} up to the end of the ramp ({last}), so the knee is higher."
-    knee = float(f"{one.knee:.2g}")  # an estimate has no more digits than these
+    knee = float(f"{one.knee:.2g}")  # an estimate is shown with two digits
     measure = f"--{one.curve.of} auto:{max(1, round(knee / 2))}-{round(knee * 2)}"
     return (
         f"{name} has its knee at about {_asked(one, knee)}. This is an estimate from a ramp, during which queues "
