@@ -21,8 +21,11 @@ LATENCY_LATE_SHARE = 0.25
 OUR_SHARE = 0.15
 """Maximum fraction of the CPU time that client, observers, emulation and latency relay may use together."""
 BUSY = 0.05
-"""Fraction of all cores' CPU time above which other programs disturb a measurement. `ironbench doctor` warns at the
-same fraction."""
+"""Fraction of all cores' CPU time above which other programs disturb a measurement. A trial is flagged above it
+(`cpu-taken`, `not-quiet`), a slice is repeated, and `ironbench doctor` warns."""
+BUSY_WITH_KERNEL = 0.20
+"""Limit for `cpu-taken` that replaces `BUSY` if kernel threads are counted as other programs, because kernel threads
+also work for the database."""
 FAITHFUL_LOAD = 0.5
 """Fraction of the maximum I/O rate of an emulated device above which emulation is unreliable. The maximum was measured
 on an idle CPU, but a database also needs the CPU."""

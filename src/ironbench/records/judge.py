@@ -14,6 +14,7 @@ from ironbench.host.child_connection import CANCELLED
 from ironbench.model.driven import Driven, driving_cpu_s, scheduled
 from ironbench.model.judging_limits import (
     BUSY,
+    BUSY_WITH_KERNEL,
     CLIENT_SATURATED,
     CUT_OFF,
     FAITHFUL_LOAD,
@@ -51,9 +52,6 @@ from ironbench.trial.observe.relay import ADDED
 from ironbench.words import counted
 from ironbench.workloads import rate_change
 
-UNCOUNTED = 0.20
-"""Limit that replaces `BUSY` if kernel threads are counted as other programs, because kernel threads also work for the
-database."""
 FAITHFUL_LATENESS = 0.05
 
 
@@ -325,7 +323,7 @@ def _taken(system: System, observation: Observation, budget: Budget) -> list[Not
     unseen = system.dsn is not None and "engine_cpu_s" not in observation.metrics
     programs = 0.0 if unseen else budget.other
     counted = unseen or "others_cpu_cores" in observation.metrics
-    limit = BUSY if counted else UNCOUNTED
+    limit = BUSY if counted else BUSY_WITH_KERNEL
     share = programs + budget.steal
     return [note("cpu-taken", share=share, programs=programs, steal=budget.steal)] if share > limit else []
 
