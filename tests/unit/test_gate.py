@@ -31,7 +31,7 @@ from ironbench.printer import Printer
 from ironbench.records import Evidence, Store
 from ironbench.records.labs import FrozenPlan, LabDirectory
 from ironbench.report import wording
-from ironbench.study.gate import Gate, GateVerdict
+from ironbench.study.gate import Gate, GateOutcome, GateVerdict
 from ironbench.study.gate import gate as judged
 from ironbench.study.inside import ServerUse, TrialTotals
 from ironbench.study.labstudy import compare_cells
@@ -398,7 +398,7 @@ def test_documents_say_what_the_terminal_says(made: Made, tmp_path: Path) -> Non
         "skipped": "0",
     }
     case, failure = suite.find("testcase"), suite.find("testcase/failure")
-    assert case is not None and case.attrib["name"] == f"{CELLS[1]} over {CELLS[0]}, throughput"
+    assert case is not None and case.attrib["name"] == "version 18 vs. version 16, throughput"
     assert failure is not None and "% slower" in failure.attrib["message"]
     page = (tmp_path / "gate.md").read_text()
     # A step summary cannot show a picture from a file beside it.
@@ -490,6 +490,32 @@ def test_what_cannot_tell_and_passes_is_skipped_in_junit(made: Made, tmp_path: P
     assert gate(*CELLS, results=made(1.0, spread=0.2), undecided="pass", output=[str(path)]) == 0
     suite = ElementTree.parse(path).getroot()
     assert (suite.get("failures"), suite.get("skipped")) == ("0", "1")
+
+
+def test_junit_describes_an_inconclusive_comparison_as_the_other_documents_do() -> None:
+    """A size such as `2% faster` reads as a result, and flagged trials are part of the reason."""
+    from ironbench.report.gate_page import written
+
+    plan = lab({"version": ("16", "18")}, blocks=12)
+    taken = note("cpu-taken", programs=0.9, steal=0.04, share=0.94)
+    measured = [
+        replace(one, status=Status.SUSPECT, warnings=(taken,))
+        for one in trials(plan, {CELLS[0]: 1000.0, CELLS[1]: 1020.0}, 0.2)
+    ]
+    study = studied(plan, measured)
+    found = judged(study, study.effects, 0.05, "fail")
+    assert found.outcome is GateOutcome.INCONCLUSIVE
+    case = ElementTree.fromstring(written(found, "xml")).find("testcase")
+    assert case is not None and case.get("name") == "version 18 vs. version 16, throughput"
+    failure = case.find("failure")
+    assert failure is not None and failure.text is not None
+    size, *caveats = failure.text.splitlines()
+    decision = wording.text(found.comparisons[0].why).partition(";")[0]
+    assert decision in " ".join(written(found, "text").decode().split())
+    assert decision.startswith("between ") and failure.get("message", "").startswith(f"INCONCLUSIVE: {decision}")
+    assert size == f"inconclusive: {decision} (95% CI, 12 paired repeats)"
+    assert any(line.startswith("Caveat: ") and "24 of 24" in line for line in caveats), caveats
+    assert (case.findtext("system-out") or "").startswith(size)
 
 
 def test_a_users_own_words_are_no_markup(tmp_path: Path) -> None:

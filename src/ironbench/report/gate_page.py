@@ -46,35 +46,53 @@ def junit(gate: Gate) -> bytes:
         "skipped": str(len(open_yet) + len(undecided)),
     }
     suite = ElementTree.Element("testsuite", {"name": clean(gate.question), "errors": "0", **counts})
+    caveats = _caveats(gate)
     for one in gate.comparisons:
         # CI servers recognise a test case by its name, so the name consists of words from the lab file.
-        name = f"{one.effect.contrast.name}, {metric_words(one.effect.finding.metric)}"
-        case = ElementTree.SubElement(suite, "testcase", {"classname": "ironbench.gate", "name": clean(name)})
+        case = ElementTree.SubElement(suite, "testcase", {"classname": "ironbench.gate", "name": clean(_name(one))})
+        message = f"{one.outcome}: {wording.text(one.why)}"
         if one in stopped:
-            attributes = {"type": one.outcome.value, "message": clean(_reason(one))}
-            ElementTree.SubElement(case, "failure", attributes).text = clean(
-                ". ".join([gate_answer.size(one.effect.finding), *_why(gate, one)])
-            )
+            attributes = {"type": one.outcome.value, "message": clean(message)}
+            known = [*_stated(one), *_why(gate, one), *caveats]
+            ElementTree.SubElement(case, "failure", attributes).text = _lines(known)
         elif one in open_yet:
-            ElementTree.SubElement(case, "skipped", {"message": clean(f"{one.outcome}: {_reason(one)}")})
+            ElementTree.SubElement(case, "skipped", {"message": clean(message)})
         reasons = _why(gate, one) if one in open_yet else []
-        ElementTree.SubElement(case, "system-out").text = clean(
-            "\n".join([f"{gate_answer.size(one.effect.finding)}. {_reason(one)}", *reasons])
-        )
+        ElementTree.SubElement(case, "system-out").text = _lines([*_stated(one), *reasons, *caveats])
     for claim in gate.claims:
         case = ElementTree.SubElement(
             suite, "testcase", {"classname": "ironbench.claim", "name": clean(claim.claim.text)}
         )
         if claim in refused:
             attributes = {"type": of_claim(claim).value, "message": clean(_because(claim))}
-            ElementTree.SubElement(case, "failure", attributes).text = clean(_claim(claim))
+            ElementTree.SubElement(case, "failure", attributes).text = _lines([_claim(claim), *caveats])
         elif claim in undecided:
             message = f"{of_claim(claim)}: {_because(claim)}"
             ElementTree.SubElement(case, "skipped", {"message": clean(message)})
-        ElementTree.SubElement(case, "system-out").text = clean(_because(claim))
+        ElementTree.SubElement(case, "system-out").text = _lines([_because(claim), *caveats])
     ElementTree.indent(suite)
     data: bytes = ElementTree.tostring(suite, encoding="utf-8", xml_declaration=True)
     return data + b"\n"
+
+
+def _lines(texts: Sequence[str]) -> str:
+    return "\n".join(map(clean, texts))
+
+
+def _stated(one: GatedComparison) -> list[str]:
+    """States the size of a change and the decision. An inconclusive comparison has both ends of its confidence interval
+    instead of a size, because a size reads as a result."""
+    if one.outcome is not GateOutcome.INCONCLUSIVE:
+        return [gate_answer.size(one.effect.finding), _reason(one)]
+    inconclusive = one.outcome.value.lower()
+    if one.why.code == "perhaps-slower":
+        return [f"{inconclusive}: {gate_answer.between(one)}", _reason(one)]
+    return [f"{inconclusive}: {wording.text(one.why)}"]
+
+
+def _caveats(gate: Gate) -> list[str]:
+    """Lists the caveats for JUnit documents. CI servers show them only inside a test case."""
+    return [f"{gate_answer.CAVEAT} {text}" for text in _cautions(gate)]
 
 
 def page(gate: Gate) -> Page:

@@ -15,6 +15,8 @@ from ironbench.words import counted, in_percent, listed
 
 _STEPS = 3
 """Most steps of a plan that are named."""
+CAVEAT = "Caveat:"
+"""Label of a caveat in documents without a heading for caveats."""
 
 
 def scope(comparisons: int, margin: float) -> str:
