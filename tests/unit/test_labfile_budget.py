@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from dataclasses import replace
 
 import labfactory
@@ -74,6 +75,56 @@ def test_a_budget_for_less_than_six_blocks_is_refused_with_what_is_needed() -> N
     assert "2 configurations in 6 blocks of 5 s take 2 min 50 s" in caught.value.cause
     assert "allow 2 min 50 s" in caught.value.hint
     assert resolved(170 / 60).elapsed_s <= 170
+
+
+def refused(cells: LabTimes, minutes: float, checkpoint_s: float | None = None, least_s: float = 0.0) -> str:
+    """Returns the hint for a budget that is too small."""
+    lengths = budget.lengths(None, [checkpoint_s])
+    with pytest.raises(InputError) as caught:
+        budget.sized(
+            cells,
+            lengths,
+            minutes * 60,
+            1,
+            ASSUMED,
+            detector(1),
+            "x.toml",
+            checkpoint_s=checkpoint_s or 0.0,
+            least_s=least_s,
+        )
+    return caught.value.hint
+
+
+@pytest.mark.parametrize(
+    ("minutes", "checkpoint_s", "hint"),
+    [
+        (2.5, None, 'allow 2 min 50 s, or set load.duration = "3s"'),
+        (2.5, 2.0, 'allow 2 min 50 s, or set load.duration = "3s" and load.checkpoint = "1s"'),
+        (4.0, 20.0, 'allow 12 min, or set load.checkpoint = "4s"'),
+        (2.2, 10.0, "allow 6 min 50 s"),
+        (1.0, None, "allow 2 min 50 s"),
+    ],
+)
+def test_a_budget_of_two_values_is_refused_with_settings_that_fit(
+    minutes: float, checkpoint_s: float | None, hint: str
+) -> None:
+    """Fewer values than two compare nothing. The lab fits into its budget with the settings of the hint."""
+    found = refused(TWO, minutes, checkpoint_s)
+    assert found == f"a verdict needs 6 blocks: {hint}"
+    settings = dict(re.findall(r'(load\.\w+) = "(\d+)s"', found))
+    if settings:
+        duration = float(settings["load.duration"]) if "load.duration" in settings else None
+        interval = float(settings["load.checkpoint"]) if "load.checkpoint" in settings else checkpoint_s
+        lengths = budget.lengths(duration, [interval])
+        sized = budget.sized(TWO, lengths, minutes * 60, 1, ASSUMED, detector(1), "x.toml")
+        assert sum(stage.blocks for stage in sized.stages) >= 6
+
+
+def test_a_budget_that_is_too_small_is_refused_with_fewer_values_only_if_there_are_more_than_two() -> None:
+    three = LabTimes(own_s=(None,) * 3, around_s=(8.0,) * 3, once_s=10.0)
+    assert refused(three, 1).endswith(", or use fewer values")
+    assert "load" not in refused(LabTimes(own_s=(20.0, 20.0), around_s=(8.0, 8.0), once_s=10.0), 2)
+    assert "load" not in refused(TWO, 2.5, least_s=5.0)
 
 
 def test_a_clear_difference_may_end_a_long_lab_early() -> None:

@@ -194,12 +194,24 @@ def _within(
     costs = slice_plan.costing(draft, cells)
     if costs.observed_s > MOST_OBSERVED * budget_s:
         draft, costs = replace(draft, method=replace(draft.method, observed=False)), replace(costs, observed_s=0.0)
-    lengths = budget.lengths(declared_s(declared, able), [setup.cell.load.checkpoint_s for setup in able])
+    checkpoints = [setup.cell.load.checkpoint_s for setup in able]
+    lengths = budget.lengths(declared_s(declared, able), checkpoints)
     if draft.method.slice_s is not None:
         lengths = tuple(one for one in lengths if slice_plan.fits(one, draft.method.slice_s)) or lengths[-1:]
     own = {setup.cell.name for setup in draft.setups}
     wanted = 0 if all(own.issuperset(claim.cells) for claim in draft.claims) else blocks.FIRST
-    size = budget.sized(costs, lengths, budget_s, declared.looks, spread, detect, declared.file, wanted)
+    size = budget.sized(
+        costs,
+        lengths,
+        budget_s,
+        declared.looks,
+        spread,
+        detect,
+        declared.file,
+        wanted,
+        checkpoint_s=max((interval for interval in checkpoints if interval is not None), default=0.0),
+        least_s=slice_plan.LEAST_TURNS * (draft.method.slice_s or 0.0),
+    )
     short = bool(draft.rated) and size.rated_blocks < blocks.FIRST
     for_rates_s = budget.for_rated_s(costs, lengths, blocks.FIRST) if short else None
     method = replace(draft.method, stages=size.stages, budget_s=budget_s, budget_for_rates_s=for_rates_s)

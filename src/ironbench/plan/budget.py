@@ -28,6 +28,8 @@ from ironbench.words import counted
 LENGTHS_S = (5.0, 7.5, 10.0, 15.0, 20.0, 30.0, 45.0, 60.0, 90.0, 120.0)
 """Trial lengths in seconds from which a budget chooses. Below 5 s, start-up and the last transactions have too much
 weight."""
+CHECKPOINTS = 2.5
+"""Minimum length of a trial in checkpoint intervals: two complete checkpoints fit into it."""
 MOST_BLOCKS = 500
 MOST_LOOKS = 3
 _SHRINKING = 0.5
@@ -145,13 +147,16 @@ def sized(
     detect: Detect,
     file: str,
     rated_wanted: int = 0,
+    checkpoint_s: float = 0.0,
+    least_s: float = 0.0,
 ) -> Size:
     """Returns the number of blocks and the trial length within the budget with the smallest minimum detectable effect.
     Raises InputError if the budget is too small for six blocks of the shortest trials.
 
     Fixed-rate configurations are measured if half of the budget is enough for two blocks of them and the rest is enough
     for six blocks of the others. `rated_wanted`: preferred number of blocks of fixed-rate configurations, because a
-    claim about them needs that many.
+    claim about them needs that many. The error's hint uses `checkpoint_s`, the longest time between checkpoints, and
+    `least_s`, the minimum length of trials in slices.
     """
     plain = replace(cells, rated_around_s=(), rated_blocks=0, peak_trials=cells.declared_peaks)
     found = [
@@ -168,9 +173,35 @@ def sized(
         raise InputError(
             f"{file}, budget {units.span(budget_s)}",
             f"{len(cells.around_s)} configurations in {blocks.FIRST} blocks{length} take {units.span(least)}",
-            f"a verdict needs {blocks.FIRST} blocks: allow {units.span(spoken_up(least))}, or use fewer values",
+            f"a verdict needs {blocks.FIRST} blocks: {_ways(plain, least, budget_s, checkpoint_s, least_s)}",
         )
     return min(found, key=lambda size: _worth(size, rated_wanted))
+
+
+def _ways(cells: LabTimes, needed_s: float, budget_s: float, checkpoint_s: float, least_s: float) -> str:
+    """Lists changes to a lab that does not fit into its budget. Any one of them is sufficient, except fewer values,
+    which may be too many still."""
+    ways = [f"allow {units.span(spoken_up(needed_s))}"]
+    fixed_s = cells.lab_s(0.0, blocks.FIRST)
+    per_second = cells.lab_s(1.0, blocks.FIRST) - fixed_s
+    # The length of work that ends by itself cannot be changed.
+    fitting_s = math.floor((budget_s - fixed_s) / per_second) if per_second > 0 else 0
+    if fitting_s >= max(1.0, least_s) and (settings := _shorter(fitting_s, checkpoint_s)):
+        ways.append(f"set {settings}")
+    if len(cells.around_s) > 2:
+        ways.append("use fewer values")
+    return ", or ".join(ways)
+
+
+def _shorter(fitting_s: int, checkpoint_s: float) -> str:
+    """Writes the settings with which trials have at most this length; empty if checkpoints need longer trials."""
+    settings = [f'load.duration = "{fitting_s}s"'] if fitting_s < LENGTHS_S[0] else []
+    if CHECKPOINTS * checkpoint_s > fitting_s:
+        interval_s = math.floor(fitting_s / CHECKPOINTS)
+        settings.append(f'load.checkpoint = "{interval_s}s"')
+        if interval_s < 1:
+            return ""
+    return " and ".join(settings)
 
 
 def _worth(size: Size, rated_wanted: int) -> tuple[bool, float, float, float]:
@@ -288,7 +319,7 @@ def next_target(detectable: float) -> float:
 def lengths(declared_s: float | None, checkpoints_s: Sequence[float | None]) -> tuple[float, ...]:
     """Returns the trial lengths from which a budget chooses: none above the declared length, and none too short for two
     complete checkpoints."""
-    least = max((2.5 * interval for interval in checkpoints_s if interval is not None), default=0.0)
+    least = max((CHECKPOINTS * interval for interval in checkpoints_s if interval is not None), default=0.0)
     most = math.inf if declared_s is None else declared_s
     tried = {*LENGTHS_S, *([] if declared_s is None else [declared_s]), least}
     fitting = sorted(length for length in tried if max(least, min(LENGTHS_S[0], most)) <= length <= max(most, least))
