@@ -1,14 +1,16 @@
 """I/Os by latency and size: counts over all trials at the peak, in charts and text."""
 
 import itertools
+from dataclasses import replace
 
 import pytest
 from factories import Shelf, record
 
 from ironbench.model.observation import Counted
+from ironbench.model.system import Device, Layout, Partition
 from ironbench.report.sections import sections
 from ironbench.report.sections.devices import device_io
-from ironbench.study.device_io import Distribution, distributions
+from ironbench.study.device_io import Distribution, distributions, stored_on
 from ironbench.study.study import studies
 from ironbench.words import THIN
 
@@ -31,6 +33,13 @@ def test_shares_of_all_trials_together_add_up_to_one() -> None:
 def test_buckets_without_any_lie_between_as_zero() -> None:
     sizes = of(SIZES)["device_write_size_bytes log"]
     assert sizes.points == ((8192, 0.75), (16384, 0), (32768, 0), (65536, 0), (131072, 0.25))
+
+
+def test_the_name_of_an_emulated_device_has_its_iops_as_a_number() -> None:
+    device = Device("aws-gp3(iops=3KB)", (Partition("data", 1 << 30, "/mnt/device"),), "ext4", "ram")
+    made = record()
+    made = replace(made, system=replace(made.system, layout=Layout(data="/mnt/device/db", devices=(device,))))
+    assert stored_on(made, "data", {}) == ("emulated aws-gp3(iops=3000)", "/mnt/device")
 
 
 def test_a_quantile_is_at_most_a_bucket_too_high() -> None:

@@ -86,3 +86,9 @@ def test_a_plan_names_the_models_that_this_machine_cannot_emulate() -> None:
     assert any("single I/Os of aws-gp3" in told for told in notes._emulation(on("aws-gp3")))
     emulation_rate.keep(CALIBRATION)
     assert not list(notes._emulation(on("aws-gp3", "hdd-7200")))
+
+
+def test_a_warning_about_a_model_has_its_iops_as_a_number() -> None:
+    emulation_rate.keep(CALIBRATION | {"reads_per_s": 500.0})
+    (refused,) = notes._emulation(on("aws-gp3(iops=3KB)", "hdd-7200"))
+    assert "aws-gp3(iops=3000) does about" in refused

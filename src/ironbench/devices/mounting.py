@@ -51,9 +51,10 @@ class Mounted:
         emulated. `trace`: file for a trace of all requests.
         """
         _refuse_used(device)
-        # Less memory may be free now than when the plan was made.
-        arrange.require_memory(f"device {device.model}", [device], 0)
         self.device = device
+        self.model = units.device(device.model)
+        # Less memory may be free now than when the plan was made.
+        arrange.require_memory(f"device {self.model}", [device], 0)
         self._trace = trace
         self._trials: list[TraceWindow] = []
         self._folder, self._entry = _registered(device)
@@ -62,7 +63,7 @@ class Mounted:
         entry, folder = str(register.path_of(self._entry)), str(self._folder)
         order = DeviceOrder(entry, folder, spec, device.file_system, points, detached, by_hand)
         (self._folder / ORDER).write_text(json.dumps(asdict(order)))
-        subject = f"emulated device {device.model}"
+        subject = f"emulated device {self.model}"
         self._child = Child("ironbench.devices.device_process", subject, log=self._folder / _LOG)
         self._stopped = False
         try:
@@ -99,7 +100,7 @@ class Mounted:
         try:
             return self._counters.read_text()
         except OSError as error:
-            raise FailureError(f"emulated device {self.device.model}", self.death() or str(error)) from error
+            raise FailureError(f"emulated device {self.model}", self.death() or str(error)) from error
 
     @property
     def way(self) -> str:
@@ -125,7 +126,7 @@ class Mounted:
     def death(self) -> str:
         """Describes how the device's process ended; returns "" while the process runs."""
         how, _ = self._child.how_it_ended()
-        return f"the process of the emulated device {self.device.model} {how}" if how and not self._stopped else ""
+        return f"the process of the emulated device {self.model} {how}" if how and not self._stopped else ""
 
     @property
     def pid(self) -> int:
@@ -148,7 +149,7 @@ class Mounted:
             self._keep_trace(self._trace, answer.get("untraced"))
         if left:
             raise FailureError(
-                f"emulated device {self.device.model}",
+                f"emulated device {self.model}",
                 "; ".join(left),
                 "stop the programs that use the device, then run `ironbench cleanup`",
             )
@@ -189,7 +190,7 @@ class Mounted:
         modelled = expression.read_rate(self.device.model, size, expression.DEEP)
         if emulation_rate.is_too_fast(modelled, reads_per_s):
             raise InputError(
-                f"device {self.device.model}",
+                f"device {self.model}",
                 f"the model does {grouped(modelled)} reads/s, but this machine's I/O path allows only "
                 f"{grouped(reads_per_s)}/s",
                 "use a model that this machine can emulate (`ironbench device calibrate` lists them), mount the device "

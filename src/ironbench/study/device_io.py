@@ -33,7 +33,7 @@ def stored_on(record: Record, role: str, machine: Mapping[str, Any]) -> tuple[st
             if path.is_relative_to(partition.directory):
                 alike = sum(one.model == device.model for one in layout.devices)
                 which = f", number {number}" if alike > 1 else ""
-                return f"emulated {device.model}{which}", partition.directory
+                return f"emulated {units.device(device.model)}{which}", partition.directory
     mounts = [mount for mount in machine.get("mounts", ()) if path.is_relative_to(mount["path"])]
     if not mounts:
         return ()

@@ -213,7 +213,7 @@ def _emulation(setups: Sequence[Setup]) -> Iterator[str]:
         return
     core = for_core(models())
     for (model, size), names in named.items():
-        words = _too_fast(model, emulation_rate.speed(model, core, size, rate), rate)
+        words = _too_fast(units.device(model), emulation_rate.speed(model, core, size, rate), rate)
         if words:
             yield text_layout.clean(f"{listed(list(dict.fromkeys(names)))}: {words}")
 
