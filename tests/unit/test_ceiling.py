@@ -314,12 +314,14 @@ def test_the_steps_of_a_waterfall_are_the_differences_of_the_cells(missing: int)
     ]
     after = [trial(block, log_ms, 1.2) for block, log_ms in enumerate([0.5, 7.0, 0.1, 0.2])][missing:]
     found = waterfall((DISK, before), (MEMORY, after), in_blocks=True)
-    cells = [where_time_goes(records) for records in (before, after)]
-    assert found is not None and (missing > 0) == (found.method.code == "welch-intervals")
+    both = [one for one in before if one.block >= missing]
+    cells = [where_time_goes(records) for records in (both, after)]
+    assert found is not None and found.method == note("t-intervals-of-differences", blocks=4 - missing)
     for step in found.steps:
         times = [part.time_s for cell in cells if cell for part in cell.parts if part.name == step.part]
         assert step.delta_s == pytest.approx(times[1] - times[0])
-    assert cells[0] is not None and cells[0].parts[0].time_s == pytest.approx(2e-3), "the mean of the trials' seconds"
+    expected = [2e-3, 7e-3 / 3][missing]
+    assert cells[0] is not None and cells[0].parts[0].time_s == pytest.approx(expected), "the mean of trials' seconds"
 
 
 def test_a_difference_that_wobbles_as_much_as_it_is_large_is_not_clear() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import random
 import re
 from dataclasses import replace
@@ -15,9 +16,10 @@ from labfactory import lab, studied, trials
 from ironbench.cli.compare import compare
 from ironbench.cli.explain import explain as verb
 from ironbench.errors import InputError
+from ironbench.model.finding import LEAST_BLOCKS_SHOWN
 from ironbench.model.lab import Configuration
 from ironbench.model.note import note
-from ironbench.model.record import Record
+from ironbench.model.record import Record, Status
 from ironbench.model.system import Device, Layout, Partition, System
 from ironbench.records import Evidence, Store
 from ironbench.records.labs import FrozenPlan, LabDirectory
@@ -168,6 +170,7 @@ def test_of_runs_one_after_the_other_it_says_that_there_is_no_verdict(
 
 
 LISTED = "The trials show no difference, so the following points only list what differed between them."
+NO_VERDICT = "There is no verdict, so the following points only list what differed between the trials."
 
 
 def kept(records: list[Record], folder: Path, declared: bool = True) -> str:
@@ -229,7 +232,69 @@ def test_runs_begin_with_whether_a_difference_is_shown_as_in_compare(mean: float
 def test_one_trial_of_each_shows_no_difference(tmp_path: Path) -> None:
     first, points = answered("disk", "memory", as_runs(alike((1000.0, 1900.0), blocks=1), tmp_path))
     assert first.startswith("No difference shown: each side has only one trial, so the variation between")
-    assert points[0] == LISTED
+    assert points[0] == NO_VERDICT
+
+
+def with_lost_blocks(kept: tuple[int, ...], blocks: int = 6) -> list[Record]:
+    """Trials of two configurations. The first block is twice as fast as the others, WAL in memory is always 4% slower,
+    and has usable trials only in the blocks `kept`."""
+    plan, dice = lab({"log": ("disk", "memory")}, blocks=blocks), random.Random(1)
+    found = []
+    for one in trials(plan, dict.fromkeys(CELLS, 1.0), observed=True):
+        lost = one.cell.name == CELLS[1] and one.block not in kept
+        rate = (2000.0 if one.block == 0 else 1000.0) * (1 + one.block / 1000)
+        rate *= 0.96 if one.cell.name == CELLS[1] else 1.0
+        fields = {"throughput": rate, **{f"response_time_{part}_s": 8 / rate for part in ("mean", "p50", "p95", "p99")}}
+        one = replace(one, metrics={**one.metrics, **fields}, status=Status.FAILED if lost else one.status)
+        found.append(detailed(one, dice))
+    return found
+
+
+@pytest.mark.parametrize("kept_blocks", [(0,), (0, 2), (0, 2, 3)])
+def test_a_side_with_lost_blocks_is_compared_only_in_the_blocks_of_both(kept_blocks: tuple[int, ...]) -> None:
+    """The block that is left may be faster than the average of the other side, which is no property of the
+    configuration."""
+    records = with_lost_blocks(kept_blocks)
+    study = studied(lab({"log": ("disk", "memory")}, blocks=6), records)
+    (found,), (effect,) = study.explanations, study.effects
+    assert effect.finding.ratio == pytest.approx(0.96)
+    assert found.throughput[0].ratio == pytest.approx(effect.finding.ratio)
+    assert [one.ratio for one in found.response] == pytest.approx([1 / 0.96] * len(found.response))
+    fall = found.waterfall
+    assert fall is not None and study.waterfalls == (fall,)
+    assert fall.after_s / fall.before_s == pytest.approx(1 / 0.96)
+    assert sum(step.delta_s for step in fall.steps) == pytest.approx(fall.after_s - fall.before_s)
+    mean = found.response[0]
+    assert len(kept_blocks) > 1 or sum(one.delta_s for one in found.scripts) == pytest.approx(mean.after - mean.before)
+    enough = len(kept_blocks) >= LEAST_BLOCKS_SHOWN
+    shown = [*(one.known for one in (*found.throughput, *found.response, *found.io)), fall.has_intervals]
+    shown += [math.isfinite(one.low_s) for one in found.scripts]
+    assert found.io and found.scripts and set(shown) == {enough}
+
+
+def test_without_a_block_of_both_there_is_no_breakdown(tmp_path: Path) -> None:
+    records = [
+        replace(one, status=Status.FAILED) if (one.cell.name == CELLS[0]) == (one.block == 0) else one
+        for one in with_lost_blocks((0,))
+    ]
+    first, points = answered(*CELLS, kept(records, tmp_path))
+    assert not any("ransaction takes" in point or "esponse time" in point for point in (first, *points)), points
+    study = studied(lab({"log": ("disk", "memory")}, blocks=6), records)
+    assert not any(one.goes_down or one.throughput for one in study.explanations)
+    assert study.waterfalls == ()
+
+
+def test_explain_and_compare_of_a_side_with_lost_blocks_agree_with_the_finding(tmp_path: Path) -> None:
+    results = kept(with_lost_blocks((0,)), tmp_path)
+    first, points = answered(*CELLS, results)
+    assert first.startswith("INCONCLUSIVE: ")
+    assert points[0] == NO_VERDICT
+    assert any("4.2% higher (no confidence interval: too few trials)" in point for point in points), points
+    assert any("transaction takes 0.167 ms more." in point for point in points), points
+    assert "CI " not in " ".join(points)
+    peaks = compare_named(*both(*CELLS, results)).found.peaks
+    row = peaks.row("throughput") if peaks else None
+    assert row is not None and (row.a.n, row.b.n, row.ratio) == (1, 1, pytest.approx(0.96))
 
 
 def test_an_open_loop_begins_with_its_response_times(tmp_path: Path) -> None:
@@ -321,7 +386,7 @@ def test_the_waterfall_of_labels_rests_on_the_trials_of_all_their_runs_and_pairs
     whole, found = (explained(records, in_blocks=False).waterfall for records in (measured(), several))
     paired = explained(measured()).waterfall
     assert whole is not None and found is not None and paired is not None
-    assert found == whole and found.method == note("welch-intervals", trials=(8, 8), in_blocks=False)
+    assert found == whole and found.method == note("welch-intervals", trials=(8, 8))
     assert paired.method == note("t-intervals-of-differences", blocks=8)
     assert all(step.high_s != same.high_s for step, same in zip(paired.steps, whole.steps, strict=True))
 

@@ -26,11 +26,11 @@ from ironbench.report.page import Answer, AnswerPoint, Page, Section, with_rows
 from ironbench.report.wording import compare_answer
 from ironbench.study import compare as analysis
 from ironbench.study.archive import Archive, Archives
-from ironbench.study.comparability import other_work
+from ironbench.study.comparability import complete_blocks, other_work
 from ironbench.study.compare import ComparedMetric, SystemComparison
 from ironbench.study.differences import facts, telling
 from ironbench.study.lead import require_one_system
-from ironbench.study.subjects import Subject, by_work, needs_mark
+from ironbench.study.subjects import Subject, by_work, entering, needs_mark
 from ironbench.words import counted
 
 if TYPE_CHECKING:
@@ -101,8 +101,21 @@ def compare_named(of_a: NamedRecords, of_b: NamedRecords, different_work: bool =
         raise InputError(b, cause, "name two different systems or series")
     known = [facts(next(r for r in one if r.status.comparable), store) for one in (records_a, records_b)]
     derived = sentences([*records_a, *records_b]).values()
+    if pairs:
+        records_a, records_b = _in_complete_blocks(records_a, records_b)
     sides = (Subject(a, tuple(records_a)), Subject(b, tuple(records_b)))
     return NamedComparison((of_a, of_b), store, pairs, analysis.compare(*sides, known, tuple(derived), store))
+
+
+def _in_complete_blocks(a: list[Record], b: list[Record]) -> tuple[list[Record], list[Record]]:
+    """Leaves out usable trials of blocks in which the other configuration has none, because findings do not use them.
+    Without any complete block, the trials of each side are shown as they are."""
+    paired = complete_blocks(entering(a), entering(b))
+    if not all(paired):
+        return a, b
+    shown = {one.id for side in paired for one in side}
+    unpaired = {one.id for side in (a, b) for one in entering(side)} - shown
+    return [one for one in a if one.id not in unpaired], [one for one in b if one.id not in unpaired]
 
 
 def _require_one_work(name: str, records: Sequence[Record]) -> None:

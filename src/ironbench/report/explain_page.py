@@ -21,6 +21,7 @@ from ironbench.report.page import Answer, AnswerPoint, Page, Section, with_rows
 from ironbench.report.sections import sections as every_section
 from ironbench.report.wording import compare_answer
 from ironbench.report.wording.ratios import change, metric_words
+from ironbench.stats.multiplicity import LEAST_BLOCKS
 from ironbench.study.differences import is_address, telling
 from ironbench.study.explain import Explanation, Measure
 from ironbench.study.labstudy import of_two
@@ -38,6 +39,10 @@ _IO = (
     "The table shows I/O per transaction, because more transactions need more I/O. The counters of a shared "
     "device include the I/O of all programs; rows with such counters are marked."
 )
+
+
+_UNDECIDED = ("no-difference-ranges-overlap", "no-difference-within-interval")
+"""Codes of the reasons why enough trials show no difference. All other reasons forbid a verdict."""
 
 
 def page(compared: NamedComparison, everything: bool = False) -> Page:
@@ -99,7 +104,7 @@ def answer(one: Explanation, verdict: Sequence[AnswerPoint], doubt: str, not_sho
     """
     points = list(_points(one))
     if not_shown:
-        points.insert(0, AnswerPoint(compare_answer.only_listed()))
+        points.insert(0, AnswerPoint(compare_answer.only_listed(no_verdict=not_shown.code not in _UNDECIDED)))
     if verdict:
         return Answer(verdict[0], (*verdict[1:], *points))
     if not one.throughput:
@@ -123,6 +128,8 @@ def _why_not_shown(compared: NamedComparison, one: Explanation) -> Note | None:
     if deciding:
         first = deciding[0]
         is_open = first.conclusion is Conclusion.CANNOT_TELL
+        if is_open and first.blocks < LEAST_BLOCKS:
+            return first.barred or note("no-difference-too-few-blocks", least=LEAST_BLOCKS)
         return (first.barred or note("no-difference-within-interval")) if is_open else None
     if not one.throughput:
         return None

@@ -68,6 +68,31 @@ def _machines_apart(a: Record, b: Record) -> list[Note]:
     return rows
 
 
+def not_paired(a: Record, b: Record) -> Note | None:
+    """Returns why two usable trials of one block cannot be compared; None if they can."""
+    if a.machine != b.machine:  # in this block, the lab was continued on different hardware with --changed
+        return note("block-on-machines")
+    if a.turns_since != b.turns_since:  # the lab was killed between two records
+        return note("block-not-in-turns")
+    return workers_apart([a], [b])  # in this block, a machine of the cluster was lost
+
+
+def complete_blocks(a: Sequence[Record], b: Sequence[Record]) -> tuple[list[Record], list[Record]]:
+    """Returns the trials of both configurations from the blocks in which both have a usable trial, one for each block.
+    As in findings, this is the first usable attempt.
+
+    The blocks of a configuration that lost blocks may be faster or slower than the other blocks, so a comparison must
+    use the same blocks of both configurations.
+    """
+    first = [
+        {one.block: one for one in sorted(side, key=lambda one: -one.attempt) if one.status.comparable}
+        for side in (a, b)
+    ]
+    blocks = sorted(first[0].keys() & first[1].keys())
+    kept = [block for block in blocks if not_paired(first[0][block], first[1][block]) is None]
+    return [first[0][block] for block in kept], [first[1][block] for block in kept]
+
+
 def workers_apart(a: Sequence[Record], b: Sequence[Record]) -> Note | None:
     """Returns a note if A and B had different numbers of workers although the same number was requested for both; None
     otherwise."""

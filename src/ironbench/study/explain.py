@@ -4,7 +4,8 @@ The levels are throughput, response time, scripts and commands, the time of a tr
 Each level comes from its own module (`shares`, `statements`, `queries`, `inside`, `differences`); this module arranges
 them. All measured values have the same kind of ratio and confidence interval: paired by block if both sides are
 configurations of one lab (`stats.ratio.paired`), and otherwise Welch's interval of the runs
-(`study.compare.mean_ratio`). These ratios are not verdicts.
+(`study.compare.mean_ratio`). Of a lab, only the blocks in which both sides have a usable trial are used, as in findings
+(`study.comparability.complete_blocks`). These ratios are not verdicts.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from ironbench.model.record import Record
 from ironbench.model.sample import listed
 from ironbench.stats.ratio import paired
 from ironbench.study.archive import Archive
-from ironbench.study.comparability import work_apart
+from ironbench.study.comparability import complete_blocks, work_apart
 from ironbench.study.compare import mean_ratio
 from ironbench.study.differences import Difference, differences, facts
 from ironbench.study.inside import OtherPlan, other_plans, uses
@@ -133,10 +134,17 @@ def explain(
 ) -> Explanation:
     """Explains the difference between two sides.
 
-    `in_blocks`: whether both are configurations of one lab, so that trials of one block are paired. `observed`: trials
-    of the same sides with observers, if the other trials have none.
+    `in_blocks`: whether both are configurations of one lab, so that trials of one block are paired. Blocks without a
+    usable trial of one side are then left out; without any complete block, the levels that the blocks explain are
+    empty. `observed`: trials of the same sides with observers, if the other trials have none.
     """
+    whole = (before[1], after[1])
+    if in_blocks:
+        a, b = complete_blocks(*whole)
+        before, after = (before[0], a), (after[0], b)
     sides = (before[1], after[1])
+    # Without any complete block, the configurations still differ in the facts of their trials.
+    known = sides if all(sides) else whole
     watched, pair = observed or (before, after), in_blocks and observed is None
     groups, watched_groups = ([(one.name, records) for one, records in of] for of in ((before, after), watched))
     seen = [records for _, records in watched]
@@ -144,7 +152,7 @@ def explain(
     timed = times(watched_groups if by_slices else groups, archive, in_blocks=in_blocks and not by_slices)
     by_query = queries(groups, in_blocks=in_blocks)
     ratios = by_query.subjects[1].ratios if by_query and len(by_query.subjects) > 1 else ()
-    result = tuple(_measures(sides, leading(before[1][0]), in_blocks))[:1]
+    result = tuple(_measures(sides, leading(known[0][0]), in_blocks))[:1]
     return Explanation(
         before=before[0],
         after=after[0],
@@ -157,9 +165,9 @@ def explain(
         waterfall=waterfall(*watched, in_blocks=pair),
         io=_io(seen, pair),
         plans=other_plans(uses(watched_groups, archive)),
-        differences=differences([facts(side[0], archive) for side in sides]),
-        work=tuple(work_apart(*sides)),
-        open_loop=all(side[0].cell.load.rate is not None for side in sides),
+        differences=differences([facts(side[0], archive) for side in known]),
+        work=tuple(work_apart(*known)),
+        open_loop=all(side[0].cell.load.rate is not None for side in known),
         observed=observed is not None,
         contradicted=_contradicts(result[0], seen) if observed is not None and result else None,
     )
@@ -203,14 +211,17 @@ def _values(records: Sequence[Record], name: str) -> list[tuple[Record, float]]:
 
 
 def _measure(name: str, a: _Values, b: _Values, in_blocks: bool, per_transaction: bool = False) -> Measure | None:
+    if in_blocks:  # a trial may lack this metric
+        blocks = {one.block for one, _ in a} & {one.block for one, _ in b}
+        a, b = ([(one, value) for one, value in side if one.block in blocks] for side in (a, b))
     of_a, of_b = (grouped([(one.series, value) for one, value in side], in_blocks) for side in (a, b))
     if (found := mean_ratio(of_a, of_b)) is None:
         return None
-    base = {one.block: value for one, value in a}
-    common = [value / base[one.block] for one, value in b if one.block in base] if in_blocks else []
     bounds = found.ratio, found.low, found.high
-    if len(common) > 1:
-        bounds = paired(common).with_interval(LEVEL, LEAST_BLOCKS_SHOWN)
+    if in_blocks:
+        base = {one.block: value for one, value in a}
+        ratios = [value / base[one.block] for one, value in b]
+        bounds = paired(ratios).with_interval(LEVEL, LEAST_BLOCKS_SHOWN)
     return Measure(*bounds, name, per_transaction, *found.centres)
 
 
@@ -245,6 +256,9 @@ def _scripts(a: Sequence[Record], b: Sequence[Record], in_blocks: bool) -> tuple
     found = []
     for name in names:
         values = [{block: trial[name] for block, trial in side.items() if name in trial} for side in sides]
+        if in_blocks:
+            blocks = sorted(values[0].keys() & values[1].keys())
+            values = [{block: side[block] for block in blocks} for side in values]
         if all(values):
             before, after = (statistics.fmean(mean for _, mean in side.values()) for side in values)
             parts = [{block: part for block, (part, _) in side.items()} for side in values]

@@ -18,7 +18,7 @@ from ironbench.records.progress import Place, by_place, given_up_on, missing
 from ironbench.records.work import work_of_noise
 from ironbench.stats.multiplicity import LEAST_BLOCKS, LEVEL, corrected, divisors
 from ironbench.stats.ratio import paired
-from ironbench.study.comparability import flagged, too_few_workers, work_apart, workers_apart
+from ironbench.study.comparability import flagged, not_paired, too_few_workers, work_apart
 from ironbench.study.differences import declared_alike, differing, fact_text, facts_of, flattened, system_facts
 from ironbench.study.looks import InterimAnalysis, at
 from ironbench.study.rate import NEXT_TO_NOTHING, Ratios, is_share, without_ratio
@@ -187,13 +187,7 @@ def _compared(
         if a is None or b is None:
             dropped.append(_dropped(block, *why))
             continue
-        if a.machine != b.machine:  # in this block, the lab was continued on different hardware with --changed
-            dropped.append(_dropped(block, note("block-on-machines")))
-            continue
-        if a.turns_since != b.turns_since:  # the lab was killed between two records
-            dropped.append(_dropped(block, note("block-not-in-turns")))
-            continue
-        if apart := workers_apart([a], [b]):  # in this block, a machine of the cluster was lost
+        if apart := not_paired(a, b):
             dropped.append(_dropped(block, apart))
             continue
         pairs.append((block, a.metrics[metric], b.metrics[metric]))

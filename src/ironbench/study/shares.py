@@ -81,10 +81,10 @@ def _event(name: str) -> str:
 
 
 # The steps of a waterfall are differences of seconds per transaction, not ratios, so that they sum to the whole
-# difference. They are differences of the two configurations' means. If both are configurations of one lab and every
-# block has both, trials are paired by block, and the interval is Student's t of the differences (see `stats.ratio`);
-# otherwise, Welch's interval is used. With fewer than two trials of a configuration there is no interval: the error of
-# the samples of a trial is less than the variation between trials, which is unknown.
+# difference. They are differences of the two configurations' means. If both are configurations of one lab, only blocks
+# with both configurations are used. Their trials are paired by block, and the interval is Student's t of the
+# differences (see `stats.ratio`). Otherwise, Welch's interval is used. With fewer than two trials of a configuration
+# there is no interval: the error of the samples of a trial is less than the variation between trials, which is unknown.
 
 LEVEL = 0.05
 _Trials = Mapping[int, Mapping[str, float]]
@@ -149,54 +149,60 @@ Side = tuple[Configuration, Sequence[Record]]
 
 
 def waterfall(before: Side, after: Side, *, in_blocks: bool) -> Waterfall | None:
-    """Breaks down the difference between two configurations. Returns None if backends were not observed in one of them.
+    """Breaks down the difference between two configurations. Returns None if backends were not observed in one of them,
+    or if they were not observed in the same block of both.
 
     `in_blocks`: whether both are configurations of one lab, so that trials of the same block are paired.
     """
-    a, b = (_by_trial(records, in_blocks) for _, records in (before, after))
-    spent = where_time_goes(before[1]), where_time_goes(after[1])
+    seen = [_by_trial(records, in_blocks) for _, records in (before, after)]
+    if in_blocks:
+        blocks = sorted(seen[0].keys() & seen[1].keys())
+        seen = [{block: side[block] for block in blocks} for side in seen]
+    spent = [where_time_goes(tuple(side.values())) for side in seen]
     if spent[0] is None or spent[1] is None:
         return None
-    paired = in_blocks and a.keys() == b.keys()
+    a, b = ({place: times(record) for place, record in side.items()} for side in seen)
     few = min(len(a), len(b)) < (LEAST_BLOCKS_SHOWN if in_blocks else 2)
-    steps = tuple(_steps(spent[0], spent[1], a, b, paired, few))
-    method = _method(a, b, in_blocks, paired, few)
+    steps = tuple(_steps(spent[0], spent[1], a, b, in_blocks, few))
+    method = _method(a, b, in_blocks, few)
     return Waterfall(before[0], after[0], spent[0].total_s, spent[1].total_s, steps, method)
 
 
-def _by_trial(records: Sequence[Record], in_blocks: bool) -> dict[int, dict[str, float]]:
+def _by_trial(records: Sequence[Record], in_blocks: bool) -> dict[int, Record]:
     """Returns, for each block, its last attempt. Separate runs under one label all have a block 1, so their trials are
     numbered instead."""
     seen = enumerate(observed_trials(records)[0])
-    return {record.block if in_blocks else place: times(record) for place, record in seen}
+    return {record.block if in_blocks else place: record for place, record in seen}
 
 
-def _steps(before: TimeSpent, after: TimeSpent, a: _Trials, b: _Trials, paired: bool, few: bool) -> Iterator[ShareStep]:
+def _steps(
+    before: TimeSpent, after: TimeSpent, a: _Trials, b: _Trials, in_blocks: bool, few: bool
+) -> Iterator[ShareStep]:
     for name in PARTS:
         from_s, to_s = (_seconds(spent, name) for spent in (before, after))
         if from_s or to_s:
             # A difference caused by rounding does not count.
             delta = 0.0 if math.isclose(from_s, to_s) else to_s - from_s
             of_a, of_b = ({block: one.get(name, 0.0) for block, one in side.items()} for side in (a, b))
-            half = math.inf if few else half_width_of_difference(of_a, of_b, paired)
+            half = math.inf if few else half_width_of_difference(of_a, of_b, in_blocks)
             yield ShareStep(delta, delta - half, delta + half, name)
 
 
 def half_width_of_difference(a: Mapping[int, float], b: Mapping[int, float], in_blocks: bool) -> float:
     """Returns the half width of the 95% confidence interval of the difference of two means. `a`, `b`: values by block,
-    or by index of the trial. `in_blocks`: pair the values if both sides have the same blocks; otherwise use Welch's
-    interval."""
-    if in_blocks and a.keys() == b.keys():
+    or by index of the trial. `in_blocks`: both sides have the same blocks, whose values are paired; otherwise, use
+    Welch's interval."""
+    if in_blocks:
         return half_width([b[block] - a[block] for block in a], LEVEL)
     return half_width_apart(list(a.values()), list(b.values()), LEVEL)
 
 
-def _method(a: _Trials, b: _Trials, in_blocks: bool, paired: bool, few: bool) -> Note:
+def _method(a: _Trials, b: _Trials, in_blocks: bool, few: bool) -> Note:
     if few:
         return note("no-step-intervals", least_blocks=LEAST_BLOCKS_SHOWN if in_blocks else None)
-    if paired:
+    if in_blocks:
         return note("t-intervals-of-differences", blocks=len(a))
-    return note("welch-intervals", trials=(len(a), len(b)), in_blocks=in_blocks)
+    return note("welch-intervals", trials=(len(a), len(b)))
 
 
 def _seconds(spent: TimeSpent, name: str) -> float:

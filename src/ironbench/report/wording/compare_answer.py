@@ -103,8 +103,14 @@ def observed_contradict(metric: str, a: str, b: str, ratio: float) -> str:
     )
 
 
-def only_listed() -> str:
-    """Example: `The trials show no difference, so the following points only list what differed between them.`"""
+def only_listed(no_verdict: bool) -> str:
+    """Example: `The trials show no difference, so the following points only list what differed between them.`
+
+    `no_verdict`: whether the trials allow no verdict, for example because there are too few of them. Then they do not
+    show that there is no difference either.
+    """
+    if no_verdict:
+        return "There is no verdict, so the following points only list what differed between the trials."
     return "The trials show no difference, so the following points only list what differed between them."
 
 

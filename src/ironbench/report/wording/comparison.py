@@ -257,9 +257,10 @@ def _change(seconds: float) -> str:
 
 @wording("no-step-intervals")
 def no_step_intervals(least_blocks: int | None) -> str:
-    """Example: `there is no confidence interval, because a configuration has fewer than 3 blocks`."""
-    few = "a single trial" if least_blocks is None else f"fewer than {counted(least_blocks, 'block')}"
-    return f"there is no confidence interval, because a configuration has {few}"
+    """Example: `there is no confidence interval, because fewer than 3 blocks have both configurations`."""
+    if least_blocks is None:
+        return "there is no confidence interval, because a configuration has a single trial"
+    return f"there is no confidence interval, because {no_difference_too_few_blocks(least_blocks)}"
 
 
 @wording("t-intervals-of-differences")
@@ -269,7 +270,7 @@ def t_intervals_of_differences(blocks: int) -> str:
 
 
 @wording("welch-intervals")
-def welch_intervals(trials: Sequence[int], in_blocks: bool) -> str:
-    """Example: `Welch's t confidence intervals of 6 and 5 trials: some blocks lack one of the two configurations`."""
-    why = "some blocks lack one of the two configurations" if in_blocks else "trials of different runs are not paired"
-    return f"Welch's t confidence intervals of {' and '.join(map(str, trials))} trials: {why}"
+def welch_intervals(trials: Sequence[int]) -> str:
+    """Example: `Welch's t confidence intervals of 6 and 5 trials: trials of different runs are not paired`."""
+    counts = " and ".join(map(str, trials))
+    return f"Welch's t confidence intervals of {counts} trials: trials of different runs are not paired"
