@@ -33,8 +33,8 @@ _WIDTH = 100
 _REST = "all other statements"
 _COLOURS = ("@p0", "@p1", "@p3", "@p2", "@p8", "@p5")
 _STATEMENTS = (
-    "The values are counted by the server. They do not include waits for the client or ironbench's own queries. "
-    "They include planning and commits if the server counts these with the statement. Constants are replaced by "
+    "The values are counted by the server. Waits for the client and ironbench's own queries are not included. "
+    "Planning and commits are included if the server counts these with the statement. Constants are replaced by "
     "placeholders."
 )
 _PLANS = (

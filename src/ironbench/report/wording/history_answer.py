@@ -86,11 +86,11 @@ def flagged_trials(trials: int, whole_points: int) -> str:
 
 
 def what_a_point_is() -> str:
-    """Example: `A point is the geometric mean of the trials of one commit, version or run. Its 95% CI is Student's t
-    interval of the logarithms of the trials.`"""
+    """Example: `A point is the geometric mean of the trials of one commit, version or run. The 95% CI of a point is
+    Student's t interval of the logarithms of the trials.`"""
     return (
-        "A point is the geometric mean of the trials of one commit, version or run. Its 95% CI is Student's t "
-        "interval of the logarithms of the trials."
+        "A point is the geometric mean of the trials of one commit, version or run. The 95% CI of a point is "
+        "Student's t interval of the logarithms of the trials."
     )
 
 
