@@ -159,7 +159,7 @@ def test_a_cleanup_that_fails_makes_later_trials_suspect_and_is_tried_again(user
     own = 'prepare = "true", cleanup = "echo tried >> done; test -e mended"'
     told = user("lab", "run", lab(user, own, repeats=2))
     assert told.code == 1, told
-    assert "not undone: governor=performance" in told.stderr
+    assert "not reverted: governor=performance" in told.stderr
     later = [record for record in directory(user).records() if record.block == 1]
     assert all("not-undone" in {warning.code for warning in record.warnings} for record in later)
     assert all(record.status.value == "suspect" for record in later)
@@ -176,9 +176,9 @@ def test_a_cleanup_that_never_succeeds_is_forgotten_when_that_is_asked_for(user:
     told = user("run", "select-only", "--engine", "sqlite", *SHORT, "--cleanup", "echo tried >> done; exit 3")
     assert told.code == 1 and "cleanup --forget" in told.stderr, told.stderr
     said = user("doctor", "--data", str(user.home)).stderr
-    assert "not undone" in said and "killed" not in said, said
+    assert "not reverted" in said and "killed" not in said, said
     told = user("cleanup", "--forget")
-    assert told.code == 0 and "forgotten: run" in told.stderr and lines(user) == ["tried", "tried"], told.stderr
+    assert told.code == 0 and "discarded: run" in told.stderr and lines(user) == ["tried", "tried"], told.stderr
     assert not pending(user) and "undone" not in user("doctor", "--data", str(user.home)).stderr
 
 

@@ -199,7 +199,7 @@ def test_a_state_that_does_not_hold_is_a_warning() -> None:
     assert [w.code for w in caches.verified(warm, 50 << 20).warnings] == ["cache-not-warm"]
     larger = caches.CacheState("warm", data_bytes=10 << 30, fits=False)
     assert caches.verified(larger, 50 << 20).warnings == ()
-    assert "are not visible" in caches.verified(warm, None).conditions["cache verified"]
+    assert "cannot see" in caches.verified(warm, None).conditions["cache verified"]
 
 
 def test_warming_fills_postgres_own_cache_through_every_index(place: Path) -> None:

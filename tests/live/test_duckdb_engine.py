@@ -212,8 +212,8 @@ def test_warm_means_that_every_column_was_read(session: DuckdbSession) -> None:
     system = System("duckdb", "test", layout=Layout(session.directories()["data"]))
     session.query('create schema "in hand"')
     session.query('create table "in hand"."or""der" as select 1 as n')
-    assert caches.warm(session, system, ("t",)) == "files read and every column of 1 table read"
-    assert caches.warm(session, system, ()) == "files read and every column of 2 tables read"
+    assert caches.warm(session, system, ("t",)) == "files read and every column of 1 table was read"
+    assert caches.warm(session, system, ()) == "files read and every column of 2 tables was read"
     assert tables.size(session, ()) == tables.size(session, ("t",))
     (held,) = session.query("select sum(memory_usage_bytes) from duckdb_memory() where tag = 'BASE_TABLE'")[0]
     assert float(held or 0) > 0.8 * tables.size(session, ("t",))

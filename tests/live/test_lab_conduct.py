@@ -164,7 +164,11 @@ def test_a_lab_in_which_nothing_works_stops_after_a_block(place: Path) -> None:
 
 def test_a_directory_has_one_worker(place: Path) -> None:
     directory = LabDirectory(place / "lab")
-    with directory.locked(), pytest.raises(InputError, match=rf"is using it \({os.getpid()}\)"), directory.locked():
+    with (
+        directory.locked(),
+        pytest.raises(InputError, match=rf"is using this directory \({os.getpid()}\)"),
+        directory.locked(),
+    ):
         pass
     with directory.locked():
         pass

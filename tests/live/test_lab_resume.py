@@ -132,7 +132,7 @@ def test_a_lab_that_somebody_works_on_is_refused_with_the_worker_s_process(user:
         run.wait_for("trial 1 of 12")
         told = user("lab", "resume", str(only(user).path))
         assert told.code == 2, told
-        assert f"is using it ({run.process.pid})" in told.stderr
+        assert f"is using this directory ({run.process.pid})" in told.stderr
         run.end(signal.SIGINT)
 
 

@@ -28,7 +28,7 @@ def test_what_has_a_table_s_name_but_is_no_table_is_refused_and_left_alone(serve
 
 def test_a_routine_of_others_is_refused_by_name_and_left_alone(served: Served) -> None:
     served.query("create procedure batch_age() language plpgsql as 'begin raise notice ''mine''; end'")
-    with pytest.raises(InputError, match=r"routine batch_age\(\): exists, but ironbench needs that name"):
+    with pytest.raises(InputError, match=r"routine batch_age\(\): exists without an ironbench mark"):
         loaded(served, "igen-batch")
     assert "mine" in str(served.query("select prosrc from pg_proc where proname = 'batch_age'"))
     assert served.query("select to_regclass('batch_job') is null") == [("t",)]

@@ -150,7 +150,7 @@ def test_a_search_whose_trials_are_too_short_for_its_limit_is_inconclusive(user:
     command = ["run", "igen-oltp", "--engine", "null", "--clients", "2", "--rate", "auto:20-40", "--duration", "1s"]
     command += ["--warmup", "0s", "--limit", "response_time_p99_s=10s"]
     plan = user(*command, "--plan")
-    assert "trials in all" in plan.stdout and "at most " in plan.stdout
+    assert "trials in total" in plan.stdout and "at most " in plan.stdout
     told = user(*command)
     assert told.code == 3
     assert "inconclusive: no rate was confirmed (limit: response_time_p99_s at most 10 s)" in told.stderr

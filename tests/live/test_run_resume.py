@@ -75,7 +75,7 @@ def test_a_plan_of_repeats_promises_no_verdict_and_resolves_nothing_of_unknown_l
     one = ("run", "select-only", "--engine", "sqlite", "--rate", "50", "--duration", "2s", "--repeats", "3", "--plan")
     text = user(*one).stdout
     assert "each with clients=1" in text and "target rate 50/s" in text
-    assert "a run has no verdict; neither does a lab of 3 such blocks, because a verdict needs 6" in text
+    assert "a run has no verdict; a lab of 3 such blocks has no verdict either, because a verdict needs 6" in text
     counted = ("run", "select-only", "--engine", "sqlite", "--transactions", "5", "--repeats", "3", "--plan")
     assert "power" not in user(*counted).stdout
     assert user(*counted, "--json").document["resolution"] is None

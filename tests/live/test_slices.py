@@ -73,7 +73,7 @@ def test_each_system_of_a_block_has_one_record_of_its_slices_and_none_works_whil
         assert metrics["slice_checkpoints"] == 3
         assert metrics["slice_paid_s"] > 0  # at the end of its own turns …
         assert metrics["slice_debt_s"] > 0  # … and after the last one
-        assert "the others are paused" in one["conditions"]["slices"]
+        assert "the other systems are paused" in one["conditions"]["slices"]
     began = {(one["block"], one["turns_since"]) for one in found}
     assert len(began) == 2
     assert user.nothing_runs()

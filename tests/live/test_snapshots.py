@@ -180,7 +180,7 @@ def test_a_running_server_s_files_are_neither_copied_nor_replaced(place: Path, e
             lambda: restore.restored(wanted, kept),
             lambda: engines.get(engine).snapshot(wanted.system, place / "c"),
         ):
-            with pytest.raises(InputError, match=r"uses it|in use by"):
+            with pytest.raises(InputError, match=r"uses this directory|in use by"):
                 act()
 
 

@@ -83,7 +83,7 @@ def test_a_rotation_in_which_one_turn_was_disturbed_is_dropped_for_all_systems_a
     assert [side.turns for side in sides] == [[False, True, False, False, False]] * 2
     assert found.dropped == 1
     assert found.warnings() == ()
-    assert "1 rotation disturbed by other processes were dropped and repeated" in found.in_words()
+    assert "dropped and repeated because of other processes: 1 rotation" in found.in_words()
 
 
 @given(st.lists(st.sampled_from([0.0, 0.03, 0.06, 0.5]), max_size=60), st.integers(1, 12), st.integers(2, 4))

@@ -112,7 +112,7 @@ class Rotations:
             lost = f"at least {units.span(self.start_up_s)}" if self.start_up_s > 0 else "no measurable time"
             found.append(f"a pilot trial chose the slice length; a slice lost {lost} to its start-up")
         if self.dropped:
-            found.append(f"{counted(self.dropped, 'rotation')} disturbed by other processes were dropped and repeated")
+            found.append(f"dropped and repeated because of other processes: {counted(self.dropped, 'rotation')}")
         return "; ".join(found)
 
     def _order(self) -> Sequence[SliceSide]:

@@ -57,7 +57,7 @@ class PowerCutRecovery:
 
     def conditions(self) -> dict[str, str]:
         back = f"the engine answered again after {units.span(self.back_s)}"
-        return {"power": f"power cut after the measured time: {_words(self.at_stake)}; {back}"}
+        return {"power": f"cut after the measured time: {_words(self.at_stake)}; {back}"}
 
     def metrics(self) -> dict[str, float]:
         return {AT_STAKE: float(self.at_stake)}
