@@ -233,12 +233,15 @@ def blocks(page: str) -> list[str]:
 
 def test_the_systems_file_of_the_page_on_two_machines_runs_as_written(tmp_path: Path) -> None:
     text = next(block for block in blocks("machines-side-by-side.md") if "[system." in block)
+    sheet = next(block for block in blocks("machines-side-by-side.md") if "[price]" in block)
     for side, cores, levels in ((OLD, 16, (1000, 1010, 1020)), (NEW, 32, (2000, 2020, 2040))):
         machine = {**MACHINE, "cpu": {**MACHINE["cpu"], "cores": cores, "sockets": 1}}
         stored(tmp_path, runs(side, levels), machine)
-    (tmp_path / "systems.toml").write_text(text)
-    found = report.compared((), "", str(tmp_path / "systems.toml"), (), "", str(tmp_path))
-    assert report.advice(found)[0].startswith("new machine gives more work per USD than old machine: 60% more (95% CI ")
+    for name, content in (("systems.toml", text), ("my-prices.toml", sheet)):
+        (tmp_path / name).write_text(content)
+    files = str(tmp_path / "systems.toml"), [str(tmp_path / "my-prices.toml")]
+    found = report.compared((), "", *files, "", str(tmp_path))
+    assert report.advice(found)[0].startswith("new machine gives more work per USD than old machine: 51% more (95% CI ")
 
 
 def test_the_files_of_the_page_on_cost_run_as_written(tmp_path: Path) -> None:
