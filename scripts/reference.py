@@ -155,6 +155,10 @@ def metrics() -> str:
     return "\n".join([*head, "| metric | unit | better | meaning | source |", "|---|---|---|---|---|", *rows, ""])
 
 
+def _default(value: str) -> str:
+    return f"`{value}`" if value else "–"
+
+
 def workloads() -> str:
     from ironbench import workloads as known
 
@@ -167,7 +171,7 @@ def workloads() -> str:
         parts += [f"Runs on: {', '.join(one.engines)}.", ""]
         if one.options:
             parts += ["| option (`--with`) | meaning | default |", "|---|---|---|"]
-            parts += [f"| `{option.name}` | {option.doc} | `{option.default}` |" for option in one.options]
+            parts += [f"| `{option.name}` | {option.doc} | {_default(option.default)} |" for option in one.options]
             parts.append("")
     return "\n".join(parts)
 
