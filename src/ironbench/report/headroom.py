@@ -14,6 +14,7 @@ from ironbench.report.page import Answer, AnswerPoint, Page, Section
 from ironbench.report.wording import headroom_answer as words
 from ironbench.report.wording.ratios import metric_words
 from ironbench.study.headroom import LEAST_BLOCKS, Headroom, RateInterval, SystemHeadroom
+from ironbench.words import upper_first
 
 _LOG_TIMES = 20
 """Response times this far apart are drawn on a logarithmic axis."""
@@ -60,7 +61,7 @@ def answers(found: Headroom) -> list[str]:
         ]
         if at:
             lines.append(words.at_today(found.today, at, found.limit.metric))
-    return [line[:1].upper() + line[1:] for line in lines]
+    return [upper_first(line) for line in lines]
 
 
 def reasons(found: Headroom) -> list[str]:
@@ -185,8 +186,8 @@ def _chart(found: Headroom) -> Chart:
         keys.append(Key("ring: target rate missed in at least one trial", "warn", "ring"))
     return Chart(
         "headroom",
-        f"{_capital(metric_words(metric))} at each target rate",
-        f"{_capital(metric_words(metric))} at each target rate. {base.each_row(table)}.",
+        f"{upper_first(metric_words(metric))} at each target rate",
+        f"{upper_first(metric_words(metric))} at each target rate. {base.each_row(table)}.",
         base.specification(layers, data, 300),
         table,
         suffix + (", logarithmic" if kind.get("type") == "log" else ""),
@@ -231,10 +232,6 @@ def _by_rate(found: Headroom) -> Table:
             row.append(with_range(at.summary, "s", note) if at and at.summary else ABSENT)
         rows.append(tuple(row))
     return Table(("target rate", *(one.name for one in found.systems)), tuple(rows), numbers=True)
-
-
-def _capital(text: str) -> str:
-    return text[:1].upper() + text[1:]
 
 
 def _fields(found: Headroom) -> dict[str, Any]:
