@@ -19,6 +19,7 @@ from ironbench.errors import InputError
 from ironbench.model.inside import NOTHING, ServerStatement, ServerStatistics
 from ironbench.model.note import Note
 from ironbench.model.observation import Counted, Series
+from ironbench.model.profile import SampledStack
 from ironbench.model.record import Budget, Record, Status
 from ironbench.model.record import Statement as Timed
 from ironbench.model.secrets import Secrets
@@ -157,6 +158,7 @@ def evidence() -> Evidence:
         seconds={"t_s": doubles(*seconds), **rates},
         observed=[Series("device_writes_per_s{role=data}", (0.0, 1.0), (0.5, 0.6))],
         counted=[Counted("device_read_latency_s{role=data}", (1e-3, 2e-3), (4.0, 5.0))],
+        profile=[SampledStack("cpu", "engine", "postgres", "", "main;exec;read_[k]", "", 12, 0.12)],
         histograms={"response_time": histogram},
         log=b"ended\n",
         files={
@@ -241,6 +243,8 @@ class Shelf:
     """Times of the commands of its scripts, by trial id."""
     crews: Mapping[str, Sequence[WorkerPart]] = field(default_factory=dict)
     """Results of its workers, by trial id."""
+    profiles: Mapping[str, Sequence[SampledStack]] = field(default_factory=dict)
+    """Sampled stacks by trial id."""
 
     def _of(self, id: str) -> tuple[Record, random.Random] | None:
         found = next((one for one in self.records if one.id == id and "throughput" in one.metrics), None)
@@ -279,6 +283,9 @@ class Shelf:
 
     def counted(self, id: str) -> tuple[Counted, ...]:
         return self.io if self._of(id) else ()
+
+    def profile(self, id: str) -> Sequence[SampledStack]:
+        return self.profiles.get(id, ())
 
     def histograms(self, id: str) -> dict[str, SortedHistogram]:
         known = self._of(id)

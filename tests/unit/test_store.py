@@ -119,6 +119,7 @@ def read(store: Store, id: str) -> dict[str, object]:
         "timeline.parquet": store.timeline(id),
         "seconds.parquet": store.seconds(id),
         "observed.parquet": store.observed(id),
+        "profile.parquet": store.profile(id),
         "counted.json": store.counted(id),
         "latency.hlog": store.histograms(id),
         "inside.json": store.inside(id),

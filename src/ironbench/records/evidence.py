@@ -17,6 +17,7 @@ import msgspec
 from ironbench.errors import IronbenchError
 from ironbench.model.inside import ServerStatistics
 from ironbench.model.observation import Counted, Series
+from ironbench.model.profile import SampledStack
 from ironbench.model.record import Statement
 from ironbench.model.workers import WorkerPart
 from ironbench.records.attached import INSIDE, TIMED, WORKERS, read_inside, read_timed, read_workers
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from ironbench._core import Histogram
 
 TIMELINE, SECONDS, OBSERVED = "timeline.parquet", "seconds.parquet", "observed.parquet"
+PROFILE = "profile.parquet"
 COUNTED, LATENCY, LOG = "counted.json", "latency.hlog", "log/child.log"
 Columns = dict[str, "np.ndarray[Any, np.dtype[np.float64]]"]
 UNREADABLE = (OSError, ValueError, KeyError, RecursionError, msgspec.MsgspecError, IronbenchError)
@@ -50,6 +52,8 @@ class Evidence:
     """Standard error of the engine's child process."""
     files: Mapping[str, bytes] = field(default_factory=dict)
     """The workload's own files by name, such as `plans.txt`."""
+    profile: Sequence[SampledStack] = ()
+    """Sampled stacks of the engine and of the client."""
 
 
 def write(folder: Path, evidence: Evidence, started_at: str, elapsed_s: float) -> dict[str, str]:
@@ -62,6 +66,10 @@ def write(folder: Path, evidence: Evidence, started_at: str, elapsed_s: float) -
         parquet.write(folder / SECONDS, evidence.seconds)
     if evidence.observed:
         parquet.write_series(folder / OBSERVED, evidence.observed)
+    if evidence.profile:
+        from ironbench.records import profiles
+
+        profiles.write_profile(folder / PROFILE, evidence.profile)
     if evidence.counted:
         (folder / COUNTED).write_bytes(msgspec.json.encode(evidence.counted))
     if evidence.histograms:
@@ -96,6 +104,12 @@ def series(path: Path) -> dict[str, Columns]:
     from ironbench.records import parquet
 
     return parquet.read_series(path)
+
+
+def profile(path: Path) -> tuple[SampledStack, ...]:
+    from ironbench.records import profiles
+
+    return profiles.read_profile(path)
 
 
 def fault(error: Exception) -> str:
@@ -144,6 +158,7 @@ READERS: dict[str, Callable[[Path], Any]] = {
     TIMELINE: columns,
     SECONDS: columns,
     OBSERVED: series,
+    PROFILE: profile,
     COUNTED: counted,
     LATENCY: histograms,
     LOG: text,

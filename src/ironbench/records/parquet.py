@@ -19,7 +19,7 @@ _SERIES = ("series", "t_s", "value")
 
 def write(path: Path, columns: Mapping[str, bytes]) -> None:
     """Writes columns: name → little-endian float64 values, all of the same length."""
-    _write_table(path, {name: np.frombuffer(data, dtype="<f8") for name, data in columns.items()})
+    write_table(path, {name: np.frombuffer(data, dtype="<f8") for name, data in columns.items()})
 
 
 def write_series(path: Path, series: Sequence[Series]) -> None:
@@ -30,17 +30,17 @@ def write_series(path: Path, series: Sequence[Series]) -> None:
         "t_s": np.concatenate([np.asarray(one.t_s, dtype="f8") for one in series]),
         "value": np.concatenate([np.asarray(one.value, dtype="f8") for one in series]),
     }
-    _write_table(path, table)
+    write_table(path, table)
 
 
 def read(path: Path) -> Columns:
     """Reads all columns as numbers. Raises ValueError if the file is not a Parquet file or contains other values."""
-    return {name: _numbers(name, column) for name, column in _table(path).items()}
+    return {name: _numbers(name, column) for name, column in read_table(path).items()}
 
 
 def read_series(path: Path) -> dict[str, Columns]:
     """Reads a file of `write_series`, by series. Raises ValueError."""
-    table = _table(path)
+    table = read_table(path)
     if tuple(table) != _SERIES:
         raise ValueError(f"has the columns {', '.join(table)[:200]} instead of {', '.join(_SERIES)}")
     names, t_s, value = table["series"], _numbers("t_s", table["t_s"]), _numbers("value", table["value"])
@@ -64,7 +64,8 @@ def values(path: Path) -> int:
     return int(rows[0] or 0) * int(columns[0]) if rows and columns else 0
 
 
-def _table(path: Path) -> dict[str, Any]:
+def read_table(path: Path) -> dict[str, Any]:
+    """Reads all columns by name, as arrays. Raises ValueError if the file is not a Parquet file."""
     with _cursor() as database:
         try:
             return database.execute("SELECT * FROM read_parquet(?)", [_name(path)]).fetchnumpy()
@@ -100,7 +101,8 @@ def _first_line(error: Exception) -> str:
     return str(error).splitlines()[0][:300] if str(error) else type(error).__name__
 
 
-def _write_table(path: Path, table: dict[str, Any]) -> None:
+def write_table(path: Path, table: dict[str, Any]) -> None:
+    """Writes columns: name → array, all of the same length. Raises OSError."""
     with _cursor() as database:
         database.register("columns", table)
         try:

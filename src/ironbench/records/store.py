@@ -25,6 +25,7 @@ from ironbench.errors import FailureError, InputError, nearest
 from ironbench.host import space
 from ironbench.model.inside import NOTHING, ServerStatistics
 from ironbench.model.observation import Counted
+from ironbench.model.profile import SampledStack
 from ironbench.model.record import SCHEMA, Record, Statement
 from ironbench.model.redact import HIDDEN
 from ironbench.model.secrets import hidden_in
@@ -321,6 +322,9 @@ class Store:
 
     def counted(self, id: str) -> list[Counted]:
         return self._evidence(id, files.COUNTED, files.counted, [])
+
+    def profile(self, id: str) -> Sequence[SampledStack]:
+        return self._evidence(id, files.PROFILE, files.profile, ())
 
     def histograms(self, id: str) -> dict[str, Histogram]:
         return self._evidence(id, files.LATENCY, files.histograms, {})

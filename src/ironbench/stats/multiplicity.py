@@ -8,6 +8,9 @@ analyses before the sixth block spend nothing. The levels follow from the normal
 degrees of freedom of each analysis (Jennison and Turnbull, Group Sequential Methods, 2000, section 4.4).
 
 Comparisons: the level is divided by Holm's method (Scandinavian Journal of Statistics 6, 1979).
+
+Many measurements of one comparison, such as the functions of a profile: the false discovery rate is limited
+(Benjamini and Hochberg, Journal of the Royal Statistical Society B 57, 1995).
 """
 
 from __future__ import annotations
@@ -120,6 +123,19 @@ def corrected(ps: Sequence[float]) -> tuple[float, ...]:
         largest = max(largest, min(1.0, (len(ps) - rank) * ps[place]))
         results[place] = largest
     return tuple(results)
+
+
+def discoveries(ps: Sequence[float], rate: float = LEVEL) -> tuple[bool, ...]:
+    """Returns which hypotheses Benjamini and Hochberg's method rejects, in the given order.
+
+    On average, at most a fraction `rate` of the rejections is false, if the tests are independent or positively
+    dependent (Benjamini and Yekutieli, Annals of Statistics 29, 2001). If no hypothesis is false, any is rejected with
+    probability `rate` at most.
+    """
+    order = _ascending(ps)
+    last = max((rank for rank, place in enumerate(order, 1) if ps[place] <= rate * rank / len(ps)), default=0)
+    rejected = set(order[:last])
+    return tuple(place in rejected for place in range(len(ps)))
 
 
 def _ascending(ps: Sequence[float]) -> list[int]:

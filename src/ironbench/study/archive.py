@@ -8,6 +8,7 @@ from typing import Any, Protocol, TypeVar
 
 from ironbench.model.inside import NOTHING, ServerStatistics
 from ironbench.model.observation import Counted
+from ironbench.model.profile import SampledStack
 from ironbench.model.record import Statement
 from ironbench.model.workers import WorkerPart
 
@@ -31,6 +32,10 @@ class Archive(Protocol):
 
     def counted(self, id: str) -> Sequence[Counted]:
         """Returns histograms of I/O sizes and latencies, by role."""
+        ...
+
+    def profile(self, id: str) -> Sequence[SampledStack]:
+        """Returns the sampled stacks, if the trial was profiled."""
         ...
 
     def histograms(self, id: str) -> Mapping[str, Any]:
@@ -80,6 +85,9 @@ class Archives:
 
     def counted(self, id: str) -> Sequence[Counted]:
         return self._first(lambda one: one.counted(id), ())
+
+    def profile(self, id: str) -> Sequence[SampledStack]:
+        return self._first(lambda one: one.profile(id), ())
 
     def histograms(self, id: str) -> Mapping[str, Any]:
         return self._first(lambda one: one.histograms(id), {})

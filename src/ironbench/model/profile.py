@@ -1,0 +1,46 @@
+"""Sampled stacks of a trial: where the engine and the client computed, and where they waited."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated
+
+from msgspec import Meta
+
+from ironbench.model.constraints import Label, Natural, one_of
+
+CPU, WAIT = "cpu", "wait"
+"""Kinds of samples: on a CPU, or off it."""
+ENGINE, CLIENT = "engine", "client"
+"""Roles of processes: the database engine, or the program that drives it."""
+BLOCKED, CPU_QUEUE = "blocked", "cpu-queue"
+"""Reasons of a wait: for an event, or for a free CPU."""
+KERNEL_MARK = "_[k]"
+"""Suffix of the name of a kernel function."""
+MOST_FRAMES = 128
+"""Maximum number of frames of a stack. The kernel cuts stacks at 127 frames (`kernel.perf_event_max_stack`)."""
+
+
+@dataclass(frozen=True, slots=True)
+class SampledStack:
+    """All samples of one trial with the same stack, thread name and reason."""
+
+    kind: Annotated[str, one_of(CPU, WAIT)]
+    role: Annotated[str, one_of(ENGINE, CLIENT)]
+    thread: Label
+    """Name of the thread, which the kernel cuts to 15 characters."""
+    reason: Annotated[str, one_of("", BLOCKED, CPU_QUEUE)]
+    """Why the thread waited; empty for samples on a CPU."""
+    stack: str
+    """Frames joined by semicolons, outermost caller first. Names of kernel functions end in `KERNEL_MARK`; a function
+    without a symbol has the name of its file in brackets."""
+    waker: str
+    """Stack of the thread that ended the wait, in the same form; empty if unknown."""
+    samples: Natural
+    """Number of samples, or of waits."""
+    seconds: Annotated[float, Meta(ge=0, le=1e12)]
+    """Time in the window that these samples represent."""
+
+    @property
+    def frames(self) -> tuple[str, ...]:
+        return tuple(self.stack.split(";"))
