@@ -23,8 +23,10 @@ from ironbench.model.search import Search
 from ironbench.model.system import Load, System
 from ironbench.printer import Printer
 from ironbench.records import Evidence, Store
+from ironbench.report.cell import TableCell
 from ironbench.report.ending import run_summary, search_summary
 from ironbench.report.numbers import quantity
+from ironbench.report.sections import curves, latency
 from ironbench.study import compare as analysis
 from ironbench.study import study
 from ironbench.study.curve import NOT_POOLED
@@ -103,6 +105,43 @@ def test_every_page_and_verb_shows_the_same_percentile_of_a_label(
         assert said in search_summary(Search("rate", 1, 400, ()), records, store)
         cost(["a"], "p99 < 1ms at 400 tps", "", None, "", str(tmp_path), False)
         assert f"{expected * 1e3:.3g} ms" in capsys.readouterr().out
+
+
+def unlike_trials(kind: str) -> list[Record]:
+    """Returns two trials at a rate, of which the second has too few transactions for a 99th percentile, or too many
+    transactions that never ended."""
+    load, slow = Load(rate=400.0, duration_s=30.0), {P99: 0.4}
+    lacking = {"transactions": 200.0} if kind == "short" else {"censored": 1000.0, "longest_wait_s": 9.0}
+    return [
+        record(DISK, 4, 400.0, block=block, load=load, metrics=own)
+        for block, own in enumerate(({}, {**slow, **lacking}))
+    ]
+
+
+@pytest.mark.parametrize("kind", ["short", "never ended"])
+def test_target_rates_and_the_chart_of_percentiles_leave_out_the_same_trials(kind: str) -> None:
+    records = unlike_trials(kind)
+    (found,) = study.studies(records, Shelf(records))
+    (table,) = [table for section in curves.sections(found) for _, table in section.tables]
+    (chart,) = latency.latency(found)
+    assert found.parts[0].response is not None
+    points = dict(found.parts[0].response.points)
+    median, p99 = (cell for cell in table.rows[0][-2:] if isinstance(cell, TableCell))
+    assert (median.value, p99.value) == (points[0.5], points[0.99])
+    assert p99.value == pytest.approx(
+        Shelf(records[:1]).histograms(records[0].id)["response_time"].quantiles([0.99])[0]
+    )
+    in_chart = {str(row[0]): row[1] for row in chart.table.rows}
+    assert isinstance(cell := in_chart["99%"], TableCell) and cell.value == p99.value
+
+
+@pytest.mark.parametrize("kind", ["short", "never ended"])
+def test_a_percentile_that_no_trial_may_show_is_in_no_section(kind: str) -> None:
+    records = [replace(one, id=f"t{place}") for place, one in enumerate([unlike_trials(kind)[1]] * 3)]
+    (found,) = study.studies(records, Shelf(records))
+    (part,) = found.parts
+    assert part.response is not None
+    assert P99 not in part.metrics and 0.99 not in dict(part.response.points)
 
 
 def test_a_lab_shows_the_percentile_of_all_trials_of_a_cell() -> None:

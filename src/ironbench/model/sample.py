@@ -179,6 +179,12 @@ def percentile(metric: str) -> tuple[str, float] | None:
     return (match[1] + (match[3] or ""), _share(match[2])) if match and match[1] in _POOLED else None
 
 
+def percentile_name(histogram: str, share: float) -> str:
+    """Returns the name of the metric with a percentile: `response_time` and 0.99 become `response_time_p99_s`."""
+    digits = f"{share:.5f}"[2:]
+    return f"{histogram}_p{digits[:2]}{digits[2:].rstrip('0')}_s"
+
+
 IN_TABLES = ("response_time_p50_s", "response_time_p99_s")
 """Percentiles that tables of runs show; `show RECORD` prints all percentiles."""
 

@@ -101,6 +101,29 @@ def merged(trials: Sequence[Record], names: Sequence[str], archive: Archive) -> 
     return pooled
 
 
+def pooled_percentiles(
+    wanted: Mapping[str, tuple[str, float]], trials: Sequence[Record], archive: Archive
+) -> dict[str, tuple[float, int]]:
+    """Returns each percentile in seconds and the number of transactions that it was computed from.
+
+    A percentile includes only trials that may show it on their own (`sampled`). Percentiles without such a trial, or
+    with too few transactions, are left out. `wanted`: metric → histogram and level, as from `percentile`.
+    """
+    by_trials: dict[tuple[int, ...], list[str]] = {}
+    for metric in wanted:
+        entered = tuple(at for at, one in enumerate(trials) if sampled(one, metric))
+        by_trials.setdefault(entered, []).append(metric)
+    found: dict[str, tuple[float, int]] = {}
+    for places, metrics in by_trials.items():
+        names = sorted({wanted[metric][0] for metric in metrics})
+        histograms = merged([trials[at] for at in places], names, archive)
+        for metric in metrics:
+            name, share = wanted[metric]
+            if name in histograms and enough(share, histograms[name].count):
+                found[metric] = float(histograms[name].quantiles([share])[0]), histograms[name].count
+    return found
+
+
 def with_pooled(summaries: Mapping[str, Summary], trials: Sequence[Record], archive: Archive) -> dict[str, Summary]:
     """Returns `summaries` of `trials` with pooled percentiles as centres; the ranges are still those of the trials.
 
@@ -110,19 +133,10 @@ def with_pooled(summaries: Mapping[str, Summary], trials: Sequence[Record], arch
     known = {metric: of for metric in summaries if (of := percentile(metric)) is not None}
     if len(trials) < 2 or not known or archive is EMPTY:
         return dict(summaries)
-    by_trials: dict[tuple[int, ...], list[str]] = {}
-    for metric in known:
-        entered = [at for at, one in enumerate(trials) if metric in one.metrics and sampled(one, metric)]
-        by_trials.setdefault(tuple(entered), []).append(metric)
-    pooled: dict[str, Summary] = {}
-    for places, metrics in by_trials.items():
-        names = sorted({known[metric][0] for metric in metrics})
-        histograms = merged([trials[at] for at in places], names, archive)
-        for metric in metrics:
-            name, share = known[metric]
-            if name in histograms and enough(share, histograms[name].count):
-                centre = float(histograms[name].quantiles([share])[0])
-                pooled[metric] = replace(summaries[metric], centre=centre)
+    pooled = {
+        metric: replace(summaries[metric], centre=value)
+        for metric, (value, _) in pooled_percentiles(known, trials, archive).items()
+    }
     return {**summaries, **pooled}
 
 

@@ -11,9 +11,9 @@ from statistics import fmean
 from ironbench.catalogue import base_name, part_of
 from ironbench.model.curve import Curve
 from ironbench.model.record import Record
-from ironbench.model.sample import enough
+from ironbench.model.sample import percentile_name
 from ironbench.study.archive import Archive, Columns
-from ironbench.study.summarise import merged
+from ironbench.study.summarise import pooled_percentiles
 
 MOST_POINTS = 400
 QUANTILES = (
@@ -93,6 +93,7 @@ class Percentiles:
 
     metric: str
     count: int
+    """Largest number of transactions that a percentile includes."""
     points: tuple[tuple[float, float], ...] = field(default=())
     """Pairs (fraction of transactions, seconds)."""
 
@@ -186,12 +187,14 @@ def _same(a: TimelineSeries, b: TimelineSeries) -> bool:
 
 
 def percentiles(trials: Sequence[Record], archive: Archive, metric: str = "response_time") -> Percentiles | None:
-    """Returns percentiles over all transactions of `trials` together; None with too few values for a median."""
-    whole = merged(trials, [metric], archive).get(metric)
-    if whole is None or not enough(0.5, whole.count):
+    """Returns percentiles over the transactions of `trials` together; None without a median. Each percentile includes
+    the same trials as the percentile in tables (`pooled_percentiles`)."""
+    wanted = {percentile_name(metric, share): (metric, share) for share in QUANTILES}
+    found = pooled_percentiles(wanted, trials, archive)
+    if percentile_name(metric, 0.5) not in found:
         return None
-    shares = [share for share in QUANTILES if enough(share, whole.count)]
-    return Percentiles(metric, whole.count, tuple(zip(shares, whole.quantiles(shares), strict=True)))
+    points = tuple((wanted[name][1], seconds) for name, (seconds, _) in found.items())
+    return Percentiles(metric, max(count for _, count in found.values()), tuple(sorted(points)))
 
 
 def _values(columns: Columns, name: str) -> list[float]:
