@@ -443,7 +443,7 @@ def test_systems_of_one_price_that_meet_a_target_are_tied_and_a_cheaper_unclear_
     assert report.advice(found) == [
         "Inconclusive: cheaper systems may also meet the target: log in memory (inconclusive). Cheapest system shown "
         "to meet it: log on disk, 800 USD.",
-        "To decide, run more trials of log in memory.",
+        "To decide, run more trials of log in memory with --rate at 5,000/s.",
     ]
 
 

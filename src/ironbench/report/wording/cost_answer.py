@@ -170,8 +170,12 @@ def open_cheaper(undecided: Sequence[str], unmeasured: Sequence[str]) -> str:
 
 
 def decide_cheaper(undecided: Sequence[str], unmeasured: Sequence[str], rate: float) -> str:
-    """Example: `To decide, run more trials of old, and run same with --rate at 500/s or more and --repeats 3.`"""
-    steps = [f"run more trials of {listed(list(undecided))}"] if undecided else []
+    """Example: `To decide, run more trials of old with --rate at 500/s, and run same with --rate at 500/s or more and
+    --repeats 3.`
+
+    `rate`: the target's rate. Trials at a higher rate may miss a target that the system meets at this rate.
+    """
+    steps = [f"run more trials of {listed(list(undecided))} with --rate at {units.rate(rate)}"] if undecided else []
     steps += (
         [f"run {listed(list(unmeasured))} with --rate at {units.rate(rate)} or more and --repeats 3"]
         if unmeasured
