@@ -74,10 +74,30 @@ def test_servers_of_one_version_or_alike_in_all_else_have_nothing_beside_it() ->
     assert beside_version([("b", "a")], {"a": OLD}, {}) == ()
 
 
-def test_another_engine_counts_as_another_version() -> None:
+def test_settings_and_builds_of_two_engines_are_not_compared() -> None:
     other = {"system.engine": "mariadb", "engine.version": "11.8"}
-    (found,) = beside_version([("b", "a")], {"a": OLD, "b": other}, {})
-    assert "data_checksums" in {row.name for row in found.rows} and not found.defaults
+    (found,) = beside_version([("b", "a")], {"a": OLD, "b": other}, {"a": ["TLS"], "b": []})
+    assert found.other_engine and found.rows == found.defaults == ()
+
+
+def test_a_comparison_of_two_engines_says_in_one_sentence_that_defaults_and_builds_differ() -> None:
+    plan = lab({"engine": ("PostgreSQL", "MariaDB"), "clients": ("1", "8")})
+    plan = replace(
+        plan,
+        setups=tuple(
+            replace(one, system=replace(one.system, engine="mariadb", settings={}))
+            if one.cell.levels["engine"] == "MariaDB"
+            else one
+            for one in plan.setups
+        ),
+        comparisons=tuple((f"engine=MariaDB clients={n}", f"engine=PostgreSQL clients={n}") for n in (1, 8)),
+    )
+    records = trials(plan, {setup.cell.name: 1000.0 for setup in plan.setups}, 0.02)
+    found = answer(lab_study(plan, records, Shelf(records)))
+    assert found.points[0].text == (
+        "Engine, default settings and build differ (PostgreSQL → MariaDB), so the result compares whole systems."
+    )
+    assert "version is not the only difference" not in " ".join(found.sentences)
 
 
 class Versions(Shelf):

@@ -34,7 +34,7 @@ def answer(study: Study) -> Answer:
     points = [*courses(study), *comparisons(study)]
     if study.screen is not None:
         points = screen.points(study, study.screen, points)
-    points[1:1] = [AnswerPoint(text) for text in lab_answer.beside_versions(study.beside_version)]
+    points[1:1] = [AnswerPoint(text) for text in lab_answer.beside_versions(study.beside_version, study.effects)]
     judged = " ".join(filter(None, (lab_answer.claims(study.claims), *wording.sentences(study.too_little_time))))
     points += [AnswerPoint(text) for text in (*against_trend_sentences(study.against), *growth(study), judged) if text]
     disturbances = wording.sentences(one.note for one in study.disturbances)

@@ -26,6 +26,8 @@ class BesideVersion:
     """Features that a build lacks (`LACKS`), followed by settings that were chosen for a build or a server."""
     defaults: tuple[Difference, ...] = ()
     """Settings that are at their default in one of the versions, and therefore belong to the version."""
+    other_engine: bool = False
+    """Whether the engines differ. Each engine has its own settings and build features, so none are compared."""
 
 
 def beside_version(
@@ -33,7 +35,8 @@ def beside_version(
     facts: Mapping[str, Mapping[str, str]],
     lacks: Mapping[str, Collection[str] | None],
 ) -> tuple[BesideVersion, ...]:
-    """Lists differences for each comparison of versions or engines that has differences and whose sides were measured.
+    """Lists each comparison of engines, and each comparison of versions that has other differences, if both sides were
+    measured.
 
     `comparisons`: configuration and baseline. By configuration name, `facts` (as `differences.facts` returns them) and
     `lacks` (the features missing from its build; None if its facts do not say).
@@ -44,7 +47,11 @@ def beside_version(
         if not before or not after:
             continue
         rows = differences([before, after])
-        if not any((row.room, row.name) in (("engine", "version"), ("system", "engine")) for row in rows):
+        differing = {(row.room, row.name) for row in rows}
+        if ("system", "engine") in differing:
+            found.append(BesideVersion(cell, baseline, (), other_engine=True))
+            continue
+        if ("engine", "version") not in differing:
             continue
         builds = _builds([before, after], [lacks.get(baseline), lacks.get(cell)])
         settings, defaults = _settings(before, after)
@@ -74,20 +81,15 @@ def _impossible(side: Mapping[str, str]) -> list[str]:
 def _settings(
     before: Mapping[str, str], after: Mapping[str, str]
 ) -> tuple[tuple[Difference, ...], tuple[Difference, ...]]:
-    """Splits settings that differ into choices of the user or the server's creator, and defaults of the versions.
-
-    Different defaults of two engines are not a change between versions.
-    """
-    known = [settings_of(side.get("system.engine", "")) for side in (before, after)]
-    names = dict.fromkeys(name for engine in known for name in engine.beside_version)
-    pinned = {name for engine in known for name in engine.pinned}
-    alike = before.get("system.engine") == after.get("system.engine")
+    """Splits settings that differ into choices of the user or the server's creator, and defaults of the versions. Both
+    sides have the same engine."""
+    engine = settings_of(before.get("system.engine", ""))
     chosen: list[Difference] = []
     defaults: list[Difference] = []
-    for name in names:
+    for name in engine.beside_version:
         values = [fact_text(side, f"{SETTINGS}{name}") for side in (before, after)]
         if values[0] == values[1]:
             continue
-        is_default = alike and name not in pinned and not any(f"{CHANGED}{name}" in side for side in (before, after))
+        is_default = name not in engine.pinned and not any(f"{CHANGED}{name}" in side for side in (before, after))
         (defaults if is_default else chosen).append(Difference("engine", name, tuple(values)))
     return tuple(chosen), tuple(defaults)

@@ -170,10 +170,21 @@ def _tally(ends: Sequence[str]) -> str:
     return ", ".join(f"{ends.count(end)} {end}" for end in dict.fromkeys(ends))
 
 
-def beside_versions(known: Sequence[BesideVersion]) -> list[str]:
-    """Names what differs besides the version: readers attribute the whole ratio to the version."""
-    chosen, defaults = _by_facts((one, one.rows) for one in known), _by_facts((one, one.defaults) for one in known)
+def beside_versions(known: Sequence[BesideVersion], effects: Sequence[Effect]) -> list[str]:
+    """Names what differs besides the version: readers attribute the whole ratio to the version. `effects`: the lab's
+    comparisons, which have the words for the names."""
+    named_pairs = {
+        (one.finding.cell, one.finding.baseline): (
+            f"{configuration(one.contrast.baseline)} → {configuration(one.contrast.cell)}"
+        )
+        for one in effects
+    }
+    named = [(named_pairs[one.cell, one.baseline], one) for one in known]
+    engines = list(dict.fromkeys(pair for pair, one in named if one.other_engine))
+    chosen = _by_facts((pair, one.rows) for pair, one in named)
+    defaults = _by_facts((pair, one.defaults) for pair, one in named)
     return [
+        *([_of_engines(engines)] if engines else []),
         *(
             f"The version is not the only difference ({pairs}): {words}. The other differences may explain the result."
             for words, pairs in chosen
@@ -182,13 +193,19 @@ def beside_versions(known: Sequence[BesideVersion]) -> list[str]:
     ]
 
 
-def _by_facts(differing: Iterable[tuple[BesideVersion, Sequence[Difference]]]) -> list[tuple[str, str]]:
-    """Groups comparisons by the other facts that differ in them."""
-    texts: dict[str, list[str]] = {}
-    for one, rows in differing:
+def _of_engines(pairs: Sequence[str]) -> str:
+    """Example: `Engine, default settings and build differ (PostgreSQL → MariaDB), so the result compares whole
+    systems.`"""
+    return f"Engine, default settings and build differ ({some(pairs)}), so the result compares whole systems."
+
+
+def _by_facts(differing: Iterable[tuple[str, Sequence[Difference]]]) -> list[tuple[str, str]]:
+    """Groups comparisons, given by their words, by the other facts that differ in them."""
+    pairs: dict[str, list[str]] = {}
+    for pair, rows in differing:
         if rows:
-            texts.setdefault(listed([_beside(row) for row in rows]), []).append(f"{one.baseline} → {one.cell}")
-    return [(words, some(pairs)) for words, pairs in texts.items()]
+            pairs.setdefault(listed([_beside(row) for row in rows]), []).append(pair)
+    return [(words, some(list(dict.fromkeys(of)))) for words, of in pairs.items()]
 
 
 def _beside(row: Difference) -> str:
