@@ -242,6 +242,20 @@ def test_a_limit_on_all_memory_that_was_declared_otherwise_is_a_difference() -> 
     assert credited(freed("log", memory_total_bytes=(1 << 30) + (80 << 20), settings=small), of_a_small_log)
 
 
+@pytest.mark.parametrize("role", ["log", "temp"])
+def test_files_that_the_user_puts_on_a_zero_latency_device_are_an_upper_bound_as_the_ideal_part_is(role: str) -> None:
+    def on(model: str) -> Layout:
+        return Layout(devices=(Device(model, (Partition(role, 1 << 30, "/d"),)),)).at({role: "/d"})
+
+    own, ideal = freed(layout=on("free")), freed(role, layout=on("free"))
+    found, same = (ceilings([replace(measured(2.4), cell="b", baseline="a")], lab_of(one))[0] for one in (own, ideal))
+    assert found == same and (found.parts, found.on_device) == ((role,), True)
+    ssd = replace(PLAIN, system=replace(PLAIN.system, layout=on("ssd-sata")))
+    assert credited(own, ssd) and not credited(freed(layout=on("ssd-sata")))
+    assert not credited(own, replace(PLAIN, system=own.system)), "both on a zero-latency device"
+    assert not credited(freed(layout=on("free"), settings={"fsync": "off"}), ssd)
+
+
 def test_an_interval_that_excludes_a_gain_of_the_margin_says_that_it_is_not_the_bottleneck() -> None:
     harmless = replace(measured(0.96, conclusion=Conclusion.CANNOT_TELL), low=0.9, high=1.03)
     assert ceiling(harmless, ["log"]).verdict is Verdict.UNAFFECTED

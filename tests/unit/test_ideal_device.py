@@ -55,7 +55,7 @@ def test_the_limit_stays_and_the_files_are_on_a_zero_latency_device(tmp_path: Pa
     for part in ("log", "temp"):
         one = system(found, part)
         (device,) = one.layout.devices
-        assert device.model == "free" and one.ideal_on_device(part)
+        assert device.model == "free" and one.on_zero_latency_device(part)
         assert one.memory_total_bytes == usual.memory_total_bytes == 1 << 30
         assert getattr(one.layout, part) == device.partitions[0].directory
         assert not memory.directories(one)
@@ -94,9 +94,9 @@ def test_all_data_cached_has_no_limit_and_needs_no_device(tmp_path: Path) -> Non
 def test_a_zero_latency_device_takes_the_place_of_another_device_of_the_same_files() -> None:
     both = Device("hdd-7200", (Partition("data", GIB, "/h/data"), Partition("log", GIB, "/h/log")))
     own = System("postgres", "x", ideal=("log",), layout=Layout("/h/data", log="/h/log", devices=(both,)))
-    assert not own.ideal_on_device("log")
+    assert not own.on_zero_latency_device("log")
     found = arrange.zero_latency(own, {"log": GIB})
-    assert found.layout.data == "/h/data" and found.ideal_on_device("log")
+    assert found.layout.data == "/h/data" and found.on_zero_latency_device("log")
     assert [one.model for one in found.layout.devices] == ["hdd-7200", "free"]
     assert [part.role for one in found.layout.devices for part in one.partitions] == ["data", "log"]
     alone = replace(both, partitions=both.partitions[1:])

@@ -89,7 +89,7 @@ def with_cache(system: System, files: Path, least_bytes: int) -> System:
 
 def in_memory(system: System) -> tuple[str, ...]:
     """Returns the zero-latency parts whose files are in memory that the server allocates, and not on a device."""
-    return tuple(part for part in ("log", "temp") if part in system.ideal and not system.ideal_on_device(part))
+    return tuple(part for part in ("log", "temp") if part in system.ideal and not system.on_zero_latency_device(part))
 
 
 def directories(system: System) -> tuple[str, ...]:

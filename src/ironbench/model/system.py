@@ -129,11 +129,20 @@ class System:
     """The user's commands that set the system up. They run in order before the system is measured, and are undone in
     reverse order afterwards."""
 
-    def ideal_on_device(self, part: str) -> bool:
-        """Returns whether the files of a zero-latency part are on a zero-latency device, and not in memory that the
-        server allocates."""
-        device = self.layout.device_of(part) if part in self.ideal else None
+    def on_zero_latency_device(self, role: str) -> bool:
+        """Returns whether the files of a role are on a zero-latency device, and not in memory that the server
+        allocates. The device is the user's, or replaces other places of a zero-latency part's files."""
+        device = self.layout.device_of(role)
         return device is not None and device.model == ZERO_LATENCY
+
+    @property
+    def zero_latency_parts(self) -> tuple[str, ...]:
+        """The parts in `ideal`, and WAL and temporary files if the user put them on a zero-latency device.
+
+        Data files on such a device are not a part: with `ideal`, data are cached and need no device.
+        """
+        placed = (role for role in ("log", "temp") if self.on_zero_latency_device(role))
+        return tuple(dict.fromkeys((*self.ideal, *placed)))
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,10 +1,10 @@
 """Measures how much faster a system runs when one part takes almost no time.
 
 A part's share of the time is only an estimate of the gain, because the queue moves to another resource when a part
-becomes fast. Therefore, a configuration with the part made zero-latency (`System.ideal`) is compared with the same
-configuration without this change. The verdict follows from that comparison and its confidence interval. The comparison
-alone does not show where the difference comes from, because making a part zero-latency also changes settings (a larger
-cache saves CPU time). A part therefore counts as a cause only if it took time in the baseline.
+becomes fast. Therefore, a configuration with the part made zero-latency (`System.zero_latency_parts`) is compared with
+the same configuration without this change. The verdict follows from that comparison and its confidence interval. The
+comparison alone does not show where the difference comes from, because making a part zero-latency also changes settings
+(a larger cache saves CPU time). A part therefore counts as a cause only if it took time in the baseline.
 """
 
 from __future__ import annotations
@@ -130,16 +130,17 @@ def ceilings(
     results = []
     for finding in findings:
         cell, baseline = lab.setup(finding.cell), lab.setup(finding.baseline)
-        more = tuple(part for part in cell.system.ideal if part not in baseline.system.ideal)
-        lost = set(baseline.system.ideal) - set(cell.system.ideal)
+        free, before_free = cell.system.zero_latency_parts, baseline.system.zero_latency_parts
+        more = tuple(part for part in free if part not in before_free)
+        lost = set(before_free) - set(free)
         if more and not lost and _beside(cell, more) == _beside(baseline, more):
             known = (baselines or {}).get(finding.baseline, Baseline())
             before, after = ((facts or {}).get(name, {}) for name in (finding.baseline, finding.cell))
             besides = _besides(before, after, settings_of(cell.system.engine))
             found = ceiling(finding, more, known, _added(cell, more), besides)
-            if any(map(cell.system.ideal_on_device, more)):
-                free = (baselines or {}).get(finding.cell, Baseline()).spent
-                left = sum(free.share(name) for part in more for name in SPENT[part]) if free else None
+            if any(map(cell.system.on_zero_latency_device, more)):
+                spent = (baselines or {}).get(finding.cell, Baseline()).spent
+                left = sum(spent.share(name) for part in more for name in SPENT[part]) if spent else None
                 found = replace(found, on_device=True, left=left)
             results.append(found)
     return results
