@@ -10,6 +10,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import MappingProxyType
 
 from ironbench.engines.administration import Administration
 from ironbench.engines.data_import import DataImport
@@ -167,6 +168,10 @@ class Engine(ABC):
     """Operations on the running engine around a trial."""
     data_import: DataImport = DataImport()
     """Functions that import the user's own data into the engine."""
+    profile_groups: Mapping[str, str] = MappingProxyType({})
+    """For each regular expression that matches the whole name of a function in a profile, the function's activity. The
+    first expression that matches any function of a stack determines the stack's activity. Waits with the activity
+    `model.profile.WAITING_FOR_WORK` are no part of a transaction."""
 
     @property
     def variants(self) -> Mapping[str, Engine]:

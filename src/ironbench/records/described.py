@@ -92,6 +92,12 @@ def settings_of(engine_name: str) -> EngineSettings:
     )
 
 
+def profile_groups(engine_name: str) -> Mapping[str, str]:
+    """Returns how the engine names its work in profiles (`Engine.profile_groups`); empty for an unknown engine."""
+    engine = engines.find(engine_name)
+    return engine.profile_groups if engine else {}
+
+
 def ideal_bytes(system: System) -> dict[str, int]:
     """Returns, for each zero-latency part, the memory that it may need; empty for an unknown engine."""
     engine = engines.find(system.engine)

@@ -12,7 +12,7 @@ from ironbench import units
 from ironbench.engines.administration import Administration
 from ironbench.engines.base import EngineCosts, Traits
 from ironbench.engines.dialect import Dialect, listed
-from ironbench.engines.duckdb import settings
+from ironbench.engines.duckdb import profile_groups, settings
 from ironbench.engines.duckdb.data_import import DuckdbDataImport
 from ironbench.engines.duckdb.process import DuckdbProcess, OpenRequest, package_folder
 from ironbench.engines.duckdb.session import FILE, DuckdbSession
@@ -81,6 +81,7 @@ class DuckdbEngine(LibraryEngine):
         "data": "DuckDB caches data up to its memory limit; put the data directory in memory instead",
         "client": "the client only sends statements to DuckDB's process and receives the results",
     }
+    profile_groups = profile_groups.GROUPS
     traits = Traits(
         doc="DuckDB in a child process of ironbench; --memory limits DuckDB's memory, --set changes DuckDB's settings",
         abilities=frozenset({"data", "queries", "scripts"}),

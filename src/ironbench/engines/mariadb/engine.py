@@ -14,7 +14,7 @@ from ironbench.engines.base import Engine, EngineCosts, SuggestedSetting, Traits
 from ironbench.engines.durability import OFF, Hazard
 from ironbench.engines.existing_server import validated_existing
 from ironbench.engines.identity import Identity
-from ironbench.engines.mariadb import dsn, existing_server, installation, logs, settings, snapshots
+from ironbench.engines.mariadb import dsn, existing_server, installation, logs, profile_groups, settings, snapshots
 from ironbench.engines.mariadb import home as homes
 from ironbench.engines.mariadb.administration import MariadbAdministration
 from ironbench.engines.mariadb.data_import import MariadbDataImport
@@ -41,6 +41,7 @@ USER = "root"
 
 class MariadbEngine(Engine):
     name = "mariadb"
+    profile_groups = profile_groups.GROUPS
     traits = Traits(
         knobs=(
             SuggestedSetting(

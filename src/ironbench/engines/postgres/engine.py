@@ -16,7 +16,16 @@ from ironbench.engines.durability import OFF, Hazard
 from ironbench.engines.identity import Identity
 from ironbench.engines.own_server import OwnServer
 from ironbench.engines.postgres import cluster as clusters
-from ironbench.engines.postgres import dsn, existing_server, facts, installation, resources, settings, snapshots
+from ironbench.engines.postgres import (
+    dsn,
+    existing_server,
+    facts,
+    installation,
+    profile_groups,
+    resources,
+    settings,
+    snapshots,
+)
 from ironbench.engines.postgres.administration import PostgresAdministration
 from ironbench.engines.postgres.cluster import Cluster
 from ironbench.engines.postgres.data_import import PostgresDataImport
@@ -36,6 +45,7 @@ from ironbench.units import size_of_1024
 
 class PostgresEngine(Engine):
     name = "postgres"
+    profile_groups = profile_groups.GROUPS
     traits = Traits(
         doc="the built-in PostgreSQL 18, the installation in `--set bin=/path`, or an existing server (`--dsn`)",
         digests="pg_stat_statements",

@@ -20,7 +20,7 @@ from ironbench.engines.identity import Identity
 from ironbench.engines.own_server import OwnServer
 from ironbench.engines.server import ServerLaunch, ServerProgram
 from ironbench.engines.server_session import OwnedServer
-from ironbench.engines.slapd import dsn, installation, settings
+from ironbench.engines.slapd import dsn, installation, profile_groups, settings
 from ironbench.engines.slapd import home as homes
 from ironbench.engines.slapd.administration import SlapdAdministration
 from ironbench.engines.slapd.home import SlapdHome
@@ -43,6 +43,7 @@ _NEVER_IDEAL = {
 class SlapdEngine(Engine):
     name = "slapd"
     administration = SlapdAdministration()
+    profile_groups = profile_groups.GROUPS
     traits = Traits(
         doc="OpenLDAP's slapd that is installed on the machine, with back-mdb, or an existing "
         "directory server (`--dsn ldap://…`)",

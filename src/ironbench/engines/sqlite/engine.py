@@ -13,6 +13,7 @@ from ironbench.engines.dialect import Dialect, listed
 from ironbench.engines.durability import OFF, Hazard
 from ironbench.engines.library import LibraryEngine
 from ironbench.engines.server import raise_file_limit
+from ironbench.engines.sqlite import profile_groups
 from ironbench.engines.sqlite.data_import import SqliteDataImport
 from ironbench.engines.sqlite.session import FILE, SqliteSession, shaping, statements, validated_pragmas
 from ironbench.errors import InputError, written
@@ -88,6 +89,7 @@ class SqliteEngine(LibraryEngine):
     }
     """Parts that cannot be made zero-latency. `temp` is not among them, because temporary files can be in memory
     (`temp_store`)."""
+    profile_groups = profile_groups.GROUPS
     traits = Traits(
         files_per_client=3,  # the database, its WAL or rollback journal, and a temporary file
         # https://www.sqlite.org/pragma.html#pragma_synchronous and #pragma_journal_mode

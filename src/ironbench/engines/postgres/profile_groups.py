@@ -1,0 +1,42 @@
+"""Activities of PostgreSQL in profiles, by names of its functions.
+
+The names are from the sources of PostgreSQL 13 to 18. Order matters: a lock that is taken to insert a WAL record
+belongs to the insertion of WAL, and only other lightweight locks are shown as LWLocks.
+"""
+
+from __future__ import annotations
+
+from ironbench.model.profile import WAITING_FOR_WORK
+
+GROUPS = {
+    r"secure_read|CheckpointWriteDelay": WAITING_FOR_WORK,
+    r"XLogCompressBackupBlock|.*pglz_compress": "WAL compression",
+    r"XLogInsert.*|XLogRecordAssemble|ReserveXLogInsertLocation|CopyXLogRecordToWAL|WALInsertLock.*|"
+    r"AdvanceXLInsertBuffer|GetXLogBuffer": "WAL insertion",
+    r"XLogFlush|XLogWrite|XLogBackgroundFlush|WaitXLogInsertionsToFinish|issue_xlog_fsync|SyncRepWait.*": "WAL flush",
+    r"ProcSleep|WaitOnLock|XactLockTableWait|heap_acquire_tuplock|MultiXactIdWait.*|DeadLockCheck.*|"
+    r"LockAcquire.*|LockRelease.*|LockBufferForCleanup": "row and table locks",
+    r"(heap|lazy)_vacuum.*|vacuum_rel|lazy_scan_.*|heap_page_prune.*": "vacuum and pruning",
+    r"WaitReadBuffers|AsyncReadBuffers|mdread.*|mdprefetch|FileRead.*|pgaio_.*": "data reads",
+    r"FlushBuffer|BufferSync|SyncOneBuffer|mdwrite.*|mdextend|mdzeroextend|ProcessSyncRequests|FileWrite.*|"
+    r"RequestXLogSwitch": "data writes",
+    r"BufFile.*|LogicalTape.*|dumptuples": "temporary files",
+    r"_bt_.*|bt(insert|gettuple|getbitmap|rescan|beginscan|endscan)|index_.*|_hash_.*|gi(n|st).*": "index access",
+    r"tuplesort_.*|qsort_.*|comparetup_.*": "sorting",
+    r"ExecHash.*|MultiExecHash|BuildTupleHashTable.*|LookupTupleHashEntry.*": "hash tables",
+    r"ExecEvalStep.*|ExecInterpExpr|ExecJustInner.*|ExecEval.*|ExecProject.*|ExecQual": "expressions",
+    r"pg_plan_quer.*|planner|standard_planner|BuildCachedPlan|GetCachedPlan": "planning",
+    r"pg_parse_query|pg_analyze_and_rewrite.*|parse_analyze.*|raw_parser|base_yyparse": "parsing",
+    r"heap_(insert|update|delete|lock_tuple|multi_insert).*|heapam_tuple_.*": "changes of tables",
+    r"heap_(getnext|fetch|hot_search).*|heapgettup.*|heapam_.*|table_.*": "table access",
+    r"ReadBuffer.*|PinBuffer.*|UnpinBuffer.*|BufferAlloc|StartReadBuffer.*|hash_search_with_hash_value": "buffer cache",
+    r"GetSnapshotData.*|GetTransactionSnapshot|HeapTupleSatisfies.*|XidInMVCCSnapshot|SlruSelect.*|TransactionIdIs.*|"
+    r"SimpleLru.*|ProcArray.*": "snapshots and visibility",
+    r"LWLock.*|perform_spin_delay|s_lock": "LWLocks",
+    r"CommitTransaction.*|RecordTransactionCommit|StartTransaction.*|AbortTransaction.*": "transaction control",
+    r"printtup.*|pq_.*|secure_.*|internal_(flush|putbytes).*|socket_.*|SendRowDescription.*": "client communication",
+    r"palloc.*|AllocSet.*|MemoryContext.*|pfree|repalloc": "memory allocation",
+    r"ExecutorRun|standard_ExecutorRun|ExecutorStart|ExecProcNode.*|PortalRun.*": "executor",
+    r"(Checkpointer|WalWriter|BackgroundWriter|AutoVacLauncher|ApplyLauncher|PgArchiver|IoWorker|Logger|Startup)"
+    r"(Process)?Main|PgArchiver_MainLoop|SysLoggerMain|ServerLoop": WAITING_FOR_WORK,
+}

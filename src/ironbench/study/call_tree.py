@@ -1,0 +1,184 @@
+"""Call trees of profiled trials: which function, called by which, took how much time of a transaction.
+
+A path begins with an area: who spent the time (`model.profile.ENGINE`, `CLIENT`), and how (`CPU`, `BLOCKED`,
+`CPU_QUEUE`). The functions follow, outermost caller first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ironbench.model.profile import SampledStack
+
+Matrix = np.ndarray[Any, np.dtype[np.float64]]
+"""A row for each node or other subject, and a column for each trial."""
+LEAST_SAMPLES = 20
+"""Minimum number of samples of a function over all trials. A function with fewer samples counts as part of its
+caller."""
+LEAST_SHARE = 0.001
+"""Minimum fraction of its area's time. A function with less counts as part of its caller."""
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """Seconds per transaction of several subjects in several trials."""
+
+    seconds: Matrix
+    error: Matrix
+    """Variance of `seconds` that comes from the number of samples alone: with n samples that represent s seconds, s²/n
+    (Poisson)."""
+
+    def sum(self, rows: Sequence[int]) -> Measured:
+        """Returns the sum of these rows as one row."""
+        chosen = list(rows)
+        return Measured(self.seconds[chosen].sum(axis=0, keepdims=True), self.error[chosen].sum(axis=0, keepdims=True))
+
+    def minus(self, part: Measured) -> Measured:
+        """Returns the rest without a part of it."""
+        return Measured(self.seconds - part.seconds, np.maximum(self.error - part.error, 0.0))
+
+
+@dataclass(frozen=True, slots=True)
+class CallTree:
+    """The call paths of several trials as nodes. A caller has a lower index than the functions that it calls."""
+
+    names: tuple[str, ...]
+    """For each node, the function's name; for an area, its code."""
+    parents: tuple[int, ...]
+    """For each node, the index of the caller; -1 for an area."""
+    areas: tuple[int, ...]
+    """For each node, the index of its area."""
+    own: Measured
+    """Time in the function itself, and in functions below the resolution that it calls."""
+    total: Measured
+    """Time in the function and in everything that it calls."""
+
+    def outermost(self) -> dict[tuple[str, str], list[int]]:
+        """Returns, for each area and function, the nodes of the function that no other node of the same function has
+        called. Their total times add up to the function's time, with recursion counted once."""
+        above: list[frozenset[str]] = []
+        found: dict[tuple[str, str], list[int]] = {}
+        for place, (name, parent, area) in enumerate(zip(self.names, self.parents, self.areas, strict=True)):
+            callers = above[parent] if parent >= 0 else frozenset[str]()
+            above.append(callers | {name} if parent >= 0 else callers)
+            if parent >= 0 and name not in callers:
+                found.setdefault((self.names[area], name), []).append(place)
+        return found
+
+    def functions(self) -> dict[tuple[str, str], list[int]]:
+        """Returns, for each area and function, all nodes of the function."""
+        found: dict[tuple[str, str], list[int]] = {}
+        for place, (name, parent, area) in enumerate(zip(self.names, self.parents, self.areas, strict=True)):
+            if parent >= 0:
+                found.setdefault((self.names[area], name), []).append(place)
+        return found
+
+
+def area_of(stack: SampledStack) -> str:
+    """Returns the code of a stack's area, such as `engine:blocked`."""
+    return f"{stack.role}:{stack.reason or stack.kind}"
+
+
+Label = Callable[[SampledStack], str]
+"""Function that returns the name under which a stack is summed; the stack is left out if the name is empty."""
+
+
+def summed(
+    trials: Sequence[Iterable[SampledStack]], transactions: Sequence[float], label: Label
+) -> dict[str, Measured]:
+    """Sums the stacks of each trial by name, as seconds per transaction; one row for each name."""
+    found: dict[str, Measured] = {}
+    for column, (stacks, count) in enumerate(zip(trials, transactions, strict=True)):
+        for one in stacks:
+            if one.samples and (name := label(one)):
+                if name not in found:
+                    found[name] = Measured(np.zeros((1, len(trials))), np.zeros((1, len(trials))))
+                found[name].seconds[0, column] += one.seconds / count
+                found[name].error[0, column] += (one.seconds / count) ** 2 / one.samples
+    return found
+
+
+def call_tree(trials: Sequence[Iterable[SampledStack]], transactions: Sequence[float]) -> CallTree:
+    """Builds the tree of all trials together.
+
+    `transactions`: the number of transactions of each trial. Functions below the resolution (`LEAST_SAMPLES`,
+    `LEAST_SHARE`) are merged into their callers.
+    """
+    names, parents, leaves, cells = _paths(trials, transactions)
+    samples = np.zeros(len(names))
+    own = Measured(np.zeros((len(names), len(transactions))), np.zeros((len(names), len(transactions))))
+    for (area, stack, column), (count, seconds, error) in cells.items():
+        node = leaves[area, stack]
+        samples[node] += count
+        own.seconds[node, column] += seconds
+        own.error[node, column] += error
+    weight = own.seconds.sum(axis=1)
+    for node in range(len(names) - 1, -1, -1):
+        if parents[node] >= 0:
+            samples[parents[node]] += samples[node]
+            weight[parents[node]] += weight[node]
+    return _resolved(names, parents, samples, weight, own)
+
+
+_Cells = dict[tuple[str, str, int], list[float]]
+"""For each area, stack and trial: samples, seconds per transaction, and variance."""
+
+
+def _paths(
+    trials: Sequence[Iterable[SampledStack]], transactions: Sequence[float]
+) -> tuple[list[str], list[int], dict[tuple[str, str], int], _Cells]:
+    names: list[str] = []
+    parents: list[int] = []
+    known: dict[tuple[int, str], int] = {}
+    leaves: dict[tuple[str, str], int] = {}
+    cells: _Cells = {}
+    for column, (stacks, count) in enumerate(zip(trials, transactions, strict=True)):
+        for one in stacks:
+            area = area_of(one)
+            if (area, one.stack) not in leaves:
+                node = -1
+                for name in (area, *one.frames):
+                    if (node, name) not in known:
+                        known[node, name] = len(names)
+                        names.append(name)
+                        parents.append(node)
+                    node = known[node, name]
+                leaves[area, one.stack] = node
+            cell = cells.setdefault((area, one.stack, column), [0.0, 0.0, 0.0])
+            if one.samples:
+                cell[0] += one.samples
+                cell[1] += one.seconds / count
+                cell[2] += (one.seconds / count) ** 2 / one.samples
+    return names, parents, leaves, cells
+
+
+def _resolved(names: Sequence[str], parents: Sequence[int], samples: Matrix, weight: Matrix, own: Measured) -> CallTree:
+    """Merges nodes below the resolution into their callers. A caller has at least as many samples and as much time as
+    the functions that it calls, so a node that remains has a caller that remains."""
+    kept: list[int] = []
+    new: list[int] = []
+    areas: list[int] = []
+    for node, parent in enumerate(parents):
+        areas.append(node if parent < 0 else areas[parent])
+        enough = samples[node] >= LEAST_SAMPLES and weight[node] >= LEAST_SHARE * weight[areas[node]]
+        if parent < 0 or enough:
+            new.append(len(kept))
+            kept.append(node)
+        else:
+            new.append(new[parent])
+    columns = own.seconds.shape[1]
+    seconds, error = np.zeros((len(kept), columns)), np.zeros((len(kept), columns))
+    np.add.at(seconds, new, own.seconds)
+    np.add.at(error, new, own.error)
+    callers = tuple(new[parents[node]] if parents[node] >= 0 else -1 for node in kept)
+    total = Measured(seconds.copy(), error.copy())
+    for node in range(len(kept) - 1, -1, -1):
+        if callers[node] >= 0:
+            total.seconds[callers[node]] += total.seconds[node]
+            total.error[callers[node]] += total.error[node]
+    own_areas = tuple(new[areas[node]] for node in kept)
+    return CallTree(tuple(names[node] for node in kept), callers, own_areas, Measured(seconds, error), total)

@@ -1,0 +1,86 @@
+"""Assigns stacks to activities of the engine and to subsystems of the kernel."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from functools import cache
+
+from ironbench.model.profile import BLOCKED, CLIENT, CPU_QUEUE, KERNEL_MARK, WAITING_FOR_WORK, SampledStack
+
+OTHER = "other"
+"""Group of stacks that no function assigns to a group."""
+KERNEL_PATHS: Mapping[str, str] = {
+    r"(do_|__)?futex_.*": "futex",
+    r"(do_)?(sys_)?(epoll|poll|select)_.*|do_sys_poll|ep_poll": "polling",
+    r"(tcp|udp|inet6?|ip6?|unix|sock|skb|net|dev|napi|neigh|nf)_.*|__(sock|tcp|ip|netif|dev)_.*|(sys_|sys_socket)?"
+    r"(sendto|recvfrom|sendmsg|recvmsg)|netif_.*|process_backlog": "network",
+    r"(ext4|xfs|btrfs|jbd2|f2fs|overlay|ovl|fuse|nfs|zfs)_.*|__(ext4|xfs|jbd2)_.*": "file system",
+    r"(blk|bio|nvme|scsi|virtblk|loop|dm|sd|mq|elv|md|raid\d*)_.*|(__)?submit_bio.*|io_schedule.*|virtio_.*": "block "
+    "layer",
+    r"filemap_.*|generic_(file|perform)_.*|.*pagecache.*|folio_.*|iomap_.*|__filemap_.*|balance_dirty_pages.*": "page "
+    "cache",
+    r"vfs_.*|ksys_.*|(do_)?fsync.*|file_.*|new_sync_.*|path_.*|filename_.*|do_(filp|sys)_open.*": "VFS",
+    r"io_uring_.*|io_(issue|submit|read|write|wq)_.*|__io_uring_.*": "io_uring",
+    r"(do_)?(wp|anonymous|fault|user_addr_fault|exc_page_fault|handle_mm_fault|mmap|munmap|brk|page_fault)(_.*)?|"
+    r"handle_mm_fault|.*page_fault.*|(alloc|free)_(pages|pcp).*|clear_page.*|shmem_.*|unmap_.*|zap_.*": "memory "
+    "management",
+    r"(__)?schedule(_.*)?|(try_to_)?wake_up.*|ttwu_.*|(pick|put|set)_(prev|next)_.*|finish_task_switch.*|enqueue_.*|"
+    r"dequeue_.*|update_(curr|rq|load).*|sched_.*": "scheduler",
+    r".*(irq|softirq|interrupt|hrtimer|tick|timer|rcu).*": "interrupts",
+    r"do_syscall_64.*|entry_SYSCALL.*|syscall_.*|x64_sys_call|__x64_sys_.*|el0_svc.*|invoke_syscall": "system call",
+}
+"""For each regular expression that matches the name of a kernel function, the subsystem. The innermost function that
+matches determines the subsystem; names are from Linux 5.10 to 6.18."""
+
+
+def activity_of(groups: Mapping[str, str]) -> Callable[[str], str]:
+    """Returns a function that gives the activity of a stack (frames joined by semicolons); `OTHER` if no function
+    matches. `groups`: as in `engines.base.Engine.profile_groups`."""
+    by_rank = [(re.compile(pattern), name) for pattern, name in groups.items()]
+
+    @cache
+    def rank(function: str) -> int:
+        if function.endswith(KERNEL_MARK):
+            return len(by_rank)
+        return next((place for place, (pattern, _) in enumerate(by_rank) if pattern.fullmatch(function)), len(by_rank))
+
+    @cache
+    def activity(stack: str) -> str:
+        first = min(map(rank, stack.split(";")))
+        return by_rank[first][1] if first < len(by_rank) else OTHER
+
+    return activity
+
+
+def in_transaction(stack: SampledStack, activity: Callable[[str], str]) -> bool:
+    """Returns whether the time is part of a transaction.
+
+    Waits for an event are not if a thread waits for work, or if the client waits: for the engine's answer or for the
+    next scheduled start. A thread that has been woken and waits for a CPU no longer waits for work.
+    """
+    return stack.reason != BLOCKED or not (stack.role == CLIENT or activity(stack.stack) == WAITING_FOR_WORK)
+
+
+_KERNEL = [(re.compile(pattern), name) for pattern, name in KERNEL_PATHS.items()]
+_SWITCHES = "scheduler"
+
+
+@cache
+def _subsystem(name: str) -> str:
+    return next((group for pattern, group in _KERNEL if pattern.fullmatch(name)), "")
+
+
+def kernel_path(stack: SampledStack) -> str:
+    """Returns the kernel's subsystem in which the time was spent; "" outside the kernel.
+
+    Every wait ends in the scheduler, so for a wait for an event the innermost function outside the scheduler counts.
+    A wait for a CPU belongs to no subsystem.
+    """
+    if stack.reason == CPU_QUEUE:
+        return ""
+    found = [
+        _subsystem(name.removesuffix(KERNEL_MARK)) for name in reversed(stack.frames) if name.endswith(KERNEL_MARK)
+    ]
+    known = [group for group in found if group and not (stack.reason == BLOCKED and group == _SWITCHES)]
+    return known[0] if known else OTHER if found else ""
