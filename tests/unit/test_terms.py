@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from labfactory import lab
 
+from ironbench import workloads
+from ironbench.lab import declare
 from ironbench.model.lab import BASELINE, CHANGES, Configuration, Factor, Lab, named
 from ironbench.model.note import note, text_note
 from ironbench.plan import fixed_rates, labfile
@@ -71,6 +74,41 @@ def test_a_value_is_worded_by_the_fields_that_its_factor_sets(varied: str, words
     (factor,) = labfile.read(LAB + varied, "lab.toml").factors
     known = Factor(factor.name, factor.names, factor.fields)
     assert tuple(value(known, level) for level in known.levels) == words
+
+
+TPCC = """question = "Which is faster?"
+
+[workload]
+name = "tpcc"
+
+[vary]
+"""
+
+
+@pytest.mark.parametrize(
+    ("varied", "words"),
+    [
+        (
+            'statements = { "client SQL" = {}, procedures = { with.procedures = "true" } }',
+            ("client SQL", "stored procedures"),
+        ),
+        ('"workload.with.procedures" = ["true", "false"]', ("stored procedures", "client SQL")),
+        ('"workload.with.warehouses" = [1, 2]', ("warehouses=1", "warehouses=2")),
+        (
+            'way = { sql = {}, both = { with.procedures = "true", with.delivery = "deferred" } }',
+            ("way=sql", "way=both"),
+        ),
+    ],
+)
+def test_a_workload_names_the_values_of_its_options(varied: str, words: tuple[str, ...], tmp_path: Path) -> None:
+    (tmp_path / "lab.toml").write_text(TPCC + varied)
+    (factor,) = declare.planned(declare.read(tmp_path / "lab.toml")).lab.factors
+    assert tuple(value(factor, level) for level in factor.levels) == words
+
+
+def test_every_value_of_an_option_has_a_name_or_none_has() -> None:
+    options = [one for name in workloads.names() for one in workloads.get(name).options if one.words]
+    assert options and all(set(one.words) == set(one.choices) for one in options)
 
 
 def plan(**factors: tuple[str, ...]) -> Lab:

@@ -24,6 +24,7 @@ from ironbench.model.system import Setup
 from ironbench.plan import blocks, claims, commands, design, fixed_rates, labfile, screen, sweep, tags
 from ironbench.plan.design import DeclaredCell
 from ironbench.plan.labfile import DeclaredLab
+from ironbench.plan.vary import VariedFactor
 from ironbench.records.described import losses
 from ironbench.report import wording
 from ironbench.trial.load.estimate import Content
@@ -120,7 +121,7 @@ def _planned(declared: DeclaredLab, budget_s: float | None, machines_needed: boo
         name=declared.name,
         series=sweep.new_series(),
         question=declared.question,
-        factors=_factors(declared, cells),
+        factors=_factors(declared, cells, setups),
         design=declared.design,
         setups=tuple(setups),
         baseline=cells[0].name,
@@ -249,10 +250,24 @@ def _method(declared: DeclaredLab) -> Method:
     )
 
 
-def _factors(declared: DeclaredLab, cells: Sequence[DeclaredCell]) -> tuple[Factor, ...]:
+def _factors(declared: DeclaredLab, cells: Sequence[DeclaredCell], setups: Sequence[Setup]) -> tuple[Factor, ...]:
     if declared.factors:
-        return tuple(Factor(factor.name, factor.names, factor.fields) for factor in declared.factors)
+        return tuple(
+            Factor(factor.name, factor.names, factor.fields, _words(factor, setups)) for factor in declared.factors
+        )
     return (Factor("cell", tuple(cell.name for cell in cells)),)
+
+
+def _words(factor: VariedFactor, setups: Sequence[Setup]) -> tuple[str, ...]:
+    """Returns the workload's names of the factor's values; empty unless the factor varies one option that has names."""
+    varied = {path for level in factor.levels for path in level.changes}
+    chosen = {setup.cell.levels.get(factor.name, ""): setup.choice for setup in setups}
+    of = {one.workload for one in chosen.values()}
+    if len(varied) != 1 or len(of) != 1 or not chosen.keys() >= set(factor.names):
+        return ()
+    path = varied.pop()
+    words = next((one.words for one in workloads.get(of.pop()).options if path == ("workload", "with", one.name)), {})
+    return tuple(words[chosen[name].options[path[2]]] for name in factor.names) if words else ()
 
 
 def _refuse_unused_devices(declared: DeclaredLab, cells: Sequence[DeclaredCell]) -> None:

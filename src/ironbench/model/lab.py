@@ -23,6 +23,9 @@ class Factor:
     fields: tuple[tuple[Name, ...], ...] = ()
     """For each value: the fields of the lab file that the value sets, such as `layout.log`. Empty in labs of earlier
     versions."""
+    words: tuple[Label, ...] = ()
+    """For each value: the workload's name of the option's value that it sets, such as `stored procedures`. Empty if the
+    factor varies anything else than one such option."""
 
     @property
     def all_fields(self) -> tuple[str, ...]:
@@ -38,6 +41,10 @@ class Factor:
     def fields_of(self, level: str) -> tuple[str, ...]:
         """Returns the fields that a value sets."""
         return dict(zip(self.levels, self.fields, strict=False)).get(level, ())
+
+    def words_of(self, level: str) -> str:
+        """Returns the workload's name of a value; empty if there is none."""
+        return dict(zip(self.levels, self.words, strict=False)).get(level, "")
 
 
 RATE_FACTOR = "rate"

@@ -54,6 +54,9 @@ class Option:
     """Kind of path that the value contains; `directories` is a comma-separated list. In a lab file, relative paths
     start at the directory of the lab file. The path of a directory is part of the work; for a file, only its name
     is."""
+    words: Mapping[str, str] = field(default_factory=dict)
+    """For each of `choices`, its name in reports, such as `stored procedures` for `true`. Empty: reports show the
+    option and its value."""
 
     def validated(self, text: str) -> str:
         """Returns the value in its normal form. Raises InputError that names the option, the value and the possible

@@ -88,8 +88,10 @@ _PREPOSITIONS = ("at", "behind", "beside", "in", "inside", "on", "outside", "und
 
 def value(factor: Factor, level: str) -> str:
     """Names a factor's value: `WAL on ssd`, `8 clients`, `work_mem=64MB`. The fields that the factor sets tell what its
-    values are: a factor `log` may be the place of the WAL, or a server's logging."""
-    return _of_field(factor.field, level) or _of_files(factor, level) or _setting(factor, level)
+    values are: a factor `log` may be the place of the WAL, or a server's logging. A workload may name the values of its
+    options: `stored procedures`."""
+    known = factor.words_of(level) or _of_field(factor.field, level) or _of_files(factor, level)
+    return known or _setting(factor, level)
 
 
 def _setting(factor: Factor, level: str) -> str:

@@ -53,6 +53,7 @@ class Tpcc(Workload):
             "true: the client runs a transaction with one call of a stored procedure; false: the "
             "client sends the statements of a transaction one by one",
             choices=("true", "false"),
+            words={"true": "stored procedures", "false": "client SQL"},
         ),
         Option(
             "batch",
@@ -61,6 +62,7 @@ class Tpcc(Workload):
             "afterwards (a pipeline, as with JDBC batches; for engines with the ability `pipelines`); "
             "false: the client waits for the result of each update",
             choices=("true", "false"),
+            words={"true": "stock updates together", "false": "stock updates one by one"},
         ),
         Option(
             "delivery",
@@ -69,6 +71,7 @@ class Tpcc(Workload):
             "queues its Delivery, as in TPC-C, and additional clients (one for every ten clients) run "
             "the queued Deliveries",
             choices=("inline", "deferred"),
+            words={"inline": "inline deliveries", "deferred": "deferred deliveries"},
         ),
         Option(
             "pacing",
