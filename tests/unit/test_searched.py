@@ -169,6 +169,21 @@ def test_a_lower_rate_that_exceeds_the_limit_is_named() -> None:
         assert "160/s exceeds the limit" in said
 
 
+def test_the_completed_rate_of_the_answer_is_that_of_the_table() -> None:
+    records, _ = searched(lambda rate, _: true_p99(rate))
+    done = iter((76.4, 76.6, 79.9))
+    records = [
+        replace(one, metrics={**one.metrics, "throughput": next(done)}) if one.purpose == "confirmation" else one
+        for one in records
+    ]
+    answer = concluded(SEARCH, records)
+    assert answer is not None and answer.completed == 76.6
+    assert "completed: 76.6/s in 3 confirmations" in wording.text(answer.note)
+    (study,) = studies(records)
+    assert [row[4] for row in rates(study).texts if row[1] == f"{answer.point}/s"] == ["76.6/s"]
+    assert "76.6/s" in search_summary(SEARCH, records, EMPTY, answer)
+
+
 def test_the_rate_is_the_target_rate_wherever_it_is_named_and_rows_ascend() -> None:
     records, said = searched(lambda rate, _: true_p99(rate))
     answer = concluded(SEARCH, records)

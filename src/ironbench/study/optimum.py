@@ -109,7 +109,7 @@ class SearchResult:
     """Number of confirmation trials at `point`, each of which sustained the rate and met every limit; 0: none yet, or
     none in a lab."""
     completed: float = 0.0
-    """Geometric mean of the throughput of the confirmation trials."""
+    """Median throughput of the confirmation trials, as in the table of target rates."""
     measured: tuple[tuple[str, float], ...] = ()
     """The metrics that have a limit, computed over all confirmation trials together."""
     refused: tuple[Refused, ...] = ()

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
-from statistics import geometric_mean
+from statistics import geometric_mean, median
 
 from ironbench.errors import FailureError, written
 from ironbench.model.purpose import Purpose
@@ -166,11 +166,10 @@ def _undecided(search: Search, fresh: Sequence[Record], archive: Archive) -> Dou
 
 def _confirmed(result: SearchResult, fresh: Sequence[Record], archive: Archive) -> SearchResult:
     known = metrics_of(fresh, [limit.metric for limit in result.search.limits], archive)
-    done = [record.scheduled_throughput for record in fresh]
     return replace(
         result,
         confirmations=len(fresh),
-        completed=geometric_mean(done) if all(one > 0 for one in done) else 0.0,
+        completed=median(record.scheduled_throughput for record in fresh),
         measured=tuple((name, summary.centre) for name, summary in known.items()),
     )
 

@@ -9,7 +9,7 @@ from ironbench import catalogue, units
 from ironbench.report.wording.footnotes import needed
 from ironbench.report.wording.registry import wording
 from ironbench.report.wording.values import Strings, in_unit, names
-from ironbench.words import counted, grouped, listed
+from ironbench.words import counted, listed
 
 Limits = Sequence[tuple[str, float]]
 """Pairs of a metric and its limit; empty in records of earlier versions."""
@@ -104,15 +104,15 @@ def search_best(
     limit on …`"""
     best = f"best {of}: {_load(of, point)}"
     if of == "rate":
-        done = f"completed: {grouped(throughput)}/s in {trials} trials"
+        done = f"completed: {_measured(throughput)} in {trials} trials"
         if confirmations:
             done = (
-                f"completed: {grouped(completed)}/s in {counted(confirmations, 'confirmation')}, after a search "
+                f"completed: {_measured(completed)} in {counted(confirmations, 'confirmation')}, after a search "
                 f"of {trials} trials"
             )
         parts = [f"{best} (target rate; {done})"]
     else:
-        parts = [f"{best} with {grouped(throughput)}/s, found in {trials} trials"]
+        parts = [f"{best} with {_measured(throughput)}, found in {trials} trials"]
     parts += [_within(metric, value, limits) for metric, value in measured]
     if low != high:
         parts.append(f"no difference shown between {_load(of, low)} and {_load(of, high)}")
@@ -173,6 +173,11 @@ def _load(of: str, point: int) -> str:
     return units.rate(point) if of == "rate" else str(point)
 
 
+def _measured(per_second: float) -> str:
+    """Writes a measured rate as tables do, with three digits."""
+    return f"{units.number(per_second)}/s"
+
+
 def _limit(metric: str, limits: Limits) -> str:
     """Example: `response_time_p99_s (50.0 ms)`; without the value in records of earlier versions."""
     most = dict(limits).get(metric)
@@ -190,7 +195,7 @@ def _refused(of: str, refused: Refusals, limits: Limits) -> str:
     texts = []
     for point, by, value in refused:
         if by == "rate":
-            why = f"completed only {grouped(value)}/s"
+            why = f"completed only {_measured(value)}"
         elif by == "failed":
             why = "failed"
         else:
