@@ -367,7 +367,7 @@ def test_a_peak_that_is_a_little_lower_when_measured_again_is_what_choosing_the_
     fresh = [record(throughput=x, block=b, purpose="confirmation") for b, x in enumerate((920, 930, 905))]
     (study,) = studies([record(throughput=1000), *fresh])
     assert not any("confirmation trials" in text for text in wording.texts(study.parts[0].warnings))
-    assert "less than the sweep" not in headline(study)[0][1]
+    assert "than in the sweep" not in headline(study)[0][1]
 
 
 def test_a_shortfall_without_a_cpu_budget_blames_nobody() -> None:

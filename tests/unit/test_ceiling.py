@@ -282,13 +282,13 @@ def test_on_a_zero_latency_device_the_limit_on_memory_stays_and_the_gain_is_the_
     free = freed("log", layout=on("free", "log"), memory_total_bytes=1 << 30)
     (found,) = ceilings([replace(measured(2.4), cell="b", baseline="a")], lab_of(free, limited))
     assert (found.verdict, found.added_bytes, found.on_device) == (Verdict.HELD, 0, True)
-    assert "A real device for WAL can hardly gain more." in ceiling_sentence(found)
-    assert "No real device for WAL can gain more." in ceiling_sentence(replace(found, on_device=False))
+    assert "A real device for WAL can hardly bring a larger gain." in ceiling_sentence(found)
+    assert "No real device for WAL can bring a larger gain." in ceiling_sentence(replace(found, on_device=False))
     after = {"b": Baseline(replace(spent(log_flush=0.13, CPU=0.87), cell="b"))}
     (slower,) = ceilings([replace(measured(2.4), cell="b", baseline="a")], lab_of(free, limited), after)
-    assert "with a faster I/O path could gain more" in ceiling_sentence(slower)
+    assert "with a faster I/O path could bring a larger gain" in ceiling_sentence(slower)
     assert "WAL still took 13% of transaction time" in ceiling_sentence(slower)
-    assert "hardly gain more" in ceiling_sentence(replace(slower, left=0.02))
+    assert "hardly bring a larger gain" in ceiling_sentence(replace(slower, left=0.02))
     # The WAL of the baseline is on a slow device: only ideal parts count as free.
     slow = replace(limited, system=replace(limited.system, layout=on("hdd-7200", "log")))
     (found,) = ceilings([replace(measured(2.4), cell="b", baseline="a")], lab_of(free, slow))

@@ -158,7 +158,7 @@ def test_a_flagged_trial_leaves_the_answer_undecided() -> None:
     flagged = [suspect(one) if one.block == 0 and one.cell.load.rate == 200 else one for one in trials]
     assert headroom(trials, LIMIT, 300.0).decided
     assert not headroom(flagged, LIMIT, 300.0).decided
-    assert "1 trial of sustained rates" in " ".join(reasons(headroom(flagged, LIMIT, 300.0)))
+    assert "1 trial at sustained rates is flagged" in " ".join(reasons(headroom(flagged, LIMIT, 300.0)))
 
 
 def test_systems_of_two_runs_are_compared_unpaired() -> None:

@@ -123,5 +123,5 @@ def roles(roles: Sequence[str]) -> str:
 
 @wording("balance-no-device")
 def no_device() -> str:
-    """Example: `ironbench could not find the device`."""
-    return "ironbench could not find the device"
+    """Example: `ironbench could not identify the device`."""
+    return "ironbench could not identify the device"

@@ -144,16 +144,16 @@ def cpu_or_run_queue() -> str:
 
 @wording("cpu-computing")
 def cpu_computing(share: float) -> str:
-    """Example: `, 60% spent computing: faster cores or less work per transaction would help`."""
-    return f", {percent(share)} spent computing: faster cores or less work per transaction would help"
+    """Example: `, 60% spent computing, so faster cores or less work per transaction would help`."""
+    return f", {percent(share)} spent computing, so faster cores or less work per transaction would help"
 
 
 @wording("cpu-waiting")
 def cpu_waiting(share: float, more_cores: bool, cpu: Sequence[tuple[str, float]] = ()) -> str:
-    """Example: `, 60% spent waiting for a CPU core: more cores would help more than faster cores`."""
+    """Example: `, 60% spent waiting for a CPU core, so more cores would help more than faster cores`."""
     waiting = f", {percent(share)} spent waiting for a CPU core"
     if more_cores:
-        return f"{waiting}: more cores would help more than faster cores"
+        return f"{waiting}, so more cores would help more than faster cores"
     return f"{waiting}; {_cpu_time(cpu)}" if cpu else waiting
 
 
@@ -180,12 +180,13 @@ def client_waited_for() -> str:
 
 @wording("waits-not-counted")
 def waits_not_counted(trials: Strings) -> str:
-    """Example: `2 left out trials in which CPU scheduling wait was not measured: s-b1, s-b2`."""
+    """Example: `the bottleneck analysis excludes 2 trials in which CPU scheduling wait was not measured: s-b1,
+    s-b2`."""
     if not strings(trials):
-        return "left out trials in which CPU scheduling wait was not measured"
+        return "the bottleneck analysis excludes trials in which CPU scheduling wait was not measured"
     return (
-        f"left out {counted(len(strings(trials)), 'trial')} in which CPU scheduling wait was not measured: "
-        f"{names(trials)}"
+        f"the bottleneck analysis excludes {counted(len(strings(trials)), 'trial')} in which CPU scheduling wait was "
+        f"not measured: {names(trials)}"
     )
 
 

@@ -99,14 +99,16 @@ def truncated(files: Number) -> str:
 
 @wording("capture-clock-steps")
 def clock_steps(steps: Number) -> str:
-    """Example: `the clock went back 1 time; the capture continues without the step`."""
-    return f"the clock of the log was set back {count(steps, 'time')}; the capture removes these steps from its times"
+    """Example: `the clock was set back 1 time while the log was written; the capture corrects its timestamps`."""
+    return (
+        f"the clock was set back {count(steps, 'time')} while the log was written; the capture corrects its timestamps"
+    )
 
 
 @wording("capture-repeated")
 def repeated(entries: Number) -> str:
-    """Example: `12 entries occur more than once and were read once`."""
-    return f"{count(entries, 'entry', 'entries')} occurred more than once in the logs; each of them counts once"
+    """Example: `12 log entries occurred more than once; each is counted only once`."""
+    return f"{count(entries, 'log entry', 'log entries')} occurred more than once; each is counted only once"
 
 
 @wording("capture-unknown-zones")
@@ -117,10 +119,11 @@ def unknown_zones(zones: Strings) -> str:
 
 @wording("capture-one-mark")
 def one_mark() -> str:
-    """Example: `the log contains only one mark, so the server's counters of the recording are unknown`."""
+    """Example: `the log contains only one mark, so the server's counters for the recording are unknown: run ironbench
+    capture --mark at the start and at the end of the recording`."""
     return (
-        "the log contains only one mark, so the server's counters for the recording are unknown: send a mark at "
-        "the start and a mark at the end of the recording"
+        "the log contains only one mark, so the server's counters for the recording are unknown: run ironbench "
+        "capture --mark at the start and at the end of the recording"
     )
 
 
@@ -143,30 +146,32 @@ def outside_marks(statements: Number) -> str:
 
 @wording("capture-invented")
 def invented(sessions: Number) -> str:
-    """Example: `times, transactions and 12 sessions are invented: each call is a separate transaction`."""
+    """Example: `start times, transactions and 12 sessions are simulated: statements start at random times at the
+    measured rate, and each statement is a separate transaction`."""
     return (
-        f"start times, transactions and {count(sessions, 'session')} are simulated: calls start at random times "
-        "at the measured rate, and each call is a separate transaction"
+        f"start times, transactions and {count(sessions, 'session')} are simulated: statements start at random "
+        "times at the measured rate, and each statement is a separate transaction"
     )
 
 
 @wording("capture-drawn")
 def drawn(share: Number) -> str:
-    """Example: `parameter values are simulated: 95% are drawn from column statistics, and the others only have the
-    right type`."""
+    """Example: `parameter values are simulated: 95% are drawn from column statistics, and the others are arbitrary
+    values of the right type`."""
     return (
-        f"parameter values are simulated: {percent(share)} are drawn from column statistics, and the others only "
-        "have the right type"
+        f"parameter values are simulated: {percent(share)} are drawn from column statistics, and the others are "
+        "arbitrary values of the right type"
     )
 
 
 @wording("capture-hidden")
 def hidden(statements: Number) -> str:
-    """Example: `12 statements of other roles are not in the capture, because the role of the capture may not read their
-    texts`."""
+    """Example: `12 statements of other roles are not in the capture, because the role that made the capture lacks the
+    privilege to read their text`."""
+    verb = agreed(statements, "is", "are")
     return (
-        f"{count(statements, 'statement')} of other roles are not in the capture, because the role of the capture "
-        "may not read their texts"
+        f"{count(statements, 'statement')} of other roles {verb} not in the capture, because the role that made the "
+        "capture lacks the privilege to read their text"
     )
 
 

@@ -94,12 +94,13 @@ def explained_ratio(metric: str, a: str, b: str, ratio: float, interval: str, no
 
 
 def observed_contradict(metric: str, a: str, b: str, ratio: float) -> str:
-    """Example: `Throughput is 2.1x as high with B as with A in the observed trials, unlike in the blocks. Commands,
-    wait classes and I/O come from these observed trials, so they do not explain the difference.`"""
-    words = upper_first(differs(metric_words(metric), a, b, ratio))
+    """Example: `In the observed trials, throughput is 2.1x as high with B as with A. The blocks show another
+    difference. Commands, wait classes and I/O come from the observed trials, so they do not explain the difference
+    that the blocks show.`"""
+    words = differs(metric_words(metric), a, b, ratio)
     return (
-        f"{words} in the observed trials, unlike in the blocks. Commands, wait classes and I/O come from these "
-        "observed trials, so they do not explain the difference."
+        f"In the observed trials, {words}. The blocks show another difference. Commands, wait classes and I/O come "
+        "from the observed trials, so they do not explain the difference that the blocks show."
     )
 
 
@@ -158,8 +159,7 @@ def p99_at_rate(means: MeanRatio, difference: Note) -> str:
 
 
 def geometric_means() -> str:
-    """Example: `B / A is the quotient of A and B, which are geometric means of the trials, or of the means of the runs
-    …`"""
+    """Example: `B / A is the value of B divided by the value of A. …`"""
     return (
         "B / A is the value of B divided by the value of A. Both values are geometric means of the trials, or, "
         "if both sides have several runs, of the means of these runs, as in `ironbench lead`. In rows without a "
@@ -183,13 +183,13 @@ def service_equals_response() -> str:
 
 
 def no_common_clients() -> str:
-    """Example: `No number of clients was measured on both sides.`"""
-    return "No number of clients was measured on both sides."
+    """Example: `The two sides were measured with different numbers of clients.`"""
+    return "The two sides were measured with different numbers of clients."
 
 
 def most_changed_script(script: str, delta_s: float) -> str:
-    """Example: `new-order changed most: +1.2 ms of the mean response time.`"""
-    return f"The script {script} changed most: it changed the mean response time by {signed(delta_s)}."
+    """Example: `The script new-order contributes most to the change of the mean response time: +1.2 ms.`"""
+    return f"The script {script} contributes most to the change of the mean response time: {signed(delta_s)}."
 
 
 def takes(what: str, ratio: float, observed_once: bool) -> str:

@@ -27,8 +27,8 @@ def work_differs(a: Strings, b: Strings) -> str:
 
 @wording("script-differs")
 def script_differs(script: Strings) -> str:
-    """Example: `the work differs: the contents of a.sql`."""
-    return f"the work differs: the contents of {', '.join(strings(script)) or 'a script'} are not the same"
+    """Example: `the work differs: the two sides have different versions of a.sql`."""
+    return f"the work differs: the two sides have different versions of {', '.join(strings(script)) or 'a script'}"
 
 
 WORKLOAD_DATA = "the workload's data"
@@ -83,11 +83,11 @@ def workers_differ(a: Sequence[float], b: Sequence[float]) -> str:
 
 @wording("trials-of-fewer-workers")
 def trials_of_fewer_workers(workers: Sequence[float], requested: int, trials: int, of: int) -> str:
-    """Example: `only 3 of 4 workers ran the load in 2 of 12 trials, because machines were lost`."""
+    """Example: `in 2 of 12 trials, only 3 of 4 workers ran the load, because machines were lost`."""
     drove = ", ".join(f"{count:g}" for count in workers)
     return (
-        f"only {drove} of {requested} workers ran the load in {trials} of {counted(of, 'trial')}, because "
-        "machines were lost"
+        f"in {trials} of {counted(of, 'trial')}, only {drove} of {requested} workers ran the load, because machines "
+        "were lost"
     )
 
 
@@ -155,8 +155,8 @@ def no_difference_within_interval() -> str:
 
 @wording("no-difference-too-few-blocks")
 def no_difference_too_few_blocks(least: int) -> str:
-    """Example: `fewer than 3 blocks have both configurations`."""
-    return f"fewer than {least} blocks have both configurations"
+    """Example: `fewer than 3 blocks have usable trials of both configurations`."""
+    return f"fewer than {least} blocks have usable trials of both configurations"
 
 
 @wording("difference-shown")
@@ -257,7 +257,8 @@ def _change(seconds: float) -> str:
 
 @wording("no-step-intervals")
 def no_step_intervals(least_blocks: int | None) -> str:
-    """Example: `there is no confidence interval, because fewer than 3 blocks have both configurations`."""
+    """Example: `there is no confidence interval, because fewer than 3 blocks have usable trials of both
+    configurations`."""
     if least_blocks is None:
         return "there is no confidence interval, because a configuration has a single trial"
     return f"there is no confidence interval, because {no_difference_too_few_blocks(least_blocks)}"

@@ -109,12 +109,12 @@ def totals_of_unlike_work() -> str:
 
 @wording("littles-law")
 def littles_law(clients: int, expected: float, holds: bool) -> str:
-    """Example: `Little's law is satisfied: throughput times mean response time is 7.9 of 8 clients`."""
+    """Example: `Little's law is satisfied: throughput times mean response time is 7.9, and 8 clients ran`."""
     product = f"throughput times mean response time is {expected:.1f}"
     if holds:
-        return f"Little's law is satisfied: {product} of {counted(clients, 'client')}"
+        return f"Little's law is satisfied: {product}, and {counted(clients, 'client')} ran"
     return (
-        f"Little's law is not satisfied: {product} clients, but {counted(clients, 'client')} ran. The rest of the time "
+        f"Little's law is not satisfied: {product}, but {counted(clients, 'client')} ran. The rest of the time "
         "was spent outside of transactions, for example in the client itself."
     )
 

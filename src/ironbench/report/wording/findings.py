@@ -262,8 +262,11 @@ def cell_lost(cell: Configuration, status: str, causes: Sequence[Note] = ()) -> 
 
 @wording("cell-unresolved")
 def cell_unresolved(cell: Configuration, units: str, metric: str) -> str:
-    """Example: `WAL in memory: transactions still waiting at the end of a trial could change response_time_p99_s`."""
-    return f"{configuration(cell)}: {units} still waiting at the end of a trial could change {metric}"
+    """Example: `WAL in memory: response_time_p99_s is unknown, because too many transactions were still waiting at the
+    end of a trial`."""
+    return (
+        f"{configuration(cell)}: {metric} is unknown, because too many {units} were still waiting at the end of a trial"
+    )
 
 
 @wording("cell-of-too-few")
@@ -288,7 +291,7 @@ def half_of_cores() -> str:
     and …`"""
     return (
         "duet: each system ran on half of the cores while the other system used the other half, so throughput "
-        "and response times are not those of the whole machine"
+        "and response times do not apply to the whole machine"
     )
 
 
@@ -299,19 +302,19 @@ def fixed_order(method: Strings) -> str:
     if names(method) == DUET:
         return (
             "fixed order (measure.order): every pair of slices of a duet started with the same system on the "
-            "same half of the cores, or every rotation ran the systems in the same order; effects of one slice "
-            "on the next slice bias the ratios, and the confidence intervals do not account for this bias"
+            "same half of the cores, or every rotation ran the systems in the same order. Effects of one slice "
+            "on the next slice therefore bias the ratios, and the confidence intervals do not include this bias"
         )
     if names(method) == SLICES:
         return (
-            "fixed order (measure.order): every rotation ran the systems in the same order; effects of one turn "
-            "on the next turn, such as the contents of CPU caches or device writes, bias the ratios, and the "
-            "confidence intervals do not account for this bias"
+            "fixed order (measure.order): every rotation ran the systems in the same order. Effects of one turn "
+            "on the next turn, such as the contents of CPU caches or device writes, therefore bias the ratios, and "
+            "the confidence intervals do not include this bias"
         )
     return (
-        "fixed order (measure.order): every block ran the configurations in the same order; changes within a "
-        "block, such as a machine that warms up, and effects of the previous trial bias the ratios, and the "
-        "confidence intervals do not account for this bias"
+        "fixed order (measure.order): every block ran the configurations in the same order. Changes within a "
+        "block (such as a machine that warms up) and effects of the previous trial therefore bias the ratios, and "
+        "the confidence intervals do not include this bias"
     )
 
 

@@ -80,9 +80,10 @@ def not_pooled(most: Number) -> str:
 
 @wording("percentiles-of-too-few")
 def percentiles_of_too_few(units: Strings, needs: Sequence[Sequence[float]]) -> str:
-    """Example: `percentiles of too few transactions in a trial are not shown: the 99th percentile needs at least
-    299`."""
-    return f"percentiles of too few {either(units, 'transactions')} in a trial are not shown: {needed(needs)}"
+    """Example: `some percentiles are not shown, because a trial had too few transactions: the 99th percentile needs at
+    least 299`."""
+    few = either(units, "transactions")
+    return f"some percentiles are not shown, because a trial had too few {few}: {needed(needs)}"
 
 
 def needed(needs: Sequence[Sequence[float]]) -> str:
@@ -92,16 +93,18 @@ def needed(needs: Sequence[Sequence[float]]) -> str:
 
 @wording("percentiles-unresolved")
 def percentiles_unresolved(units: Strings) -> str:
-    """Example: `response times that transactions still waiting at the end of a trial could change are not shown`."""
+    """Example: `some response times are not shown, because too many transactions were still waiting at the end of a
+    trial`."""
     waiting = either(units, "transactions")
-    return f"response times that {waiting} still waiting at the end of a trial could change are not shown"
+    return f"some response times are not shown, because too many {waiting} were still waiting at the end of a trial"
 
 
 @wording("confirmed-less")
 def confirmed_less(
     clients: Number, lost: Number, taken_before: Number | None = None, taken: Number | None = None
 ) -> str:
-    """Example: `confirmation trials with 8 clients reached 12% less than the sweep that chose them: …`"""
+    """Example: `confirmation trials with 8 clients reached 12% less throughput than the trials of the sweep with the
+    same number of clients: …`"""
     why = "the system or the machine changed between the sweep and the confirmation, so neither number is reliable"
     if taken_before is not None and taken is not None:
         why = (
@@ -110,6 +113,6 @@ def confirmed_less(
         )
     which = f"confirmation trials with {number(clients)} {'client' if clients == 1 else 'clients'}"
     return (
-        f"{which} reached {percent(lost)} less than the sweep that chose them: {why}; repeat the run while no "
-        "other programs use the machine"
+        f"{which} reached {percent(lost)} less throughput than the trials of the sweep with the same number of "
+        f"clients: {why}; repeat the run while no other programs use the machine"
     )

@@ -94,8 +94,9 @@ def too_few_blocks(name: str, blocks: int) -> str:
 
 
 def flagged(name: str, trials: int) -> str:
-    """Example: `A: 2 trials of sustained rates are flagged; …`"""
-    return f"{name}: {counted(trials, 'trial')} of sustained rates are flagged; `ironbench report` gives the reasons."
+    """Example: `A: 2 trials at sustained rates are flagged; `ironbench report` shows the reasons.`"""
+    are = "is" if trials == 1 else "are"
+    return f"{name}: {counted(trials, 'trial')} at sustained rates {are} flagged; `ironbench report` shows the reasons."
 
 
 def how_measured() -> str:

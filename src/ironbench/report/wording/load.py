@@ -201,7 +201,8 @@ def loop_delayed(share: Number, rearms: Number) -> str:
         )
     if highest(rearms) or not causes:
         causes.append(
-            f"{count(rearms, 'reply', 'replies')} of the server found all receive buffers of ironbench in use"
+            f"{count(rearms, 'reply', 'replies')} of the server arrived while all receive buffers of ironbench were "
+            "in use"
         )
     return f"{' and '.join(causes)}; increase --threads"
 

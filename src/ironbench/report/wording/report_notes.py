@@ -33,9 +33,11 @@ def ratios() -> str:
 
 
 def medians_and_means() -> str:
-    """Example: `A throughput is the median of the trials; a ratio is the quotient of geometric means, …`"""
+    """Example: `Throughputs in tables and charts are medians of the trials. The ratio in the answer is the quotient of
+    the geometric means that the answer states.`"""
     return (
-        "A throughput is the median of the trials; a ratio is the quotient of geometric means, which the answer states."
+        "Throughputs in tables and charts are medians of the trials. The ratio in the answer is the quotient of the "
+        "geometric means that the answer states."
     )
 
 
@@ -44,7 +46,7 @@ def equivalence(margin: float) -> str:
     confidence interval is between the two. …`"""
     return (
         f"Equivalent: two one-sided tests at 5% each rule out a ratio below {1 / (1 + margin):.3g} and a ratio "
-        f"above {1 + margin:.3g}, so the 90% confidence interval lies between these two limits. The confidence "
+        f"above {1 + margin:.3g}, so the 90% confidence interval is between these two limits. The confidence "
         "interval in the table is wider and may extend beyond the limits. If there are several interim analyses "
         "or comparisons, the 5% is divided among them. Inconclusive: the blocks show neither a difference nor "
         "equivalence."

@@ -33,11 +33,11 @@ def incomplete(trials: int, missing: int) -> str:
 
 
 def no_result() -> str:
-    """Example: `The screening experiment has no result: a run and its mirror image must both have a usable trial, and
-    too few pairs have.`"""
+    """Example: `The screening experiment has no result, because too many trials are not usable. The analysis needs
+    pairs of usable trials: a run, and its mirror image, in which every factor has the other value.`"""
     return (
-        "The screening experiment has no result: a run and its mirror image must both have a usable trial, and too few "
-        "pairs have."
+        "The screening experiment has no result, because too many trials are not usable. The analysis needs pairs of "
+        "usable trials: a run, and its mirror image, in which every factor has the other value."
     )
 
 

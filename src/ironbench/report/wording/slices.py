@@ -11,8 +11,8 @@ from ironbench.words import listed
 def slow_start(
     lost_s: Number, slice_s: Number, share: Number, least_turns: Number | None = None, needed_s: Number = 0.0
 ) -> str:
-    """Example: `each turn lost at least 50 ms after start-up, 5% of a slice of 1 s, so throughput is at least that much
-    too …`"""
+    """Example: `the measured throughput is too low by at least 5%: after the unmeasured start of each slice, the system
+    needed at least 50 ms of a slice of 1 s to reach full throughput; …`"""
     fix = f"slices of {span(slice_s)} are already the longest possible: measure by trials instead"
     if least_turns is not None:
         fix = (
@@ -20,9 +20,8 @@ def slow_start(
             f"{span(needed_s)} or more, or measure by trials instead"
         )
     return (
-        f"after the unmeasured start of each turn, the system needed at least {span(lost_s)} more to reach full "
-        f"throughput, which is {percent(share)} of a slice of {span(slice_s)}; the measured throughput is too low "
-        f"by at least this share; {fix}"
+        f"the measured throughput is too low by at least {percent(share)}: after the unmeasured start of each slice, "
+        f"the system needed at least {span(lost_s)} of a slice of {span(slice_s)} to reach full throughput; {fix}"
     )
 
 

@@ -32,9 +32,9 @@ def rate_not_kept(rate: float, centre_s: float) -> str:
 
 @wording("target-of-few-trials")
 def of_few_trials(rate: float, centre_s: float, trials: int, least: int, short: int = 0) -> str:
-    """Example: `not measured: a confidence interval needs 3 usable trials at 500/s, and there are 2 (response time 12.5
-    ms)`."""
-    needs = f"a confidence interval needs {least} usable trials at {written.rate(rate)}, and there are {trials}"
+    """Example: `not measured: a confidence interval needs 3 usable trials at 500/s, but there are only 2 (response time
+    12.5 ms)`."""
+    needs = f"a confidence interval needs {least} usable trials at {written.rate(rate)}, but there are only {trials}"
     longer = f"; {counted(short, 'more trial')} had too few transactions, so use a longer --duration" if short else ""
     return f"not measured: {needs} (response time {milliseconds(centre_s)}){longer}"
 
@@ -58,9 +58,9 @@ def _near(rate: float, centre_s: float, bound_s: float) -> str:
 
 @wording("target-unresolved")
 def unresolved(units: str, metric: str) -> str:
-    """Example: `not measured: transactions still waiting at the end of every trial could change
-    response_time_p99_s`."""
-    return f"not measured: {units} still waiting at the end of every trial could change {metric}"
+    """Example: `not measured: response_time_p99_s is unknown, because too many transactions were still waiting at the
+    end of every trial`."""
+    return f"not measured: {metric} is unknown, because too many {units} were still waiting at the end of every trial"
 
 
 @wording("target-of-too-few")

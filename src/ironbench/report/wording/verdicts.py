@@ -173,11 +173,11 @@ def _faster(saved: float, higher_is_better: bool) -> str:
 
 @wording("slower-at-one-end")
 def slower_at_one_end(change: Note | None, slowdown: float, margin: float, higher_is_better: bool = False) -> str:
-    """Example: `the ratio drifted from 1.00 to 0.80 over the blocks: at one end of the blocks, it is 20% slower; 4.8%
-    is allowed (5% more time)`."""
+    """Example: `the ratio changed over the blocks: at one end of the blocks, the slowdown is 20%; 4.8% is allowed (5%
+    more time)`."""
     drift = text(change) if change is not None else "the ratio changed over the blocks"
     size = _size(slowdown, higher_is_better)
-    return f"{drift}: at one end of the blocks, it is {size} slower; {_allowed(margin, higher_is_better)}"
+    return f"{drift}: at one end of the blocks, the slowdown is {size}; {_allowed(margin, higher_is_better)}"
 
 
 @wording("slower-in-earlier-round")

@@ -24,8 +24,8 @@ def searches_empty(share: Number) -> str:
 
 @wording("compares-false")
 def compares_false(share: Number) -> str:
-    """Example: `12% of the compares were false`."""
-    return f"{percent(share)} of the compares were false"
+    """Example: `12% of the compare operations returned false`."""
+    return f"{percent(share)} of the compare operations returned false"
 
 
 @wording("others-changed")

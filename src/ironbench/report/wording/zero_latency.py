@@ -51,15 +51,18 @@ def _names(parts: Sequence[str]) -> str:
 
 
 def limit_sentence(spent: TimeSpent, measured: Sequence[Ceiling] = ()) -> str:
-    """Names a configuration's bottleneck and the gain without it: `The bottleneck is WAL. Measured with zero-latency
-    WAL: 26% higher (95% CI 18% to 35%, 6 paired repeats).` The gain is an estimate if no trial had that part free."""
+    """Names a configuration's bottleneck and the gain without it: `The bottleneck is WAL. With zero-latency WAL,
+    throughput is 26% higher (95% CI 18% to 35%, 6 paired repeats).` The gain is an estimate if no trial had that part
+    free."""
     limit = spent.limit
     why = _sentence(limit.note)
     if decisive := measured_limit(spent, measured):
-        return f"The bottleneck is {_names(decisive.seen)}. Measured with {_free(decisive)}: {_interval(decisive)}."
+        return (
+            f"The bottleneck is {_names(decisive.seen)}. With {_free(decisive)}, throughput is {_interval(decisive)}."
+        )
     of_it = [one for one in measured if one.finding.baseline == spent.cell and _only_of(one, limit.resource)]
     if of_it:
-        return f"{why} Measured with {_free(of_it[0])}: {_interval(of_it[0])}."
+        return f"{why} With {_free(of_it[0])}, throughput is {_interval(of_it[0])}."
     if limit.gain is None:
         return why
     if limit.resource == CONCURRENCY:
@@ -85,8 +88,8 @@ def _range(gain: Gain) -> str:
 
 def ceiling_sentence(one: Ceiling, where: Configuration = NOTHING_ELSE) -> str:
     """States the gain, other settings that changed, what follows, and whether a disk can speed up reads: `With
-    zero-latency WAL, throughput is 26% higher (95% CI 18% to 35%, 6 paired repeats). No real device for WAL can gain
-    more. WAL is a bottleneck.`
+    zero-latency WAL, throughput is 26% higher (95% CI 18% to 35%, 6 paired repeats). No real device for WAL can bring a
+    larger gain. WAL is a bottleneck.`
 
     `where`: the values of other factors at which it was measured.
     """
@@ -124,12 +127,12 @@ def _upper_bound(one: Ceiling) -> str:
     if one.low <= 1 or "client" in one.parts:
         return ""
     if not one.on_device:
-        return f"No real device {_held(one.parts)} can gain more."
+        return f"No real device {_held(one.parts)} can bring a larger gain."
     if one.left is None or one.left <= one.finding.margin:
-        return f"A real device {_held(one.parts)} can hardly gain more."
+        return f"A real device {_held(one.parts)} can hardly bring a larger gain."
     return (
-        f"A real device {_held(one.parts)} with a faster I/O path could gain more: on the zero-latency device, "
-        f"{_names(one.parts)} still took {in_percent(one.left)} of transaction time."
+        f"A real device {_held(one.parts)} with a faster I/O path could bring a larger gain: on the zero-latency "
+        f"device, {_names(one.parts)} still took {in_percent(one.left)} of transaction time."
     )
 
 
