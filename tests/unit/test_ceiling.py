@@ -169,7 +169,7 @@ def test_a_measured_gain_outranks_shares_that_would_gain_less_but_not_other_prog
     time = replace(taken, cell="ideal=none")
     free = ceiling(measured(speedup, metric), ["log"], Baseline(time))
     assert measured_limit(time, [free]) is (free if decides else None)
-    assert limit_sentence(time, [free]).startswith("The bottleneck is WAL. Measured with") is decides
+    assert limit_sentence(time, [free]).startswith("The bottleneck is WAL. With zero-latency WAL, ") is decides
 
 
 def test_a_gain_measured_while_other_programs_used_most_of_the_cpu_time_names_no_bottleneck() -> None:

@@ -326,7 +326,7 @@ def test_observed_trials_explain_a_difference_only_if_they_show_it(there: float,
     points = {point.name: point.text for point in answer(found, (), "").points}
     assert ("Observed trials:" in points) is contradicted
     assert ("Time:" in points) is not contradicted
-    assert ("do not explain it" in section(found).lead) is contradicted
+    assert ("do not explain the difference" in section(found).lead) is contradicted
     if contradicted:
         assert "The blocks show another difference" in points["Observed trials:"]
 

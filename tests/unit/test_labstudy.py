@@ -536,7 +536,7 @@ def test_checkpoints_that_nobody_chose_are_told_as_the_plan_tells_them() -> None
     plan = lab(LOG, blocks=6)
     study = studied(plan, trials(plan, {"log=disk": 1000.0, "log=memory": 1100.0}))
     notes = " ".join(document.notes(study))
-    assert "the server performs a checkpoint every 10 s, which is three per trial" in notes
+    assert "the server performs a checkpoint every 10 s (three per trial)" in notes
 
 
 def test_intervals_at_more_than_95_percent_are_explained() -> None:

@@ -185,7 +185,7 @@ def scripted(side: System, digest: str, name: str = "my.sql", data: str = "") ->
 def test_scripts_or_data_of_one_name_and_other_contents_are_refused_and_moved_ones_are_not() -> None:
     for other in (scripted(MEMORY, "b"), scripted(MEMORY, "a", data="e")):
         one = scripted(DISK, "a", data="d" if other.choice.data else "")
-        with pytest.raises(InputError, match=r"no work in common: .*(my\.sql has other contents|shop\.dump)"):
+        with pytest.raises(InputError, match=r"no work in common: .*(my\.sql has different contents|shop\.dump)"):
             leads("a", [one], "b", [other], Shelf(), 0.05)
     moved = scripted(MEMORY, "a", "/elsewhere/my.sql")
     assert leads("a", [scripted(DISK, "a")], "b", [moved], Shelf(), 0.05).works[0].work == "script my.sql"

@@ -143,8 +143,8 @@ def test_the_space_of_each_file_system_is_compared_with_what_lies_on_it_alone(
 def test_what_slices_resolve_is_said_to_be_that_of_trials_where_no_noise_of_slices_is_known(
     said: Callable[..., str],
 ) -> None:
-    assert "the variation between blocks is an assumption that applies to trials" in said()
-    assert "is an assumption that applies to trials" not in said('method = "slices"\n')
+    assert "so ironbench assumes a typical variation between blocks of trials" in said()
+    assert "a typical variation between blocks of trials" not in said('method = "slices"\n')
 
 
 @pytest.mark.parametrize("stayed", [0, 2])

@@ -55,7 +55,7 @@ def refuse_repeated(words: Sequence[str], command: Any) -> None:
         for option in twice.intersection(parameter.opts):
             if not parameter.multiple:
                 example = f"write {option} 1,2,4 for several values" if option == "--clients" else "use the option once"
-                raise InputError(option, f"is given {options.count(option)} times", example)
+                raise InputError(option, f"appears {options.count(option)} times", example)
 
 
 def refuse_empty(words: Sequence[str], command: Any) -> None:

@@ -330,7 +330,8 @@ class LoadSection(FieldSection):
     on_error: Annotated[
         Literal["stop", "continue"],
         row(
-            "Reaction to an error in the first second. `stop`: the trial ends, unless the transaction can be tried "
+            "Reaction to an error in the first second of the load; later errors are only counted. `stop`: the trial "
+            "ends, unless the transaction can be tried "
             "again. `continue`: the transaction counts as failed, and the trial continues.",
             metavar="HOW",
         ),

@@ -38,8 +38,8 @@ OBSERVED = (
     "each configuration after the blocks, and no verdict uses them."
 )
 CONTRADICTED = (
-    "In the observed trials of at least one comparison, the difference in throughput is not the difference that the "
-    "blocks show, so the values from these observed trials do not explain it."
+    "In at least one comparison, the observed trials show another difference in throughput than the blocks, so their "
+    "values do not explain the difference that the blocks show."
 )
 _HEAD = ("level", "", "before", "after", "change", "95% CI")
 

@@ -24,7 +24,7 @@ _WIDTH = 100
 _SHORT_S = 2.0
 """Minimum length in seconds of a capture that has a meaningful highest rate."""
 _LEFT_OUT = (
-    "A replay runs either all statements of a transaction or no statement of it. Exceptions are LISTEN, "
+    "A replay runs either all statements of a transaction or none. Exceptions are LISTEN, "
     "statements about the whole server, and fetches from a cursor: a replay skips these statements but runs the "
     "rest of the transaction."
 )

@@ -183,7 +183,8 @@ def doubts(costs: Costs) -> tuple[bool, list[str]]:
         outcome = f"{'missed' if missed else 'inconclusive'}: {costs.target.text}"
         return missed, [outcome, *(marked(row) for row in costs.rows if row.flagged)]
     cheaper = cost_answer.open_cheaper(*_open_names(costs))
-    reasons = [f"inconclusive: {costs.target.text}: cheaper systems may also meet it: {cheaper}"] if cheaper else []
+    open_still = f"inconclusive: cheaper systems may also meet the target {costs.target.text}: {cheaper}"
+    reasons = [open_still] if cheaper else []
     return False, [*reasons, *(marked(row) for row in met if row.flagged)]
 
 

@@ -57,7 +57,9 @@ def run(directory: Path, policy: AccessPolicy, printer: Printer) -> int:
             config.load()
         except OSError as error:  # ssl.SSLError is a subclass of OSError
             raise InputError(
-                "--tls-certificate", f"cannot be used: {error.strerror or error}", "give the paths of PEM files"
+                "--tls-certificate",
+                f"cannot be used: {error.strerror or error}",
+                "set both options to paths of PEM files",
             ) from None
         reading.join(_READING_S)
         if reading.is_alive():

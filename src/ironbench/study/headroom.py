@@ -178,7 +178,7 @@ def headroom(
     if len({work(one) for group in groups for one in group}) > 1:
         raise InputError(
             "headroom",
-            "the trials did different work, so that their rates mean different things",
+            "the trials belong to different workloads, so their rates cannot be compared",
             "name the trials of one workload",
         )
     found = [_system(name, group, limit, archive) for name, group in zip(_names(groups), groups, strict=True)]

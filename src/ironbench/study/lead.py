@@ -269,7 +269,7 @@ def _nothing_in_common(sides: str, a: Sequence[Record], b: Sequence[Record], nam
     if _by_work(a, names, False).keys() & _by_work(b, names, False).keys():
         return InputError(
             sides,
-            "did the same work with different versions of ironbench, which may drive it differently",
+            "did the same work with different versions of ironbench, which may generate the load differently",
             "measure both with one version",
         )
     scripts, differing = list[str](), list[str]()
@@ -278,7 +278,7 @@ def _nothing_in_common(sides: str, a: Sequence[Record], b: Sequence[Record], nam
         (scripts if "script" in one.values else differing).append(" vs. ".join(map(", ".join, known)))
     return InputError(
         sides,
-        "have no work in common: " + "; ".join([*differing, *(f"{one} has other contents" for one in scripts)]),
+        "have no work in common: " + "; ".join([*differing, *(f"{one} has different contents" for one in scripts)]),
         "measure both with the same workload, options, scripts, data and load",
     )
 

@@ -229,7 +229,7 @@ def _method(lab: Lab) -> Iterator[str]:
                 turns += f" (a pilot trial in the first block may choose a length from 0.5 to {longest_s:g} s)"
         order = "the order of the lab file" if method.order == "fixed" else "random order"
         yield (
-            f"method: slices; the systems of a block are up at the same time, and each system works {turns}, in "
+            f"method: slices; the systems of a block are up at the same time, and each system gets load {turns}, in "
             f"{order}, {still}"
         )
         if lab.rated:
@@ -240,10 +240,9 @@ def _why_slices(planned: Planned) -> Iterator[str]:
     """Yields the reason for using slices, if their variation has not been measured on this machine yet."""
     if planned.lab.method.slice_s is not None and planned.resolution.spread.source == ASSUMED.source:
         yield (
-            "the variation between blocks is an assumption that applies to trials, because the variation of "
-            "slices was not measured on this machine; slow changes of the machine affect interleaved systems "
-            "equally, so slices may need fewer blocks for the same minimum detectable effect, but each block "
-            "takes longer"
+            "the variation of slices was not measured on this machine, so ironbench assumes a typical variation "
+            "between blocks of trials. Slices may need fewer blocks for the same minimum detectable effect, because "
+            "slow changes of the machine affect interleaved systems equally, but each block takes longer"
         )
         yield (
             "to measure the variation of slices on this machine, run `ironbench lab noise` with this method in "

@@ -156,7 +156,7 @@ def _against(setup: Setup) -> Iterator[str]:
     elif system.server:
         yield "the server's machine is sampled at fixed intervals and not per slice"
     if system.commands:
-        yield "commands change the machine between its systems"
+        yield "a command changes the machine for one of the systems, but all systems of a block are up at the same time"
     if engine.can("in client") or not engine.can("scripts") or not engine.can("data"):
         yield f"{engine.name} is not a server that can be paused between slices"
     if workload.connections(load.clients, choice.options) != load.clients:
@@ -212,7 +212,7 @@ def _against_lab(lab: Lab, setups: Sequence[Setup], contents: Mapping[str, Conte
     if lab.method.crash:
         yield "the power of a system is cut after each trial"
     if lab.every_command:
-        yield "commands change the machine between its systems"
+        yield "a command changes the machine for one of the systems, but all systems of a block are up at the same time"
     if len({setup.cell.load.duration_s for setup in setups}) > 1:
         yield "configurations have different durations"
     for role in ("log", "temp"):

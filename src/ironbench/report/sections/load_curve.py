@@ -41,7 +41,7 @@ def _knee(name: str, one: LoadCourse, counts: str) -> str:
     last = _asked(one, one.curve.most)
     if one.knee is None:
         way = "sustained the requested rate" if one.curve.of == "rate" else f"completed more {counts} with more clients"
-        return f"{name} {way} up to the end of the ramp ({last}), so the knee is higher."
+        return f"{name} {way} up to the end of the ramp ({last}), so its knee is at a higher load."
     knee = float(f"{one.knee:.2g}")  # an estimate is shown with two digits
     measure = f"--{one.curve.of} auto:{max(1, round(knee / 2))}-{round(knee * 2)}"
     return (

@@ -81,16 +81,16 @@ def _lead(study: Study) -> str:
     order = fixed or f"a random order (seed {lab.method.seed}), so that machine drift affects all configurations alike"
     design = f"{upper_first(lab.design)} design: {counted(cells, 'configuration')} in {blocks}{stages}"
     if lab.method.slice_s is not None:
-        how = f"{design}, interleaved in slices: within a block, all systems run at the same time{_anew(lab)}"
+        how = f"{design}, interleaved in slices: within a block, all systems are up at the same time{_anew(lab)}"
         if any(one.method == DUET for cell in study.cells for one in cell.trials):
             return (
-                f"{how} and work simultaneously in slices of {_length(study, lab.method.slice_s)}, each system on "
+                f"{how} and get load simultaneously in slices of {_length(study, lab.method.slice_s)}, each system on "
                 "one half of the cores, and then swap the halves (a duet). The result compares each system on "
-                f"half of the machine while the other system is working.{_dropped(study)}"
+                f"half of the machine while the other system also has load.{_dropped(study)}"
             )
         return (
-            f"{how} and work in turn for {_length(study, lab.method.slice_s)} each, in "
-            f"{fixed or 'a random order for each rotation'}. While one system works, the other systems are "
+            f"{how} and get load in turn for {_length(study, lab.method.slice_s)} each, in "
+            f"{fixed or 'a random order for each rotation'}. While one system has load, the other systems are "
             f"{'idle, on one server that is not paused' if _given(lab) else 'paused'}.{_dropped(study)}"
         )
     why = f" The trials were not interleaved in slices: {lab.method.why_trials}." if lab.method.why_trials else ""
@@ -123,7 +123,8 @@ def _dropped(study: Study) -> str:
     stayed = sum(one.warned(CPU_TAKEN) for one in trials)
     return (
         f" {dropped} of {counted(dropped + kept, 'slice')} {verb} dropped and repeated, because other programs "
-        "disturbed at least one slice of their rotation; a rotation is always repeated as a whole."
+        "disturbed at least one slice of their rotation; a rotation (one slice of each system) is always repeated as "
+        "a whole."
         + (
             f" {stayed} of {counted(len(trials), 'record')} still {'contains' if stayed == 1 else 'contain'} disturbed "
             "slices; see the warnings."

@@ -49,19 +49,20 @@ def interval_note(setups: Sequence[Setup], crash: str = "", field: str = "load.c
     given = [setup for setup in setups if setup.cell.load.checkpoint_s is None and settled(setup, crash) != setup]
     if not given:
         return ""
-    which = "every configuration" if len(given) == len(setups) else ", ".join(setup.cell.name for setup in given[:3])
+    named = f"with {', '.join(setup.cell.name for setup in given[:3])}"
+    which = "in every configuration" if len(given) == len(setups) else named
     spans = sorted({settled(setup).cell.load.checkpoint_s or 0.0 for setup in given})
     interval = " to ".join(f"{span:.3g}" for span in dict.fromkeys((spans[0], spans[-1])))
     return (
-        f"{which}: {writing(given)}, so the server performs a checkpoint every {interval} s, which is three per "
-        f"trial; use {field} to set another interval"
+        f"{which}, {writing(given)}, so the server performs a checkpoint every {interval} s (three per trial); use "
+        f"{field} to set another interval"
     )
 
 
 def writing(setups: Sequence[Setup]) -> str:
     """Returns a phrase that trials write, as far as this is known in advance."""
     foreign = any(workloads.get(setup.choice.workload).foreign for setup in setups)
-    return "trials may write" if foreign else "trials write"
+    return "trials may write data" if foreign else "trials write data"
 
 
 def prepared(
