@@ -115,7 +115,7 @@ def test_compare_names_the_label_that_is_unknown_and_the_nearest(user: User) -> 
 @pytest.mark.long
 def test_a_search_tries_loads_until_it_has_an_answer_and_measures_that_afresh(user: User) -> None:
     told = user.measured("run", "igen-oltp", "--engine", "null", "--clients", "auto:1-8", *FULL_SPEED, "--json")
-    assert "best clients: " in told.stderr
+    assert "best number of clients: " in told.stderr
     trials = told.document["trials"]
     fresh = [trial for trial in trials if trial["purpose"] == "confirmation"]
     assert len(fresh) == 3

@@ -211,7 +211,7 @@ def test_a_search_needs_trials_with_a_throughput(lab: LabDirectory) -> None:
 def test_a_lab_whose_baseline_breaks_the_limit_at_the_lowest_load_ends_in_words(tmp_path: Path) -> None:
     lab = begun(tmp_path, text('clients = "auto:4-16"\nlimit = ["response_time_p99_s=2ms"]'))
     with pytest.raises(
-        FailureError, match=r"limit on response_time_p99_s \(2 ms\) was exceeded at every value of clients"
+        FailureError, match=r"limit on response_time_p99_s \(2 ms\) was exceeded at every number of clients"
     ) as caught:
         everything(lab)
     assert "load.limit" in caught.value.hint or "--limit" in caught.value.hint
@@ -230,7 +230,7 @@ def test_the_report_names_what_was_chosen_and_what_was_tried(tmp_path: Path) -> 
     records = everything(lab)
     study = lab_study(lab.lab(), [one for one in records if one.purpose == "lab"], lab.store)
     section = next(searched.sections(study))
-    assert "speed=slow: best clients: 3 with 3" in section.sentences[1]
+    assert "speed=slow: best number of clients: 3 with 3" in section.sentences[1]
     table = section.tables[0][1]
     assert table.head[:2] == ("configuration", "clients") and "limit 6" in table.head[-1]
     slow = {row[1]: row for row in table.texts if row[0] == "speed=slow"}
@@ -299,7 +299,8 @@ def test_the_plan_names_the_trials_of_the_search_and_their_time(
     plan(tmp_path, text())
     assert planned(str(tmp_path / "speed.toml"), "", json=False) == 0
     shown = capsys.readouterr().out
-    assert f"this includes about {count} before the first block" in shown and "best clients in 1 to 16, 1 s" in shown
+    assert f"this includes about {count} before the first block" in shown
+    assert "best number of clients from 1 to 16, 1 s" in shown
     planned(str(tmp_path / "speed.toml"), "", json=True)
     assert json.loads(capsys.readouterr().out)["cells"][0]["search"]["high"] == 16
 

@@ -224,7 +224,7 @@ def test_the_answer_and_the_section_about_time_name_one_limit() -> None:
     quiet = LimitingResource("", 0.3, None, note("limit-unknown-own-cpu", share=0.3))
     disturbed = replace(held, verdict=Verdict.DISTURBED, holds_back=None, taken=0.7)
     for ceiling, of_time, limit in (
-        (held, quiet, "the bottleneck is WAL. Measured with"),
+        (held, quiet, "the bottleneck is WAL. With zero-latency WAL, "),
         (disturbed, taken, "the bottleneck is other programs"),
     ):
         spent = TimeSpent("log=disk", 10, 0.01, (), of_time, {}, {})

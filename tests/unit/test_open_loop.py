@@ -75,8 +75,8 @@ def test_of_an_open_loop_a_report_says_whether_it_kept_its_rate(
     assert "closed reaches 3,000 transactions per second with 8 clients" in text
     assert "asked sustains 500 transactions per second with 8 clients (3 trials); p99 response time 20.0 ms" in text
     assert (
-        "late does not sustain 5,000 transactions per second with 8 clients (3 trials); 58% of the scheduled work "
-        "finished."
+        "late does not sustain 5,000 transactions per second with 8 clients (3 trials); 58% of the scheduled "
+        "transactions were finished."
     ) in text
     assert "Target rates (open loop)" in text
     assert "throughput of" not in text and "asked reaches" not in text

@@ -28,15 +28,16 @@ def noted(*records: Record) -> list[str]:
     [
         (
             [cut()],
-            "ironbench simulated a power failure after the trial; all checks passed after the engine's recovery.",
+            "ironbench simulated a power failure after the trial; after the engine's recovery, all checks passed.",
         ),
         (
             [cut(False)],
-            "ironbench simulated a power failure after the trial; a check failed after the engine's recovery.",
+            "ironbench simulated a power failure after the trial; after the engine's recovery, a check failed.",
         ),
         (
             [cut(), cut(False)],
-            "ironbench simulated a power failure after 2 trials; all checks passed in 1 of them after the engine's",
+            "ironbench simulated a power failure after each of 2 trials; after the engine's recovery, all checks "
+            "passed in 1 of the trials.",
         ),
     ],
 )
@@ -46,7 +47,7 @@ def test_a_report_says_that_the_power_was_cut_and_whether_the_checks_held(record
 
 @pytest.mark.parametrize(
     ("writes", "words"),
-    [((0,), "No write was unflushed"), ((7, 1200), "7 to 1,200 writes"), ((0, 5), "none in 1 trial")],
+    [((0,), "no write was unflushed"), ((7, 1200), "7 to 1,200 writes"), ((0, 5), "none in 1 trial")],
 )
 def test_a_report_says_how_many_writes_a_power_cut_could_take(writes: tuple[int, ...], words: str) -> None:
     records = [replace(cut(), metrics={**cut().metrics, AT_STAKE: float(count)}) for count in writes]

@@ -78,7 +78,7 @@ def test_a_search_comes_to_the_same_answer_wherever_it_was_stopped(kept: int) ->
     plan = sweep.plan(DISK, measured(Trial(cell(1), 0)).choice, ends, 1, search)
     talk = StringIO()
     whole = everything(BestLoad(plan, search, NOWHERE, Printer(talk, talk)))
-    assert talk.getvalue().count("best clients: 4") == 1
+    assert talk.getvalue().count("best number of clients: 4") == 1
     assert places(whole)[-3:] == [("confirmation", "clients=4", block) for block in range(3)]
     again = everything(BestLoad(plan, search, NOWHERE, Printer(talk, talk)), tuple(whole[:kept]))
     assert places(again) == places(whole)

@@ -73,7 +73,7 @@ def test_what_show_tells_of_a_trial_keeps_to_the_same_rule() -> None:
     assert known["response_time_p999_s"] == "–"
     assert known["response_time_p99_s"] != "–"
     assert "the 99.9th percentile needs at least 2,995" in text
-    assert "not shown: the 99th percentile needs at least 299." in trial_text.several(
+    assert "too few transactions: the 99th percentile needs at least 299." in trial_text.several(
         [some(12, id="a"), some(12, id="b")], None
     )
 

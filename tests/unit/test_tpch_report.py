@@ -128,7 +128,7 @@ def test_the_end_of_a_run_says_whether_answers_were_checked() -> None:
     assert page.sections(study)[0].at_end
     assert page.sections(study)[0].sentences == (
         "Query answers checked: 22 of 22 correct (1 trial).",
-        "Query answers checked: 22 of 22 correct, checked in an earlier trial on the same data (1 trial).",
+        "Query answers checked: 22 of 22 correct; checked in an earlier trial on the same data (1 trial).",
     )
     study, page = shown(checked(note("answers-unchecked", reason="unknown scale factor")))
     assert page.sections(study)[0].sentences == (

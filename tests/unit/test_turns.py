@@ -204,7 +204,7 @@ def test_what_is_not_one_running_server_with_the_same_work_is_measured_by_trials
             },
             "wal_bytes_per_transaction comes from observers",
         ),
-        ({"load": '[commands]\nprepare = "true"'}, "commands change the machine"),
+        ({"load": '[commands]\nprepare = "true"'}, "a command changes the machine"),
     ],
 )
 def test_what_turns_would_disturb_is_measured_by_trials_and_the_plan_says_why(

@@ -105,7 +105,8 @@ def _measured(plan: Plan, secrets: Secrets, store: Store, own: RunSection, claim
         if loop.is_over(plan, store, before):
             printer.say(loop.nothing_ran(before))
         elif plan.search:
-            printer.say(f"search for the best {plan.search.of} in the range {plan.search.low} to {plan.search.high}")
+            best = wording.search.sought(plan.search.of)
+            printer.say(f"search for the best {best} from {plan.search.low} to {plan.search.high}")
         else:
             count = len(plan.trials) + plan.confirmations
             usable = sum(record.status.comparable for record in before)

@@ -196,7 +196,8 @@ def _require_every_run(declared: DeclaredLab, setups: Sequence[Setup], ways_out:
             cause = "a person would have to make a change before every second trial"
             raise InputError(f"{declared.file}, vary", cause, "use a separate lab for changes by hand")
         if setup.search:
-            cause = f"a search for the best {setup.search.of} would be necessary in each of the {len(setups)} trials"
+            best = wording.search.sought(setup.search.of)
+            cause = f"a search for the best {best} would be necessary in each of the {len(setups)} trials"
             raise InputError(f"{declared.file}, load.{setup.search.of}", cause, f"set a fixed load.{setup.search.of}")
 
 

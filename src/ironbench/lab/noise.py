@@ -18,6 +18,7 @@ from ironbench.model.record import Record, machine_of
 from ironbench.model.secrets import Secrets
 from ironbench.model.system import Setup, Trial
 from ironbench.records.work import work_of_noise
+from ironbench.report import wording
 from ironbench.stats.multiplicity import LEAST_BLOCKS
 from ironbench.study.findings import findings
 
@@ -33,7 +34,8 @@ def against_itself(lab: Lab, secrets: dict[str, Secrets], blocks: int) -> tuple[
     """
     setup = lab.setup(lab.baseline)
     if setup.search:
-        cause = f"noise is measured at a fixed load, but this lab searches for the best {setup.search.of}"
+        best = wording.search.sought(setup.search.of)
+        cause = f"noise is measured at a fixed load, but this lab searches for the best {best}"
         raise InputError(f"load.{setup.search.of}", cause, "set a fixed load in a copy of the lab file")
     first, again = (_side(setup, side) for side in SIDES)
     order = random.Random(f"{lab.method.seed}/{lab.series}")

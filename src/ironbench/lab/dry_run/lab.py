@@ -19,7 +19,7 @@ from ironbench.model.system import Load, Setup, Trial
 from ironbench.plan import commands
 from ironbench.plan.budget import ASSUMED
 from ironbench.printer import Printer
-from ironbench.report import text_layout
+from ironbench.report import text_layout, wording
 from ironbench.report.charts.base import Table
 from ironbench.report.numbers import quantity, unit_of
 from ironbench.trial.load import estimate
@@ -157,7 +157,8 @@ def _load(setup: Setup) -> str:
         limits = [f"{one.metric} at most {quantity(one.most, unit_of(one.metric))}" for one in search.limits]
         kept = f" with {' and '.join(limits)}" if limits else ""
         clients = f", {counted(load.clients, 'client')}" if search.of == "rate" else ""
-        return f"best {search.of} in {search.low} to {search.high}{kept}{clients}, {length_of(load)}"
+        best = f"best {wording.search.sought(search.of)} from {search.low} to {search.high}"
+        return f"{best}{kept}{clients}, {length_of(load)}"
     new = f", a new connection {reconnect_text(load)}" if load.reconnect else ""
     return f"{load_text(load)}{new}, {length_of(load)}"
 

@@ -99,7 +99,8 @@ def _counting(before: Sequence[Record]) -> list[Record]:
 
 def _search_lines(plan: Plan, before: Sequence[Record]) -> Iterator[str]:
     assert plan.search is not None
-    yield f"search for the best {plan.search.of} in {plan.search.low} to {plan.search.high}"
+    best = wording.search.sought(plan.search.of)
+    yield f"search for the best {best} from {plan.search.low} to {plan.search.high}"
     if done := _counting(before):
         yield f"{counted(len(done), 'trial')} already measured"
     load, expected = plan.trials[0].cell.load, optimum.expected_trials(plan.search) + plan.confirmations

@@ -88,8 +88,8 @@ def log() -> str:
 
 @wording("balance-log-of-other-work")
 def log_of_other_work(units: str) -> str:
-    """Example: `the WAL volume includes writes by work other than transactions`."""
-    return f"the WAL volume includes writes by work other than {units}"
+    """Example: `the WAL volume also includes WAL that other work than transactions wrote`."""
+    return f"the WAL volume also includes WAL that other work than {units} wrote"
 
 
 @wording("balance-file-system-used")

@@ -82,6 +82,6 @@ def probe_connection_broke(error: Strings) -> str:
 def answers_wrong(answers: Sequence[Sequence[str]]) -> str:
     """Example: `q01 is wrong: 3 rows instead of 4; q07 is wrong: …`"""
     return (
-        "; ".join(f"{name} is wrong: {actual}" for name, actual in answers)
+        "; ".join(f"the answer of {name} is wrong: {actual}" for name, actual in answers)
         or "the database returned wrong query answers"
     )

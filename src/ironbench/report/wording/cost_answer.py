@@ -242,4 +242,4 @@ def rate_is_an_input() -> str:
 
 def estimates() -> str:
     """Example: `~ marks an estimate from the named source, not a measurement.`"""
-    return f"The sign {ESTIMATE} marks an estimate from the named source, which is not a measurement."
+    return f"The sign {ESTIMATE} marks an estimate from the named source, not a measured value."

@@ -253,11 +253,16 @@ def cell_not_measured(cell: Configuration) -> str:
     return f"{configuration(cell)} was not measured"
 
 
+_LOST = {"invalid": "is invalid", "aborted": "was aborted"}
+"""Status of a trial → the words after its configuration."""
+
+
 @wording("cell-lost")
 def cell_lost(cell: Configuration, status: str, causes: Sequence[Note] = ()) -> str:
-    """Example: `WAL in memory invalid (the server crashed)`."""
+    """Example: `WAL in memory is invalid (the server crashed)`."""
     why = "; ".join(map(text, causes))
-    return f"{configuration(cell)} {terms.status(status)}{f' ({why})' if why else ''}"
+    word = terms.status(status)
+    return f"{configuration(cell)} {_LOST.get(word, word)}{f' ({why})' if why else ''}"
 
 
 @wording("cell-unresolved")

@@ -28,8 +28,8 @@ def nothing_to_show() -> str:
 
 
 def no_change_point(lines: int) -> str:
-    """Example: `No change point in 3 lines.`; without a line that could be judged: `There is no verdict yet.`"""
-    return f"No change point in {counted(lines, 'line')}." if lines else "There is no verdict yet."
+    """Example: `No change point in 3 series.`; without a series that could be judged: `There is no verdict yet.`"""
+    return f"No change point in {counted(lines, 'series', 'series')}." if lines else "There is no verdict yet."
 
 
 def changed(

@@ -119,7 +119,7 @@ def both_sustained() -> str:
 
 
 def outcomes(a: str, of_a: Note, b: str, of_b: Note) -> str:
-    """Example: `target rate: old sustained and new not sustained; response times are compared only if both systems
-    sustain the target rate`."""
-    sides = f"{a} {text(of_a)} and {b} {text(of_b)}"
-    return f"target rate: {sides}; response times are compared only if both systems sustain the target rate"
+    """Example: `target rate sustained with old and not sustained with new; response times are compared only if both
+    systems sustain the target rate`."""
+    sides = f"target rate {text(of_a)} with {a} and {text(of_b)} with {b}"
+    return f"{sides}; response times are compared only if both systems sustain the target rate"

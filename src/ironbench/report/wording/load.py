@@ -149,7 +149,7 @@ def rate_not_kept(
     end`."""
     target = f"load curve {names(curve)}" if strings(curve) else f"target rate of {per_second(rate)}"
     since = " scheduled since the start of the warm-up" if highest(warmup_s) else ""
-    text = f"{target} not sustained: {percent(finished, RATE_KEPT)} of the scheduled work was finished"
+    text = f"{target} not sustained: {percent(finished, RATE_KEPT)} of the scheduled transactions were finished"
     text += f", {number(waiting)}{since} {agreed(waiting)} waiting at the end"
     return f"{text}, for up to {units.span(highest(longest_wait_s))}" if highest(longest_wait_s) else text
 

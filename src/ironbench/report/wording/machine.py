@@ -55,12 +55,12 @@ def clock_step(step_s: Number) -> str:
 def cpu_taken(
     programs: Number, steal: Number, share: Number | None = None, slices: Number = 0, dropped: Number = 0
 ) -> str:
-    """Example: `5 to 12% of CPU time was lost: 5 to 11% to other programs, 0.5 to 1% to steal time`."""
+    """Example: `5 to 12% of CPU time was lost (5 to 11% to other programs, 1 to 2% to steal time)`."""
     parts = ((programs, "other programs"), (steal, "steal time"))
     by = ", ".join(f"{percent(part)} to {name}" for part, name in parts if highest(part) >= _NOTABLE)
     by = by or f"less than {percent(_NOTABLE)} to each cause"
     if share is not None:
-        return f"{percent(share, BUSY)} of CPU time was lost: {by}"
+        return f"{percent(share, BUSY)} of CPU time was lost ({by})"
     return (
         f"{count(slices, 'slice')} of the block lost CPU time to other programs or virtual machines (at most "
         f"{by}), after {count(dropped, 'rotation')} had already been dropped and repeated"

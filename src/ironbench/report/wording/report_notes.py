@@ -84,27 +84,29 @@ def wider_intervals(levels: Sequence[float], usual: float, interim_analyses: int
 
 
 def power_cut(trials: int, passed: int, unflushed: Sequence[float]) -> str:
-    """Example: `ironbench simulated a power failure after 3 trials; all checks passed in 3 of them after the engine's
-    recovery. 12 to 40 writes were unflushed at that moment.`
+    """Example: `ironbench simulated a power failure after each of 3 trials; after the engine's recovery, all checks
+    passed. When the power failed, 12 to 40 writes were unflushed.`
 
     `unflushed`: the writes that the cut could lose, by trial; records of older versions do not contain the number.
     """
-    after = f"after {counted(trials, 'trial')}" if trials > 1 else "after the trial"
-    outcome = f"all checks passed in {passed} of them"
-    if trials == 1:
-        outcome = "all checks passed" if passed else "a check failed"
-    return f"ironbench simulated a power failure {after}; {outcome} after the engine's recovery.{_unflushed(unflushed)}"
+    after = f"after each of {counted(trials, 'trial')}" if trials > 1 else "after the trial"
+    outcome = "all checks passed" if passed == trials else f"all checks passed in {passed} of the trials"
+    if trials == 1 and not passed:
+        outcome = "a check failed"
+    return (
+        f"ironbench simulated a power failure {after}; after the engine's recovery, {outcome}.{_unflushed(unflushed)}"
+    )
 
 
 def _unflushed(writes: Sequence[float]) -> str:
     if not writes:
         return ""
     if not max(writes):
-        return " No write was unflushed at that moment, so the result says nothing about lost or torn writes."
+        return " When the power failed, no write was unflushed, so the result does not show whether writes can be lost."
     low, high = grouped(min(writes)), grouped(max(writes))
     without = sum(not count for count in writes)
     trials = f", none in {counted(without, 'trial')}" if without else ""
-    return f" {low if low == high else f'{low} to {high}'} writes were unflushed at that moment{trials}."
+    return f" When the power failed, {low if low == high else f'{low} to {high}'} writes were unflushed{trials}."
 
 
 def contents(kinds: int, systems: int, trials: int) -> str:

@@ -73,7 +73,7 @@ def target_rate(
     of_trials = tally(trials, confirmed)
     if kept == trials:
         return f"sustains {asked} ({of_trials}){_p99(p99_s)}."
-    part = "" if finished is None else f"; {quantity(finished, 'share')} of the scheduled work finished"
+    part = "" if finished is None else f"; {quantity(finished, 'share')} of the scheduled {units} were finished"
     if kept:
         return f"sustains {asked} in only {kept} of {of_trials}{part}."
     return f"does not sustain {asked} ({of_trials}){part}."

@@ -59,7 +59,7 @@ def knee(clients: float, contention: float, measured: bool) -> str:
 def without_measured_fall(first: float, last: float) -> str:
     """Example: `measured throughput does not fall from 24 clients to 40, the highest number measured: only the fitted
     curve …`"""
-    flat = f"from {counted(first, 'client')} to {_clients(last)}, the highest number measured"
+    flat = f"from {counted(first, 'client')} to {_clients(last)} clients, the highest number measured"
     return f"measured throughput does not fall {flat}; only the fitted curve falls beyond its peak"
 
 

@@ -92,15 +92,15 @@ def not_confirmed(factor: str, first: str, last: str, metric: str, ratio: float,
 
 
 def interaction(p: float, pairs: Sequence[tuple[str, float]]) -> str:
-    """Example: `Two factors interact (p-value 0.003). The effect of both changes together, divided by the product of
-    their separate effects, has one of these values, depending on which two factors interact: jit and work_mem 1.12x or
-    3 other pairs.`"""
+    """Example: `Two factors interact (p-value 0.003): the effect of both changes together differs from the product of
+    their separate effects. Possible pairs, each with the ratio of the joint effect to this product: jit and work_mem
+    1.12x or 3 other pairs.`"""
     known = [f"{pair} {quantity(factor, 'ratio')}" for pair, factor in pairs[:_PAIRS]]
     more = len(pairs) - len(known)
     which = " or ".join(known) + (f" or {counted(more, 'other pair')}" if more > 0 else "")
     return (
-        f"Two factors interact (p-value {quantity(p, 'p')}). The effect of both changes together, divided by the "
-        "product of their separate effects, has one of these values, depending on which two factors interact: "
+        f"Two factors interact (p-value {quantity(p, 'p')}): the effect of both changes together differs from the "
+        "product of their separate effects. Possible pairs, each with the ratio of the joint effect to this product: "
         f"{which}."
     )
 

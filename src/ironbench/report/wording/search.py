@@ -17,13 +17,17 @@ Refusals = Sequence[tuple[int, str, float]]
 """A load, the metric, `rate` or `failed`, and the measured value."""
 
 
+def sought(of: str) -> str:
+    """Names what a search varies, `clients` or `rate`: `number of clients`."""
+    return "number of clients" if of == "clients" else of
+
+
 @wording("search-failed")
 def search_failed(of: str, low: int, high: int, at: int) -> str:
-    """Example: `the search failed: there is no result for clients in the range 1 to 128, because every trial at 1
+    """Example: `the search for the best number of clients from 1 to 128 has no result, because every trial at 1
     failed`."""
     return (
-        f"the search failed: there is no result for {of} in the range {low} to {high}, because every trial at "
-        f"{at} failed"
+        f"the search for the best {sought(of)} from {low} to {high} has no result, because every trial at {at} failed"
     )
 
 
@@ -36,7 +40,7 @@ def none_sustained(
     longer_s: float = 0.0,
 ) -> str:
     """Example: `no rate was sustained (tried: 20, 40)`."""
-    none = f"no {of} was sustained ({_tried(tried)})"
+    none = f"no {sought(of)} was sustained ({_tried(tried)})"
     return "; ".join(filter(None, (none, _doubt(too_few, percentiles, longer_s))))
 
 
@@ -51,13 +55,13 @@ def none_within_limit(
     longer_s: float = 0.0,
     limits: Limits = (),
 ) -> str:
-    """Example: `the limit on response_time_p99_s (50.0 ms) was exceeded at every value of clients (tried: 1)`."""
+    """Example: `the limit on response_time_p99_s (50.0 ms) was exceeded at every number of clients (tried: 1)`."""
     doubt = _doubt(too_few, percentiles, longer_s)
     limit = _limit(limit, limits)
     if surely and not doubt:
-        return f"the limit on {limit} was exceeded at every value of {of} ({_tried(tried)})"
+        return f"the limit on {limit} was exceeded at every {sought(of)} ({_tried(tried)})"
     why = doubt or "the trials at the lowest value vary too much"
-    return f"inconclusive: the limit on {limit} was not shown to be met at any value of {of} ({_tried(tried)}; {why})"
+    return f"inconclusive: the limit on {limit} was not shown to be met at any {sought(of)} ({_tried(tried)}; {why})"
 
 
 @wording("search-unconfirmed")
@@ -73,7 +77,7 @@ def search_unconfirmed(
     """Example: `inconclusive: no rate was confirmed (limit: response_time_p99_s at most 50.0 ms); 381/s was refused by
     …`"""
     within = listed([f"{metric} at most {_value(metric, most)}" for metric, most in limits])
-    none = f"inconclusive: no {of} was confirmed" + (f" (limit: {within})" if within else "")
+    none = f"inconclusive: no {sought(of)} was confirmed" + (f" (limit: {within})" if within else "")
     why = [_refused(of, refused, limits)] if refused else [] if percentiles else ["the confirmation trials are missing"]
     again = "" if percentiles else "repeat the search with longer trials, or while fewer other programs use the machine"
     return "; ".join(filter(None, (none, *why, again, _doubt(too_few, percentiles, longer_s))))
@@ -100,9 +104,9 @@ def search_best(
     refused: Refusals = (),
     over_below: Sequence[int] = (),
 ) -> str:
-    """Example: `best clients: 8 with 940/s, found in 12 trials; no difference shown between 6 and 8; 10 exceeds the
-    limit on …`"""
-    best = f"best {of}: {_load(of, point)}"
+    """Example: `best number of clients: 8 with 940/s, found in 12 trials; no difference shown between 6 and 8; 10
+    exceeds the limit on …`"""
+    best = f"best {sought(of)}: {_load(of, point)}"
     if of == "rate":
         done = f"completed: {_measured(throughput)} in {trials} trials"
         if confirmations:

@@ -53,7 +53,7 @@ def fewer_checkpoints(checkpoints: Number, planned: Number, every_s: Number) -> 
     starts …`"""
     return (
         f"only {number(checkpoints)} of {count(planned, 'planned checkpoint')} (one every {span(every_s)} of this "
-        "system's time) started in the slices of this system, because a checkpoint starts only at the start of a "
-        "turn and only if no other checkpoint is running. The result does not include the cost of the missing "
-        "checkpoints; the slices may be too long"
+        "system's time) started in the slices of this system. A checkpoint starts only at the start of a slice, and "
+        "only if no other checkpoint is running. The result does not include the cost of the missing checkpoints; "
+        "the slices may be too long"
     )

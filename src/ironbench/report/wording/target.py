@@ -49,7 +49,7 @@ def inconclusive(rate: float, centre_s: float, bound_s: float) -> str:
 def missed(rate: float, centre_s: float, bound_s: float, limit_s: float) -> str:
     """Example: `missed, 1.25x the limit: 12.5 ms, at most 14 ms at 500/s`."""
     times = f", {centre_s / limit_s:.2f}x the limit" if limit_s else ""
-    return f"missed{times}: {_near(rate, centre_s, bound_s)}"
+    return f"missed: {_near(rate, centre_s, bound_s)}{times}"
 
 
 def _near(rate: float, centre_s: float, bound_s: float) -> str:

@@ -30,7 +30,7 @@ def value_against_limit(verdict: str, low: float, high: float, unit: str, confid
 def interval_against_range(verdict: str, low: float, high: float, confidence: float) -> str:
     """Example: `95% CI of the ratio: 1.180 to 1.350: inside the range`."""
     seen = f"{100 * confidence:.3g}% CI of the ratio: {_ratio(low)} to {_ratio(high)}"
-    return f"{seen}: {_RANGE.get(verdict, 'partly outside')} the range"
+    return f"{seen}, {_RANGE.get(verdict, 'partly outside')} the claimed range"
 
 
 def _ratio(value: float) -> str:
@@ -94,18 +94,18 @@ def order_confirmed() -> str:
 @wording("fell-behind")
 def fell_behind(cell: Configuration, trials: int, of: int) -> str:
     """Example: `WAL on disk, 90% of peak throughput did not sustain its rate in 6 of 6 trials`."""
-    return f"{configuration(cell)} did not sustain its rate in {trials} of {counted(of, 'trial')}"
+    return f"target rate not sustained in {trials} of {counted(of, 'trial')}: {configuration(cell)}"
 
 
 @wording("budget-too-small")
 def budget_too_small(budget_s: float, blocks: int, least: int, needed_s: float, resumes: str = "") -> str:
     """Example: `the budget of 20 min was too short for the configurations at a fixed rate, whose verdict needs 6
     blocks: use …`"""
-    done = f"; {counted(blocks, 'block')} ran" if blocks else ""
+    done = f", but only {blocks} ran" if blocks else ""
     more = f", or run `ironbench lab resume {resumes} --more {least}`" if resumes else ""
     return (
-        f"the budget of {units.span(budget_s)} was too short for the configurations at a fixed rate, because a "
-        f"verdict about them needs {least} blocks{done}: use a budget of about {units.span(needed_s)}{more}"
+        f"the budget of {units.span(budget_s)} was too short for the configurations at a fixed rate: a verdict about "
+        f"them needs {least} blocks{done}. Use a budget of about {units.span(needed_s)}{more}"
     )
 
 

@@ -92,7 +92,7 @@ def answers_checked(
         parts.append(f"{', '.join(strings(slow))} did not finish within {span(limit_s)}")
     parts += [f"{name} failed ({error})" for name, error in refused]
     parts += [_EARLIER.get(one, one) for one in strings(earlier)]
-    return ", ".join(parts)
+    return "; ".join(parts)
 
 
 @wording("mix-missed")
