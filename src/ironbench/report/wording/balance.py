@@ -24,7 +24,7 @@ def data_to_memory() -> str:
 
 @wording("balance-size-unknown")
 def size_unknown(of: str) -> str:
-    """Example: `the size of the data was not recorded`."""
+    """Example with of='the data': `the size of the data was not recorded`."""
     lacking = {"data": "the data", "cache": "the database cache", "memory": "RAM"}.get(of, of)
     return f"the size of {lacking} was not recorded"
 
@@ -43,13 +43,14 @@ def streams() -> str:
 
 @wording("balance-of-streams")
 def of_streams(streams: str, cores: Note) -> str:
-    """Example: `2 streams and a refresh stream; 4 cores`."""
+    """Example with streams='2 streams and a refresh stream', cores=note('balance-cores', cores=4): `2 streams and a
+    refresh stream; 4 cores`."""
     return f"{streams}; {text(cores)}"
 
 
 @wording("balance-cores")
 def cores(cores: int, held_by: str = "", shared: bool = False) -> str:
-    """Example: `4 cores, shared with the clients`."""
+    """Example with cores=4, shared=True: `4 cores, shared with the clients`."""
     if held_by:
         return f"{counted(cores, 'core')} for the {held_by}"
     return f"{counted(cores, 'core')}{', shared with the clients' if shared else ''}"
@@ -63,7 +64,7 @@ def cores_unknown() -> str:
 
 @wording("balance-throughput")
 def throughput(units: str = "") -> str:
-    """Example: `throughput per core; queries per second and core over the whole trial`."""
+    """Example with units='queries': `queries per second and core over the whole trial`."""
     return f"{units} per second and core over the whole trial" if units else "throughput per core"
 
 
@@ -75,7 +76,7 @@ def checkpoint_interval() -> str:
 
 @wording("balance-checkpoints")
 def checkpoints(checkpoints: float, elapsed_s: float) -> str:
-    """Example: `1 checkpoint in 30 s`."""
+    """Example with checkpoints=1, elapsed_s=30: `1 checkpoint in 30 s`."""
     seen = counted(checkpoints, "checkpoint") if checkpoints else "no checkpoint"
     return f"{seen} in {written.span(elapsed_s)}"
 
@@ -88,7 +89,7 @@ def log() -> str:
 
 @wording("balance-log-of-other-work")
 def log_of_other_work(units: str) -> str:
-    """Example: `the WAL volume also includes WAL that other work than transactions wrote`."""
+    """Example with units='transactions': `the WAL volume also includes WAL that other work than transactions wrote`."""
     return f"the WAL volume also includes WAL that other work than {units} wrote"
 
 
@@ -100,13 +101,13 @@ def file_system_used() -> str:
 
 @wording("balance-bandwidth")
 def bandwidth(device: str = "", roles: Sequence[str] = ()) -> str:
-    """Example: `vda, 256 GiB: bandwidth used per core`."""
+    """Example with device='vda, 256 GiB': `vda, 256 GiB: bandwidth used per core`."""
     return _of_device(device, roles, "bandwidth used per core") or "device bandwidth per core"
 
 
 @wording("balance-operations")
 def operations(device: str = "", roles: Sequence[str] = ()) -> str:
-    """Example: `data and log device: IOPS used per core`."""
+    """Example with roles=('data', 'log'): `data and log device: IOPS used per core`."""
     return _of_device(device, roles, "IOPS used per core") or "device IOPS per core"
 
 
@@ -117,7 +118,7 @@ def _of_device(device: str, roles: Sequence[str], what: str) -> str:
 
 @wording("balance-roles")
 def roles(roles: Sequence[str]) -> str:
-    """Example: `data and log`."""
+    """Example with roles=('data', 'log'): `data and log`."""
     return listed(roles)
 
 

@@ -39,7 +39,7 @@ _PLURAL = (OTHER_PROGRAMS, "data-reads", "data-writes", "temp-files", "locks", "
 
 
 def resource_name(resource: str) -> str:
-    """Example: `data reads`."""
+    """Example with resource='data-reads': `data reads`."""
     return _RESOURCES.get(resource, resource)
 
 
@@ -55,7 +55,7 @@ def _measure_again(cpu: Sequence[tuple[str, float]]) -> str:
 
 @wording("rival")
 def rival(resource: str, share: float, computing: float | None = None, waiting: float | None = None) -> str:
-    """Example: `data reads take 30% of transaction time`."""
+    """Example with resource='data-reads', share=0.3: `data reads take 30% of transaction time`."""
     verb = "take" if resource in _PLURAL else "takes"
     apart = ""
     if computing is not None and waiting is not None:
@@ -65,8 +65,9 @@ def rival(resource: str, share: float, computing: float | None = None, waiting: 
 
 @wording("limit-unknown")
 def limit_unknown(rivals: Sequence[Note], unknown: float = 0.0, cpu: Sequence[tuple[str, float]] = ()) -> str:
-    """Example: `the bottleneck analysis is inconclusive: data reads take 30% of transaction time and WAL takes 28% of
-    transaction time`."""
+    """Example with rivals=[note('rival', resource='data-reads', share=0.3), note('rival', resource='wal', share=0.28)]:
+    `the bottleneck analysis is inconclusive: data reads take 30% of transaction time and WAL takes 28% of transaction
+    time`."""
     known = f"; {percent(unknown)} of transaction time belongs to no known wait class" if unknown else ""
     again = _measure_again(cpu) if cpu else ""
     return f"the bottleneck analysis is inconclusive: {' and '.join(map(text, rivals))}{known}{again}"
@@ -74,8 +75,9 @@ def limit_unknown(rivals: Sequence[Note], unknown: float = 0.0, cpu: Sequence[tu
 
 @wording("limit-unknown-own-cpu")
 def limit_unknown_own_cpu(share: float) -> str:
-    """Example: `the bottleneck analysis is inconclusive: the server's CPU takes 60% of transaction time, but client and
-    observers …`"""
+    """Example with share=0.6: `the bottleneck analysis is inconclusive: the server's CPU takes 60% of transaction time,
+    but the load client and ironbench's observers used much of the CPU time; pin client and server to separate cores
+    (client_cpus, server_cpus)`."""
     return (
         f"the bottleneck analysis is inconclusive: the server's CPU takes {percent(share)} of transaction time, "
         "but the load client and ironbench's observers used much of the CPU time; pin client and server to "
@@ -85,8 +87,9 @@ def limit_unknown_own_cpu(share: float) -> str:
 
 @wording("limit-other-programs")
 def limit_other_programs(waiting: float, computing: float, cpu: Sequence[tuple[str, float]]) -> str:
-    """Example: `the bottleneck is other programs on the machine: 60% of transaction time is CPU scheduling wait, 20%
-    …`"""
+    """Example with waiting=0.6, computing=0.2, cpu=[('other', 0.5), ('server', 0.3)]: `the bottleneck is other programs
+    on the machine: transactions spent 60% of their time waiting for a CPU core and 20% computing. CPU time: 50% other
+    programs and 30% the server. Measure again while no other programs use the machine`."""
     spent = (
         f"transactions spent {percent(waiting)} of their time waiting for a CPU core and {percent(computing)} computing"
     )
@@ -95,8 +98,9 @@ def limit_other_programs(waiting: float, computing: float, cpu: Sequence[tuple[s
 
 @wording("limit-clients")
 def limit_clients(computing: float, idle: float, clients: int) -> str:
-    """Example: `the bottleneck is the number of clients: 90% of transaction time is spent computing, with hardly any
-    CPU …`"""
+    """Example with computing=0.6, idle=0.3, clients=2: `the bottleneck is the number of clients: 60% of transaction
+    time is spent computing, with hardly any CPU scheduling wait, and 30% of CPU time was idle. 2 clients cannot use all
+    cores; add clients`."""
     return (
         f"the bottleneck is {resource_name(CONCURRENCY)}: {percent(computing)} of transaction time is spent computing, "
         f"with hardly any CPU scheduling wait, and {percent(idle)} of CPU time was idle. "
@@ -106,14 +110,17 @@ def limit_clients(computing: float, idle: float, clients: int) -> str:
 
 @wording("limit-none")
 def limit_none(resource: str, share: float, evidence: Sequence[Note] = ()) -> str:
-    """Example: `no bottleneck: the target rate was sustained. The largest part of the service time is WAL: 60% of …`"""
+    """Example with resource='wal', share=0.6: `no bottleneck: the target rate was sustained. The largest part of the
+    service time is WAL: 60% of transaction time`."""
     largest = f"The largest part of the service time is {resource_name(resource)}: {_evidence(share, evidence)}"
     return f"no bottleneck: the target rate was sustained. {largest}"
 
 
 @wording("limit")
 def limit(resource: str, share: float, evidence: Sequence[Note] = ()) -> str:
-    """Example: `the bottleneck is the server's CPU: 70% of transaction time, 60% spent waiting for a CPU core …`"""
+    """Example with resource='server-cpu', share=0.7, evidence=[note('cpu-waiting', share=0.6, more_cores=True)]: `the
+    bottleneck is the server's CPU: 70% of transaction time, 60% spent waiting for a CPU core, so more cores would help
+    more than faster cores`."""
     return f"the bottleneck is {resource_name(resource)}: {_evidence(share, evidence)}"
 
 
@@ -126,13 +133,14 @@ def _evidence(share: float, evidence: Sequence[Note]) -> str:
 
 @wording("locks-of-table")
 def locks_of_table(table: str) -> str:
-    """Example: `, spent waiting for locks on branches or on its rows`."""
+    """Example with table='branches': `, spent waiting for locks on branches or on its rows`."""
     return f", spent waiting for locks on {table} or on its rows"
 
 
 @wording("locks-root")
 def locks_root(event: str, does: str, share: float) -> str:
-    """Example: `; in 40% of samples, the session at the root of the lock chain waits for its client`."""
+    """Example with event='', does='waits for its client', share=0.4: `; in 40% of samples, the session at the root of
+    the lock chain waits for its client`."""
     return f"; in {percent(share)} of samples, the session at the root of the lock chain {does or f'waits for {event}'}"
 
 
@@ -144,13 +152,14 @@ def cpu_or_run_queue() -> str:
 
 @wording("cpu-computing")
 def cpu_computing(share: float) -> str:
-    """Example: `, 60% spent computing, so faster cores or less work per transaction would help`."""
+    """Example with share=0.6: `, 60% spent computing, so faster cores or less work per transaction would help`."""
     return f", {percent(share)} spent computing, so faster cores or less work per transaction would help"
 
 
 @wording("cpu-waiting")
 def cpu_waiting(share: float, more_cores: bool, cpu: Sequence[tuple[str, float]] = ()) -> str:
-    """Example: `, 60% spent waiting for a CPU core, so more cores would help more than faster cores`."""
+    """Example with share=0.6, more_cores=True: `, 60% spent waiting for a CPU core, so more cores would help more than
+    faster cores`."""
     waiting = f", {percent(share)} spent waiting for a CPU core"
     if more_cores:
         return f"{waiting}, so more cores would help more than faster cores"
@@ -180,8 +189,8 @@ def client_waited_for() -> str:
 
 @wording("waits-not-counted")
 def waits_not_counted(trials: Strings) -> str:
-    """Example: `the bottleneck analysis excludes 2 trials in which CPU scheduling wait was not measured: s-b1,
-    s-b2`."""
+    """Example with trials=('s-b1', 's-b2'): `the bottleneck analysis excludes 2 trials in which CPU scheduling wait was
+    not measured: s-b1, s-b2`."""
     if not strings(trials):
         return "the bottleneck analysis excludes trials in which CPU scheduling wait was not measured"
     return (

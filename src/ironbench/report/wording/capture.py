@@ -29,14 +29,16 @@ def reason(code: str) -> str:
 
 @wording("capture-not-replayable")
 def not_replayable(reason: Strings, statements: Number, share: Number) -> str:
-    """Example: `12 statements (1.2%) cannot be replayed: COPY, because the log does not contain the copied rows`."""
+    """Example with reason='copy', statements=12, share=0.012: `12 statements (1.2%) cannot be replayed: COPY, because
+    the log does not contain the copied rows`."""
     why = names([REASONS.get(one, one) for one in strings(reason)]) or "unknown reason"
     return f"{count(statements, 'statement')} ({percent(share)}) cannot be replayed: {why}"
 
 
 @wording("capture-without-durations")
 def without_durations() -> str:
-    """Example: `the log contains no durations, so mode=think is not possible: set log_min_duration_statement = 0`."""
+    """Example: `the log contains no statement durations, so think times are unknown and mode=think is not possible: set
+    log_min_duration_statement = 0`."""
     return (
         "the log contains no statement durations, so think times are unknown and mode=think is not possible: set "
         "log_min_duration_statement = 0"
@@ -45,7 +47,8 @@ def without_durations() -> str:
 
 @wording("capture-few-durations")
 def few_durations(share: Number) -> str:
-    """Example: `the durations of 12% of the statements are unknown`."""
+    """Example with share=0.12: `the durations of 12% of the statements are unknown; the server never logs a duration
+    for a failed statement`."""
     return (
         f"the durations of {percent(share)} of the statements are unknown; the server never logs a duration for a "
         "failed statement"
@@ -54,7 +57,8 @@ def few_durations(share: Number) -> str:
 
 @wording("capture-slow-only")
 def slow_only(least_s: Number) -> str:
-    """Example: `the fastest statement took 100 ms, so the log probably contains only slow statements`."""
+    """Example with least_s=0.1: `the fastest logged statement took 100 ms, so the log probably contains only slow
+    statements: set log_min_duration_statement = 0`."""
     return (
         f"the fastest logged statement took {span(least_s)}, so the log probably contains only slow statements: "
         "set log_min_duration_statement = 0"
@@ -69,7 +73,8 @@ def without_reads() -> str:
 
 @wording("capture-durations-alone")
 def durations_alone(count: Number) -> str:
-    """Example: `12 durations belong to statements that were not logged: set log_min_duration_statement = 0`."""
+    """Example with count=12: `12 durations belong to statements whose text was not logged: set
+    log_min_duration_statement = 0 instead of log_duration`."""
     return (
         f"{number(count)} {agreed(count, 'duration belongs', 'durations belong')} to statements whose text was "
         "not logged: set log_min_duration_statement = 0 instead of log_duration"
@@ -78,7 +83,8 @@ def durations_alone(count: Number) -> str:
 
 @wording("capture-cut-parameters")
 def cut_parameters(length: Number) -> str:
-    """Example: `the server cut parameters at 64 bytes: set log_parameter_max_length = -1`."""
+    """Example with length=64: `the server seems to have truncated parameter values to 64 bytes: set
+    log_parameter_max_length = -1`."""
     return (
         f"the server seems to have truncated parameter values to {count(length, 'byte')}: set "
         "log_parameter_max_length = -1"
@@ -87,19 +93,20 @@ def cut_parameters(length: Number) -> str:
 
 @wording("capture-unreadable")
 def unreadable(lines: Number) -> str:
-    """Example: `12 lines are not part of an entry and were skipped`."""
+    """Example with lines=12: `12 lines of the log could not be parsed`."""
     return f"{count(lines, 'line')} of the log could not be parsed"
 
 
 @wording("capture-truncated")
 def truncated(files: Number) -> str:
-    """Example: `the last log entry of 1 file is incomplete and was skipped`."""
+    """Example with files=1: `the last log entry of 1 file is incomplete and was skipped`."""
     return f"the last log entry of {count(files, 'file')} is incomplete and was skipped"
 
 
 @wording("capture-clock-steps")
 def clock_steps(steps: Number) -> str:
-    """Example: `the clock was set back 1 time while the log was written; the capture corrects its timestamps`."""
+    """Example with steps=1: `the clock was set back 1 time while the log was written; the capture corrects its
+    timestamps`."""
     return (
         f"the clock was set back {count(steps, 'time')} while the log was written; the capture corrects its timestamps"
     )
@@ -107,13 +114,13 @@ def clock_steps(steps: Number) -> str:
 
 @wording("capture-repeated")
 def repeated(entries: Number) -> str:
-    """Example: `12 log entries occurred more than once; each is counted only once`."""
+    """Example with entries=12: `12 log entries occurred more than once; each is counted only once`."""
     return f"{count(entries, 'log entry', 'log entries')} occurred more than once; each is counted only once"
 
 
 @wording("capture-unknown-zones")
 def unknown_zones(zones: Strings) -> str:
-    """Example: `unknown time zones in the log were read as UTC: XYZT`."""
+    """Example with zones='XYZT': `unknown time zones in the log were read as UTC: XYZT`."""
     return f"unknown time zones in the log were read as UTC: {names(zones) or 'unnamed'}"
 
 
@@ -139,15 +146,16 @@ def counters_reset() -> str:
 
 @wording("capture-outside-marks")
 def outside_marks(statements: Number) -> str:
-    """Example: `12 statements before the first mark or after the last mark are not in the capture`."""
+    """Example with statements=12: `12 statements before the first mark or after the last mark are not in the
+    capture`."""
     verb = "is" if number(statements) == "1" else "are"
     return f"{count(statements, 'statement')} before the first mark or after the last mark {verb} not in the capture"
 
 
 @wording("capture-invented")
 def invented(sessions: Number) -> str:
-    """Example: `start times, transactions and 12 sessions are simulated: statements start at random times at the
-    measured rate, and each statement is a separate transaction`."""
+    """Example with sessions=12: `start times, transactions and 12 sessions are simulated: statements start at random
+    times at the measured rate, and each statement is a separate transaction`."""
     return (
         f"start times, transactions and {count(sessions, 'session')} are simulated: statements start at random "
         "times at the measured rate, and each statement is a separate transaction"
@@ -156,8 +164,8 @@ def invented(sessions: Number) -> str:
 
 @wording("capture-drawn")
 def drawn(share: Number) -> str:
-    """Example: `parameter values are simulated: 95% are drawn from column statistics, and the others are arbitrary
-    values of the right type`."""
+    """Example with share=0.95: `parameter values are simulated: 95% are drawn from column statistics, and the others
+    are arbitrary values of the right type`."""
     return (
         f"parameter values are simulated: {percent(share)} are drawn from column statistics, and the others are "
         "arbitrary values of the right type"
@@ -166,8 +174,8 @@ def drawn(share: Number) -> str:
 
 @wording("capture-hidden")
 def hidden(statements: Number) -> str:
-    """Example: `12 statements of other roles are not in the capture, because the role that made the capture lacks the
-    privilege to read their text`."""
+    """Example with statements=12: `12 statements of other roles are not in the capture, because the role that made the
+    capture lacks the privilege to read their text`."""
     verb = agreed(statements, "is", "are")
     return (
         f"{count(statements, 'statement')} of other roles {verb} not in the capture, because the role that made the "
@@ -183,13 +191,14 @@ def not_replayed() -> str:
 
 @wording("capture-whole-seconds")
 def whole_seconds() -> str:
-    """Example: `the log has times in whole seconds, and does not say in which time zone`."""
+    """Example: `the log's timestamps are whole seconds and were read as UTC`."""
     return "the log's timestamps are whole seconds and were read as UTC"
 
 
 @wording("capture-durations-unknown")
 def durations_unknown() -> str:
-    """Example: `the log contains no durations, so think times are unknown`."""
+    """Example: `the log contains no statement durations, so think times are unknown: use the slow query log with
+    long_query_time = 0`."""
     return (
         "the log contains no statement durations, so think times are unknown: use the slow query log with "
         "long_query_time = 0"
@@ -198,8 +207,8 @@ def durations_unknown() -> str:
 
 @wording("capture-unknown-users")
 def unknown_users(sessions: Number) -> str:
-    """Example: `the user and database of 12 sessions are unknown, because the sessions began before the start of the
-    log`."""
+    """Example with sessions=12: `the user and database of 12 sessions are unknown, because the sessions began before
+    the start of the log`."""
     return (
         f"the user and database of {count(sessions, 'session')} are unknown, because the sessions began before "
         "the start of the log"

@@ -20,7 +20,8 @@ from ironbench.words import counted, upper_first
 
 
 def not_interleaved() -> str:
-    """Example: `No verdict: the trials of A and B were not interleaved in blocks. …`"""
+    """Example: `No verdict: the trials of A and B were not interleaved in blocks. The report shows only the difference
+    between A and B and the range of the repeats.`"""
     return (
         "No verdict: the trials of A and B were not interleaved in blocks. The report shows only the difference "
         "between A and B and the range of the repeats."
@@ -28,8 +29,8 @@ def not_interleaved() -> str:
 
 
 def undeclared() -> str:
-    """Example: `No verdict: the lab file does not declare this comparison, and choosing one after seeing the numbers
-    raises the false-alarm rate. …`"""
+    """Example: `No verdict: the lab file does not declare this comparison, and choosing a comparison after the numbers
+    are known raises the false-alarm rate. The ratios are computed within each block.`"""
     return (
         "No verdict: the lab file does not declare this comparison, and choosing a comparison after the numbers "
         "are known raises the false-alarm rate. The ratios are computed within each block."
@@ -47,8 +48,9 @@ def nothing_in_common() -> str:
 
 
 def throughput_ratio(a: str, b: str, means: MeanRatio, difference: Note, clients: int | None) -> str:
-    """Example: `B is 26% faster than A with 8 clients: 1,260/s vs. 1,000/s (95% CI 18% to 35%; ranges of the repeats do
-    not overlap).`
+    """Example with a='A', b='B', means=MeanRatio(1.26, 1.18, 1.35, (1000.0, 1260.0), (6, 6)),
+    difference=note('difference-shown'), clients=8: `B is 26% faster than A with 8 clients: 1,260/s vs. 1,000/s (95% CI
+    18% to 35%; the ranges of the repeats do not overlap).`
 
     `difference`: whether one is shown, else the sentence starts with the reason. `clients`: the only number of clients;
     None at the peaks.
@@ -61,8 +63,9 @@ def throughput_ratio(a: str, b: str, means: MeanRatio, difference: Note, clients
 
 
 def metric_ratio(metric: str, a: str, b: str, means: MeanRatio, difference: Note) -> str:
-    """Example: `Throughput is 26% higher with B than with A: 1,260/s vs. 1,000/s (95% CI 18% to 35%; ranges of the
-    repeats do not overlap).`"""
+    """Example with metric='throughput', a='A', b='B', means=MeanRatio(1.26, 1.18, 1.35, (1000.0, 1260.0), (6, 6)),
+    difference=note('difference-shown'): `Throughput is 26% higher with B than with A: 1,260/s vs. 1,000/s (95% CI 18%
+    to 35%; the ranges of the repeats do not overlap).`"""
     words = differs(metric_words(metric), a, b, means.ratio)
     return _with_values(upper_first(words), metric, means, difference)
 
@@ -76,14 +79,15 @@ def _with_values(words: str, metric: str, means: MeanRatio, difference: Note) ->
 
 
 def differs(what: str, a: str, b: str, ratio: float) -> str:
-    """Example: `throughput is 26% higher with B than with A`."""
+    """Example with what='throughput', a='A', b='B', ratio=1.26: `throughput is 26% higher with B than with A`."""
     if ratio == 1:
         return f"{what} does not differ between {a} and {b}"
     return f"{what} is {change(ratio, '')} with {b} {than(ratio)} with {a}"
 
 
 def explained_ratio(metric: str, a: str, b: str, ratio: float, interval: str, not_shown: Note | None = None) -> str:
-    """Example: `Throughput is 26% higher with WAL in memory than with WAL on disk (95% CI 18% to 35%).`
+    """Example with metric='throughput', a='WAL on disk', b='WAL in memory', ratio=1.26, interval=' (95% CI 18% to
+    35%)': `Throughput is 26% higher with WAL in memory than with WAL on disk (95% CI 18% to 35%).`
 
     `not_shown`: why the trials show no difference; the sentence then starts with this reason.
     """
@@ -94,9 +98,9 @@ def explained_ratio(metric: str, a: str, b: str, ratio: float, interval: str, no
 
 
 def observed_contradict(metric: str, a: str, b: str, ratio: float) -> str:
-    """Example: `In the observed trials, throughput is 2.1x as high with B as with A. The blocks show another
-    difference. Commands, wait classes and I/O come from the observed trials, so they do not explain the difference
-    that the blocks show.`"""
+    """Example with metric='throughput', a='A', b='B', ratio=2.1: `In the observed trials, throughput is 2.10x as high
+    with B as with A. The blocks show another difference. Commands, wait classes and I/O come from the observed trials,
+    so they do not explain the difference that the blocks show.`"""
     words = differs(metric_words(metric), a, b, ratio)
     return (
         f"In the observed trials, {words}. The blocks show another difference. Commands, wait classes and I/O come "
@@ -105,7 +109,8 @@ def observed_contradict(metric: str, a: str, b: str, ratio: float) -> str:
 
 
 def only_listed(no_verdict: bool) -> str:
-    """Example: `The trials show no difference, so the following points only list what differed between them.`
+    """Example with no_verdict=False: `The trials show no difference, so the following points only list what differed
+    between them.`
 
     `no_verdict`: whether the trials allow no verdict, for example because there are too few of them. Then they do not
     show that there is no difference either.
@@ -127,8 +132,8 @@ def outcomes(sides: Sequence[tuple[str, float, Note]]) -> str:
 
 
 def different_loads(a: float | None, b: float | None, seen: str) -> str:
-    """Example: `A: closed loop; B: open loop at 500/s. With different loads, throughput and response times cannot be
-    compared (B: 500/s sustained).`
+    """Example with a=None, b=500.0, seen='B: 500/s sustained': `A: closed loop; B: open loop at 500/s. With different
+    loads, throughput and response times cannot be compared (B: 500/s sustained).`
 
     `a` and `b`: target rates; None for a closed loop. `seen`: from `outcomes`.
     """
@@ -137,8 +142,11 @@ def different_loads(a: float | None, b: float | None, seen: str) -> str:
 
 
 def same_rate(rate: float, seen: str) -> str:
-    """Example: `Both sides ran at a target rate of 500/s. Result: A: 500/s sustained; B: 500/s sustained.` `seen`: from
-    `outcomes`."""
+    """Example with rate=500.0, seen='A: 500/s sustained; B: 500/s sustained': `Both sides ran at a target rate of
+    500/s. Result: A: 500/s sustained; B: 500/s sustained.`
+
+    `seen`: from `outcomes`.
+    """
     return f"Both sides ran at a target rate of {units.rate(rate)}. Result: {seen}."
 
 
@@ -148,8 +156,9 @@ def not_both_sustained() -> str:
 
 
 def p99_at_rate(means: MeanRatio, difference: Note) -> str:
-    """Example: `At that target rate, the p99 response time of B is 12% lower than that of A: 11 ms vs. 13 ms (95% CI 5%
-    to 18%; ranges of the repeats do not overlap).`"""
+    """Example with means=MeanRatio(0.88, 0.82, 0.95, (0.0125, 0.011), (6, 6)), difference=note('difference-shown'): `At
+    that target rate, the p99 response time of B is 12% lower than that of A: 11.0 ms vs. 12.5 ms (95% CI 5% to 18%; the
+    ranges of the repeats do not overlap).`"""
     p99 = f"the p99 response time of B is {change(means.ratio, '')} {than(means.ratio)} that of A"
     if means.ratio == 1:
         p99 = "the p99 response times of A and B do not differ"
@@ -159,7 +168,9 @@ def p99_at_rate(means: MeanRatio, difference: Note) -> str:
 
 
 def geometric_means() -> str:
-    """Example: `B / A is the value of B divided by the value of A. …`"""
+    """Example: `B / A is the value of B divided by the value of A. Both values are geometric means of the trials, or,
+    if both sides have several runs, of the means of these runs, as in `ironbench lead`. In rows without a ratio, the
+    values are medians.`"""
     return (
         "B / A is the value of B divided by the value of A. Both values are geometric means of the trials, or, "
         "if both sides have several runs, of the means of these runs, as in `ironbench lead`. In rows without a "
@@ -168,12 +179,13 @@ def geometric_means() -> str:
 
 
 def zero_on_both_sides(metrics: Sequence[str]) -> str:
-    """Example: `These metrics are 0 on both sides: failed, deadlocks.`"""
+    """Example with metrics=('failed', 'deadlocks'): `These metrics are 0 on both sides: failed, deadlocks.`"""
     return f"These metrics are 0 on both sides: {', '.join(metrics)}."
 
 
 def no_ratio(metrics: Sequence[str], why: Note) -> str:
-    """Example: `No ratio is computed for throughput: the rate is an input, not a result.`"""
+    """Example with metrics=['throughput'], why=note('rate-requested'): `No ratio is computed for throughput: the rate
+    is an input, not a result.`"""
     return f"No ratio is computed for {', '.join(metrics)}: {text(why)}."
 
 
@@ -188,12 +200,14 @@ def no_common_clients() -> str:
 
 
 def most_changed_script(script: str, delta_s: float) -> str:
-    """Example: `The script new-order contributes most to the change of the mean response time: +1.2 ms.`"""
+    """Example with script='new-order', delta_s=0.0012: `The script new-order contributes most to the change of the mean
+    response time: +1.20 ms.`"""
     return f"The script {script} contributes most to the change of the mean response time: {signed(delta_s)}."
 
 
 def takes(what: str, ratio: float, observed_once: bool) -> str:
-    """Example: `select * from orders takes 30% longer (one observed trial of each configuration, so no CI).`"""
+    """Example with what='select * from orders', ratio=1.3, observed_once=True: `select * from orders takes 30% longer
+    (one observed trial each, no CI).`"""
     return f"{what} takes {duration(ratio)}{' (one observed trial each, no CI)' if observed_once else ''}."
 
 
@@ -208,7 +222,8 @@ def same_configuration() -> str:
 
 
 def changed_facts(facts: Sequence[tuple[str, str, str]], more: int) -> str:
-    """Example: `work_mem changes from 4 MB to 64 MB; and 2 other facts.`
+    """Example with facts=[('work_mem', '4 MB', '64 MB')], more=2: `work_mem changes from 4 MB to 64 MB; and 2 other
+    facts.`
 
     `facts`: name, value before, and value after.
     """

@@ -21,13 +21,13 @@ def _against(a: Strings, b: Strings, nothing: str = "none") -> str:
 
 @wording("work-differs")
 def work_differs(a: Strings, b: Strings) -> str:
-    """Example: `the work differs: igen-oltp scale=2 vs. scale=4`."""
+    """Example with a='igen-oltp scale=2', b='scale=4': `the work differs: igen-oltp scale=2 vs. scale=4`."""
     return f"the work differs: {_against(a, b)}"
 
 
 @wording("script-differs")
 def script_differs(script: Strings) -> str:
-    """Example: `the work differs: the two sides have different versions of a.sql`."""
+    """Example with script='a.sql': `the work differs: the two sides have different versions of a.sql`."""
     return f"the work differs: the two sides have different versions of {', '.join(strings(script)) or 'a script'}"
 
 
@@ -36,20 +36,20 @@ WORKLOAD_DATA = "the workload's data"
 
 @wording("data-differ")
 def data_differ(a: Strings, b: Strings) -> str:
-    """Example: `the data differs: shop.dump (own-12ab) vs. the workload's data`."""
+    """Example with a='shop.dump (own-12ab)', b=(): `the data differs: shop.dump (own-12ab) vs. the workload's data`."""
     return f"the data differs: {_against(a, b, WORKLOAD_DATA)}"
 
 
 @wording("versions-differ")
 def versions_differ(a: Strings, b: Strings) -> str:
-    """Example: `the ironbench versions differ: 0.1.0 vs. 0.2.0`."""
+    """Example with a='0.1.0', b='0.2.0': `the ironbench versions differ: 0.1.0 vs. 0.2.0`."""
     left, right = (", ".join(strings(side)) or "unknown" for side in (a, b))
     return f"the ironbench versions differ: {left} vs. {right}"
 
 
 @wording("loads-differ")
 def loads_differ(a: float | None = None, b: float | None = None) -> str:
-    """Example: `the load differs: closed loop vs. open loop at 500/s`."""
+    """Example with b=500: `the load differs: closed loop vs. open loop at 500/s`."""
     return f"the load differs: {loop(a)} vs. {loop(b)}"
 
 
@@ -60,7 +60,7 @@ def loop(rate: float | None) -> str:
 
 @wording("methods-differ")
 def methods_differ(a: Strings, b: Strings) -> str:
-    """Example: `the measurement method differs: by trials vs. by slices`."""
+    """Example with a='trials', b='slices': `the measurement method differs: by trials vs. by slices`."""
     return f"the measurement method differs: {_by(a)} vs. {_by(b)}"
 
 
@@ -70,20 +70,21 @@ def _by(method: Strings) -> str:
 
 @wording("clients-differ")
 def clients_differ(a: Strings, b: Strings) -> str:
-    """Example: `the number of clients differs: 4 vs. 2`."""
+    """Example with a='4', b='2': `the number of clients differs: 4 vs. 2`."""
     return f"the number of clients differs: {_against(a, b)}"
 
 
 @wording("workers-differ")
 def workers_differ(a: Sequence[float], b: Sequence[float]) -> str:
-    """Example: `the number of load workers differs: 2 vs. 1`."""
+    """Example with a=(2,), b=(1,): `the number of load workers differs: 2 vs. 1`."""
     left, right = (", ".join(f"{count:g}" for count in side) for side in (a, b))
     return f"the number of load workers differs: {left} vs. {right}"
 
 
 @wording("trials-of-fewer-workers")
 def trials_of_fewer_workers(workers: Sequence[float], requested: int, trials: int, of: int) -> str:
-    """Example: `in 2 of 12 trials, only 3 of 4 workers ran the load, because machines were lost`."""
+    """Example with workers=(3,), requested=4, trials=2, of=12: `in 2 of 12 trials, only 3 of 4 workers ran the load,
+    because machines were lost`."""
     drove = ", ".join(f"{count:g}" for count in workers)
     return (
         f"in {trials} of {counted(of, 'trial')}, only {drove} of {requested} workers ran the load, because machines "
@@ -93,7 +94,7 @@ def trials_of_fewer_workers(workers: Sequence[float], requested: int, trials: in
 
 @wording("fact-differs")
 def fact_differs(fact: str, a: str, b: str) -> str:
-    """Example: `different load: threads 1 vs. 2`."""
+    """Example with fact='load.threads', a='1', b='2': `different load: threads 1 vs. 2`."""
     kind, _, rest = fact.partition(".")
     return f"different {kind}: {rest or kind} {a} vs. {b}"
 
@@ -132,7 +133,8 @@ def client_machines_differ() -> str:
 
 @wording("no-difference-one-trial")
 def no_difference_one_trial(both: bool, first: bool) -> str:
-    """Example: `each side has only one trial, so the variation between trials is unknown`."""
+    """Example with both=True, first=True: `each side has only one trial, so the variation between trials is
+    unknown`."""
     if both:
         return "each side has only one trial, so the variation between trials is unknown"
     return (
@@ -155,7 +157,7 @@ def no_difference_within_interval() -> str:
 
 @wording("no-difference-too-few-blocks")
 def no_difference_too_few_blocks(least: int) -> str:
-    """Example: `fewer than 3 blocks have usable trials of both configurations`."""
+    """Example with least=3: `fewer than 3 blocks have usable trials of both configurations`."""
     return f"fewer than {least} blocks have usable trials of both configurations"
 
 
@@ -179,13 +181,13 @@ def of_one_run() -> str:
 
 @wording("lead-equal")
 def equal(margin: float) -> str:
-    """Example: `equal within 5%`."""
+    """Example with margin=0.05: `equal within 5%`."""
     return f"equal within {in_percent(margin)}"
 
 
 @wording("lead")
 def lead(ratio: float, higher_is_better: bool) -> str:
-    """Example: `28% higher; 50% lower (better)`."""
+    """Example with ratio=1.28, higher_is_better=True: `28% higher`."""
     size = f"{in_percent(abs(ratio - 1))} {'higher' if ratio > 1 else 'lower'}"
     return size if higher_is_better else f"{size} ({'worse' if ratio > 1 else 'better'})"
 
@@ -198,7 +200,7 @@ def inconclusive() -> str:
 
 @wording("work-of-one-side")
 def work_of_one_side(side: str, work: str) -> str:
-    """Example: `only old ran the work igen-oltp scale=8`."""
+    """Example with side='old', work='igen-oltp scale=8': `only old ran the work igen-oltp scale=8`."""
     return f"only {side} ran the work {work}"
 
 
@@ -214,8 +216,8 @@ def plans_unknown() -> str:
 
 @wording("plans-differ")
 def plans_differ(more: Sequence[tuple[str, int]] = (), less: Sequence[tuple[str, int]] = ()) -> str:
-    """Example: `new plan: Index Scan on orders, Nested Loop instead of parallel Seq Scan on orders and 2 more
-    steps`."""
+    """Example with more=[('Index Scan on orders', 1), ('Nested Loop', 1)], less=[('Seq Scan on orders', 1)]: `new plan:
+    Index Scan on orders, Nested Loop instead of Seq Scan on orders`."""
     if more:
         return f"new plan: {_named(more)} " + (f"instead of {_named(less)}" if less else "in addition")
     return f"new plan: no {_named(less)}" if less else "the query plans have the same steps"
@@ -229,13 +231,15 @@ def _named(steps: Sequence[tuple[str, int]]) -> str:
 
 @wording("no-clear-step")
 def no_clear_step(before: Configuration, after: Configuration) -> str:
-    """Example: `no wait class differs clearly between WAL on disk and WAL in memory`."""
+    """Example with before='WAL on disk', after='WAL in memory': `no wait class differs clearly between WAL on disk and
+    WAL in memory`."""
     return f"no wait class differs clearly between {configuration(before)} and {configuration(after)}"
 
 
 @wording("largest-step")
 def largest_step(whole_s: float, part: str, delta_s: float, low_s: float, high_s: float) -> str:
-    """Example: `a transaction takes 1.5 ms less. Largest change: WAL, 1.2 ms less (95% CI 1.1 ms to 1.3 ms)`."""
+    """Example with whole_s=-0.0015, part='WAL', delta_s=-0.0012, low_s=-0.0013, high_s=-0.0011: `a transaction takes
+    1.5 ms less. Largest change: WAL, 1.2 ms less (95% CI 1.1 ms to 1.3 ms)`."""
     low, high = sorted(
         (abs(low_s), abs(high_s))
     )  # if a change is clear, both ends of its confidence interval have the same sign
@@ -245,8 +249,8 @@ def largest_step(whole_s: float, part: str, delta_s: float, low_s: float, high_s
 
 @wording("largest-step-without-interval")
 def largest_step_without_interval(whole_s: float, part: str, delta_s: float) -> str:
-    """Example: `a transaction takes 1.5 ms less. Largest change: WAL, 1.2 ms less (no confidence interval: too few
-    trials)`."""
+    """Example with whole_s=-0.0015, part='WAL', delta_s=-0.0012: `a transaction takes 1.5 ms less. Largest change: WAL,
+    1.2 ms less (no confidence interval: too few trials)`."""
     step = f"{wait_class(part)}, {_change(delta_s)} (no confidence interval: too few trials)"
     return f"a transaction takes {_change(whole_s)}. Largest change: {step}"
 
@@ -257,8 +261,8 @@ def _change(seconds: float) -> str:
 
 @wording("no-step-intervals")
 def no_step_intervals(least_blocks: int | None) -> str:
-    """Example: `there is no confidence interval, because fewer than 3 blocks have usable trials of both
-    configurations`."""
+    """Example with least_blocks=3: `there is no confidence interval, because fewer than 3 blocks have usable trials of
+    both configurations`."""
     if least_blocks is None:
         return "there is no confidence interval, because a configuration has a single trial"
     return f"there is no confidence interval, because {no_difference_too_few_blocks(least_blocks)}"
@@ -266,12 +270,13 @@ def no_step_intervals(least_blocks: int | None) -> str:
 
 @wording("t-intervals-of-differences")
 def t_intervals_of_differences(blocks: int) -> str:
-    """Example: `t confidence intervals of the paired differences in 6 blocks`."""
+    """Example with blocks=6: `t confidence intervals of the paired differences in 6 blocks`."""
     return f"t confidence intervals of the paired differences in {counted(blocks, 'block')}"
 
 
 @wording("welch-intervals")
 def welch_intervals(trials: Sequence[int]) -> str:
-    """Example: `Welch's t confidence intervals of 6 and 5 trials: trials of different runs are not paired`."""
+    """Example with trials=(6, 5): `Welch's t confidence intervals of 6 and 5 trials: trials of different runs are not
+    paired`."""
     counts = " and ".join(map(str, trials))
     return f"Welch's t confidence intervals of {counts} trials: trials of different runs are not paired"

@@ -13,7 +13,8 @@ from ironbench.words import counted, listed
 
 @wording("licences-for-cores")
 def licences_for_cores(servers: int, cores: int, factor: float, least: int, packs: int, pack: int) -> str:
-    """Example: `2 servers of 8 cores, core factor 0.5, at least 4 cores for each server, 4 packs of 2`."""
+    """Example with servers=2, cores=8, factor=0.5, least=4, packs=4, pack=2: `2 servers of 8 cores, core factor 0.5, at
+    least 4 cores for each server, 4 packs of 2`."""
     steps = [f"{servers} servers of {counted(cores, 'core')}" if servers > 1 else counted(cores, "core")]
     steps += [f"core factor {factor:g}"] if factor != 1 else []
     steps += [f"at least {least} cores for each server"] if least else []
@@ -23,7 +24,7 @@ def licences_for_cores(servers: int, cores: int, factor: float, least: int, pack
 
 @wording("power-drawn")
 def power_drawn(servers: int, watts: float) -> str:
-    """Example: `2 servers of 400 W, 24 hours a day`."""
+    """Example with servers=2, watts=400: `2 servers of 400 W, 24 hours a day`."""
     return f"{counted(servers, 'server')} of {watts:g} W, 24 hours a day"
 
 
@@ -35,34 +36,36 @@ def every_hour() -> str:
 
 @wording("in-packs")
 def in_packs(pack: int) -> str:
-    """Example: `packs of 2`."""
+    """Example with pack=2: `packs of 2`."""
     return f"packs of {pack}"
 
 
 @wording("exchange-rate")
 def exchange_rate(currency: str, rate: float, into: str, date: str, source: str) -> str:
-    """Example: `1 EUR = 1.25 USD on 2026-01-02, a bank`."""
+    """Example with currency='EUR', rate=1.25, into='USD', date='2026-01-02', source='a bank': `1 EUR = 1.25 USD on
+    2026-01-02, a bank`."""
     return f"1 {currency} = {rate:.6g} {into} on {date}, {source}"
 
 
 @wording("edition-limit")
 def edition_limit(price: str, edition: str, most: float, there: float, of: str) -> str:
-    """Example: `sql-server-2014-standard: edition Standard uses at most 16 of 36 cores of a server`."""
+    """Example with price='sql-server-2014-standard', edition='Standard', most=16, there=36, of='cores':
+    `sql-server-2014-standard: edition Standard can use at most 16 of the 36 cores of a server`."""
     what = "GB of memory" if of == "memory_gb" else of
     return f"{price}: edition {edition or 'bought'} can use at most {most:g} of the {there:g} {what} of a server"
 
 
 @wording("sockets-unknown")
 def sockets_unknown(licence: str) -> str:
-    """Example: `oracle: the cost depends on the number of sockets in use, but the records do not contain this
-    number`."""
+    """Example with licence='oracle': `oracle: the cost depends on the number of sockets in use, but the records do not
+    contain this number`."""
     return f"{licence}: the cost depends on the number of sockets in use, but the records do not contain this number"
 
 
 @wording("systems-file-differs")
 def systems_file_differs(of: str, declared: float, measured: float, pinned: bool = False) -> str:
-    """Example: `the systems file declares 16 cores, but the records were measured with 8 cores, so the records are not
-    used`."""
+    """Example with of='cores', declared=16, measured=8: `the systems file declares 16 cores, but the records were
+    measured with 8 cores, so the records are not used`."""
     ours, theirs = (_hardware(of, value) for value in (declared, measured))
     limit = " (pinned)" if pinned else ""
     return (
@@ -79,14 +82,16 @@ def _hardware(of: str, value: float) -> str:
 
 @wording("records-not-used")
 def records_not_used(labels: Sequence[str]) -> str:
-    """Example: `the records of old and new are not used, because the systems file declares scores`."""
+    """Example with labels=('old', 'new'): `the records of old and new are not used, because the systems file declares
+    scores`."""
     return f"the records of {listed(labels)} are not used, because the systems file declares scores"
 
 
 @wording("scores-of-different-work")
 def scores_of_different_work(labels: Sequence[str], works: Sequence[str]) -> str:
-    """Example: `no scores: the records of old and new did different work (tpch sf=1; tpch sf=10). Name the series of
-    one …`"""
+    """Example with labels=('old', 'new'), works=('tpch sf=1', 'tpch sf=10'): `no scores: the records of old and new
+    come from different workloads (tpch sf=1; tpch sf=10). Name the series of one workload: ironbench cost SERIES …
+    --systems FILE`."""
     names = "; ".join(dict.fromkeys(works))
     return (
         f"no scores: the records of {listed(labels)} come from different workloads ({names}). Name the series of "
@@ -96,21 +101,23 @@ def scores_of_different_work(labels: Sequence[str], works: Sequence[str]) -> str
 
 @wording("system-without-score")
 def no_score(system: str, why: Note) -> str:
-    """Example: `no score for old: the trials ran in an open loop at 500/s, which is a target rate and not a
-    maximum`."""
+    """Example with system='old', why=note('driven-open-loop', low=500.0, high=500.0): `no score for old: the trials ran
+    in an open loop at 500/s, which is a target rate and not a maximum`."""
     return f"no score for {system}: {text(why)}"
 
 
 @wording("several-systems")
 def several_systems(systems: Sequence[str]) -> str:
-    """Example: `records of 2 systems have this label: old (m1); old (m2). Name the ones to use, by series or id: …`"""
+    """Example with systems=('old (m1)', 'old (m2)'): `records of 2 systems have this label: old (m1); old (m2). Name
+    the records to use by series or id: ironbench cost SERIES …`."""
     named = f"records of {counted(len(systems), 'system')} have this label: {'; '.join(systems)}"
     return f"{named}. Name the records to use by series or id: ironbench cost SERIES …"
 
 
 @wording("driven-open-loop")
 def driven_open_loop(low: float, high: float) -> str:
-    """Example: `the trials ran in an open loop at 500/s, which is a target rate and not a maximum`."""
+    """Example with low=500, high=500: `the trials ran in an open loop at 500/s, which is a target rate and not a
+    maximum`."""
     rates = units.rate(low) if low == high else f"{units.rate(low)} to {units.rate(high)}"
     return f"the trials ran in an open loop at {rates}, which is a target rate and not a maximum"
 
@@ -124,5 +131,5 @@ def driven_along_curve() -> str:
 
 @wording("no-comparable-trial")
 def no_comparable_trial(statuses: Sequence[str]) -> str:
-    """Example: `no usable trial (invalid, failed)`."""
+    """Example with statuses=('invalid', 'failed'): `no usable trial (invalid, failed)`."""
     return f"no usable trial ({', '.join(map(terms.status, statuses))})"

@@ -26,7 +26,10 @@ def scope(target: str, work: str) -> str:
 
 
 def flags(flagged: int, trials: int) -> str:
-    """Example: `2 of 3 trials flagged`; empty if no trial is flagged."""
+    """Example with flagged=2, trials=3: `2 of 3 trials flagged`.
+
+    Returns an empty text if no trial is flagged.
+    """
     return f"{flagged} of {counted(trials, 'trial')} flagged" if flagged else ""
 
 
@@ -36,17 +39,18 @@ def nothing_to_compare() -> str:
 
 
 def unknown_price(system: str) -> str:
-    """Example: `The price of one core is unknown.`"""
+    """Example with system='one core': `The price of one core is unknown.`"""
     return f"The price of {system} is unknown."
 
 
 def costs(system: str, price: str) -> str:
-    """Example: `one core costs 1,200 EUR over 3 years.`"""
+    """Example with system='one core', price='1,200 EUR over 3 years': `one core costs 1,200 EUR over 3 years.`"""
     return f"{system} costs {price}."
 
 
 def most_work(best: str, other: str, ratio: str, currency: str, only_two: bool) -> str:
-    """Example: `old gives more work per USD than new: 76% more (95% CI 19% to 161%).`
+    """Example with best='old', other='new', ratio='76% more (95% CI 19% to 161%)', currency='USD', only_two=True: `old
+    gives more work per USD than new: 76% more (95% CI 19% to 161%).`
 
     `ratio`: from `more`. With more than two systems: `old gives the most work per USD. Compared with new, …`
     """
@@ -56,8 +60,9 @@ def most_work(best: str, other: str, ratio: str, currency: str, only_two: bool) 
 
 
 def tied(marked: Sequence[str], names: Sequence[str], ratios: Sequence[str], currency: str) -> str:
-    """Example: `No difference shown: old and new are tied for the most work per USD. Compared with old, new gives 12%
-    less (95% CI −30% to +8.2%).`
+    """Example with marked=['old', 'new'], names=['old', 'new'], ratios=['12% less (95% CI −30% to +8.2%)'],
+    currency='USD': `No difference shown: old and new are tied for the most work per USD. Compared with old, new gives
+    12% less (95% CI −30% to +8.2%).`
 
     `marked`: the names with their flagged trials. `ratios`: of the other systems to the first, from `more`.
     """
@@ -69,12 +74,14 @@ def tied(marked: Sequence[str], names: Sequence[str], ratios: Sequence[str], cur
 
 
 def gives_less(name: str, other: str, ratio: str, currency: str) -> str:
-    """Example: `new gives less work per USD than old: 43% less (95% CI 16% to 62%).`"""
+    """Example with name='new', other='old', ratio='43% less (95% CI 16% to 62%)', currency='USD': `new gives less work
+    per USD than old: 43% less (95% CI 16% to 62%).`"""
     return f"{name} gives less work per {currency} than {other}: {ratio}."
 
 
 def not_ranked(reasons: Mapping[str, Sequence[str]], currency: str, alone: bool) -> str:
-    """Example: `No verdict on work per USD. Not ranked: new (inconclusive: only one trial).`
+    """Example with reasons={'inconclusive: only one trial': ['new']}, currency='USD', alone=True: `No verdict on work
+    per USD. Not ranked: new (inconclusive: only one trial).`
 
     `reasons`: reason → systems. `alone`: fewer than two systems are ranked.
     """
@@ -137,7 +144,8 @@ def _span(ratio: CostRange) -> str:
 
 
 def cost_and_work(name: str, other: str, less: float, ratio: str, inconclusive: bool) -> str:
-    """Example: `new costs 50% more than old; its work: 15% less (95% CI −42% to +26%: inconclusive).`
+    """Example with name='new', other='old', less=0.5, ratio='15% less (95% CI −42% to +26%)', inconclusive=True: `new
+    costs 50% less than old. Work compared with old: 15% less (95% CI −42% to +26%), inconclusive.`
 
     `less`: how much less it costs, as a share. `ratio`: from `more`; empty if the work of one was not measured.
     """
@@ -149,8 +157,9 @@ def cost_and_work(name: str, other: str, less: float, ratio: str, inconclusive: 
 
 
 def cheapest(names: Sequence[str], price: str, period: str, undecided: Sequence[str], unmeasured: Sequence[str]) -> str:
-    """Example: `Inconclusive: cheaper systems may also meet the target: old (inconclusive) and same (not measured).
-    Cheapest system shown to meet it: new, 3,400 USD over 3 years.`
+    """Example with names=['new'], price='3,400 USD', period=' over 3 years', undecided=['old'], unmeasured=['same']:
+    `Inconclusive: cheaper systems may also meet the target: old (inconclusive) and same (not measured). Cheapest system
+    shown to meet it: new, 3,400 USD over 3 years.`
 
     `period`: ` over 3 years`, or empty. `undecided` and `unmeasured`: the cheaper systems.
     """
@@ -164,14 +173,17 @@ def cheapest(names: Sequence[str], price: str, period: str, undecided: Sequence[
 
 
 def open_cheaper(undecided: Sequence[str], unmeasured: Sequence[str]) -> str:
-    """Example: `old (inconclusive) and same (not measured)`; empty without such systems."""
+    """Example with undecided=('old',), unmeasured=('same',): `old (inconclusive) and same (not measured)`.
+
+    Returns an empty text without such systems.
+    """
     names = [f"{name} (inconclusive)" for name in undecided] + [f"{name} (not measured)" for name in unmeasured]
     return listed(names) if names else ""
 
 
 def decide_cheaper(undecided: Sequence[str], unmeasured: Sequence[str], rate: float) -> str:
-    """Example: `To decide, run more trials of old with --rate at 500/s, and run same with --rate at 500/s or more and
-    --repeats 3.`
+    """Example with undecided=('old',), unmeasured=('same',), rate=500: `To decide, run more trials of old with --rate
+    at 500/s, and run same with --rate at 500/s or more and --repeats 3.`
 
     `rate`: the target's rate. Trials at a higher rate may miss a target that the system meets at this rate.
     """
@@ -185,8 +197,8 @@ def decide_cheaper(undecided: Sequence[str], unmeasured: Sequence[str], rate: fl
 
 
 def met_without_prices(systems: Sequence[str]) -> str:
-    """Example: `Systems that meet the target: one core, two cores. The prices of these systems are unknown: name a
-    systems file with --systems.`"""
+    """Example with systems=('one core', 'two cores'): `Systems that meet the target: one core, two cores. The prices of
+    these systems are unknown: name a systems file with --systems.`"""
     return (
         f"Systems that meet the target: {', '.join(systems)}. The prices of these systems are unknown: name a "
         "systems file with --systems."
@@ -194,7 +206,9 @@ def met_without_prices(systems: Sequence[str]) -> str:
 
 
 def nearest(systems: Sequence[str], why: Note) -> str:
-    """Example: `No system was shown to meet the target. Closest: two cores, p99 response time 24 ms.`"""
+    """Example with systems=['two cores'], why=note('target-missed', rate=500.0, centre_s=0.024, bound_s=0.026,
+    limit_s=0.02): `No system was shown to meet the target. Closest: two cores, missed: 24 ms at 500/s (upper confidence
+    limit 26 ms), 1.20x the limit.`"""
     none = "No system was shown to meet the target."
     if len(systems) > 1:
         return f"{none} These systems came closest, with no difference shown between them: {listed(systems)}."
@@ -202,8 +216,8 @@ def nearest(systems: Sequence[str], why: Note) -> str:
 
 
 def not_measured_at(rate: float) -> str:
-    """Example: `No system was measured at 500/s or more in at least three trials: run each system with --rate and
-    --repeats 3.`"""
+    """Example with rate=500: `No system was measured at 500/s or more in at least three trials: run each system with
+    --rate and --repeats 3.`"""
     return (
         f"No system was measured at {units.rate(rate)} or more in at least three trials: run each system with --rate "
         "and --repeats 3."
@@ -211,13 +225,15 @@ def not_measured_at(rate: float) -> str:
 
 
 def several_servers(system: str, servers: int) -> str:
-    """Example: `two nodes: the records are assumed to be the result of all 2 servers of this system together.`"""
+    """Example with system='two nodes', servers=2: `two nodes: the records are assumed to be the result of all 2 servers
+    of this system together.`"""
     return f"{system}: the records are assumed to be the result of all {servers} servers of this system together."
 
 
 def geometric_means() -> str:
     """Example: `Scores are geometric means of the trials, or, if there are several runs, of the means of these runs.
-    Each score has a 95% CI. …`"""
+    Each score has a 95% CI. Ratios have Welch's 95% CI, as in `ironbench lead`; systems are tied if the CI of their
+    ratio contains 1.`"""
     return (
         "Scores are geometric means of the trials, or, if there are several runs, of the means of these runs. "
         "Each score has a 95% CI. Ratios have Welch's 95% CI, as in `ironbench lead`; systems are tied if the CI "
@@ -226,8 +242,8 @@ def geometric_means() -> str:
 
 
 def one_run() -> str:
-    """Example: `CIs are 95%. The CI of a score from one run covers only its trials; another run may differ by more.
-    …`"""
+    """Example: `All CIs are at 95%. The CI of a score from one run covers only the trials of that run, and another run
+    may differ by more. Repeat the run to include the variation between runs.`"""
     return (
         "All CIs are at 95%. The CI of a score from one run covers only the trials of that run, and another run "
         "may differ by more. Repeat the run to include the variation between runs."
@@ -241,5 +257,5 @@ def rate_is_an_input() -> str:
 
 
 def estimates() -> str:
-    """Example: `~ marks an estimate from the named source, not a measurement.`"""
+    """Example: `The sign ≈ marks an estimate from the named source, not a measured value.`"""
     return f"The sign {ESTIMATE} marks an estimate from the named source, not a measured value."

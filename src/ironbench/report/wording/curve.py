@@ -18,7 +18,8 @@ def tally(trials: int, confirmed: bool) -> str:
 def peak_basis(
     trials: int, confirmed: bool, swept: bool, suspect: int = 0, failed: float = 0.0, units: str = "transactions"
 ) -> str:
-    """Example: `3 confirmation trials; 1 trial flagged; 0.2% of transactions failed`."""
+    """Example with trials=3, confirmed=True, swept=False, suspect=1, failed=0.002: `3 confirmation trials; 1 trial
+    flagged; 0.2% of transactions failed`."""
     parts = [f"{counted(trials, 'sweep trial')}, not confirmed" if swept else tally(trials, confirmed)]
     parts += [f"{counted(suspect, 'trial')} flagged"] if suspect else []
     parts += [f"{in_percent(failed, limits=FAILED_LIMITS)} of {units} failed"] if failed else []
@@ -27,19 +28,20 @@ def peak_basis(
 
 @wording("at-peak")
 def at_peak(clients: int, alone: bool, basis: Note) -> str:
-    """Example: `at the peak, 8 clients (3 confirmation trials)`."""
+    """Example with clients=8, alone=False, basis=note('peak-basis', trials=3, confirmed=True, swept=False): `at the
+    peak, 8 clients (3 confirmation trials)`."""
     return f"{'with' if alone else 'at the peak,'} {counted(clients, 'client')} ({text(basis)})"
 
 
 @wording("rate-basis")
 def rate_basis(rate: float, trials: int, confirmed: bool) -> str:
-    """Example: `500/s, 3 confirmation trials`."""
+    """Example with rate=500, trials=3, confirmed=True: `500/s, 3 confirmation trials`."""
     return f"{written.rate(rate)}, {tally(trials, confirmed)}"
 
 
 @wording("rate-outcome")
 def rate_outcome(kept: int, trials: int, confirmed: bool) -> str:
-    """Example: `sustained in 2 of 3 trials`."""
+    """Example with kept=2, trials=3, confirmed=False: `sustained in 2 of 3 trials`."""
     if kept == trials:
         return "sustained"
     if kept:
@@ -49,7 +51,8 @@ def rate_outcome(kept: int, trials: int, confirmed: bool) -> str:
 
 @wording("side-basis")
 def side_basis(load: Note, basis: Note) -> str:
-    """Example: `8 clients, 3 confirmation trials`."""
+    """Example with load=note('load-of-clients', clients=8), basis=note('peak-basis', trials=3, confirmed=True,
+    swept=False): `8 clients, 3 confirmation trials`."""
     return f"{text(load)}, {text(basis)}"
 
 
@@ -61,13 +64,13 @@ def no_usable_trial() -> str:
 
 @wording("load-of-clients")
 def load_of_clients(clients: int) -> str:
-    """Example: `8 clients`."""
+    """Example with clients=8: `8 clients`."""
     return counted(clients, "client")
 
 
 @wording("load-of-streams")
 def load_of_streams(streams: str) -> str:
-    """Example: `2 streams and a refresh stream`."""
+    """Example with streams='2 streams and a refresh stream': `2 streams and a refresh stream`."""
     return streams
 
 
@@ -109,7 +112,8 @@ def totals_of_unlike_work() -> str:
 
 @wording("littles-law")
 def littles_law(clients: int, expected: float, holds: bool) -> str:
-    """Example: `Little's law is satisfied: throughput times mean response time is 7.9, and 8 clients ran`."""
+    """Example with clients=8, expected=7.9, holds=True: `Little's law is satisfied: throughput times mean response time
+    is 7.9, and 8 clients ran`."""
     product = f"throughput times mean response time is {expected:.1f}"
     if holds:
         return f"Little's law is satisfied: {product}, and {counted(clients, 'client')} ran"
@@ -121,7 +125,7 @@ def littles_law(clients: int, expected: float, holds: bool) -> str:
 
 @wording("measured-at")
 def measured_at(at: str, clients: int | None = None, or_rate: bool = False) -> str:
-    """Example: `at the peak, or at the target rate`."""
+    """Example with at='peak', or_rate=True: `at the peak, or at the target rate`."""
     with_clients = "with each number of clients" if clients is None else f"with {counted(clients, 'client')}"
     rate = "at the target rate"
     place = {"trial": "over the whole trial", "peak": "at the peak", "clients": with_clients}.get(at, rate)

@@ -25,8 +25,8 @@ def t_interval(
     comparisons: int = 1,
     equivalence_level: float | None = None,
 ) -> str:
-    """Example: `t confidence interval of the log ratios of 6 blocks, interim analysis 1 of 2, Holm correction for 3
-    comparisons`."""
+    """Example with blocks=6, look=1, looks=2, comparisons=3: `t confidence interval of the log ratios of 6 blocks,
+    interim analysis 1 of 2, Holm correction for 3 comparisons`."""
     words = f"t confidence interval of the log ratios of {counted(blocks, 'block')}"
     if looks > 1:
         words += f", interim analysis {look} of {looks}"
@@ -56,19 +56,21 @@ def choose_other_metric() -> str:
 
 @wording("finish-lab")
 def finish_lab(planned: int, least: int) -> str:
-    """Example: `finish the lab; 8 blocks are planned, and a verdict needs 6`."""
+    """Example with planned=8, least=6: `finish the lab: 8 blocks are planned, and a verdict needs 6 complete
+    blocks`."""
     return f"finish the lab: {planned} blocks are planned, and a verdict needs {least} complete blocks"
 
 
 @wording("least-blocks")
 def least_blocks(least: int) -> str:
-    """Example: `run another round with at least 6 complete blocks`."""
+    """Example with least=6: `run another round with at least 6 complete blocks`."""
     return f"run another round with at least {least} complete blocks"
 
 
 @wording(REPEAT_FAILED)
 def repeat_failed(blocks: int) -> str:
-    """remove the cause of the failed trials, then repeat their 2 blocks with `ironbench lab resume --failed`"""
+    """Example with blocks=2: `remove the cause of the failed trials, then repeat their 2 blocks with `ironbench lab
+    resume --failed``."""
     which = "block" if blocks == 1 else counted(blocks, "block")
     trials = "failed trial, then repeat its" if blocks == 1 else "failed trials, then repeat their"
     return f"remove the cause of the {trials} {which} with `ironbench lab resume --failed`"
@@ -76,8 +78,9 @@ def repeat_failed(blocks: int) -> str:
 
 @wording("reduce-variation")
 def reduce_variation(variation: float, margin: float, more_than: int) -> str:
-    """Example: `use a quieter machine, longer trials or a wider margin: blocks vary by 30% (SD), so detecting a
-    difference …`"""
+    """Example with variation=0.3, margin=0.05, more_than=500: `use a machine with less other load, longer trials or a
+    wider margin: the ratio varies between blocks by 30% (SD), so detecting a difference of 5% would take more than 500
+    blocks`."""
     return (
         "use a machine with less other load, longer trials or a wider margin: the ratio varies between blocks by "
         f"{percent(variation)} (SD), so detecting a difference of {percent(margin)} would take more than "
@@ -87,13 +90,15 @@ def reduce_variation(variation: float, margin: float, more_than: int) -> str:
 
 @wording("planned-blocks")
 def planned_blocks(blocks: int, margin: float) -> str:
-    """Example: `finish the 12 planned blocks, which detect or rule out a difference of 5% with 90% power`."""
+    """Example with blocks=12, margin=0.05: `finish the 12 planned blocks, which detect or rule out a difference of 5%
+    with 90% power`."""
     return f"finish the {blocks} planned blocks, which {_with_power(margin)}"
 
 
 @wording("another-round")
 def another_round(blocks: int, margin: float) -> str:
-    """Example: `run another round of 9 blocks, which detect or rule out a difference of 5% with 90% power`."""
+    """Example with blocks=9, margin=0.05: `run another round of 9 blocks, which detect or rule out a difference of 5%
+    with 90% power`."""
     return f"run another round of {blocks} blocks, which {_with_power(margin)}"
 
 
@@ -103,8 +108,8 @@ def _with_power(margin: float) -> str:
 
 @wording("find-change")
 def find_change() -> str:
-    """Example: `find out what changed from block to block (growing data, a cache that fills, …), fix it, and measure
-    again`."""
+    """Example: `find out what changed from block to block (growing data, a cache that fills, too short a warm-up), fix
+    it, and measure again`."""
     return (
         "find out what changed from block to block (growing data, a cache that fills, too short a warm-up), fix it, "
         "and measure again"
@@ -116,8 +121,8 @@ def find_change() -> str:
 
 @wording("unequal-losses")
 def unequal_losses(lost: Sequence[tuple[Configuration, int]]) -> str:
-    """Example: `WAL in memory has no usable trial in 2 blocks: there is no verdict, because one side lost more blocks
-    than the other side`."""
+    """Example with lost=[('WAL in memory', 2)]: `WAL in memory has no usable trial in 2 blocks: there is no verdict,
+    because one side lost more blocks than the other side`."""
     sides = " and ".join(
         f"{configuration(name)} has no usable trial in {counted(blocks, 'block')}" for name, blocks in lost
     )
@@ -126,8 +131,8 @@ def unequal_losses(lost: Sequence[tuple[Configuration, int]]) -> str:
 
 @wording(NOT_AT_BOTH_ENDS)
 def not_at_both_ends(change: Note) -> str:
-    """Example: `the ratio drifted from 3.37 to 1.00 between the first and the last block, so no verdict would be true
-    for all blocks`."""
+    """Example with change=note('ratio-changed', before=3.37, after=1.0): `the ratio drifted from 3.37 to 1.00 between
+    the first and the last block, so no verdict would be true for all blocks`."""
     return f"{text(change)}, so no verdict would be true for all blocks"
 
 
@@ -139,7 +144,7 @@ def suspect_cpu() -> str:
 
 @wording("ratio-changed")
 def ratio_changed(before: float, after: float, block: int | None = None) -> str:
-    """Example: `the ratio drifted from 3.37 to 1.00 between the first and the last block`."""
+    """Example with before=3.37, after=1: `the ratio drifted from 3.37 to 1.00 between the first and the last block`."""
     ends = f"{before:.2f} to {after:.2f}"
     if block is None:
         return f"the ratio drifted from {ends} between the first and the last block"
@@ -151,20 +156,20 @@ def ratio_changed(before: float, after: float, block: int | None = None) -> str:
 
 @wording("too-few-blocks")
 def too_few_blocks(blocks: int, least: int) -> str:
-    """Example: `3 complete blocks: a verdict needs at least 6`."""
+    """Example with blocks=3, least=6: `3 complete blocks: a verdict needs at least 6 complete blocks`."""
     return f"{counted(blocks, 'complete block')}: a verdict needs at least {least} complete blocks"
 
 
 @wording("below-margin")
 def below_margin(margin: Number) -> str:
-    """Example: `the difference is significant but smaller than the declared margin of 5%`."""
+    """Example with margin=0.05: `the difference is significant but smaller than the declared margin of 5%`."""
     return f"the difference is significant but smaller than the declared margin of {percent(margin)}"
 
 
 @wording("both-changed")
 def both_changed(metric: str, change: float, block: int | None = None) -> str:
-    """Example: `throughput of both configurations drifted by +12%; comparing within blocks cancels most of this
-    change`."""
+    """Example with metric='throughput', change=0.12: `throughput of both configurations drifted by +12%; comparing
+    within blocks cancels most of this change`."""
     verb, where = ("drifted", "") if block is None else ("changed", f" from block {block} on")
     by = f"{100 * change:+.0f}%"
     return f"{metric} of both configurations {verb} by {by}{where}; comparing within blocks cancels most of this change"
@@ -182,7 +187,8 @@ def machine_drifts() -> str:
 
 @wording("blocks-missing")
 def blocks_missing(complete: int, planned: int, missing: int) -> str:
-    """Example: `4 of 6 planned blocks are complete and 2 are missing: the verdict is provisional`."""
+    """Example with complete=4, planned=6, missing=2: `4 of 6 planned blocks are complete and 2 are missing: the verdict
+    is provisional`."""
     known = f"{complete} of {counted(planned, 'planned block')} are complete and {missing} are missing"
     return f"{known}: {'the verdict is provisional' if complete else 'there is no verdict yet'}"
 
@@ -195,14 +201,16 @@ def machine_changed() -> str:
 
 @wording("varied-unintended")
 def varied_unintended(fact: str, cell: str, baseline: str) -> str:
-    """Example: `a setting varied although the lab file does not vary it: system.settings.work_mem 4MB vs. 64MB`."""
+    """Example with fact='system.settings.work_mem', cell='4MB', baseline='64MB': `a setting varied although the lab
+    file does not vary it: system.settings.work_mem 4MB vs. 64MB`."""
     return f"a setting varied although the lab file does not vary it: {fact} {cell} vs. {baseline}"
 
 
 @wording("not-same-load")
 def not_same_load(rated: bool) -> str:
-    """Example: `closed loop: with equal clients the faster system gets more work, so these times are not at the same
-    load …`"""
+    """Example with rated=True: `closed loop: with the same number of clients, the faster system gets more work, so
+    these response times are not at the same load. For response times at the same load, see the results at a percentage
+    of the baseline's peak throughput`."""
     more = (
         "For response times at the same load, see the results at a percentage of the baseline's peak throughput"
         if rated
@@ -219,7 +227,8 @@ def not_same_load(rated: bool) -> str:
 
 @wording("loads-searched")
 def loads_searched(of: str, cell: float, baseline: float) -> str:
-    """Example: `different loads: each configuration ran at the load that a search chose for it (clients: 8 vs. 16)`."""
+    """Example with of='clients', cell=8, baseline=16: `different loads: each configuration ran at the load that a
+    search chose for it (clients: 8 vs. 16)`."""
     return (
         f"different loads: each configuration ran at the load that a search chose for it ({of}: {cell:g} vs. "
         f"{baseline:g})"
@@ -231,7 +240,8 @@ def loads_searched(of: str, cell: float, baseline: float) -> str:
 
 @wording("block-dropped")
 def block_dropped(block: int, why: Sequence[Note]) -> str:
-    """Example: `block 3: WAL in memory was not measured`."""
+    """Example with block=3, why=[note('cell-not-measured', cell='WAL in memory')]: `block 3: WAL in memory was not
+    measured`."""
     return f"block {block}: {'; '.join(map(text, why)) or 'incomplete'}"
 
 
@@ -249,7 +259,7 @@ def block_not_in_turns() -> str:
 
 @wording("cell-not-measured")
 def cell_not_measured(cell: Configuration) -> str:
-    """Example: `WAL in memory was not measured`."""
+    """Example with cell='WAL in memory': `WAL in memory was not measured`."""
     return f"{configuration(cell)} was not measured"
 
 
@@ -259,7 +269,8 @@ _LOST = {"invalid": "is invalid", "aborted": "was aborted"}
 
 @wording("cell-lost")
 def cell_lost(cell: Configuration, status: str, causes: Sequence[Note] = ()) -> str:
-    """Example: `WAL in memory is invalid (the server crashed)`."""
+    """Example with cell='WAL in memory', status='invalid', causes=[note('engine-died')]: `WAL in memory is invalid (the
+    server crashed)`."""
     why = "; ".join(map(text, causes))
     word = terms.status(status)
     return f"{configuration(cell)} {_LOST.get(word, word)}{f' ({why})' if why else ''}"
@@ -267,8 +278,8 @@ def cell_lost(cell: Configuration, status: str, causes: Sequence[Note] = ()) -> 
 
 @wording("cell-unresolved")
 def cell_unresolved(cell: Configuration, units: str, metric: str) -> str:
-    """Example: `WAL in memory: response_time_p99_s is unknown, because too many transactions were still waiting at the
-    end of a trial`."""
+    """Example with cell='WAL in memory', units='transactions', metric='response_time_p99_s': `WAL in memory:
+    response_time_p99_s is unknown, because too many transactions were still waiting at the end of a trial`."""
     return (
         f"{configuration(cell)}: {metric} is unknown, because too many {units} were still waiting at the end of a trial"
     )
@@ -276,13 +287,15 @@ def cell_unresolved(cell: Configuration, units: str, metric: str) -> str:
 
 @wording("cell-of-too-few")
 def cell_of_too_few(cell: Configuration, units: str, needs: Sequence[Sequence[float]]) -> str:
-    """Example: `WAL on disk has too few transactions (the 99.9th percentile needs at least 2,995)`."""
+    """Example with cell='WAL on disk', units='transactions', needs=[(0.999, 2995)]: `WAL on disk has too few
+    transactions (the 99.9th percentile needs at least 2,995)`."""
     return f"{configuration(cell)} has too few {units} ({needed(needs)})"
 
 
 @wording("cell-without-ratio")
 def cell_without_ratio(cell: Configuration, metric: str, value: float | None = None) -> str:
-    """Example: `WAL on disk has throughput 0, so the ratio is not defined`."""
+    """Example with cell='WAL on disk', metric='throughput', value=0.0: `WAL on disk has throughput 0, so the ratio is
+    not defined`."""
     name = configuration(cell)
     return f"{name} has no {metric}" if value is None else f"{name} has {metric} {value:g}, so the ratio is not defined"
 
@@ -293,7 +306,7 @@ def cell_without_ratio(cell: Configuration, metric: str, value: float | None = N
 @wording("half-of-cores")
 def half_of_cores() -> str:
     """Example: `duet: each system ran on half of the cores while the other system used the other half, so throughput
-    and …`"""
+    and response times do not apply to the whole machine`."""
     return (
         "duet: each system ran on half of the cores while the other system used the other half, so throughput "
         "and response times do not apply to the whole machine"
@@ -302,8 +315,9 @@ def half_of_cores() -> str:
 
 @wording("fixed-order")
 def fixed_order(method: Strings) -> str:
-    """Example: `fixed order (measure.order): changes within a block, such as a machine that warms up or effects of the
-    …`"""
+    """Example with method='trials': `fixed order (measure.order): every block ran the configurations in the same order.
+    Changes within a block (such as a machine that warms up) and effects of the previous trial therefore bias the
+    ratios, and the confidence intervals do not include this bias`."""
     if names(method) == DUET:
         return (
             "fixed order (measure.order): every pair of slices of a duet started with the same system on the "
@@ -325,7 +339,8 @@ def fixed_order(method: Strings) -> str:
 
 @wording("record-unreadable")
 def record_unreadable(fault: Strings) -> str:
-    """Example: `left out of the report: trials/b1/record.json is not valid JSON`."""
+    """Example with fault='trials/b1/record.json is not valid JSON': `left out of the report: trials/b1/record.json is
+    not valid JSON`."""
     return f"left out of the report: {names(fault) or 'a record'}"
 
 
@@ -346,7 +361,8 @@ def trials_disturbed(
     most: tuple[Configuration, int, int] | None = None,
     least: tuple[Configuration, int, int] | None = None,
 ) -> str:
-    """Example: `other programs or virtual machines used CPU time during 13 of 36 compared trials`."""
+    """Example with by='cpu-taken', trials=13, of=36: `other programs or virtual machines used CPU time during 13 of 36
+    compared trials`."""
     # Trials that were left out, and those at a percentage of the peak, are not counted.
     which = f"{trials} of {of} compared trials"
     if trials == of:

@@ -13,8 +13,9 @@ from ironbench.words import grouped
 
 @wording("closed-loop")
 def closed_loop(unit: Strings) -> str:
-    """Example: `closed loop: each client waits for the reply before it sends the next transaction, so response time is
-    …`"""
+    """Example with unit='transaction': `closed loop: each client waits for the reply before it sends the next
+    transaction, so response time equals service time. A slow server therefore receives fewer requests, and the response
+    times do not include the waiting that real users would experience`."""
     return (
         f"closed loop: each client waits for the reply before it sends the next {either(unit, 'transaction')}, so "
         "response time equals service time. A slow server therefore receives fewer requests, and the response "
@@ -24,8 +25,9 @@ def closed_loop(unit: Strings) -> str:
 
 @wording("open-loop")
 def open_loop(unit: Strings, units: Strings) -> str:
-    """Example: `open loop: response time counts from the scheduled start of a transaction, service time from the moment
-    …`"""
+    """Example with unit='transaction', units='transactions': `open loop: response time counts from the scheduled start
+    of a transaction, service time from the moment it was sent; transactions that never started are counted
+    separately`."""
     return (
         f"open loop: response time counts from the scheduled start of a {either(unit, 'transaction')}, service time "
         f"from the moment it was sent; {either(units, 'transactions')} that never started are counted separately"
@@ -34,13 +36,15 @@ def open_loop(unit: Strings, units: Strings) -> str:
 
 @wording("search-found")
 def search_found(result: Note) -> str:
-    """Example: `search result: best clients: 8 with 940/s, from 12 trials`."""
+    """Example with result=note('search-none-sustained', of='rate', tried=(20, 40)): `search result: no rate was
+    sustained (tried: 20, 40)`."""
     return f"search result: {text(result)}"
 
 
 @wording("confirmed")
 def confirmed(what: Strings) -> str:
-    """Example: `the peak was chosen from the sweep and measured again in confirmation trials, because …`"""
+    """Example with what='': `the peak was chosen from the sweep and measured again in confirmation trials, because the
+    best of several measured values is too high on average`."""
     return (
         f"the {either(what, 'peak')} was chosen from the sweep and measured again in confirmation trials, because "
         "the best of several measured values is too high on average"
@@ -49,8 +53,8 @@ def confirmed(what: Strings) -> str:
 
 @wording("emulation-cost")
 def emulation_cost(cpu_share: Number) -> str:
-    """Example: `emulated devices: the results apply to the device model, not to a real drive. The emulation used up to
-    3% of the CPU time`."""
+    """Example with cpu_share=0.03: `emulated devices: the results apply to the device model, not to a real drive. The
+    emulation used up to 3% of the CPU time`."""
     return (
         "emulated devices: the results apply to the device model, not to a real drive. The emulation used up to "
         f"{percent(cpu_share)} of the CPU time"
@@ -59,8 +63,9 @@ def emulation_cost(cpu_share: Number) -> str:
 
 @wording("latency-added")
 def latency_added(declared_s: Number, added_s: Number, cores: Number) -> str:
-    """Example: `a relay added 0.20 ms of network latency to each round trip (measured: 0.21 ms to 0.22 ms). The relay
-    …`"""
+    """Example with declared_s=0.0002, added_s=NoteRange(0.00021, 0.00022), cores=0.3: `a relay added 200 µs of network
+    latency to each round trip (measured: 210 µs to 220 µs). The relay used up to 0.30 CPU cores, which are not included
+    in the CPU time of client and server`."""
     declared, added = low_to_high(declared_s, units.span), low_to_high(added_s, units.span)
     return (
         f"a relay added {declared} of network latency to each round trip (measured: {added}). The relay used up "
@@ -70,8 +75,8 @@ def latency_added(declared_s: Number, added_s: Number, cores: Number) -> str:
 
 @wording("percentiles-not-pooled")
 def not_pooled(most: Number) -> str:
-    """Example: `percentiles at the peak are computed from all its trials together. At other points they are medians of
-    …`"""
+    """Example with most=20: `percentiles at the peak are computed from the transactions of all trials at the peak
+    together. At other points, percentiles are medians of the trials, because there are more than 20 trials`."""
     return (
         "percentiles at the peak are computed from the transactions of all trials at the peak together. At other "
         f"points, percentiles are medians of the trials, because there are more than {number(most)} trials"
@@ -80,21 +85,21 @@ def not_pooled(most: Number) -> str:
 
 @wording("percentiles-of-too-few")
 def percentiles_of_too_few(units: Strings, needs: Sequence[Sequence[float]]) -> str:
-    """Example: `some percentiles are not shown, because a trial had too few transactions: the 99th percentile needs at
-    least 299`."""
+    """Example with units='transactions', needs=[(0.99, 299)]: `some percentiles are not shown, because a trial had too
+    few transactions: the 99th percentile needs at least 299`."""
     few = either(units, "transactions")
     return f"some percentiles are not shown, because a trial had too few {few}: {needed(needs)}"
 
 
 def needed(needs: Sequence[Sequence[float]]) -> str:
-    """Example: `the 99th percentile needs at least 299`."""
+    """Example with needs=[(0.99, 299)]: `the 99th percentile needs at least 299`."""
     return ", ".join(f"the {share * 100:g}th percentile needs at least {grouped(count)}" for share, count in needs)
 
 
 @wording("percentiles-unresolved")
 def percentiles_unresolved(units: Strings) -> str:
-    """Example: `some response times are not shown, because too many transactions were still waiting at the end of a
-    trial`."""
+    """Example with units='transactions': `some response times are not shown, because too many transactions were still
+    waiting at the end of a trial`."""
     waiting = either(units, "transactions")
     return f"some response times are not shown, because too many {waiting} were still waiting at the end of a trial"
 
@@ -103,8 +108,9 @@ def percentiles_unresolved(units: Strings) -> str:
 def confirmed_less(
     clients: Number, lost: Number, taken_before: Number | None = None, taken: Number | None = None
 ) -> str:
-    """Example: `confirmation trials with 8 clients reached 12% less throughput than the trials of the sweep with the
-    same number of clients: …`"""
+    """Example with clients=8, lost=0.12: `confirmation trials with 8 clients reached 12% less throughput than the
+    trials of the sweep with the same number of clients: the system or the machine changed between the sweep and the
+    confirmation, so neither number is …`."""
     why = "the system or the machine changed between the sweep and the confirmation, so neither number is reliable"
     if taken_before is not None and taken is not None:
         why = (

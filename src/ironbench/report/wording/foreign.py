@@ -50,7 +50,8 @@ _DERIVED = {
 
 
 def no_verdict() -> str:
-    """Example: `No verdict and no rank: what a foreign record does not say may explain any difference. …`"""
+    """Example: `No verdict and no rank: facts that a foreign record does not contain may explain any difference. For a
+    verdict, measure both sides with ironbench in one lab.`"""
     return (
         "No verdict and no rank: facts that a foreign record does not contain may explain any difference. For a "
         "verdict, measure both sides with ironbench in one lab."
@@ -58,7 +59,8 @@ def no_verdict() -> str:
 
 
 def missing(facts: Sequence[str]) -> str:
-    """Example: `The output of the other program does not contain: the machine, the warm-up time.`"""
+    """Example with facts=('machine', 'warm-up'): `The output of the other program does not contain: the machine,
+    warm-up.`"""
     return f"The output of the other program does not contain: {', '.join(_GAPS.get(fact, fact) for fact in facts)}."
 
 
@@ -75,19 +77,21 @@ def derived(program: str) -> str:
 
 
 def failed_users(users: int) -> str:
-    """Example: `2 virtual users failed, so fewer users than configured produced the result.`"""
+    """Example with users=2: `2 virtual users failed, so fewer users than configured produced the result.`"""
     return f"{counted(users, 'virtual user')} failed, so fewer users than configured produced the result."
 
 
 def headline(figures: Sequence[str], failed: str, clients: int | None) -> str:
-    """Example: `Throughput 940/s, 99th-percentile response time 12 ms, 0.2% failed with 8 clients.`"""
+    """Example with figures=['throughput 940/s', '99th-percentile response time 12 ms'], failed='0.2%', clients=8:
+    `Throughput 940/s, 99th-percentile response time 12 ms, 0.2% failed with 8 clients.`"""
     text = ", ".join([*figures, *([f"{failed} failed"] if failed else [])]) or "no figures"
     load = f" with {counted(clients, 'client')}" if clients else ""
     return f"{upper_first(text)}{load}."
 
 
 def median_of_trials(figure: str, clients: int, trials: int) -> str:
-    """Example: `throughput 940/s with 8 clients, median of 3 trials.`
+    """Example with figure='throughput 940/s', clients=8, trials=3: `throughput 940/s with 8 clients, median of 3
+    trials.`
 
     `figure`: empty if the sides have none in common.
     """
@@ -96,12 +100,12 @@ def median_of_trials(figure: str, clients: int, trials: int) -> str:
 
 
 def scope(foreign: int) -> str:
-    """Example: `A foreign record and ironbench trials side by side.`"""
+    """Example with foreign=1: `A foreign record and ironbench trials side by side.`"""
     return (
         "A foreign record and ironbench trials side by side." if foreign == 1 else "Two foreign records side by side."
     )
 
 
 def origin(id: str, file: str) -> str:
-    """Example: `Foreign record pgbench-3fa9, imported from result.txt.`"""
+    """Example with id='pgbench-3fa9', file='result.txt': `Foreign record pgbench-3fa9, imported from result.txt.`"""
     return f"Foreign record {id}, imported from {file}."

@@ -20,12 +20,13 @@ CAVEAT = "Caveat:"
 
 
 def scope(comparisons: int, margin: float) -> str:
-    """Example: `3 comparisons; allowed slowdown: 2%.`"""
+    """Example with comparisons=3, margin=0.02: `3 comparisons; allowed slowdown: 2%.`"""
     return f"{counted(comparisons, 'comparison')}; allowed slowdown: {in_percent(margin)}."
 
 
 def failed(margin: float, slower: int, comparisons: int, refuted: int) -> str:
-    """Example: `FAIL: slower by more than the margin of 2% in 1 of 3 comparisons; 2 expectations refuted.`"""
+    """Example with margin=0.05, slower=2, comparisons=5, refuted=1: `FAIL: slower by more than the margin of 5% in 2 of
+    5 comparisons; 1 expectation refuted.`"""
     number = f" in {slower} of {comparisons} comparisons" if comparisons > 1 else ""
     parts = [f"slower by more than the margin of {in_percent(margin)}{number}"] if slower else []
     parts += [f"{counted(refuted, 'expectation')} refuted"] if refuted else []
@@ -33,7 +34,7 @@ def failed(margin: float, slower: int, comparisons: int, refuted: int) -> str:
 
 
 def not_slower(margin: float) -> str:
-    """Example: `PASS: no comparison is slower by more than the margin of 2%.`"""
+    """Example with margin=0.02: `PASS: no comparison is slower by more than the margin of 2%.`"""
     return f"PASS: no comparison is slower by more than the margin of {in_percent(margin)}."
 
 

@@ -9,7 +9,7 @@ from ironbench.words import counted, in_percent
 
 @wording("load-over-time")
 def load_over_time(clients: int, rate: float | None = None, rate_share: float | None = None, curve: str = "") -> str:
-    """Example: `8 clients, open loop at 500/s`."""
+    """Example with clients=8, curve='open loop at 500/s': `8 clients, open loop at 500/s`."""
     parts = [counted(clients, "client")]
     if rate_share is not None:
         parts.append(f"{in_percent(rate_share)} of the baseline's peak")
@@ -20,25 +20,26 @@ def load_over_time(clients: int, rate: float | None = None, rate_share: float | 
 
 @wording("unusable-left-out")
 def unusable_left_out(trials: int) -> str:
-    """Example: `3 trials left out, because they are not valid or only prepared other trials`."""
+    """Example with trials=3: `3 trials left out, because they are not valid or only prepared other trials`."""
     return f"{counted(trials, 'trial')} left out, because they are not valid or only prepared other trials"
 
 
 @wording("untagged-left-out")
 def untagged_left_out(trials: int, tag: str) -> str:
-    """Example: `3 trials left out, because they do not have the tag commit`."""
+    """Example with trials=3, tag='commit': `3 trials left out, because they do not have the tag commit`."""
     return f"{counted(trials, 'trial')} left out, because they do not have the tag {tag}"
 
 
 @wording("metric-without-values")
 def metric_without_values(metric: str) -> str:
-    """Example: `no trial has a value for throughput`."""
+    """Example with metric='throughput': `no trial has a value for throughput`."""
     return f"no trial has a value for {metric}"
 
 
 @wording("few-points")
 def few_points(points: int, least: int, trials: int) -> str:
-    """Example: `2 points with 3 trials or more; change points need at least 4`."""
+    """Example with points=2, least=4, trials=3: `2 points with at least 3 trials; finding a change point takes at least
+    4 points`."""
     return (
         f"{counted(points, 'point')} with at least {trials} trials; finding a change point takes at least {least} "
         "points"
@@ -47,5 +48,6 @@ def few_points(points: int, least: int, trials: int) -> str:
 
 @wording("few-points-besides-outliers")
 def few_points_besides_outliers(points: int, least: int) -> str:
-    """Example: `only 3 points besides outliers; finding a change point needs at least 4 points`."""
+    """Example with points=3, least=4: `only 3 points besides outliers; finding a change point needs at least 4
+    points`."""
     return f"only {counted(points, 'point')} besides outliers; finding a change point needs at least {least} points"

@@ -17,7 +17,8 @@ _DIRECTION = {True: "worse", False: "better", None: "changed"}
 
 
 def scope(trials: int, points: int, by: str, works: int) -> str:
-    """Example: `120 trials in 40 points by commit; 2 kinds of work, each under one load.`"""
+    """Example with trials=120, points=40, by='commit', works=2: `120 trials in 40 points by commit; 2 kinds of work,
+    each under one load.`"""
     seen = f"{counted(trials, 'trial')} in {counted(points, 'point')} by {by}"
     return f"{seen}; {counted(works, 'kind')} of work, each under one load."
 
@@ -28,7 +29,10 @@ def nothing_to_show() -> str:
 
 
 def no_change_point(lines: int) -> str:
-    """Example: `No change point in 3 series.`; without a series that could be judged: `There is no verdict yet.`"""
+    """Example with lines=3: `No change point in 3 series.`
+
+    Without a series that could be judged: `There is no verdict yet.`
+    """
     return f"No change point in {counted(lines, 'series', 'series')}." if lines else "There is no verdict yet."
 
 
@@ -43,7 +47,9 @@ def changed(
     line: str,
     flagged: bool,
 ) -> str:
-    """Example: `Throughput worse since 1f3c2a9 (2026-11-21): 12% lower than before (95% CI 8.1% to 16%); postgres 18.`
+    """Example with metric='throughput', since='1f3c2a9', day='2026-11-21', ratio=0.88, low=0.84, high=0.919,
+    worse=True, line='postgres 18', flagged=False: `Throughput worse since 1f3c2a9 (2026-11-21): 12% lower than before
+    (95% CI 8.1% to 16%); postgres 18.`
 
     `day`: date of the point; empty if its name begins with the date. `worse`: None for a metric without a better
     direction.
@@ -56,13 +62,15 @@ def changed(
 
 
 def no_verdict(line: str, why: Note) -> str:
-    """Example: `postgres 18: no verdict: fewer than 6 points.`"""
+    """Example with line='postgres 18', why=note('few-points', points=2, least=4, trials=3): `postgres 18: no verdict: 2
+    points with at least 3 trials; finding a change point takes at least 4 points.`"""
     return f"{line}: no verdict: {text(why)}."
 
 
 def unchanged(line: str, judged: int, too_few_trials: int, detectable: float | None) -> str:
-    """Example: `postgres 18: no change point in 40 points (2 more points with too few trials). A change of at least
-    4.1% would be detected after three more points.`"""
+    """Example with line='postgres 18', judged=40, too_few_trials=2, detectable=0.041: `postgres 18: no change point in
+    40 points (2 more points with too few trials). A change of at least 4.1% would be detected after three more
+    points.`"""
     points = counted(judged, "point") + (
         f" ({too_few_trials} more points with too few trials)" if too_few_trials else ""
     )
@@ -75,12 +83,14 @@ def unchanged(line: str, judged: int, too_few_trials: int, detectable: float | N
 
 
 def unconfirmed(line: str, point: str) -> str:
-    """Example: `postgres 18: the point 1f3c2a9 may be a change; the next point will confirm or reject it.`"""
+    """Example with line='postgres 18', point='1f3c2a9': `postgres 18: the point 1f3c2a9 may be a change; the next point
+    will confirm or reject it.`"""
     return f"{line}: the point {point} may be a change; the next point will confirm or reject it."
 
 
 def flagged_trials(trials: int, whole_points: int) -> str:
-    """Example: `7 trials flagged, including all trials at 2 points (marked ?); `ironbench show` lists the reasons.`"""
+    """Example with trials=7, whole_points=2: `7 trials flagged, including all trials at 2 points (marked ?); `ironbench
+    show` lists the reasons.`"""
     marked = f", including all trials at {counted(whole_points, 'point')} (marked ?)" if whole_points else ""
     return f"{counted(trials, 'trial')} flagged{marked}; `ironbench show` lists the reasons."
 
@@ -95,7 +105,9 @@ def what_a_point_is() -> str:
 
 
 def what_a_change_point_is() -> str:
-    """Example: `A change point separates two segments whose means differ by more than chance explains. …`"""
+    """Example: `A change point separates two segments with means that differ by more than chance explains. In
+    simulations of 2,000 series without a change, tested after each of 40 independent nights, 0.95% of the series had a
+    false …`."""
     return (
         "A change point separates two segments with means that differ by more than chance explains. In "
         "simulations of 2,000 series without a change, tested after each of 40 independent nights, 0.95% of the "

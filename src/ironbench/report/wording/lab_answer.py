@@ -89,8 +89,8 @@ def _though(finding: Finding) -> str:
 
 
 def emulated_too_slow(side: Configuration, slow: int, trials: int) -> str:
-    """Example: `In 4 of 6 trials with storage io2 (emulated), this machine emulated the device too slowly, so the real
-    device would perform better than shown.`"""
+    """Example with side='storage io2 (emulated)', slow=4, trials=6: `In 4 of 6 trials with storage io2 (emulated), this
+    machine emulated the device too slowly, so the real device would perform better than shown.`"""
     return (
         f"In {slow} of {counted(trials, 'trial')} with {configuration(side)}, this machine emulated the device "
         "too slowly, so the real device would perform better than shown."

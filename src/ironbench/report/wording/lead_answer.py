@@ -21,8 +21,8 @@ def interleaved() -> str:
 
 
 def not_interleaved() -> str:
-    """Example: `The trials of the two were not interleaved. The difference applies to these machines as configured,
-    …`"""
+    """Example: `The trials of the two systems were not interleaved. The difference applies to the two machines as
+    configured, with all differences that are listed below.`"""
     return (
         "The trials of the two systems were not interleaved. The difference applies to the two machines as "
         "configured, with all differences that are listed below."
@@ -35,8 +35,9 @@ def no_difference() -> str:
 
 
 def geometric_means() -> str:
-    """Example: `Values are geometric means of the trials, or of the means of the runs if both sides have several runs.
-    …`"""
+    """Example: `Values are geometric means of the trials, or, if both sides have several runs, of the means of these
+    runs. Ratios have Welch's 95% CI. `ironbench compare` and `ironbench report` show the same ratios, but medians as
+    values.`"""
     return (
         "Values are geometric means of the trials, or, if both sides have several runs, of the means of these "
         "runs. Ratios have Welch's 95% CI. `ironbench compare` and `ironbench report` show the same ratios, but "
@@ -50,8 +51,8 @@ def single_trial() -> str:
 
 
 def single_run() -> str:
-    """Example: `No verdict, because one side has a single run: the CI covers its trials, not the variation between
-    runs. …`"""
+    """Example: `No verdict, because one side has only one run: the CI covers the variation between the trials of that
+    run, but not the variation between runs. Run both sides at least three times.`"""
     return (
         "No verdict, because one side has only one run: the CI covers the variation between the trials of that "
         "run, but not the variation between runs. Run both sides at least three times."
@@ -87,7 +88,7 @@ def hardware(
 
 
 def no_usable_trial(work: str) -> str:
-    """Example: `tpcb-like: one side has no usable trial.`"""
+    """Example with work='tpcb-like': `tpcb-like: one side has no usable trial.`"""
     return f"{work}: one side has no usable trial."
 
 
@@ -102,14 +103,17 @@ def peaks(work: str, parts: Sequence[str], confirmed: bool) -> str:
 
 
 def ratio(value: float, outcome: Note) -> str:
-    """Example: `1.27x (27% higher)`; without a verdict: `inconclusive (0.852x)`"""
+    """Example with value=1.27, outcome=note('lead', ratio=1.27, higher_is_better=True): `1.27x (27% higher)`.
+
+    Without a verdict: `inconclusive (0.852x)`.
+    """
     if outcome.code in ("lead", "lead-equal"):
         return f"{number(value)}x ({text(outcome)})"
     return f"{text(outcome)} ({number(value)}x)"
 
 
 def failed(share: float, units: str, side: str) -> str:
-    """Example: `0.2% of the transactions of new failed`."""
+    """Example with share=0.002, units='transactions', side='new': `0.2% of the transactions of new failed`."""
     return f"{failed_percent(share)} of the {units} of {side} failed"
 
 
@@ -119,7 +123,8 @@ def both_sustained() -> str:
 
 
 def outcomes(a: str, of_a: Note, b: str, of_b: Note) -> str:
-    """Example: `target rate sustained with old and not sustained with new; response times are compared only if both
-    systems sustain the target rate`."""
+    """Example with a='old', of_a=note('rate-outcome', kept=3, trials=3, confirmed=False), b='new',
+    of_b=note('rate-outcome', kept=0, trials=3, confirmed=False): `target rate sustained with old and not sustained with
+    new; response times are compared only if both systems sustain the target rate`."""
     sides = f"target rate {text(of_a)} with {a} and {text(of_b)} with {b}"
     return f"{sides}; response times are compared only if both systems sustain the target rate"

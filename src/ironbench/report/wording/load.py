@@ -38,7 +38,9 @@ from ironbench.report.wording.values import (
 def transactions_failed(
     failed: Number, ended: Number, share: Number, one: Strings, many: Strings, script: Strings, first: Strings
 ) -> str:
-    """Example: `12 of 4,000 transactions of script a.sql failed (0.3%); the first: a.sql, line 3: division by zero`."""
+    """Example with failed=12, ended=4000, share=0.003, one='transaction', many='transactions', script='a.sql',
+    first='a.sql, line 3: division by zero': `12 of 4,000 transactions of script a.sql failed (0.3%); the first: a.sql,
+    line 3: division by zero`."""
     of = f" of script {names(script)}" if strings(script) else ""
     how_many = f"{number(failed)} of {_units(ended, one, many)}{of} failed"
     return _with_first(f"{how_many} ({percent(share, *FAILED_LIMITS)})", first)
@@ -48,8 +50,9 @@ def transactions_failed(
 def failed_outside_window(
     failed: Number, ended: Number, share: Number, one: Strings, many: Strings, script: Strings, first: Strings
 ) -> str:
-    """Example: `5 of 900 transactions that ended during the warm-up or after the measured window failed (0.56%); the
-    first: a.sql, line 3: …`"""
+    """Example with failed=5, ended=900, share=0.0056, one='transaction', many='transactions', script='a.sql',
+    first='a.sql, line 3: division by zero': `5 of 900 transactions that ended during the warm-up or after the measured
+    window failed (0.56%); the first: a.sql, line 3: division by zero`."""
     how_many = (
         f"{number(failed)} of {_units(ended, one, many)} that ended during the warm-up or after the measured window"
     )
@@ -67,8 +70,8 @@ def _with_first(text: str, first: Strings) -> str:
 
 @wording("stopped-on-error")
 def stopped_on_error(reason: Strings) -> str:
-    """Example: `the first error ended the trial: correct the script, or continue after errors with --on-error continue
-    …`"""
+    """Example with reason='unknown': `the first error ended the trial: correct the script, or use --on-error continue
+    to continue after errors (load.on_error in a lab)`."""
     fix = "correct the script, or use --on-error continue to continue after errors (load.on_error in a lab)"
     if "denied" in strings(reason):
         fix = (
@@ -85,7 +88,8 @@ def stopped_on_error(reason: Strings) -> str:
 
 @wording("fewer-workers")
 def fewer_workers(workers: Number, requested: Number) -> str:
-    """Example: `only 3 of 4 workers ran the load, because machines of the cluster were lost`."""
+    """Example with workers=3, requested=4: `only 3 of 4 workers ran the load, because machines of the cluster were
+    lost`."""
     return (
         f"only {number(workers)} of {count(requested, 'worker')} ran the load, because machines of the cluster "
         "were lost"
@@ -101,7 +105,8 @@ def client_saturated(
     workers: Strings = (),
     which: Strings = "",
 ) -> str:
-    """Example: `the client's 2 threads were 97% busy and may be the bottleneck: increase --threads`."""
+    """Example with busy=0.97, threads=2, clients=8: `the client's 2 threads were 97% busy and may be the bottleneck:
+    increase --threads`."""
     if strings(workers):
         whose = "machines of" if "machines" in strings(which) else "threads of"
         workers_named = f"{'worker' if len(strings(workers)) == 1 else 'workers'} {names(workers)}"
@@ -126,8 +131,8 @@ def client_saturated(
 
 @wording(RELAY_SATURATED)
 def relay_saturated(busy: Number) -> str:
-    """Example: `the relay that adds network latency was 97% busy and may be the bottleneck: use fewer clients, or a
-    machine with …`"""
+    """Example with busy=0.97: `the relay that adds network latency was 97% busy and may be the bottleneck: use fewer
+    clients, or a machine with more cores`."""
     return (
         f"the relay that adds network latency was {percent(busy, CLIENT_SATURATED)} busy and may be the "
         "bottleneck: use fewer clients, or a machine with more cores"
@@ -136,7 +141,8 @@ def relay_saturated(busy: Number) -> str:
 
 @wording(LATENCY_LATE)
 def latency_late(declared_s: Number, added_s: Number) -> str:
-    """Example: `the relay added 350 µs of network latency per round trip instead of 200 µs`."""
+    """Example with declared_s=0.0002, added_s=0.00035: `the relay added 350 µs of network latency per round trip
+    instead of 200 µs`."""
     added, declared = low_to_high(added_s, units.span), low_to_high(declared_s, units.span)
     return f"the relay added {added} of network latency per round trip instead of {declared}"
 
@@ -145,8 +151,8 @@ def latency_late(declared_s: Number, added_s: Number) -> str:
 def rate_not_kept(
     finished: Number, waiting: Number, longest_wait_s: Number, warmup_s: Number, rate: Number = 0.0, curve: Strings = ""
 ) -> str:
-    """Example: `target rate of 500/s not sustained: 92% of the scheduled work was finished, 1,200 were waiting at the
-    end`."""
+    """Example with finished=0.92, waiting=1200, longest_wait_s=3.0, warmup_s=0.0, rate=500.0: `target rate of 500/s not
+    sustained: 92% of the scheduled transactions were finished, 1,200 were waiting at the end, for up to 3 s`."""
     target = f"load curve {names(curve)}" if strings(curve) else f"target rate of {per_second(rate)}"
     since = " scheduled since the start of the warm-up" if highest(warmup_s) else ""
     text = f"{target} not sustained: {percent(finished, RATE_KEPT)} of the scheduled transactions were finished"
@@ -156,8 +162,9 @@ def rate_not_kept(
 
 @wording(CLIENTS_CUT_OFF)
 def clients_cut_off(cut_off: Number, longest_wait_s: Number, share: Number, one: Strings, many: Strings) -> str:
-    """Example: `3 transactions were still running at the end of the window, for up to 9 s, longer than 99% of those
-    that …`"""
+    """Example with cut_off=3, longest_wait_s=9.0, share=0.03, one='transaction', many='transactions': `3 transactions
+    were still running at the end of the measured window and had run for up to 9 s, longer than 99% of the finished
+    ones; they took 3% of the clients' time. Check for lock waits`."""
     return (
         f"{_units(cut_off, one, many)} {agreed(cut_off)} still running at the end of the measured window and had "
         f"run for up to {units.span(highest(longest_wait_s))}, longer than 99% of the finished ones; "
@@ -169,7 +176,7 @@ def clients_cut_off(cut_off: Number, longest_wait_s: Number, share: Number, one:
 @wording(STOPPED_ON_LOSS)
 def stopped_on_loss() -> str:
     """Example: `a lost connection ended the trial: use --on-error continue to end only the client that lost its
-    connection, or …`"""
+    connection, or --reconnect-on-loss to open a new connection (load.on_error, load.reconnect_on_loss in a lab)`."""
     return (
         "a lost connection ended the trial: use --on-error continue to end only the client that lost its "
         "connection, or --reconnect-on-loss to open a new connection (load.on_error, load.reconnect_on_loss in a "
@@ -179,7 +186,8 @@ def stopped_on_loss() -> str:
 
 @wording(CLIENTS_LOST)
 def clients_lost(lost: Number, clients: Number, first: Strings) -> str:
-    """Example: `3 of 8 clients lost their connection and stopped, so the load was lower than planned; the first: …`"""
+    """Example with lost=3, clients=8, first='connection reset by peer': `3 of 8 clients lost their connection and
+    stopped, so the load was lower than planned; the first: connection reset by peer`."""
     whose = agreed(lost, "its", "their")
     how_many = f"{number(lost)} of {count(clients, 'client')} lost {whose} connection and stopped"
     return _with_first(f"{how_many}, so the load was lower than planned", first)
@@ -187,13 +195,15 @@ def clients_lost(lost: Number, clients: Number, first: Strings) -> str:
 
 @wording(CONNECTIONS_LOST)
 def connections_lost(lost: Number, first: Strings) -> str:
-    """Example: `2 client connections were lost; the first: terminating connection due to administrator command`."""
+    """Example with lost=2, first='terminating connection due to administrator command': `2 client connections were
+    lost; the first: terminating connection due to administrator command`."""
     return _with_first(f"{count(lost, 'client connection')} {agreed(lost)} lost", first)
 
 
 @wording(LOOP_DELAYED)
 def loop_delayed(share: Number, rearms: Number) -> str:
-    """Example: `replies waited for ironbench's event loop during 31% of the service time; increase --threads`."""
+    """Example with share=0.31, rearms=0: `replies waited for ironbench's event loop during 31% of the service time;
+    increase --threads`."""
     causes = []
     if highest(share) > OWN_DELAY:
         causes.append(
@@ -209,13 +219,12 @@ def loop_delayed(share: Number, rearms: Number) -> str:
 
 @wording("not-steady")
 def not_steady(change: Number, after_s: Number | None = None) -> str:
-    """Example: `throughput fell by 20% after 12 s and stayed at that level`."""
+    """Example with change=-0.2, after_s=12.0: `throughput fell by 20% after 12 s and stayed at that level`."""
     return f"throughput {changed(change, after_s)}"
 
 
 def changed(change: Number, after_s: Number | None) -> str:
-    """Example: `fell by 20% after 12 s and stayed at that level; rose by 11 to 15% between the trial's start and its
-    end`."""
+    """Example with change=-0.2, after_s=12.0: `fell by 20% after 12 s and stayed at that level`."""
     if highest(change) < 0:
         by = f"fell by {_turned(change)}"
     elif isinstance(change, NoteRange) and change.low < 0:
@@ -235,7 +244,7 @@ def _turned(change: Number) -> str:
 
 @wording("samples-dropped")
 def samples_dropped(samples: Number) -> str:
-    """Example: `40 observer samples were dropped`."""
+    """Example with samples=40: `40 observer samples were dropped`."""
     return f"{count(samples, 'observer sample')} {agreed(samples)} dropped"
 
 
@@ -249,8 +258,8 @@ _NOT_ASSESSED = {
 
 @wording("warm-up-not-assessed")
 def warm_up_not_assessed(reason: Strings, warmup_s: Number) -> str:
-    """Example: `the necessary warm-up time could not be measured (the pilot trial failed); a warm-up of 5 s was
-    used`."""
+    """Example with reason='pilot failed', warmup_s=5.0: `the necessary warm-up time could not be measured (the pilot
+    trial failed); a warm-up of 5 s was used`."""
     why = names([_NOT_ASSESSED.get(one, one) for one in strings(reason)])
     return (
         f"the necessary warm-up time could not be measured{f' ({why})' if why else ''}; a warm-up of "

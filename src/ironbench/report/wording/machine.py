@@ -29,7 +29,8 @@ _NOTABLE = 0.001
 def not_quiet(
     waited_s: Number, busy: Number, device_bytes_per_s: Number, in_flight: Number, dirty_bytes: Number
 ) -> str:
-    """Example: `the machine was still busy before the trial, although ironbench had waited for 30 s: CPU 12% busy`."""
+    """Example with waited_s=30, busy=0.12, device_bytes_per_s=0, in_flight=0, dirty_bytes=0: `the machine was still
+    busy before the trial, although ironbench had waited for 30 s: CPU 12% busy`."""
     found = []
     if highest(busy):
         found.append(f"CPU {percent(busy, BUSY)} busy")
@@ -45,8 +46,8 @@ def not_quiet(
 
 @wording("clock-step")
 def clock_step(step_s: Number) -> str:
-    """Example: `the machine's clock jumped by +1.000 s during the trial: timestamps are wrong, durations are
-    correct`."""
+    """Example with step_s=1: `the machine's clock jumped by +1.000 s during the trial: timestamps are wrong, durations
+    are correct`."""
     step = low_to_high(step_s, lambda one: f"{one:+.3f} s")
     return f"the machine's clock jumped by {step} during the trial: timestamps are wrong, durations are correct"
 
@@ -55,7 +56,8 @@ def clock_step(step_s: Number) -> str:
 def cpu_taken(
     programs: Number, steal: Number, share: Number | None = None, slices: Number = 0, dropped: Number = 0
 ) -> str:
-    """Example: `5 to 12% of CPU time was lost (5 to 11% to other programs, 1 to 2% to steal time)`."""
+    """Example with programs=NoteRange(0.05, 0.11), steal=NoteRange(0.01, 0.02), share=NoteRange(0.05, 0.12): `5 to 12%
+    of CPU time was lost (5 to 11% to other programs, 1 to 2% to steal time)`."""
     parts = ((programs, "other programs"), (steal, "steal time"))
     by = ", ".join(f"{percent(part)} to {name}" for part, name in parts if highest(part) >= _NOTABLE)
     by = by or f"less than {percent(_NOTABLE)} to each cause"
@@ -69,8 +71,8 @@ def cpu_taken(
 
 @wording("own-cpu-share")
 def own_cpu_share(share: Number, parts: Strings) -> str:
-    """Example: `client and observers used 22% of the CPU time, so do not draw conclusions about the server's CPU
-    use`."""
+    """Example with share=0.22, parts=('client', 'observers'): `client and observers used 22% of the CPU time, so do not
+    draw conclusions about the server's CPU use`."""
     who = listed(strings(parts)) or "ironbench"
     return (
         f"{who} used {percent(share, OUR_SHARE)} of the CPU time, so do not draw conclusions about the server's CPU use"
@@ -79,7 +81,8 @@ def own_cpu_share(share: Number, parts: Strings) -> str:
 
 @wording("server-unseen")
 def server_unseen(error: Strings = "", processes: Strings = "") -> str:
-    """Example: `the server's processes are not visible: CPU, memory and device metrics come from the machine that …`"""
+    """Example: `ironbench cannot see the server's processes, so CPU, memory and device metrics come from the machine
+    that ironbench ran on; use --server ssh://USER@HOST (system.server in a lab) to observe the server's machine`."""
     if strings(error):
         return f"ironbench could not observe the server's machine: {names(error)}"
     if strings(processes):
@@ -95,8 +98,8 @@ def server_unseen(error: Strings = "", processes: Strings = "") -> str:
 def link_lost(
     error: Strings, times: Number | None = None, lost_s: Number = 0.0, gaps: Sequence[Sequence[float]] = ()
 ) -> str:
-    """Example: `the connection to the server's machine was lost 2 times for 4 s in total: from 3 s to 5 s, from 9 s to
-    11 s`."""
+    """Example with error='', times=2, lost_s=4.0, gaps=[(3.0, 5.0), (9.0, 11.0)]: `the connection to the server's
+    machine was lost 2 times for 4 s in total: from 3 s to 5 s, from 9 s to 11 s`."""
     why = f" ({names(error)})" if strings(error) else ""
     if times is None:
         return f"ironbench could not observe the server's machine{why}"
@@ -107,13 +110,15 @@ def link_lost(
 
 @wording("lab-changed")
 def lab_changed(changes: Strings) -> str:
-    """Example: `these facts changed since the lab was started: software: ironbench 0.1.0, now 0.2.0`."""
+    """Example with changes='software: ironbench 0.1.0, now 0.2.0': `these facts changed since the lab was started:
+    software: ironbench 0.1.0, now 0.2.0`."""
     return f"these facts changed since the lab was started: {'; '.join(strings(changes)) or 'unknown'}"
 
 
 @wording("not-undone")
 def not_undone(command: Strings, error: Strings) -> str:
-    """an earlier change to the system was not reverted, because `umount /srv` failed: exit status 32"""
+    """Example with command='umount /srv', error='exit status 32': `an earlier change to the system was not reverted,
+    because `umount /srv` failed: exit status 32`."""
     why = f": {names(error)}" if strings(error) else ""
     return f"an earlier change to the system was not reverted, because `{names(command) or 'the cleanup'}` failed{why}"
 
@@ -126,8 +131,8 @@ def counts_late(
     published: Number | None = None,
     transactions: Number = 0,
 ) -> str:
-    """Example: `the server's counters of commits, rows and I/O lag by up to 1 s, which is an error of up to 20% in a
-    trial of 5 s`."""
+    """Example with late_s=1, window_s=5, error=0.2: `the server's counters of commits, rows and I/O lag by up to 1 s,
+    which is an error of up to 20% in a trial of 5 s`."""
     if published is not None:
         seen = (
             f"the server's counters included only {percent(published)} of {count(transactions, 'transaction')} at "
@@ -142,14 +147,17 @@ def counts_late(
 
 @wording("more-threads-than-cpus")
 def more_threads_than_cpus(threads: Number, cpus: Number) -> str:
-    """Example: `8 threads on 2 CPUs: the threads share CPUs, so the measured times include CPU scheduling wait`."""
+    """Example with threads=8, cpus=2: `8 threads on 2 CPUs: the threads share CPUs, so the measured times include CPU
+    scheduling wait`."""
     on = f"{count(threads, 'thread')} on {count(cpus, 'CPU')}"
     return f"{on}: the threads share CPUs, so the measured times include CPU scheduling wait"
 
 
 @wording("probes-within-caches")
 def probes_within_caches(probed_bytes: Number, needed_bytes: Number) -> str:
-    """Example: `bandwidth and latency were measured within 8 MiB, which CPU caches can hold: use --with memory= …`"""
+    """Example with probed_bytes=8 << 20, needed_bytes=64 << 20: `bandwidth and latency were measured in a memory area
+    of 8.00 MiB, which fits into the CPU caches: to measure memory, use --with memory= (workload.with in a lab) with
+    64.0 MiB or more`."""
     probed, needed = low_to_high(probed_bytes, units.memory), low_to_high(needed_bytes, units.memory)
     return (
         f"bandwidth and latency were measured in a memory area of {probed}, which fits into the CPU caches: to "

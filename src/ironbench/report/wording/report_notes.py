@@ -14,17 +14,21 @@ from ironbench.words import counted, grouped
 
 
 def not_measured(cell: Configuration, why: str) -> str:
-    """Example: `WAL on hdd was not measured: the device is too small for the data`."""
+    """Example with cell='WAL on hdd', why='the device is too small for the data': `WAL on hdd was not measured: the
+    device is too small for the data`."""
     return f"{configuration(cell)} was not measured: {why}"
 
 
 def excluded(what: str) -> str:
-    """Example: `Excluded from the comparison: block 3: WAL in memory has no usable trial`."""
+    """Example with what='block 3: WAL in memory has no usable trial': `Excluded from the comparison: block 3: WAL in
+    memory has no usable trial`."""
     return f"Excluded from the comparison: {what}"
 
 
 def ratios() -> str:
-    """Example: `Ratio: the geometric mean of the block ratios, configuration over baseline. …`"""
+    """Example: `Ratio: the geometric mean of the ratios of all blocks, where the ratio of a block is the
+    configuration's value divided by the baseline's. Comparing within blocks removes changes that affect a whole block,
+    such as machine drift.`"""
     return (
         "Ratio: the geometric mean of the ratios of all blocks, where the ratio of a block is the "
         "configuration's value divided by the baseline's. Comparing within blocks removes changes that affect a "
@@ -42,8 +46,9 @@ def medians_and_means() -> str:
 
 
 def equivalence(margin: float) -> str:
-    """Example: `Equivalent: two one-sided tests at 5% each rule out a ratio below 0.952 and one above 1.05, so the 90%
-    confidence interval is between the two. …`"""
+    """Example with margin=0.05: `Equivalent: two one-sided tests at 5% each rule out a ratio below 0.952 and a ratio
+    above 1.05, so the 90% confidence interval is between these two limits. The confidence interval in the table is
+    wider and may extend …`."""
     return (
         f"Equivalent: two one-sided tests at 5% each rule out a ratio below {1 / (1 + margin):.3g} and a ratio "
         f"above {1 + margin:.3g}, so the 90% confidence interval is between these two limits. The confidence "
@@ -54,8 +59,9 @@ def equivalence(margin: float) -> str:
 
 
 def minimum_detectable_effect() -> str:
-    """Example: `Minimum detectable effect: the smallest difference that this many blocks would detect with 90% power if
-    …`"""
+    """Example: `Minimum detectable effect: the smallest difference that this number of blocks detects with 90% power.
+    The calculation uses the upper 90% confidence limit of the variation between blocks; with the observed variation,
+    the effect would be smaller.`"""
     return (
         "Minimum detectable effect: the smallest difference that this number of blocks detects with 90% power. "
         "The calculation uses the upper 90% confidence limit of the variation between blocks; with the observed "
@@ -84,8 +90,8 @@ def wider_intervals(levels: Sequence[float], usual: float, interim_analyses: int
 
 
 def power_cut(trials: int, passed: int, unflushed: Sequence[float]) -> str:
-    """Example: `ironbench simulated a power failure after each of 3 trials; after the engine's recovery, all checks
-    passed. When the power failed, 12 to 40 writes were unflushed.`
+    """Example with trials=3, passed=3, unflushed=[12, 40]: `ironbench simulated a power failure after each of 3 trials;
+    after the engine's recovery, all checks passed. When the power failed, 12 to 40 writes were unflushed.`
 
     `unflushed`: the writes that the cut could lose, by trial; records of older versions do not contain the number.
     """
@@ -110,6 +116,7 @@ def _unflushed(writes: Sequence[float]) -> str:
 
 
 def contents(kinds: int, systems: int, trials: int) -> str:
-    """Example: `2 kinds of work, 3 systems, 54 trials; each kind of work has a separate part below.`"""
+    """Example with kinds=2, systems=3, trials=54: `2 kinds of work, 3 systems, 54 trials; each kind of work has a
+    separate part below.`"""
     counts = f"{counted(kinds, 'kind')} of work, {counted(systems, 'system')}, {counted(trials, 'trial')}"
     return f"{counts}; each kind of work has a separate part below."

@@ -26,13 +26,15 @@ def nothing_usable() -> str:
 
 
 def rates_sustained(sustained: Sequence[float], rates: int) -> str:
-    """Example: `sustained 3 of 5 target rates, up to 500/s.`"""
+    """Example with sustained=[100.0, 200.0, 500.0], rates=5: `sustained 3 of 5 target rates, up to 500/s.`"""
     highest = f", up to {rate(max(sustained))}" if sustained else ""
     return f"sustained {len(sustained)} of {rates} target rates{highest}."
 
 
 def required(requirement: str, verdict: str, reasons: Sequence[Note]) -> str:
-    """Example: `does not meet the requirement p99 < 50ms (95% CI 1.2 s to 1.6 s, 3 trials: beyond the limit).`"""
+    """Example with requirement='p99 < 50ms', verdict='refuted', reasons=[note('value-against-limit', verdict='refuted',
+    low=1.2, high=1.6, unit='s', confidence=0.95, trials=3)]: `does not meet the requirement p99 < 50ms (95% CI 1.2 s to
+    1.6 s, 3 trials: beyond the limit).`"""
     outcome = {"confirmed": "meets the requirement", "refuted": "does not meet the requirement"}
     words = outcome.get(verdict, "was not shown to meet or to miss the requirement")
     why = "; ".join(text(reason).rstrip(".") for reason in reasons)
@@ -40,12 +42,14 @@ def required(requirement: str, verdict: str, reasons: Sequence[Note]) -> str:
 
 
 def search_result(result: Note) -> str:
-    """Example: `has this search result: best rate: 500/s (target rate; completed: 498/s in 3 confirmations, …).`"""
+    """Example with result=note('search-none-sustained', of='rate', tried=(20, 40)): `has this search result: no rate
+    was sustained (tried: 20, 40).`"""
     return f"has this search result: {text(result)}."
 
 
 def recorded_search(result: Note | None, target: float, kept: int, trials: int) -> str:
-    """Example: `has this search result: highest rate 500/s; 3 confirmations sustained 500/s.`"""
+    """Example with result=None, target=500.0, kept=3, trials=3: `has this search result: 3 confirmations sustained
+    500/s.`"""
     confirmations = counted(trials, "confirmation")
     outcome = f"{confirmations} sustained" if kept == trials else f"but {kept} of {confirmations} sustained"
     found = f"{text(result)}; " if result else ""
@@ -63,7 +67,9 @@ def target_rate(
     finished: float | None,
     p99_s: float | None,
 ) -> str:
-    """Example: `sustains 500 transactions per second with 16 clients (3 trials); p99 response time 12 ms.`
+    """Example with target=500.0, units='transactions', clients=16, kept=3, trials=3, confirmed=False, on_curve=False,
+    finished=None, p99_s=0.012: `sustains 500 transactions per second with 16 clients (3 trials); p99 response time
+    12.0 ms.`
 
     `kept`: of the trials. `finished`: fraction of the scheduled transactions that completed.
     """
@@ -113,8 +119,9 @@ def peak(
     p99_s: float | None = None,
     failed: float | None = None,
 ) -> str:
-    """Example: `peaks at 940 transactions per second with 8 clients (range 920/s to 950/s, 3 confirmation trials); p99
-    response time 12 ms.`
+    """Example with throughput=Summary(3, 940.0, 940.0, 920.0, 950.0, 15.0), units='transactions', clients=8,
+    basis=note('peak-basis', trials=3, confirmed=True, swept=False), single_maximum=True, p99_s=0.012: `peaks at 940
+    transactions per second with 8 clients (range 920 to 950/s, 3 confirmation trials); p99 response time 12.0 ms.`
 
     `single_maximum`: more than one number of clients was measured, and only this one is the maximum. `plateau`: fewest
     and most clients between which no difference was shown. `limits`: of the search that found the peak, with the
@@ -151,15 +158,16 @@ def score(metric: str, value: Summary) -> str:
 
 
 def ratio_to_first(means: MeanRatio, first: str) -> str:
-    """Example: `is 26% faster than old: 1,260/s vs. 1,000/s (geometric means; 95% CI 18% to 35%; the ranges of the
-    repeats do not overlap).`"""
+    """Example with means=MeanRatio(1.26, 1.18, 1.35, (1000.0, 1260.0), (6, 6)), first='old': `is 26% faster than old:
+    1,260/s vs. 1,000/s (geometric means; 95% CI 18% to 35%; the ranges of the repeats do not overlap).`"""
     known = "; ".join((*_means(means), "the ranges of the repeats do not overlap"))
     return f"is {change(means.ratio)} {than(means.ratio)} {first}: {_values(means)} ({known})."
 
 
 def no_difference(why: Note, name: str, means: MeanRatio, first: str) -> str:
-    """Example: `No difference shown: the ranges of the repeats overlap. In these trials, new was 15% slower than old:
-    850/s vs. 1,000/s (geometric means; 95% CI −42% to +26%).`"""
+    """Example with why=note('no-difference-ranges-overlap'), name='new', means=MeanRatio(0.85, 0.58, 1.26, (1000.0,
+    850.0), (3, 3)), first='old': `No difference shown: the ranges of the repeats overlap. In these trials, new was 15%
+    slower than old: 850/s vs. 1,000/s (geometric means; 95% CI −42% to +26%).`"""
     measured = "as fast as" if means.ratio == 1 else f"{change(means.ratio)} {than(means.ratio)}"
     known = f" ({known})" if (known := "; ".join(_means(means))) else ""
     words = f"{name} was {measured} {first}: {_values(means)}{known}"

@@ -8,21 +8,24 @@ from ironbench.words import counted, grouped, in_percent
 
 @wording("curve-falls")
 def falls(throughput: float) -> str:
-    """Example: `the fitted curve falls from the first client: 1 client has the highest throughput, 500/s`."""
+    """Example with throughput=500.0: `the fitted curve falls from the first client: 1 client has the highest
+    throughput, 500/s`."""
     alone = f"1 client has the highest throughput, {_rate(throughput)}"
     return f"the fitted curve falls from the first client: {alone}"
 
 
 @wording("curve-rises")
 def rises(last: float, asymptote: float | None) -> str:
-    """Example: `the fitted curve still rises at 64 clients, towards an asymptote of 900/s`."""
+    """Example with last=64, asymptote=900: `the fitted curve still rises at 64 clients, towards an asymptote of
+    900/s`."""
     towards = f", towards an asymptote of {_rate(asymptote)}" if asymptote else ""
     return f"the fitted curve still rises at {_clients(last)} clients{towards}"
 
 
 @wording("curve-peak")
 def peak(clients: float, throughput: float, last: float, beyond: bool) -> str:
-    """Example: `the fitted curve peaks at 31 clients with 7,000/s`."""
+    """Example with clients=31.0, throughput=7000.0, last=64.0, beyond=False: `the fitted curve peaks at 31 clients with
+    7,000/s`."""
     found = f"the fitted curve peaks at {_clients(clients)} clients with {_rate(throughput)}"
     if beyond:
         return (
@@ -34,8 +37,9 @@ def peak(clients: float, throughput: float, last: float, beyond: bool) -> str:
 
 @wording("curve-superlinear")
 def superlinear(contention: float) -> str:
-    """Example: `superlinear scaling: the fitted contention is negative (−2%), so several clients reach more than that
-    many …`"""
+    """Example with contention=-0.02: `superlinear scaling: the fitted contention is negative (−2%), so throughput grows
+    faster than the number of clients, for example because of shared caches or group commit. The Universal Scalability
+    Law does not model …`."""
     return (
         f"superlinear scaling: the fitted contention is negative ({in_percent(contention)}), so throughput grows "
         "faster than the number of clients, for example because of shared caches or group commit. The Universal "
@@ -46,8 +50,8 @@ def superlinear(contention: float) -> str:
 
 @wording("curve-knee")
 def knee(clients: float, contention: float, measured: bool) -> str:
-    """Example: `the knee is at 20 clients: up to there, additional clients mostly work; beyond it, they mostly wait.
-    …`"""
+    """Example with clients=20.0, contention=0.05, measured=True: `the knee is at 20 clients: up to the knee, additional
+    clients mostly work; beyond the knee, they mostly wait. Contention is 5% of the work`."""
     where = "" if measured else ", beyond the measured range"
     return (
         f"the knee is at {_clients(clients)} clients{where}: up to the knee, additional clients mostly work; "
@@ -57,22 +61,23 @@ def knee(clients: float, contention: float, measured: bool) -> str:
 
 @wording("curve-without-measured-fall")
 def without_measured_fall(first: float, last: float) -> str:
-    """Example: `measured throughput does not fall from 24 clients to 40, the highest number measured: only the fitted
-    curve …`"""
+    """Example with first=24.0, last=40.0: `measured throughput does not fall from 24 clients to 40 clients, the highest
+    number measured; only the fitted curve falls beyond its peak`."""
     flat = f"from {counted(first, 'client')} to {_clients(last)} clients, the highest number measured"
     return f"measured throughput does not fall {flat}; only the fitted curve falls beyond its peak"
 
 
 @wording("curve-of-few-points")
 def of_few_points(points: int, enough: int) -> str:
-    """Example: `the curve is fitted to only 4 numbers of clients; measure 6 or more`."""
+    """Example with points=4, enough=6: `the curve is fitted to only 4 numbers of clients; measure 6 or more`."""
     return f"the curve is fitted to only {points} numbers of clients; measure {enough} or more"
 
 
 @wording("curve-misfit")
 def misfit(clients: float, missed: float) -> str:
-    """Example: `the scalability law does not describe this system: the curve deviates from the trials by more than
-    repeats …`"""
+    """Example with clients=16.0, missed=0.12: `the Universal Scalability Law does not describe this system: the fitted
+    curve deviates from the trials by more than the repeats vary, most of all at 16 clients (by 12%). Use the measured
+    points instead of the curve`."""
     return (
         "the Universal Scalability Law does not describe this system: the fitted curve deviates from the trials "
         f"by more than the repeats vary, most of all at {_clients(clients)} clients (by {in_percent(missed)}). "
@@ -82,7 +87,8 @@ def misfit(clients: float, missed: float) -> str:
 
 @wording("curve-peak-beyond")
 def peak_beyond(clients: float, last: float) -> str:
-    """Example: `the predicted peak at 80 clients is beyond the measured range, which ends at 64`."""
+    """Example with clients=80, last=64: `the predicted peak at 80 clients is beyond the measured range, which ends at
+    64`."""
     measured = f"beyond the measured range, which ends at {_clients(last)}"
     return f"the predicted peak at {_clients(clients)} clients is {measured}"
 

@@ -26,7 +26,7 @@ def better_at(result: str, level: str, risky: bool) -> str:
 
 
 def incomplete(trials: int, missing: int) -> str:
-    """Example: `The screen is incomplete (4 of 24 trials measured) and has no result yet.`"""
+    """Example with trials=4, missing=20: `The screen is incomplete (4 of 24 trials measured) and has no result yet.`"""
     return (
         f"The screen is incomplete ({trials} of {counted(trials + missing, 'trial')} measured) and has no result yet."
     )
@@ -42,8 +42,8 @@ def no_result() -> str:
 
 
 def no_effect(metric: str, factors: int, detectable: float) -> str:
-    """Example: `No effect on throughput was detected for any of the 7 factors. An effect of 6.4% or more would have
-    been detected with 90% power.`"""
+    """Example with metric='throughput', factors=7, detectable=0.064: `No effect on throughput was detected for any of
+    the 7 factors. An effect of 6.4% or more would have been detected with 90% power.`"""
     return (
         f"No effect on {metric_words(metric)} was detected for any of the {counted(factors, 'factor')}. "
         f"{_would_be_detected(detectable)}"
@@ -51,8 +51,8 @@ def no_effect(metric: str, factors: int, detectable: float) -> str:
 
 
 def no_effect_of(factors: Sequence[str], detectable: float) -> str:
-    """Example: `No effect was detected for jit and work_mem. An effect of 6.4% or more would have been detected with
-    90% power.`"""
+    """Example with factors=('jit', 'work_mem'), detectable=0.064: `No effect was detected for jit and work_mem. An
+    effect of 6.4% or more would have been detected with 90% power.`"""
     return f"No effect was detected for {listed(factors)}. {_would_be_detected(detectable)}"
 
 
@@ -70,8 +70,9 @@ def supported(changes: Sequence[str], losses: Sequence[str]) -> str:
 
 
 def contradicted(factor: str, better: str) -> str:
-    """Example: `The results for jit contradict each other: off was better in the screen, across all settings of the
-    other factors, and the later blocks against the baseline show the opposite. …`"""
+    """Example with factor='jit', better='off': `The results for jit contradict each other: off was better in the
+    screen, on average over all settings of the other factors, but the later blocks show the opposite in comparison with
+    the baseline. Either the effect of …`."""
     return (
         f"The results for {factor} contradict each other: {better} was better in the screen, on average over all "
         "settings of the other factors, but the later blocks show the opposite in comparison with the baseline. "
@@ -81,8 +82,9 @@ def contradicted(factor: str, better: str) -> str:
 
 
 def not_confirmed(factor: str, first: str, last: str, metric: str, ratio: float, low: float, high: float) -> str:
-    """Example: `In the screening experiment, averaged over all settings of the other factors, jit=off instead of on
-    changed throughput by +8.1% (+3.2% to +13%). The comparison with the baseline does not confirm this change.`"""
+    """Example with factor='jit', first='on', last='off', metric='throughput', ratio=1.081, low=1.032, high=1.13: `In
+    the screening experiment, averaged over all settings of the other factors, jit=off instead of on changed throughput
+    by +8.1% (+3.2% to +13%). The comparison with the baseline does not confirm this change.`"""
     return (
         f"In the screening experiment, averaged over all settings of the other factors, {factor}={last} instead of "
         f"{first} "
@@ -92,9 +94,10 @@ def not_confirmed(factor: str, first: str, last: str, metric: str, ratio: float,
 
 
 def interaction(p: float, pairs: Sequence[tuple[str, float]]) -> str:
-    """Example: `Two factors interact (p-value 0.003): the effect of both changes together differs from the product of
-    their separate effects. Possible pairs, each with the ratio of the joint effect to this product: jit and work_mem
-    1.12x or 3 other pairs.`"""
+    """Example with p=0.003, pairs=[('jit and work_mem', 1.12), ('a', 1.12), ('b', 1.12), ('c', 1.12)]: `Two factors
+    interact (p-value 0.003): the effect of both changes together differs from the product of their separate effects.
+    Possible pairs, each with the ratio of the joint effect to this product: jit and work_mem 1.12x or a 1.12x or b
+    1.12x or c 1.12x.`"""
     known = [f"{pair} {quantity(factor, 'ratio')}" for pair, factor in pairs[:_PAIRS]]
     more = len(pairs) - len(known)
     which = " or ".join(known) + (f" or {counted(more, 'other pair')}" if more > 0 else "")

@@ -24,8 +24,8 @@ def sought(of: str) -> str:
 
 @wording("search-failed")
 def search_failed(of: str, low: int, high: int, at: int) -> str:
-    """Example: `the search for the best number of clients from 1 to 128 has no result, because every trial at 1
-    failed`."""
+    """Example with of='number of clients', low=1, high=128, at=1: `the search for the best number of clients from 1 to
+    128 has no result, because every trial at 1 failed`."""
     return (
         f"the search for the best {sought(of)} from {low} to {high} has no result, because every trial at {at} failed"
     )
@@ -39,7 +39,7 @@ def none_sustained(
     percentiles: Sequence[Sequence[float]] = (),
     longer_s: float = 0.0,
 ) -> str:
-    """Example: `no rate was sustained (tried: 20, 40)`."""
+    """Example with of='rate', tried=(20, 40): `no rate was sustained (tried: 20, 40)`."""
     none = f"no {sought(of)} was sustained ({_tried(tried)})"
     return "; ".join(filter(None, (none, _doubt(too_few, percentiles, longer_s))))
 
@@ -55,7 +55,8 @@ def none_within_limit(
     longer_s: float = 0.0,
     limits: Limits = (),
 ) -> str:
-    """Example: `the limit on response_time_p99_s (50.0 ms) was exceeded at every number of clients (tried: 1)`."""
+    """Example with of='clients', tried=(1,), limit='response_time_p99_s', surely=True, limits=(('response_time_p99_s',
+    0.05),): `the limit on response_time_p99_s (50 ms) was exceeded at every number of clients (tried: 1)`."""
     doubt = _doubt(too_few, percentiles, longer_s)
     limit = _limit(limit, limits)
     if surely and not doubt:
@@ -74,8 +75,10 @@ def search_unconfirmed(
     limits: Limits = (),
     refused: Refusals = (),
 ) -> str:
-    """Example: `inconclusive: no rate was confirmed (limit: response_time_p99_s at most 50.0 ms); 381/s was refused by
-    …`"""
+    """Example with of='rate', tried=(200, 381), limits=(('response_time_p99_s', 0.05),), refused=((381,
+    'response_time_p99_s', 0.0526),): `inconclusive: no rate was confirmed (limit: response_time_p99_s at most 50 ms); a
+    confirmation at 381/s exceeded the limit (response_time_p99_s 52.6 ms); repeat the search with longer trials, or
+    while fewer other programs use the machine`."""
     within = listed([f"{metric} at most {_value(metric, most)}" for metric, most in limits])
     none = f"inconclusive: no {sought(of)} was confirmed" + (f" (limit: {within})" if within else "")
     why = [_refused(of, refused, limits)] if refused else [] if percentiles else ["the confirmation trials are missing"]
@@ -104,8 +107,10 @@ def search_best(
     refused: Refusals = (),
     over_below: Sequence[int] = (),
 ) -> str:
-    """Example: `best number of clients: 8 with 940/s, found in 12 trials; no difference shown between 6 and 8; 10
-    exceeds the limit on …`"""
+    """Example with of='clients', tried=(1, 8), point=8, throughput=940.0, trials=12, low=6, high=8,
+    ended_by='response_time_p99_s', ended_at=10, limits=(('response_time_p99_s', 0.05),): `best number of clients: 8
+    with 940/s, found in 12 trials; no difference shown between 6 and 8; 10 exceeds the limit on response_time_p99_s (50
+    ms)`."""
     best = f"best {sought(of)}: {_load(of, point)}"
     if of == "rate":
         done = f"completed: {_measured(throughput)} in {trials} trials"
@@ -162,13 +167,13 @@ def search_best_undecided() -> str:
 
 @wording("search-between")
 def search_between(low: int, high: int) -> str:
-    """Example: `between 4 and 8`."""
+    """Example with low=4, high=8: `between 4 and 8`."""
     return f"between {low} and {high}"
 
 
 @wording("search-confirm")
 def search_confirm(trials: int) -> str:
-    """Example: `3 new trials to confirm the result`."""
+    """Example with trials=3: `3 new trials to confirm the result`."""
     return f"{trials} new trials to confirm the result"
 
 

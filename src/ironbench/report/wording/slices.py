@@ -11,8 +11,9 @@ from ironbench.words import listed
 def slow_start(
     lost_s: Number, slice_s: Number, share: Number, least_turns: Number | None = None, needed_s: Number = 0.0
 ) -> str:
-    """Example: `the measured throughput is too low by at least 5%: after the unmeasured start of each slice, the system
-    needed at least 50 ms of a slice of 1 s to reach full throughput; …`"""
+    """Example with lost_s=0.05, slice_s=1.0, share=0.05, least_turns=10, needed_s=60.0: `the measured throughput is too
+    low by at least 5%: after the unmeasured start of each slice, the system needed at least 50.0 ms of a slice of 1 s
+    to reach full throughput; longer slices would leave fewer than 10 turns: …`."""
     fix = f"slices of {span(slice_s)} are already the longest possible: measure by trials instead"
     if least_turns is not None:
         fix = (
@@ -27,8 +28,9 @@ def slow_start(
 
 @wording("written-between-turns")
 def written_between_turns(share: Number) -> str:
-    """Example: `writing back dirty pages between turns took 12% of the slice time, including pages that other programs
-    …`"""
+    """Example with share=0.12: `writing back dirty pages between turns took 12% of the slice time, including dirty
+    pages of other programs in the same file systems; in a lab by trials, some of these pages would have been written
+    during the measurement`."""
     return (
         f"writing back dirty pages between turns took {percent(share)} of the slice time, including dirty pages "
         "of other programs in the same file systems; in a lab by trials, some of these pages would have been "
@@ -38,8 +40,9 @@ def written_between_turns(share: Number) -> str:
 
 @wording("not-written-back")
 def not_written_back(directories: Strings) -> str:
-    """Example: `dirty pages in /srv/d were not written back between turns, because this user has no access to the
-    directory: …`"""
+    """Example with directories='/srv/d': `dirty pages in /srv/d were not written back between turns, because the user
+    that runs ironbench has no access to the directory; the kernel writes these pages later, possibly during turns of
+    other systems`."""
     return (
         f"dirty pages in {listed(strings(directories)) or 'the data directories'} were not written back between "
         "turns, because the user that runs ironbench has no access to the directory; the kernel writes these "
@@ -49,8 +52,9 @@ def not_written_back(directories: Strings) -> str:
 
 @wording("fewer-checkpoints")
 def fewer_checkpoints(checkpoints: Number, planned: Number, every_s: Number) -> str:
-    """Example: `1 of 3 planned checkpoints (every 10 s of this system's time) started in its slices: a checkpoint
-    starts …`"""
+    """Example with checkpoints=1, planned=3, every_s=10.0: `only 1 of 3 planned checkpoints (one every 10 s of this
+    system's time) started in the slices of this system. A checkpoint starts only at the start of a slice, and only if
+    no other checkpoint is running. The result does …`."""
     return (
         f"only {number(checkpoints)} of {count(planned, 'planned checkpoint')} (one every {span(every_s)} of this "
         "system's time) started in the slices of this system. A checkpoint starts only at the start of a slice, and "

@@ -50,21 +50,23 @@ def cache_not_cold() -> str:
 
 @wording("cache-not-warm")
 def cache_not_warm(declared: Strings, read_bytes: Number) -> str:
-    """Example: `the cache was declared warm, but 1.5 GB was read from devices`."""
+    """Example with declared='warm', read_bytes=1500000000.0: `the cache was declared warm, but 1.50 GB was read from
+    devices`."""
     return f"the cache was declared {names(declared) or 'warm'}, but {size(read_bytes)} was read from devices"
 
 
 @wording("cache-not-steady")
 def cache_not_steady(rehearsals: Number) -> str:
-    """Example: `the cache was declared hot, but the cache hit rate was not steady after 15 warm-up passes`."""
+    """Example with rehearsals=15: `the cache was declared hot, but the cache hit rate was not steady after 15 warm-up
+    passes`."""
     passes = count(rehearsals, "warm-up pass", "warm-up passes")
     return f"the cache was declared hot, but the cache hit rate was not steady after {passes}"
 
 
 @wording(EMULATED)
 def emulated(models: Strings, cpu_share: Number | None = None) -> str:
-    """Example: `storage was emulated (hdd-15k), so its I/O times come from a device model; the emulation used 3% of the
-    machine's CPU time`."""
+    """Example with models='hdd-15k', cpu_share=0.03: `storage was emulated (hdd-15k), so its I/O times come from a
+    device model; the emulation used 3% of the machine's CPU time`."""
     which = f" ({names([units.device(model) for model in strings(models)])})" if strings(models) else ""
     cpu = "" if cpu_share is None else f"; the emulation used {percent(cpu_share)} of the machine's CPU time"
     return f"storage was emulated{which}, so its I/O times come from a device model{cpu}"
@@ -72,7 +74,8 @@ def emulated(models: Strings, cpu_share: Number | None = None) -> str:
 
 @wording("emulation-limit")
 def emulation_limit(load: Number, late: Number) -> str:
-    """Example: `the emulated device was at 60% of what this machine can emulate and 7% too slow: the real device …`"""
+    """Example with load=0.6, late=0.07: `the emulated device ran at 60% of the highest rate that this machine can
+    emulate and was 7% too slow, so the real device would be faster`."""
     return (
         f"the emulated device ran at {percent(load)} of the highest rate that this machine can emulate and was "
         f"{percent(late)} too slow, so the real device would be faster"
@@ -81,8 +84,8 @@ def emulation_limit(load: Number, late: Number) -> str:
 
 @wording("nothing-at-stake")
 def nothing_at_stake(how: Strings) -> str:
-    """Example: `no unflushed write was on the device at the power cut (torn): without a loss, the trial shows little,
-    …`"""
+    """Example with how='torn': `no unflushed write was on the device at the power cut (torn), so the device could
+    neither lose nor tear a write, and passed checks prove little`."""
     cut = f"the power cut{f' ({names(how)})' if strings(how) else ''}"
     return (
         f"no unflushed write was on the device at {cut}, so the device could neither lose nor tear a write, and "
@@ -92,7 +95,8 @@ def nothing_at_stake(how: Strings) -> str:
 
 @wording("storage-in-memory")
 def storage_in_memory(folders: Strings) -> str:
-    """Example: `/dev/shm is in memory (tmpfs), so the results describe memory and not a device`."""
+    """Example with folders='/dev/shm': `/dev/shm is in memory (tmpfs), so the results describe memory and not a
+    device`."""
     are = "are" if len(strings(folders)) > 1 else "is"
     return (
         f"{names(folders) or 'the directory'} {are} in memory (tmpfs), so the results describe memory and not a device"
@@ -100,7 +104,8 @@ def storage_in_memory(folders: Strings) -> str:
 
 
 def passes_apart(first: str, apart: int, rows: int, by_chance: float) -> str:
-    """Example: `shows no difference from before: the ranges of the passes overlap in all 14 tests.`"""
+    """Example with first='before', apart=0, rows=14, by_chance=0.1: `shows no difference from before: the ranges of the
+    passes overlap in all 14 tests.`"""
     if not apart:
         return f"shows no difference from {first}: the ranges of the passes overlap in all {rows} tests."
     return (
@@ -112,8 +117,9 @@ def passes_apart(first: str, apart: int, rows: int, by_chance: float) -> str:
 
 @wording("ranges-by-chance")
 def ranges_by_chance(rows: int, each: float, any: float, in_turns: bool) -> str:
-    """Example: `even without a real difference, the two ranges of a row do not overlap in 0.79% of comparisons, and the
-    ranges of at least one of 8 rows in 6.2%; drift between the two runs adds to that: …`"""
+    """Example with rows=8, each=0.0079, any=0.062, in_turns=False: `even without a real difference, the two ranges of a
+    row do not overlap in 0.79% of comparisons, and the ranges of at least one of 8 rows do not overlap in 6.2%; drift
+    between the two runs makes this more frequent, and …`."""
     of_rows = f", and the ranges of at least one of {rows} rows do not overlap in {percent(any)}" if rows > 1 else ""
     drift = (
         "; drift between the two runs makes this more frequent, and only a lab with interleaved blocks excludes drift"
@@ -126,13 +132,15 @@ def ranges_by_chance(rows: int, each: float, any: float, in_turns: bool) -> str:
 
 @wording("no-io-uring")
 def no_io_uring(reason: Strings) -> str:
-    """Example: `io_uring is not allowed here, so I/O uses threads instead`."""
+    """Example with reason='io_uring is not allowed here': `io_uring is not allowed here, so I/O uses threads
+    instead`."""
     return f"{names(reason) or 'io_uring was not used'}, so I/O uses threads instead"
 
 
 @wording("short-of-two-checkpoints")
 def short_of_two_checkpoints(checkpoints: Number, elapsed_s: Number) -> str:
-    """Example: `1 checkpoint in 30 s, but at least two are needed for WAL and data writes to reach a steady state`."""
+    """Example with checkpoints=1, elapsed_s=30: `1 checkpoint in 30 s, but at least two are needed for WAL and data
+    writes to reach a steady state`."""
     return (
         f"{count(checkpoints, 'checkpoint')} in {span(elapsed_s)}, but at least two are needed for WAL and data "
         "writes to reach a steady state"
@@ -141,7 +149,7 @@ def short_of_two_checkpoints(checkpoints: Number, elapsed_s: Number) -> str:
 
 @wording(CAN_LOSE_DATA)
 def can_lose_data(settings: Sequence[Sequence[str]]) -> str:
-    """Example: `fsync=off can lose data (a power failure may corrupt the whole database)`.
+    """Example with settings=[('fsync', 'off', 'power', 'everything')]: `fsync=off can lose data (power everything)`.
 
     `settings`: name, value, event and loss of each; in older records the last two are one clause.
     """

@@ -19,21 +19,21 @@ def milliseconds(value_s: float) -> str:
 
 @wording("target-met")
 def met(bound_s: float, rate: float, failed: float = 0.0) -> str:
-    """Example: `at most 12.5 ms at 500/s, 0.1% failed`."""
+    """Example with bound_s=0.0125, rate=500, failed=0.001: `at most 12.5 ms at 500/s, 0.1% failed`."""
     lost = f", {percent(failed, *FAILED_LIMITS)} failed" if failed else ""
     return f"at most {milliseconds(bound_s)} at {written.rate(rate)}{lost}"
 
 
 @wording("target-rate-not-kept")
 def rate_not_kept(rate: float, centre_s: float) -> str:
-    """Example: `does not sustain 500/s; its response time at that rate is 12.5 ms`."""
+    """Example with rate=500, centre_s=0.0125: `does not sustain 500/s; its response time at that rate is 12.5 ms`."""
     return f"does not sustain {written.rate(rate)}; its response time at that rate is {milliseconds(centre_s)}"
 
 
 @wording("target-of-few-trials")
 def of_few_trials(rate: float, centre_s: float, trials: int, least: int, short: int = 0) -> str:
-    """Example: `not measured: a confidence interval needs 3 usable trials at 500/s, but there are only 2 (response time
-    12.5 ms)`."""
+    """Example with rate=500, centre_s=0.0125, trials=2, least=3: `not measured: a confidence interval needs 3 usable
+    trials at 500/s, but there are only 2 (response time 12.5 ms)`."""
     needs = f"a confidence interval needs {least} usable trials at {written.rate(rate)}, but there are only {trials}"
     longer = f"; {counted(short, 'more trial')} had too few transactions, so use a longer --duration" if short else ""
     return f"not measured: {needs} (response time {milliseconds(centre_s)}){longer}"
@@ -41,13 +41,15 @@ def of_few_trials(rate: float, centre_s: float, trials: int, least: int, short: 
 
 @wording("target-inconclusive")
 def inconclusive(rate: float, centre_s: float, bound_s: float) -> str:
-    """Example: `inconclusive: 12.5 ms, at most 14 ms at 500/s; run more trials`."""
+    """Example with rate=500.0, centre_s=0.0125, bound_s=0.014: `inconclusive: 12.5 ms at 500/s (upper confidence limit
+    14 ms); run more trials`."""
     return f"inconclusive: {_near(rate, centre_s, bound_s)}; run more trials"
 
 
 @wording("target-missed")
 def missed(rate: float, centre_s: float, bound_s: float, limit_s: float) -> str:
-    """Example: `missed, 1.25x the limit: 12.5 ms, at most 14 ms at 500/s`."""
+    """Example with rate=500.0, centre_s=0.0125, bound_s=0.014, limit_s=0.01: `missed: 12.5 ms at 500/s (upper
+    confidence limit 14 ms), 1.25x the limit`."""
     times = f", {centre_s / limit_s:.2f}x the limit" if limit_s else ""
     return f"missed: {_near(rate, centre_s, bound_s)}{times}"
 
@@ -58,14 +60,15 @@ def _near(rate: float, centre_s: float, bound_s: float) -> str:
 
 @wording("target-unresolved")
 def unresolved(units: str, metric: str) -> str:
-    """Example: `not measured: response_time_p99_s is unknown, because too many transactions were still waiting at the
-    end of every trial`."""
+    """Example with units='transactions', metric='response_time_p99_s': `not measured: response_time_p99_s is unknown,
+    because too many transactions were still waiting at the end of every trial`."""
     return f"not measured: {metric} is unknown, because too many {units} were still waiting at the end of every trial"
 
 
 @wording("target-of-too-few")
 def of_too_few(units: str, needs: Sequence[Sequence[float]]) -> str:
-    """Example: `not measured: too few transactions in a trial, the 99th percentile needs at least 299`."""
+    """Example with units='transactions', needs=[(0.99, 299)]: `not measured: too few transactions in a trial (the 99th
+    percentile needs at least 299)`."""
     return f"not measured: too few {units} in a trial ({needed(needs)})"
 
 
@@ -89,7 +92,7 @@ def none_usable() -> str:
 
 @wording("target-no-rate")
 def no_rate(curved: bool) -> str:
-    """Example: `not measured: all trials ran in a closed loop; run with --rate`."""
+    """Example with curved=False: `not measured: all trials ran in a closed loop; run with --rate`."""
     return (
         f"not measured: {'the rate followed a load curve' if curved else 'all trials ran in a closed loop'}; run "
         "with --rate"
@@ -98,13 +101,13 @@ def no_rate(curved: bool) -> str:
 
 @wording("target-rate-higher")
 def rate_higher(rate: float, centre_s: float) -> str:
-    """Example: `inconclusive: measured only at the higher rate 500/s, where the response time is 12.5 ms; measure the
-    target's rate`."""
+    """Example with rate=500, centre_s=0.0125: `inconclusive: measured only at the higher rate 500/s, where the response
+    time is 12.5 ms; measure the target's rate`."""
     at = f"measured only at the higher rate {written.rate(rate)}, where the response time is {milliseconds(centre_s)}"
     return f"inconclusive: {at}; measure the target's rate"
 
 
 @wording("target-rate-lower")
 def rate_lower(highest: float) -> str:
-    """Example: `not measured: the highest tested rate is 500/s`."""
+    """Example with highest=500: `not measured: the highest tested rate is 500/s`."""
     return f"not measured: the highest tested rate is {written.rate(highest)}"

@@ -20,7 +20,8 @@ _RANGE = {"confirmed": "inside", "refuted": "outside"}
 
 @wording("value-against-limit")
 def value_against_limit(verdict: str, low: float, high: float, unit: str, confidence: float, trials: int) -> str:
-    """Example: `95% CI 1.2 ms to 1.4 ms, 6 trials: within the limit`."""
+    """Example with verdict='confirmed', low=0.0012, high=0.0014, unit='s', confidence=0.95, trials=6: `95% CI 1.2 ms to
+    1.4 ms, 6 trials: within the limit`."""
     place = _LIMIT.get(verdict, "partly within and partly beyond the limit; run more trials")
     seen = f"{100 * confidence:.3g}% CI {in_unit(low, unit)} to {in_unit(high, unit)}"
     return f"{seen}, {trials} trials: {place}"
@@ -28,7 +29,8 @@ def value_against_limit(verdict: str, low: float, high: float, unit: str, confid
 
 @wording("interval-against-range")
 def interval_against_range(verdict: str, low: float, high: float, confidence: float) -> str:
-    """Example: `95% CI of the ratio: 1.180 to 1.350: inside the range`."""
+    """Example with verdict='confirmed', low=1.18, high=1.35, confidence=0.95: `95% CI of the ratio: 1.180 to 1.350,
+    inside the claimed range`."""
     seen = f"{100 * confidence:.3g}% CI of the ratio: {_ratio(low)} to {_ratio(high)}"
     return f"{seen}, {_RANGE.get(verdict, 'partly outside')} the claimed range"
 
@@ -40,13 +42,13 @@ def _ratio(value: float) -> str:
 
 @wording("too-few-transactions")
 def too_few_transactions(needs: Sequence[Sequence[float]]) -> str:
-    """Example: `the 99th percentile needs at least 299`."""
+    """Example with needs=[(0.99, 299)]: `the 99th percentile needs at least 299`."""
     return needed(needs)
 
 
 @wording("too-few-trials")
 def too_few_trials(trials: int, least: int) -> str:
-    """Example: `2 trials; a confidence interval needs at least 3`."""
+    """Example with trials=2, least=3: `2 trials; a confidence interval needs at least 3`."""
     return f"{counted(trials, 'trial')}; a confidence interval needs at least {least}"
 
 
@@ -58,19 +60,20 @@ def no_interval_at_look() -> str:
 
 @wording("rate-sustained")
 def rate_sustained(trials: int, of: int, rate: float) -> str:
-    """Example: `5 of 6 trials sustained 500/s`."""
+    """Example with trials=5, of=6, rate=500: `5 of 6 trials sustained 500/s`."""
     return f"{trials} of {of} trials sustained {units.rate(rate)}"
 
 
 @wording("not-compared")
 def not_compared(cells: Sequence[Configuration]) -> str:
-    """Example: `WAL on disk and WAL in memory were not compared with each other`."""
+    """Example with cells=['WAL on disk', 'WAL in memory']: `WAL on disk and WAL in memory were not compared with each
+    other`."""
     return f"{' and '.join(map(configuration, cells))} were not compared with each other"
 
 
 @wording("fewer-blocks")
 def fewer_blocks(least: int) -> str:
-    """Example: `there are fewer than 6 complete blocks`."""
+    """Example with least=6: `there are fewer than 6 complete blocks`."""
     return f"there are fewer than {least} complete blocks"
 
 
@@ -79,7 +82,8 @@ _ORDER = {"slower": "{} is slower than {}", "equivalent": "{} is equivalent to {
 
 @wording("order-of-two")
 def order_of_two(cell: Configuration, following: Configuration, conclusion: str) -> str:
-    """Example: `WAL on disk is slower than WAL in memory`."""
+    """Example with cell='WAL on disk', following='WAL in memory', conclusion='slower': `WAL on disk is slower than WAL
+    in memory`."""
     return _ORDER.get(conclusion, "the comparison {} vs. {} is inconclusive").format(
         configuration(cell), configuration(following)
     )
@@ -93,14 +97,16 @@ def order_confirmed() -> str:
 
 @wording("fell-behind")
 def fell_behind(cell: Configuration, trials: int, of: int) -> str:
-    """Example: `WAL on disk, 90% of peak throughput did not sustain its rate in 6 of 6 trials`."""
+    """Example with cell='WAL on disk, 90% of peak throughput', trials=6, of=6: `target rate not sustained in 6 of 6
+    trials: WAL on disk, 90% of peak throughput`."""
     return f"target rate not sustained in {trials} of {counted(of, 'trial')}: {configuration(cell)}"
 
 
 @wording("budget-too-small")
 def budget_too_small(budget_s: float, blocks: int, least: int, needed_s: float, resumes: str = "") -> str:
-    """Example: `the budget of 20 min was too short for the configurations at a fixed rate, whose verdict needs 6
-    blocks: use …`"""
+    """Example with budget_s=1200.0, blocks=4, least=6, needed_s=1800.0: `the budget of 20 min was too short for the
+    configurations at a fixed rate: a verdict about them needs 6 blocks, but only 4 ran. Use a budget of about 30
+    min`."""
     done = f", but only {blocks} ran" if blocks else ""
     more = f", or run `ironbench lab resume {resumes} --more {least}`" if resumes else ""
     return (
@@ -135,13 +141,13 @@ def _to_decide(advice: Note | None) -> str:
 
 @wording("slower")
 def slower(slowdown: float, margin: float, higher_is_better: bool = False) -> str:
-    """Example: `12% slower; 5% is allowed`."""
+    """Example with slowdown=0.12, margin=0.05: `12% slower; 5% is allowed`."""
     return f"{_size(slowdown, higher_is_better)} slower; {_allowed(margin, higher_is_better)}"
 
 
 @wording("not-slower")
 def not_slower(bound: float, margin: float, higher_is_better: bool = False) -> str:
-    """Example: `at most 2% slower; 5% is allowed`."""
+    """Example with bound=0.02, margin=0.05: `at most 2% slower; 5% is allowed`."""
     size = f"at most {_size(bound, higher_is_better)} slower" if bound > 0 else "not slower"
     return f"{size}; {_allowed(margin, higher_is_better)}"
 
@@ -150,8 +156,9 @@ def not_slower(bound: float, margin: float, higher_is_better: bool = False) -> s
 def perhaps_slower(
     least: float, most: float, margin: float, higher_is_better: bool = False, advice: Note | None = None
 ) -> str:
-    """Example: `between 2% faster and 9% slower; 5% is allowed. To decide: run another round of 9 blocks, which detect
-    or …`"""
+    """Example with least=-0.02, most=0.09, margin=0.05, advice=note('another-round', blocks=9, margin=0.05): `between
+    2% faster and 9% slower; 5% is allowed. To decide: run another round of 9 blocks, which detect or rule out a
+    difference of 5% with 90% power`."""
     return f"{slowdowns(least, most, higher_is_better)}; {_allowed(margin, higher_is_better)}{_to_decide(advice)}"
 
 
@@ -173,8 +180,8 @@ def _faster(saved: float, higher_is_better: bool) -> str:
 
 @wording("slower-at-one-end")
 def slower_at_one_end(change: Note | None, slowdown: float, margin: float, higher_is_better: bool = False) -> str:
-    """Example: `the ratio changed over the blocks: at one end of the blocks, the slowdown is 20%; 4.8% is allowed (5%
-    more time)`."""
+    """Example with change=None, slowdown=0.25, margin=0.05, higher_is_better=True: `the ratio changed over the blocks:
+    at one end of the blocks, the slowdown is 20%; 4.8% is allowed (5% more time)`."""
     drift = text(change) if change is not None else "the ratio changed over the blocks"
     size = _size(slowdown, higher_is_better)
     return f"{drift}: at one end of the blocks, the slowdown is {size}; {_allowed(margin, higher_is_better)}"
@@ -182,24 +189,25 @@ def slower_at_one_end(change: Note | None, slowdown: float, margin: float, highe
 
 @wording("slower-in-earlier-round")
 def slower_in_earlier_round(round: int, why: Note) -> str:
-    """Example: `round 1: 12% slower; 5% is allowed. Later rounds do not change this result`."""
+    """Example with round=1, why=note('slower', slowdown=0.12, margin=0.05): `round 1: 12% slower; 5% is allowed. Later
+    rounds do not change this result`."""
     return f"round {round}: {text(why)}. Later rounds do not change this result"
 
 
 @wording("trials-still-to-run")
 def trials_still_to_run(missing: int) -> str:
-    """Example: `3 planned trials have not run`."""
+    """Example with missing=3: `3 planned trials have not run yet`."""
     return f"{counted(missing, 'planned trial')} {'has' if missing == 1 else 'have'} not run yet"
 
 
 @wording("no-better-direction")
 def no_better_direction(metric: str) -> str:
-    """Example: `no better direction is defined for wal_bytes_per_s`."""
+    """Example with metric='wal_bytes_per_s': `no better direction is defined for wal_bytes_per_s`."""
     return f"no better direction is defined for {metric}"
 
 
 @wording("gate-of-too-few-blocks")
 def gate_of_too_few_blocks(blocks: int, least: int, advice: Note | None = None) -> str:
-    """Example: `3 complete blocks; a verdict needs at least 6. To decide: run a round of at least 6 complete
-    blocks`."""
+    """Example with blocks=3, least=6, advice=note('least-blocks', least=6): `3 complete blocks; a verdict needs at
+    least 6. To decide: run another round with at least 6 complete blocks`."""
     return f"{counted(blocks, 'complete block')}; a verdict needs at least {least}{_to_decide(advice)}"

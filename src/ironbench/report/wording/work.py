@@ -12,25 +12,25 @@ from ironbench.words import some
 
 @wording("script-caution", "log-left-out", "capture-left-out")
 def of_scripts(text: Strings) -> str:
-    """Example: `a.sql: variable :x is not defined`."""
+    """Example with text='a.sql: variable :x is not defined': `a.sql: variable :x is not defined`."""
     return names(text) or "the script may contain a mistake"
 
 
 @wording("searches-empty")
 def searches_empty(share: Number) -> str:
-    """Example: `12% of the searches returned no entry`."""
+    """Example with share=0.12: `12% of the searches returned no entry`."""
     return f"{percent(share)} of the searches returned no entry"
 
 
 @wording("compares-false")
 def compares_false(share: Number) -> str:
-    """Example: `12% of the compare operations returned false`."""
+    """Example with share=0.12: `12% of the compare operations returned false`."""
     return f"{percent(share)} of the compare operations returned false"
 
 
 @wording("others-changed")
 def others_changed(changes: Number) -> str:
-    """Example: `clients other than ironbench changed 12 entries of this directory during the trial`."""
+    """Example with changes=12: `clients other than ironbench changed 12 entries of this directory during the trial`."""
     return (
         f"clients other than ironbench changed {count(changes, 'entry', 'entries')} of this directory during the trial"
     )
@@ -38,15 +38,16 @@ def others_changed(changes: Number) -> str:
 
 @wording("over-limit")
 def over_limit(queries: Strings) -> str:
-    """Example: `cancelled at the time limit: q09, q21; metrics that need the times of all queries are left out`."""
+    """Example with queries=('q09', 'q21'): `cancelled at the time limit: q09, q21; metrics that need the times of all
+    queries are left out`."""
     cancelled = ", ".join(strings(queries)) or "queries"
     return f"cancelled at the time limit: {cancelled}; metrics that need the times of all queries are left out"
 
 
 @wording("query-failed")
 def query_failed(queries: Sequence[Sequence[str]]) -> str:
-    """Example: `failed in the database: q09 (out of memory); metrics that need the times of all queries are left
-    out`."""
+    """Example with queries=[('q09', 'out of memory')]: `failed in the database: q09 (out of memory); metrics that need
+    the times of all queries are left out`."""
     refused = some([f"{name} ({error})" for name, error in queries]) or "queries"
     return f"failed in the database: {refused}; metrics that need the times of all queries are left out"
 
@@ -65,7 +66,8 @@ _UNCHECKED = {
 
 @wording("answers-unchecked")
 def answers_unchecked(reason: Strings, written: Number = 0) -> str:
-    """Example: `the query answers were not checked: the correct answers for this scale factor are unknown`."""
+    """Example with reason='unknown scale factor': `the query answers were not checked: the correct answers for this
+    scale factor are unknown`."""
     why = names([_UNCHECKED.get(one, one) for one in strings(reason)])
     return f"the query answers were not checked{f': {why}' if why else ''}"
 
@@ -85,8 +87,8 @@ def answers_checked(
     refused: Sequence[Sequence[str]] = (),
     earlier: Strings = "",
 ) -> str:
-    """Example: `query answers checked: 20 of 22 correct, q09, q21 did not finish within 60 s, checked in an earlier
-    trial on the same data`."""
+    """Example with right=20, of=22, slow=('q09', 'q21'), limit_s=60.0, earlier='same data': `query answers checked: 20
+    of 22 correct; q09, q21 did not finish within 60 s; checked in an earlier trial on the same data`."""
     parts = [f"query answers checked: {number(right)} of {number(of)} correct"]
     if strings(slow):
         parts.append(f"{', '.join(strings(slow))} did not finish within {span(limit_s)}")
@@ -97,7 +99,8 @@ def answers_checked(
 
 @wording("mix-missed")
 def mix_missed(script: Strings, share: Number, specified: Number, transactions: Number) -> str:
-    """Example: `transaction mix not met: trade_order 8% instead of 10% of 4,000 transactions`."""
+    """Example with script='trade_order', share=0.08, specified=0.1, transactions=4000: `the transaction mix is wrong:
+    trade_order makes up 8% instead of 10% of 4,000 transactions`."""
     return (
         f"the transaction mix is wrong: {names(script) or 'a transaction'} makes up {percent(share)} instead of "
         f"{percent(specified)} of {count(transactions, 'transaction')}"
@@ -108,7 +111,8 @@ def mix_missed(script: Strings, share: Number, specified: Number, transactions: 
 def response_limit(
     script: Strings, limit_s: Number, p90_s: Number | None = None, longest_s: Number | None = None
 ) -> str:
-    """Example: `the 90th percentile of response times of trade_order is 4 s, above the limit of 3 s`."""
+    """Example with script='trade_order', limit_s=3, p90_s=4: `the 90th percentile of response times of trade_order is 4
+    s, above the limit of 3 s`."""
     if longest_s is not None:
         return f"{names(script) or 'a transaction'} took {span(longest_s)}, longer than the limit of {span(limit_s)}"
     whose = f" of {names(script)}" if strings(script) else ""
@@ -119,8 +123,8 @@ def response_limit(
 def no_steady_state(
     least_s: Number | None = None, rate: Strings = "", change: Number = 0.0, after_s: Number | None = None
 ) -> str:
-    """Example: `the trial had no steady state: the rate of the market's transactions fell by 20% after 12 s and stayed
-    there`."""
+    """Example with rate='market', change=-0.2, after_s=12.0: `the trial had no steady state: the rate of the market's
+    transactions fell by 20% after 12 s and stayed at that level`."""
     if least_s is not None:
         return f"the trial was too short to confirm a steady state: use at least {span(least_s)}"
     what = "the rate of the market's transactions" if "market" in strings(rate) else "throughput"
@@ -129,8 +133,8 @@ def no_steady_state(
 
 @wording("market-gave-up")
 def given_up(given_up: Number) -> str:
-    """Example: `the market emulator gave up 2 results or feeds after 20 attempts each, so the trades concerned stay in
-    progress`."""
+    """Example with given_up=2: `the market emulator gave up 2 results or feeds after 20 attempts each, so the trades
+    concerned stay in progress`."""
     what = "result or feed" if number(given_up) == "1" else "results or feeds"
     return (
         f"the market emulator gave up {number(given_up)} {what} after 20 attempts each, so the trades concerned "
@@ -150,7 +154,8 @@ def no_score() -> str:
 
 @wording("replay-skipped")
 def skipped(statements: Number, share: Number) -> str:
-    """Example: `12 statements (1.2%) were skipped, because an earlier statement of the same transaction …`"""
+    """Example with statements=12, share=0.012: `12 statements (1.2%) were skipped, because an earlier statement of the
+    same transaction failed, although it succeeded in the recording`."""
     return (
         f"{count(statements, 'statement')} ({percent(share)}) {agreed(statements)} skipped, because an earlier "
         "statement of the same transaction failed, although it succeeded in the recording"
@@ -176,6 +181,7 @@ MEASURES = {
 
 @wording("replay-differs", "replay-unfaithful")
 def replay_differs(measures: Strings, most: Number) -> str:
-    """Example: `the replay differs from the recording by up to 12% in: WAL, rows updated`."""
+    """Example with measures=('wal', 'rows'), most=0.12: `the replay differs from the recording by up to 12% in: wal,
+    rows returned or changed`."""
     what = names([MEASURES.get(one, one) for one in strings(measures)]) or "its work"
     return f"the replay differs from the recording by up to {percent(most)} in: {what}"
