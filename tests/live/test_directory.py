@@ -366,7 +366,7 @@ def test_an_entry_that_breaks_the_schema_is_told_and_nothing_is_left(place: Path
         ({"settings": {"rootpw": "x"}}, "reserved: "),
         ({"settings": {"listen": "ldap://h; reboot"}}, "is not a listen address"),
         ({"settings": {"index:cn": "all"}}, "is not a list of indexes"),
-        ({"memory_bytes": 1 << 20}, "uses only the page cache"),
+        ({"memory_bytes": 1 << 20}, "has no cache of its data besides the page cache"),
     ],
 )
 def test_what_it_cannot_do_is_refused_before_anything_starts(place: Path, fields: dict[str, Any], words: str) -> None:

@@ -15,7 +15,7 @@ from user import User
 
 pytestmark = [pytest.mark.live, pytest.mark.long]
 SHORT = ("--duration", "2s", "--warmup", "0.2s", "--arrivals", "fixed")
-NOT_MET = r"limit on (\S+) (?:exceeded at every value|was not shown to be met)"
+NOT_MET = r"limit on (\S+) (?:\(.*?\) )?was (?:exceeded at every|not shown to be met)"
 
 
 class Replica(RawServer):

@@ -215,7 +215,7 @@ def test_a_lab_whose_baseline_breaks_the_limit_at_the_lowest_load_ends_in_words(
     ) as caught:
         everything(lab)
     assert "load.limit" in caught.value.hint or "--limit" in caught.value.hint
-    with pytest.raises(FailureError, match="exceeded at every value"):
+    with pytest.raises(FailureError, match="exceeded at every number of clients"):
         Blocks(lab, []).planned([])
 
 
@@ -299,7 +299,7 @@ def test_the_plan_names_the_trials_of_the_search_and_their_time(
     plan(tmp_path, text())
     assert planned(str(tmp_path / "speed.toml"), "", json=False) == 0
     shown = capsys.readouterr().out
-    assert f"this includes about {count} before the first block" in shown
+    assert f"this includes about {count} trials before the first block" in shown
     assert "best number of clients from 1 to 16, 1 s" in shown
     planned(str(tmp_path / "speed.toml"), "", json=True)
     assert json.loads(capsys.readouterr().out)["cells"][0]["search"]["high"] == 16

@@ -126,7 +126,7 @@ def test_names_may_have_dashes() -> None:
             {"test": "oltp_write_only", "index_updates": "0", "non_index_updates": "0", "delete_inserts": "0"},
             "--with test=oltp_write_only",
             "has no statement with these options",
-            "set one of its numbers to 1 or more",
+            "set the number of at least one kind of statement to 1 or more",
         ),
         (
             {"tables": "1000", "point_selects": "1000"},

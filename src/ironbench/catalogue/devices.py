@@ -165,7 +165,9 @@ def _model(
     kind = row.kind or (like.kind if like else "")
     if kind not in KINDS or (like is not None and like.kind != kind):
         raise InputError(
-            f"{subject}.kind", f"{kind!r} is not a kind of model that fits here", nearest(str(kind), list(KINDS))
+            f"{subject}.kind",
+            f"{kind!r} is not a kind of device model, or differs from the kind of the model in `like`",
+            nearest(str(kind), list(KINDS)),
         )
     figures = {figure.name: figure for figure in like.figures} if like else {}
     for key, value in row.figures.items():

@@ -282,7 +282,8 @@ class Engine(ABC):
     def with_session_setting(self, text: str, name: str, value: str) -> str:
         """Returns the DSN `text` with a setting for the connection. Raises InputError if the engine's DSNs cannot
         contain settings."""
-        raise InputError("--dsn", f"a DSN of {self.name} cannot set {name}", "change it with a command instead")
+        hint = f"change {name} with a command instead ([commands] in the lab file)"
+        raise InputError("--dsn", f"a DSN of {self.name} cannot set {name}", hint)
 
     def without_session_settings(self, text: str) -> str:
         """Returns the DSN `text` without settings of the connection."""

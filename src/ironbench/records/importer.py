@@ -136,7 +136,7 @@ def _here(reader: Reader, directory: Path, ids: Iterable[str]) -> set[str]:
         except (OSError, msgspec.DecodeError, RecursionError):
             kept = None
         if kept != msgspec.json.decode(reader.read(f"trials/{id}/{RECORD}")):
-            raise InputError(id, f"is already in {directory}, with other contents", "import into another --results")
+            raise InputError(id, f"is already in {directory}, with different contents", "import into another --results")
     return there
 
 

@@ -31,7 +31,8 @@ def compared(results: Results, picks: Sequence[str], different_work: bool) -> HT
     if not picks:
         return page("compare.html", "Compare", at="/compare", report=None, offered=_offered(results), picks=("", ""))
     if len(picks) != 2:
-        raise InputError("comparison", f"{counted(len(picks), 'side')} given", "select two records, or enter two names")
+        cause = f"needs two sides, but {len(picks)} {'is' if len(picks) == 1 else 'are'} selected"
+        raise InputError("comparison", cause, "select two records, or enter two names")
     found = compare_named(named(results, picks[0]), named(results, picks[1]), different_work)
     return report_page(
         "compare.html",

@@ -151,7 +151,7 @@ def _common(offer: Offer, prices: Sequence[Price]) -> str:
         raise InputError(
             f"system {offer.name}",
             f"has prices in {' and '.join(currencies)}",
-            "choose one with --currency; a rate is needed",
+            "choose one with --currency; a price sheet must contain the exchange rate",
         )
     return currencies[0] if currencies else ""
 

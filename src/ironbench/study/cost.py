@@ -431,7 +431,7 @@ def _one_currency(rows: Sequence[SystemCost]) -> None:
     if len(currencies) > 1:
         both = " and ".join(f"{currency} ({name})" for currency, name in currencies.items())
         raise InputError(
-            "bills", f"are in {both}", "choose one with --currency; a rate must be stated in a price sheet"
+            "prices", f"are in {both}", "choose one with --currency; a price sheet must contain the exchange rate"
         )
 
 
@@ -448,7 +448,7 @@ def _of_one_work(records: Mapping[str, Sequence[Record]], target: Target) -> tup
         raise InputError(
             "cost",
             f"the records measure different work: {'; '.join(names)}"
-            f"{'' if len(names) > 1 else ', with other contents'}",
+            f"{'' if len(names) > 1 else ', with different contents'}",
             "name records of the same work, by series",
         )
     kept = {label: [record for record in group if work(record) in works] for label, group in records.items()}

@@ -80,10 +80,9 @@ class SlapdEngine(Engine):
                 cause = f"{TITLE} has no separate {role} directory"
                 raise InputError(written(f"layout.{role}"), cause, "remove it")
         if system.memory_bytes is not None:
-            cause = f"{TITLE} uses only the page cache"
-            raise InputError(
-                written("system.memory"), cause, f"use {written('limits.memory_total')}, which limits both"
-            )
+            cause = f"{TITLE} has no cache of its data besides the page cache"
+            hint = f"use {written('limits.memory_total')}, which limits the server's memory and its page cache"
+            raise InputError(written("system.memory"), cause, hint)
         if system.parallelism is not None:
             cause = f"{TITLE} runs each operation in one thread"
             raise InputError(written("system.parallelism"), cause, "remove it")

@@ -63,7 +63,7 @@ def runnable(host: HostView) -> CheckResult | None:
     cores = max(1, len(host.tree.glob("/sys/devices/system/cpu/cpu[0-9]*")))
     # ironbench itself is one of the runnable processes.
     waiting = max(0, host.after.runnable - 1)
-    seen = f"{waiting} besides this one, on {counted(cores, 'core')}"
+    seen = f"{counted(waiting, 'thread')} running or waiting for a CPU besides ironbench, on {counted(cores, 'core')}"
     if waiting >= cores:
         return warning(
             seen,

@@ -36,15 +36,12 @@ def cost(planned: Planned) -> Iterator[str]:
     lab, costs = planned.lab, planned.costs
     around = sum((*costs.around_s, *costs.rated_around_s)) / len((*costs.around_s, *costs.rated_around_s))
     before, observed = blocks.trials_before(lab), len(blocks.observed_trials(lab))
-    loading = (
-        f", after {units.span(costs.once_s)} of loading data unless the data are already stored"
-        if costs.once_s > 1
-        else ""
-    )
     unknown = any(own == 0 for own in costs.own_s)
     measured = "plus the duration of the transactions, which is unknown" if unknown else _each(lab, costs.own_s, around)
     whole = f"about {units.span(lab.estimate_s)} in total"
-    yield f"{counted(before + len(lab.trials) + observed, 'trial')}, {measured}: {whole}{loading}"
+    yield f"{counted(before + len(lab.trials) + observed, 'trial')}, {whole}: {measured}"
+    if costs.once_s > 1:
+        yield f"loading the data takes another {units.span(costs.once_s)}, unless the data are already stored"
     if costs.copies_s > 1:
         yield (
             f"this includes {units.span(costs.copies_s)} to copy the data, which is done once because the blocks "
@@ -52,17 +49,19 @@ def cost(planned: Planned) -> Iterator[str]:
         )
     if costs.peak_trials:
         yield (
-            f"this includes {costs.peak_trials} before the first block to measure the peak throughput of the "
-            "baseline in a closed loop"
+            f"this includes {counted(costs.peak_trials, 'trial')} before the first block to measure the peak "
+            "throughput of the baseline in a closed loop"
         )
     if searching := blocks.searching(lab.setups):
         span = units.span(costs.search_s(0.0))
-        yield f"this includes about {searching} before the first block ({span}) to search for the best loads"
+        searches = counted(searching, "trial")
+        yield f"this includes about {searches} before the first block ({span}) to search for the best loads"
     if pilots := len(blocks.piloted(lab.setups)):
-        yield f"this includes {pilots} before the first block, which are pilots that determine the warm-up time"
+        yield f"this includes {counted(pilots, 'pilot trial')} before the first block to determine the warm-up time"
     if observed:
         yield (
-            f"this includes {observed} with observers after the last block ({units.span(costs.observed_s)}); "
+            f"this includes {counted(observed, 'trial')} with observers after the last block "
+            f"({units.span(costs.observed_s)}); "
             "these trials explain differences and do not count towards a verdict"
         )
     elif lab.method.slice_s is not None and lab.method.budget_s is not None:
@@ -88,8 +87,8 @@ def _quiet(lab: Lab) -> str:
     loads = [setup.cell.load for setup in lab.possible]
     lasting = [min(most_s, (load.duration_s or most_s) + load.warmup_s) for load in loads]
     text = (
-        "waits for other load on the machine to end are not included (at most "
-        f"{units.span(max(lasting, default=most_s))} before a trial)"
+        "not included: the wait before a trial while other programs use the machine (at most "
+        f"{units.span(max(lasting, default=most_s))})"
     )
     limits = ["than the trial"] if len(set(lasting)) > 1 else []
     limits += ["than the rest of the budget allows"] if lab.method.budget_s else []
@@ -137,7 +136,7 @@ def _each(lab: Lab, own_s: Sequence[float | None], around_s: float) -> str:
         "checking": any(map(_loads, setups)),
     }
     around = listed([part for part, there in parts.items() if there] or ["preparing"])
-    less = ", less on a fast machine" if ours else ""
+    less = " (less on a fast machine)" if ours else ""
     return f"each trial takes {span} of measuring and about {units.span(around_s)} of {around}{less}"
 
 

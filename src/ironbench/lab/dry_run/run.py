@@ -108,8 +108,11 @@ def _search_lines(plan: Plan, before: Sequence[Record]) -> Iterator[str]:
     yield f"as many {'more ' * bool(done)}trials as the search needs, each of {of_lab.length_of(load)}"
     yield (
         f"then {plan.confirmations} new trials confirm the best load, because the search tends to choose a trial "
-        "that was fast by chance; if one of the new trials exceeds a limit or does not sustain the rate, new "
-        f"trials of a lower load follow, for at most {optimum.MOST_CONFIRMED} loads"
+        "that was fast by chance"
+    )
+    yield (
+        "if a new trial exceeds a limit or does not sustain the rate, new trials of a lower load follow, for at most "
+        f"{optimum.MOST_CONFIRMED} loads in total"
     )
     if load.duration_s is None:
         yield f"about {expected} trials in total, at most {most}; their duration is unknown"

@@ -400,7 +400,7 @@ def _rehearsed(result: Driven) -> None:
     """Raises FailureError if a rehearsal failed, because the trial would also fail."""
     summary = result.summary
     if summary["aborted"]:
-        raise FailureError("rehearsal", summary["cause"] or "the workload ended early")
+        raise FailureError("warm-up pass", summary["cause"] or "the workload ended early")
     if summary["cut_short"]:
         raise KeyboardInterrupt
 

@@ -251,7 +251,11 @@ def require_possible(options: Mapping[str, str]) -> None:
         each, tables = sum(_counts(options).values()), int(options["tables"])
         if each == 0:
             cause = "has no statement with these options"
-            raise InputError(written("workload.with", f"test={test}"), cause, "set one of its numbers to 1 or more")
+            raise InputError(
+                written("workload.with", f"test={test}"),
+                cause,
+                "set the number of at least one kind of statement to 1 or more",
+            )
         if each * tables > MOST_STATEMENTS:
             raise InputError(
                 written("workload.with", f"tables={tables}"),

@@ -57,7 +57,8 @@ class ScaleFactor(Option):
             largest = max(bytes_on(engine, sf, indexes=True) for engine in engines.able(("data", "queries")))
             raise InputError(
                 written("workload.with", f"{self.name}={text}"),
-                f"tables of up to {units.stored(largest)}; no scale factor above {ranges.in_words(LARGEST)} is defined",
+                f"would need up to {units.stored(largest)}, and no scale factor above {ranges.in_words(LARGEST)} is "
+                "defined",
                 f"{ranges.in_words(SMALLEST)} to {ranges.in_words(LARGEST)} is possible",
             )
         return super().validated(text)

@@ -124,7 +124,8 @@ def wraparound(rows: Sequence[Row], server: ExaminedServer) -> Readings:
     if max(age, many) >= _AGE_SEVERE:
         return severe(
             seen,
-            f"At 2,147 million the server rejects new transactions ({in_percent(max(age, many) / 2**31)} used).",
+            f"At an age of 2,147 million, the server rejects new transactions ({in_percent(max(age, many) / 2**31)} "
+            "of this limit is reached).",
             "act today: end old transactions, drop old replication slots, then VACUUM (FREEZE) the oldest tables",
         )
     if age > 1.5 * most or many > 1.5 * most_many:
