@@ -28,7 +28,7 @@ def lead(
         typer.Option(
             parser=number("--margin", range_of("measure.margin")),
             metavar="SHARE",
-            help="Relative difference up to which results are called equal, e.g. 0.05 for 5%.",
+            help="Results that differ by at most this fraction count as equal, e.g. 0.05 for 5%.",
         ),
     ] = 0.05,
     output: OUTPUT = "",
