@@ -28,7 +28,7 @@ def test_a_curve_of_enough_numbers_of_clients_is_fitted_and_never_followed_beyon
     assert curve.fit is not None
     assert curve.grows
     assert said(study).startswith("Throughput grows from ")
-    assert " at 16 clients: " in said(study) and "), the highest number measured. " in said(study)
+    assert " at 16 clients, the highest number measured: " in said(study)
     section = next(section for section in sections(study) if section.id == "growth")
     assert max(row["clients"] for row in section.charts[0].specification["datasets"]["curves"]) == pytest.approx(16)
     assert "extrapolated" in section.tables[0][1].texts[0][-1]

@@ -207,7 +207,7 @@ def test_the_headline_says_on_what_it_rests() -> None:
 def test_the_headline_of_single_trials_claims_no_spread() -> None:
     (study,) = studies([record(DISK), record(MEMORY, throughput=2000.0)])
     said = " ".join(text for _, text in headline(study))
-    assert "n=1: no range" in said
+    assert "(1 trial)" in said and "range" not in said
     assert "the variation between trials is unknown" in said
 
 

@@ -220,13 +220,14 @@ def course(curve: Growth) -> str:
     assert curve.course and curve.fit
     means = {row.clients: quantity(row.measured, "1/s") for row in curve.fit.residuals}
     enough, step, beyond = counted(curve.course.enough, "client"), curve.course.first, curve.course.beyond
+    last = "" if beyond else ", the highest number measured"
     words = "throughput " if curve.name == ALL else f"With {configuration(curve.name)}, throughput "
     if step is None:
-        words += f"shows no statistically clear growth beyond {enough} ({means[curve.course.enough]})"
+        words += f"shows no statistically clear growth beyond {enough} ({means[curve.course.enough]}){last}"
     else:
         start = f"{means[step.fewer]} at {counted(step.fewer, 'client')}"
-        words += f"grows from {start} to {means[step.most]} at {step.most} clients: {_size(step)}"
-    words += f"; beyond that, it {_beyond(beyond)}" if beyond else ", the highest number measured"
+        words += f"grows from {start} to {means[step.most]} at {step.most} clients{last}: {_size(step)}"
+    words += f"; beyond that, it {_beyond(beyond)}" if beyond else ""
     return f"{upper_first(words)}."
 
 

@@ -128,7 +128,7 @@ def peak(
     `limited` metrics at the peak, and whether one of them is `exceeded`. `lost`: by how much the confirmation trials
     fell short of the sweep.
     """
-    spread = f"range {span(throughput, '1/s')}, " if throughput.n > 1 else "n=1: no range, "
+    spread = f"range {span(throughput, '1/s')}, " if throughput.n > 1 else ""
     reached, with_clients = f"{number(throughput.centre)} {units} per second", counted(clients, "client")
     if on_curve:
         reached, with_clients = f"{reached} on average over the curve", f"at most {with_clients}"

@@ -29,8 +29,8 @@ def peak(clients: float, throughput: float, last: float, beyond: bool) -> str:
     found = f"the fitted curve peaks at {_clients(clients)} clients with {_rate(throughput)}"
     if beyond:
         return (
-            f"{found}. This is an extrapolation beyond the {_clients(last)} clients measured: measure with that "
-            "number of clients before you rely on the prediction"
+            f"{found}. This is an extrapolation, because at most {_clients(last)} clients were measured: measure with "
+            f"{_clients(clients)} clients before you rely on the prediction"
         )
     return found
 
