@@ -89,8 +89,8 @@ def log() -> str:
 
 @wording("balance-log-of-other-work")
 def log_of_other_work(units: str) -> str:
-    """Example with units='transactions': `the WAL volume also includes WAL that other work than transactions wrote`."""
-    return f"the WAL volume also includes WAL that other work than {units} wrote"
+    """Example with units='transactions': `the WAL volume also includes WAL of work other than transactions`."""
+    return f"the WAL volume also includes WAL of work other than {units}"
 
 
 @wording("balance-file-system-used")
