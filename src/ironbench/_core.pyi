@@ -16,6 +16,8 @@ __all__ = [
     "LoadProgress",
     "LogRows",
     "MysqlConnection",
+    "Profile",
+    "Profiler",
     "Progress",
     "Relay",
     "Sampled",
@@ -25,6 +27,7 @@ __all__ = [
     "StoragePass",
     "StorageProgress",
     "ask_device",
+    "available",
     "compile_scripts",
     "cut_rows",
     "device_capacity",
@@ -284,6 +287,64 @@ class Sampled:
     summary: bytes
     """JSON of those fields of a drive's summary that describe the observers."""
     samples: dict[str, list[tuple[float, bytes]]]
+
+def available(kinds: Sequence[str]) -> list[tuple[str, str]]:
+    """Returns what is missing for a profile of these kinds ("cpu", "wait"), as codes with a detail. Empty: nothing.
+
+    - "no-perf-events": the kernel or a container's filter refuses performance events; detail: the error
+    - "paranoid": the user may not sample; detail: the value of sysctl kernel.perf_event_paranoid
+    - "no-tracefs": tracefs is not mounted; detail: its mount point
+    - "no-tracepoints": the kernel lacks a tracepoint of the scheduler; detail: its name
+    - "only-own": only processes of the same user can be sampled (with a value above 1, only their time in user space);
+      detail: the value of sysctl kernel.perf_event_paranoid. A Profiler works nevertheless
+
+    Raises InputError for an unknown kind.
+    """
+
+@final
+class Profiler:
+    """Samples stacks of the engine, of this process and of their children, in a thread of its own. It is started and
+    stopped once. Deleting it closes all events."""
+
+    def __new__(cls, kinds: Sequence[str], hz: int, engine_roots: Sequence[int]) -> Profiler:
+        """`kinds`: "cpu", "wait". `hz`: samples per second of CPU time, 1 to 999. `engine_roots`: process ids of the
+        engine; all processes below them also belong to it. Raises InputError."""
+    def start(self) -> None:
+        """Raises FailureError if something is missing (see `available`)."""
+    def stop(self, windows: Sequence[tuple[int, int]]) -> Profile:
+        """Ends sampling and looks up the functions' names. `windows`: start and end in ns of CLOCK_MONOTONIC
+        (`time.perf_counter_ns`) of the times that count, to about 1 ms; empty: all. Raises InputError."""
+
+@final
+class Profile:
+    """Samples by stack. The lists have equal lengths; the stacks with the most seconds come first."""
+
+    kind: list[str]
+    """"cpu" or "wait"."""
+    role: list[str]
+    """"engine" or "client"."""
+    thread: list[str]
+    """The thread's name (`comm`)."""
+    reason: list[str]
+    """Empty for "cpu". "blocked": until the thread was woken. "cpu-queue": for a CPU, although it could run."""
+    stack: list[str]
+    """Frames from the root to the leaf, joined by ";". Frames of the kernel end with "_[k]". Frames without symbol are
+    "[unknown]", or the name of their file in brackets. "[truncated]": the stack was too deep."""
+    waker: list[str]
+    """The stack that woke the thread, or empty."""
+    samples: list[int]
+    seconds: list[float]
+    """CPU time (samples divided by the rate), or off-CPU time."""
+    lost: int
+    """Records that the kernel dropped because a ring buffer was full."""
+    truncated: int
+    """Stacks that the kernel cut at sysctl kernel.perf_event_max_stack (127) frames."""
+    others: int
+    """CPU samples of processes that are neither the engine's nor the client's."""
+    sampler_cpu_s: float
+    """CPU time of the sampling thread."""
+    unresolved_share: float
+    """Share of the frames, weighted by samples, without a function's name."""
 
 @final
 class Connection:

@@ -15,6 +15,7 @@ mod kernels;
 mod ldap;
 mod live;
 mod mysql;
+mod profile;
 mod relay;
 mod rows;
 mod sampler;
@@ -51,6 +52,8 @@ mod _core {
     use crate::live::LiveDevice;
     #[pymodule_export]
     use crate::mysql::MysqlConnection;
+    #[pymodule_export]
+    use crate::profile::{Profile, Profiler, available};
     #[pymodule_export]
     use crate::relay::Relay;
     #[pymodule_export]

@@ -1,0 +1,197 @@
+//! Turns records into counted rows.
+
+use std::collections::HashMap;
+
+use perf_event_open_sys::bindings;
+
+use crate::processes::{NameId, Processes, Role};
+use crate::record::{Record, Sample};
+use crate::stacks::{EMPTY, StackId, Stacks};
+use crate::timeline::{RowId, Timeline};
+use crate::tracefs::Scheduler;
+use crate::waits::{Reason, Thread, Wait, Waits};
+
+/// Maximum number of rows, about 40 MB.
+const MOST_ROWS: usize = 1 << 19;
+/// Bit of a tracepoint's common_flags (TRACE_FLAG_HARDIRQ, include/linux/trace_events.h), which are its third byte.
+const IN_INTERRUPT: u8 = 0x08;
+
+/// What the samples of an event are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Source {
+    Clock,
+    Switch,
+    Waking,
+}
+
+/// What is counted: `reason` is `None` for CPU time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Row {
+    pub reason: Option<Reason>,
+    pub role: Role,
+    pub name: NameId,
+    pub stack: StackId,
+    pub waker: StackId,
+}
+
+/// The rows, with bounded memory: beyond the limit, waits are counted without waker, then without stack.
+#[derive(Default)]
+pub struct Rows {
+    pub rows: Vec<Row>,
+    ids: HashMap<Row, RowId>,
+}
+
+impl Rows {
+    fn id(&mut self, row: Row) -> RowId {
+        if let Some(&id) = self.ids.get(&row) {
+            return id;
+        }
+        if self.rows.len() >= MOST_ROWS {
+            if row.waker != EMPTY {
+                return self.id(Row { waker: EMPTY, ..row });
+            }
+            if row.stack != EMPTY {
+                return self.id(Row { stack: EMPTY, ..row });
+            }
+        }
+        let id = self.rows.len() as RowId;
+        self.rows.push(row);
+        self.ids.insert(row, id);
+        id
+    }
+}
+
+pub struct Collector {
+    sources: HashMap<u64, Source>,
+    scheduler: Option<Scheduler>,
+    /// The sampling thread, which is not part of the profile.
+    sampler_tid: i32,
+    /// CPU time of one sample of the clock.
+    period_ns: u64,
+    pub processes: Processes,
+    pub stacks: Stacks,
+    pub rows: Rows,
+    pub timeline: Timeline,
+    waits: Waits,
+    pub lost: u64,
+    pub truncated: u64,
+    /// CPU samples of processes without a role.
+    pub others: u64,
+}
+
+impl Collector {
+    pub fn new(
+        sources: HashMap<u64, Source>,
+        scheduler: Option<Scheduler>,
+        processes: Processes,
+        stacks: Stacks,
+        sampler_tid: i32,
+        period_ns: u64,
+    ) -> Self {
+        Self {
+            sources,
+            scheduler,
+            sampler_tid,
+            period_ns,
+            processes,
+            stacks,
+            rows: Rows::default(),
+            timeline: Timeline::default(),
+            waits: Waits::default(),
+            lost: 0,
+            truncated: 0,
+            others: 0,
+        }
+    }
+
+    /// Adds a record. Records must arrive in the order of their times.
+    pub fn add(&mut self, record: &Record<'_>) {
+        match *record {
+            Record::Sample(ref sample) => match (self.sources.get(&sample.event), self.scheduler) {
+                (Some(Source::Clock), _) => self.ran(sample),
+                (Some(Source::Switch), Some(scheduler)) => self.switched(sample, scheduler),
+                (Some(Source::Waking), Some(scheduler)) => self.woke(sample, scheduler),
+                _ => {}
+            },
+            Record::Map(ref map) => self.processes.mapped(map),
+            Record::Comm { pid, tid, name, exec } => {
+                if self.processes.role(pid).is_some() {
+                    self.processes.named(tid, name);
+                    if exec {
+                        self.processes.executed(pid);
+                    }
+                }
+            }
+            Record::Fork { pid, tid, parent_pid, parent_tid } => {
+                self.processes.forked(pid, tid, parent_pid, parent_tid);
+            }
+            Record::Exit { pid, tid } => {
+                self.processes.exited(pid, tid);
+                self.waits.exited(tid);
+            }
+            Record::Lost { records } => self.lost += records,
+            Record::Other => {}
+        }
+    }
+
+    /// Ends the waits that have not ended.
+    pub fn finish(&mut self, time: u64) {
+        for wait in self.waits.unfinished(time) {
+            self.waited(&wait);
+        }
+    }
+
+    fn ran(&mut self, sample: &Sample<'_>) {
+        if sample.tid == self.sampler_tid {
+            return;
+        }
+        let Some(role) = self.processes.role(sample.pid) else {
+            self.others += 1;
+            return;
+        };
+        let (name, stack) = (self.processes.name(sample.tid), self.stack(sample));
+        let row = self.rows.id(Row { reason: None, role, name, stack, waker: EMPTY });
+        self.timeline.add(row, sample.time, self.period_ns);
+    }
+
+    fn switched(&mut self, sample: &Sample<'_>, scheduler: Scheduler) {
+        if let Some(next) = scheduler.next_pid.read(sample.raw) {
+            for wait in self.waits.switched_in(next, sample.time) {
+                self.waited(&wait);
+            }
+        }
+        let (pid, state) = (scheduler.previous_pid.read(sample.raw), scheduler.previous_state.read(sample.raw));
+        let (Some(pid), Some(state)) = (pid, state) else { return };
+        if sample.tid == self.sampler_tid {
+            return;
+        }
+        let Some(role) = self.processes.role(sample.pid) else { return };
+        let (name, stack) = (self.processes.name(sample.tid), self.stack(sample));
+        self.waits.switched_out(pid, Thread { tid: sample.tid, role, name, stack }, state, sample.time);
+    }
+
+    fn woke(&mut self, sample: &Sample<'_>, scheduler: Scheduler) {
+        let Some(pid) = scheduler.woken_pid.read(sample.raw).filter(|&pid| self.waits.is_blocked(pid)) else { return };
+        // An interrupt interrupts any process, and the mappings of other processes are unknown.
+        let is_interrupt = sample.raw.get(2).is_some_and(|flags| flags & IN_INTERRUPT != 0);
+        let waker = if is_interrupt || self.processes.role(sample.pid).is_none() {
+            let kernel = sample.chain.iter().position(|&address| address == bindings::PERF_CONTEXT_USER);
+            let chain = &sample.chain[..kernel.unwrap_or(sample.chain.len())];
+            self.stack(&Sample { chain, ..*sample })
+        } else {
+            self.stack(sample)
+        };
+        self.waits.woken(pid, waker, sample.time);
+    }
+
+    fn waited(&mut self, wait: &Wait) {
+        let &Wait { role, name, reason, stack, waker, .. } = wait;
+        let row = self.rows.id(Row { reason: Some(reason), role, name, stack, waker });
+        self.timeline.add_interval(row, wait.start, wait.end);
+    }
+
+    fn stack(&mut self, sample: &Sample<'_>) -> StackId {
+        self.truncated += u64::from(self.stacks.is_truncated(sample.chain));
+        self.stacks.id(&self.processes.space(sample.pid), sample.chain)
+    }
+}

@@ -1,0 +1,123 @@
+//! Opens events of the kernel's performance monitoring (perf_event_open(2)).
+
+use std::io;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+
+use perf_event_open_sys::{bindings, ioctls, perf_event_open};
+
+/// What triggers the samples of an event.
+#[derive(Clone, Copy, Debug)]
+pub enum Trigger {
+    /// The software clock, this many times per second of CPU time.
+    CpuClock { hz: u64 },
+    /// Each occurrence of the tracepoint with this id.
+    Tracepoint { id: u64 },
+}
+
+/// Whose activity an event covers.
+#[derive(Clone, Copy, Debug)]
+pub struct Target {
+    /// Thread id (its later children are included), or -1 for every process.
+    pub thread: i32,
+    /// Number of the CPU, or -1 for any CPU.
+    pub cpu: i32,
+    /// Whether samples are taken in the kernel and stacks contain kernel frames.
+    pub kernel: bool,
+}
+
+impl Target {
+    pub fn whole_cpu(cpu: i32) -> Self {
+        Self { thread: -1, cpu, kernel: true }
+    }
+
+    /// The calling thread in user space, which is allowed unless perf events are disabled.
+    pub fn own_thread() -> Self {
+        Self { thread: 0, cpu: -1, kernel: false }
+    }
+}
+
+/// An open event. It is disabled until `enable`, and the kernel removes it when it is dropped.
+pub struct Event {
+    pub descriptor: OwnedFd,
+    /// Identifies the event in its samples.
+    pub id: u64,
+}
+
+impl Event {
+    /// Opens an event. `announces`: whether its records also report new processes, names and memory maps. Only one
+    /// event of a target needs to do so.
+    pub fn open(trigger: Trigger, target: Target, announces: bool) -> io::Result<Self> {
+        let mut attributes = bindings::perf_event_attr {
+            size: size_of::<bindings::perf_event_attr>() as u32,
+            sample_type: u64::from(
+                bindings::PERF_SAMPLE_IDENTIFIER
+                    | bindings::PERF_SAMPLE_TID
+                    | bindings::PERF_SAMPLE_TIME
+                    | bindings::PERF_SAMPLE_CALLCHAIN,
+            ),
+            clockid: libc::CLOCK_MONOTONIC,
+            ..Default::default()
+        };
+        match trigger {
+            Trigger::CpuClock { hz } => {
+                attributes.type_ = bindings::PERF_TYPE_SOFTWARE;
+                attributes.config = u64::from(bindings::PERF_COUNT_SW_CPU_CLOCK);
+                attributes.__bindgen_anon_1.sample_freq = hz;
+                attributes.set_freq(1);
+                attributes.set_exclude_idle(1);
+                attributes.set_exclude_kernel(u64::from(!target.kernel));
+            }
+            Trigger::Tracepoint { id } => {
+                attributes.type_ = bindings::PERF_TYPE_TRACEPOINT;
+                attributes.config = id;
+                attributes.__bindgen_anon_1.sample_period = 1;
+                attributes.sample_type |= u64::from(bindings::PERF_SAMPLE_RAW);
+            }
+        }
+        attributes.set_disabled(1);
+        attributes.set_inherit(u64::from(target.thread > 0));
+        attributes.set_exclude_hv(1);
+        attributes.set_exclude_callchain_kernel(u64::from(!target.kernel));
+        attributes.set_use_clockid(1);
+        attributes.set_sample_id_all(1);
+        if announces {
+            attributes.set_mmap(1);
+            attributes.set_mmap2(1);
+            attributes.set_comm(1);
+            attributes.set_comm_exec(1);
+            attributes.set_task(1);
+        }
+        let flags = u64::from(bindings::PERF_FLAG_FD_CLOEXEC);
+        // SAFETY: the attributes are initialised, and the kernel checks them.
+        let descriptor = unsafe { perf_event_open(&mut attributes, target.thread, target.cpu, -1, flags) };
+        if descriptor < 0 {
+            return Err(io::Error::last_os_error());
+        }
+        // SAFETY: the kernel has just returned this descriptor.
+        let descriptor = unsafe { OwnedFd::from_raw_fd(descriptor) };
+        let mut id = 0;
+        // SAFETY: the kernel writes one number.
+        checked(unsafe { ioctls::ID(descriptor.as_raw_fd(), &raw mut id) })?;
+        Ok(Self { descriptor, id })
+    }
+
+    pub fn enable(&self) -> io::Result<()> {
+        // SAFETY: has no argument.
+        checked(unsafe { ioctls::ENABLE(self.descriptor.as_raw_fd(), 0) })
+    }
+
+    pub fn disable(&self) -> io::Result<()> {
+        // SAFETY: has no argument.
+        checked(unsafe { ioctls::DISABLE(self.descriptor.as_raw_fd(), 0) })
+    }
+
+    /// Writes the event's records to the ring of another event on the same CPU.
+    pub fn share_ring_of(&self, other: &Self) -> io::Result<()> {
+        // SAFETY: both are open descriptors.
+        checked(unsafe { ioctls::SET_OUTPUT(self.descriptor.as_raw_fd(), other.descriptor.as_raw_fd()) })
+    }
+}
+
+fn checked(result: i32) -> io::Result<()> {
+    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+}

@@ -1,0 +1,130 @@
+//! A profile: collapsed stacks with their samples and seconds.
+
+use std::collections::{BTreeMap, HashMap};
+
+use crate::collect::Collector;
+use crate::processes::Role;
+use crate::stacks::{EMPTY, StackId, Stacks};
+use crate::symbols::{self, Label};
+use crate::timeline::{Total, Windows};
+use crate::waits::Reason;
+
+/// Samples of one stack.
+#[derive(Debug, PartialEq)]
+pub struct Line {
+    /// `None`: CPU time.
+    pub reason: Option<Reason>,
+    pub role: Role,
+    pub thread: String,
+    /// Frames from the root to the leaf, joined by semicolons.
+    pub stack: String,
+    /// The stack that woke the thread, or empty.
+    pub waker: String,
+    pub samples: u64,
+    pub seconds: f64,
+}
+
+#[derive(Debug)]
+pub struct Profile {
+    /// The lines, the longest first.
+    pub lines: Vec<Line>,
+    /// Records that the kernel could not write because a ring was full.
+    pub lost: u64,
+    /// Stacks that were cut at the depth limit.
+    pub truncated: u64,
+    /// CPU samples of processes that are neither the engine's nor the client's.
+    pub others: u64,
+    /// CPU time of the sampling thread.
+    pub sampler_cpu_s: f64,
+    /// Share of the frames, weighted by samples, without a function's name.
+    pub unresolved_share: f64,
+}
+
+impl Profile {
+    /// Finds the symbols, and sums the samples in the windows.
+    pub fn new(collected: &Collector, windows: &Windows, sampler_cpu_s: f64) -> Self {
+        let tree = Tree::new(&collected.stacks, collected);
+        let totals = collected.timeline.totals(windows, collected.rows.rows.len());
+        let mut merged = BTreeMap::<_, Total>::new();
+        let (mut frames, mut unresolved) = (0, 0);
+        for (row, total) in collected.rows.rows.iter().zip(totals).filter(|(_, total)| total.samples > 0) {
+            let (stack, waker) = (tree.merged[row.stack as usize], tree.merged[row.waker as usize]);
+            let sum = merged.entry((row.reason, row.role, row.name, stack, waker)).or_default();
+            sum.samples += total.samples;
+            sum.ns += total.ns;
+            let (all, without) = tree.counts(stack);
+            frames += all * total.samples;
+            unresolved += without * total.samples;
+        }
+        let mut lines: Vec<_> = merged
+            .into_iter()
+            .map(|((reason, role, name, stack, waker), total)| Line {
+                reason,
+                role,
+                thread: collected.processes.name_text(name).to_owned(),
+                stack: tree.collapsed(stack),
+                waker: tree.collapsed(waker),
+                samples: total.samples,
+                seconds: total.ns as f64 / 1e9,
+            })
+            .collect();
+        lines.sort_by(|a, b| b.seconds.total_cmp(&a.seconds));
+        Self {
+            lines,
+            lost: collected.lost,
+            truncated: collected.truncated,
+            others: collected.others,
+            sampler_cpu_s,
+            unresolved_share: if frames == 0 { 0.0 } else { unresolved as f64 / frames as f64 },
+        }
+    }
+}
+
+/// The tree of stacks by labels, so that instructions of the same function are one frame.
+struct Tree {
+    /// For each node of the stacks, its node in this tree.
+    merged: Vec<StackId>,
+    /// Caller and label.
+    nodes: Vec<(StackId, usize)>,
+    labels: Vec<Label>,
+}
+
+impl Tree {
+    fn new(stacks: &Stacks, collected: &Collector) -> Self {
+        let places = stacks.nodes.iter().skip(1).map(|node| node.place);
+        let by_place = symbols::labels(places, &collected.processes.files);
+        let (mut labels, mut label_ids) = (Vec::<Label>::new(), HashMap::new());
+        let (mut nodes, mut node_ids) = (vec![(EMPTY, 0)], HashMap::new());
+        let mut merged = vec![EMPTY];
+        for node in stacks.nodes.iter().skip(1) {
+            let label = &by_place[&node.place];
+            let label = *label_ids.entry(label.text.clone()).or_insert_with(|| {
+                labels.push(label.clone());
+                labels.len() - 1
+            });
+            let node = (merged[node.caller as usize], label);
+            merged.push(*node_ids.entry(node).or_insert_with(|| {
+                nodes.push(node);
+                (nodes.len() - 1) as StackId
+            }));
+        }
+        Self { merged, nodes, labels }
+    }
+
+    /// Labels from the leaf to the root.
+    fn path(&self, leaf: StackId) -> impl Iterator<Item = &Label> {
+        let node = |id: StackId| (id != EMPTY).then(|| self.nodes[id as usize]);
+        std::iter::successors(node(leaf), move |&(caller, _)| node(caller)).map(|(_, label)| &self.labels[label])
+    }
+
+    fn collapsed(&self, leaf: StackId) -> String {
+        let mut frames: Vec<_> = self.path(leaf).map(|label| label.text.as_str()).collect();
+        frames.reverse();
+        frames.join(";")
+    }
+
+    /// Returns the number of frames, and how many of them are unresolved.
+    fn counts(&self, leaf: StackId) -> (u64, u64) {
+        self.path(leaf).fold((0, 0), |(all, without), label| (all + 1, without + u64::from(!label.resolved)))
+    }
+}

@@ -1,0 +1,283 @@
+//! The sampling thread.
+
+use std::collections::HashMap;
+use std::fs;
+use std::io::{self, PipeReader, PipeWriter};
+use std::os::fd::{AsRawFd, RawFd};
+use std::sync::mpsc;
+use std::thread::{self, JoinHandle};
+
+use ironbench_core::Error;
+
+use crate::access::{self, Access};
+use crate::collect::{Collector, Source};
+use crate::event::{Event, Target, Trigger};
+use crate::processes::Processes;
+use crate::profile::Profile;
+use crate::record::Batch;
+use crate::ring::Ring;
+use crate::stacks::Stacks;
+use crate::timeline::Windows;
+use crate::tracefs::Scheduler;
+
+/// Size of a CPU's ring: the first suffices for seconds of clock samples, the second for tenths of a second of
+/// 100,000 switches per second.
+const CLOCK_RING: usize = 512 << 10;
+const SWITCH_RING: usize = 8 << 20;
+/// Interval between reads of the rings. A ring that is half full is read earlier.
+const INTERVAL_MS: i32 = 100;
+/// Niceness of the sampling thread: below the database, but not starved by it.
+const NICE: i32 = 5;
+/// Depth at which the kernel cuts stacks, unless sysctl kernel.perf_event_max_stack differs.
+const DEPTH: usize = 127;
+
+/// What is sampled.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    Cpu,
+    Wait,
+}
+
+/// A profiler, prepared or running. Dropping it closes all events.
+pub struct Profiler {
+    kinds: Vec<Kind>,
+    hz: u32,
+    engine_roots: Vec<i32>,
+    running: Option<Running>,
+}
+
+struct Running {
+    thread: JoinHandle<(Collector, f64)>,
+    /// Closing it ends the thread.
+    end: PipeWriter,
+}
+
+impl Profiler {
+    /// `hz`: samples per second of CPU time, 1 to 999. `engine_roots`: processes that belong to the engine together
+    /// with all processes below them.
+    pub fn new(kinds: &[Kind], hz: u32, engine_roots: &[i32]) -> Result<Self, Error> {
+        if kinds.is_empty() {
+            return Err(Error::input("profile", "has no kinds"));
+        }
+        if !(1..=999).contains(&hz) {
+            return Err(Error::input("profile", format!("{hz} samples per second are not between 1 and 999")));
+        }
+        Ok(Self { kinds: kinds.to_vec(), hz, engine_roots: engine_roots.to_vec(), running: None })
+    }
+
+    /// Opens the events and starts sampling.
+    pub fn start(&mut self) -> Result<(), Error> {
+        if self.running.is_some() {
+            return Err(Error::input("profiler", "is started once"));
+        }
+        let failed = |error: io::Error| Error::failure("profiler", error.to_string());
+        let processes = Processes::new(&self.engine_roots, std::process::id().cast_signed());
+        let mut sampler = Sampler::open(&self.kinds, self.hz, processes)?;
+        let (wake, end) = io::pipe().map_err(failed)?;
+        let (started, has_started) = mpsc::channel();
+        let thread = thread::Builder::new().name("profiler".to_owned()).spawn(move || {
+            // SAFETY: has no argument that could be wrong.
+            let tid = unsafe { libc::gettid() };
+            // SAFETY: as above. Linux applies it to the thread alone.
+            unsafe { libc::setpriority(libc::PRIO_PROCESS, tid.cast_unsigned(), NICE) };
+            let collector = sampler.start(tid);
+            let _ = started.send(());
+            sampler.run(collector, &wake)
+        });
+        let thread = thread.map_err(failed)?;
+        let _ = has_started.recv();
+        self.running = Some(Running { thread, end });
+        Ok(())
+    }
+
+    /// Stops sampling. `windows`: the times that count, empty: all.
+    pub fn stop(&mut self, windows: &Windows) -> Result<Profile, Error> {
+        let Some(Running { thread, end }) = self.running.take() else {
+            return Err(Error::input("profiler", "is not running"));
+        };
+        drop(end);
+        let (collected, cpu_s) = thread.join().map_err(|_| Error::failure("profiler", "its thread panicked"))?;
+        Ok(Profile::new(&collected, windows, cpu_s))
+    }
+}
+
+impl Drop for Profiler {
+    fn drop(&mut self) {
+        if let Some(Running { thread, end }) = self.running.take() {
+            drop(end);
+            drop(thread.join());
+        }
+    }
+}
+
+/// The open events and their rings.
+struct Sampler {
+    events: Vec<Event>,
+    rings: Vec<Ring>,
+    ring_descriptors: Vec<RawFd>,
+    sources: HashMap<u64, Source>,
+    scheduler: Option<Scheduler>,
+    processes: Processes,
+    period_ns: u64,
+}
+
+impl Sampler {
+    fn open(kinds: &[Kind], hz: u32, mut processes: Processes) -> Result<Self, Error> {
+        let access = access::access(kinds).map_err(|missing| {
+            let missing = missing.iter().map(|(code, detail)| format!("{code} ({detail})"));
+            Error::failure("profile", missing.collect::<Vec<_>>().join(", "))
+        })?;
+        let scheduler = if kinds.contains(&Kind::Wait) { Scheduler::find().ok() } else { None };
+        let mut triggers = Vec::new();
+        if kinds.contains(&Kind::Cpu) {
+            triggers.push((Trigger::CpuClock { hz: u64::from(hz) }, Source::Clock));
+        }
+        if let Some(Scheduler { switch, waking, .. }) = scheduler {
+            triggers.push((Trigger::Tracepoint { id: switch }, Source::Switch));
+            triggers.push((Trigger::Tracepoint { id: waking }, Source::Waking));
+        }
+        let (threads, kernel) = match access {
+            Access::Everything => (vec![-1], true),
+            Access::Own { kernel } => {
+                processes.read_existing();
+                (processes.threads_with_role(), kernel)
+            }
+        };
+        let size = if scheduler.is_some() { SWITCH_RING } else { CLOCK_RING };
+        let period_ns = 1_000_000_000 / u64::from(hz);
+        let (events, rings, ring_descriptors, sources) = (Vec::new(), Vec::new(), Vec::new(), HashMap::new());
+        let mut sampler = Self { events, rings, ring_descriptors, sources, scheduler, processes, period_ns };
+        for cpu in access::online_cpus() {
+            sampler.open_on(cpu, &threads, kernel, &triggers, size).map_err(|error| {
+                let failure = Error::failure("profile", format!("CPU {cpu}: {error}"));
+                match error.raw_os_error() {
+                    Some(libc::EMFILE) => failure.hint("increase the limit of open files, see 'ulimit -n'"),
+                    Some(libc::EPERM | libc::ENOMEM) => failure.hint("increase kernel.perf_event_mlock_kb"),
+                    _ => failure,
+                }
+            })?;
+        }
+        if sampler.events.is_empty() {
+            return Err(Error::failure("profile", "none of the processes may be sampled"));
+        }
+        Ok(sampler)
+    }
+
+    /// Opens the events of one CPU, which share a ring.
+    fn open_on(
+        &mut self,
+        cpu: i32,
+        threads: &[i32],
+        kernel: bool,
+        triggers: &[(Trigger, Source)],
+        size: usize,
+    ) -> io::Result<()> {
+        let mut leader = None;
+        for &thread in threads {
+            for (place, &(trigger, source)) in triggers.iter().enumerate() {
+                let event = match Event::open(trigger, Target { thread, cpu, kernel }, place == 0) {
+                    Ok(event) => event,
+                    Err(error) if thread > 0 && is_of_thread(&error) => continue,
+                    Err(error) => return Err(error),
+                };
+                self.sources.insert(event.id, source);
+                match leader {
+                    Some(leader) => event.share_ring_of(&self.events[leader])?,
+                    None => {
+                        self.rings.push(Ring::map(&event, size)?);
+                        self.ring_descriptors.push(event.descriptor.as_raw_fd());
+                        leader = Some(self.events.len());
+                    }
+                }
+                self.events.push(event);
+            }
+        }
+        Ok(())
+    }
+
+    /// Enables the events. Processes that start while the existing ones are read are in both.
+    fn start(&mut self, tid: i32) -> Collector {
+        for event in &self.events {
+            drop(event.enable());
+        }
+        let mut processes = std::mem::replace(&mut self.processes, Processes::new(&[], 0));
+        processes.read_existing();
+        let stacks = Stacks::new(depth_limit());
+        let sources = std::mem::take(&mut self.sources);
+        Collector::new(sources, self.scheduler, processes, stacks, tid, self.period_ns)
+    }
+
+    /// Samples until the other side of the pipe is closed. Returns the CPU time of this thread in seconds.
+    fn run(mut self, mut collector: Collector, wake: &PipeReader) -> (Collector, f64) {
+        let mut pending = Batch::default();
+        // Records arrive in order of their CPU, and a CPU may be late with a record. A record is used when it is older
+        // than the previous read.
+        let mut previous = 0;
+        while !self.sleep(wake) {
+            let now = now_ns();
+            self.drain(&mut pending);
+            let later = pending.split_off(previous);
+            feed(&mut collector, &pending);
+            (pending, previous) = (later, now);
+        }
+        for event in &self.events {
+            drop(event.disable());
+        }
+        let end = now_ns();
+        self.drain(&mut pending);
+        feed(&mut collector, &pending);
+        collector.finish(end);
+        (collector, cpu_s())
+    }
+
+    /// Sleeps until the next read. Returns whether sampling ends.
+    fn sleep(&self, wake: &PipeReader) -> bool {
+        let descriptors = std::iter::once(wake.as_raw_fd()).chain(self.ring_descriptors.iter().copied());
+        let mut polled: Vec<_> = descriptors.map(|fd| libc::pollfd { fd, events: libc::POLLIN, revents: 0 }).collect();
+        // SAFETY: the list has this length.
+        unsafe { libc::poll(polled.as_mut_ptr(), polled.len() as libc::nfds_t, INTERVAL_MS) };
+        polled[0].revents != 0
+    }
+
+    /// Moves all records to the batch, in the order of their times.
+    fn drain(&mut self, batch: &mut Batch) {
+        for ring in &mut self.rings {
+            let from = batch.words.len();
+            ring.drain(&mut batch.words);
+            batch.index_from(from);
+        }
+        batch.index.sort_by_key(|&(time, _)| time);
+    }
+}
+
+fn feed(collector: &mut Collector, batch: &Batch) {
+    for &(_, at) in &batch.index {
+        collector.add(&batch.record(at));
+    }
+}
+
+/// Whether the thread has ended, or belongs to another user.
+fn is_of_thread(error: &io::Error) -> bool {
+    matches!(error.raw_os_error(), Some(libc::ESRCH | libc::EACCES | libc::EPERM))
+}
+
+fn depth_limit() -> usize {
+    let set = fs::read_to_string("/proc/sys/kernel/perf_event_max_stack").unwrap_or_default();
+    set.trim().parse().unwrap_or(DEPTH)
+}
+
+fn now_ns() -> u64 {
+    seconds(libc::CLOCK_MONOTONIC)
+}
+
+fn cpu_s() -> f64 {
+    seconds(libc::CLOCK_THREAD_CPUTIME_ID) as f64 / 1e9
+}
+
+/// Returns the time of a clock in ns.
+fn seconds(clock: libc::clockid_t) -> u64 {
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: the kernel writes the time.
+    unsafe { libc::clock_gettime(clock, &raw mut time) };
+    time.tv_sec.cast_unsigned() * 1_000_000_000 + time.tv_nsec.cast_unsigned()
+}

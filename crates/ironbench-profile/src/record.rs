@@ -1,0 +1,164 @@
+//! Parses the records of a ring (perf_event_open(2), "The layout of the records").
+//!
+//! All events have the sample type IDENTIFIER, TID, TIME, CALLCHAIN (and RAW for tracepoints), so the fields have
+//! constant positions, counted in 8-byte words.
+
+use perf_event_open_sys::bindings;
+
+/// A stack sample.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Sample<'a> {
+    /// The event's id.
+    pub event: u64,
+    pub pid: i32,
+    pub tid: i32,
+    /// CLOCK_MONOTONIC, in ns.
+    pub time: u64,
+    /// Instruction addresses from the leaf to the root, with the markers of the kernel's part and the user's part.
+    pub chain: &'a [u64],
+    /// The fields of the tracepoint. Empty for a clock.
+    pub raw: &'a [u8],
+}
+
+/// A new executable mapping.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Map<'a> {
+    pub pid: i32,
+    pub start: u64,
+    pub length: u64,
+    /// Offset in the file.
+    pub offset: u64,
+    pub path: &'a str,
+}
+
+#[derive(Debug, PartialEq, Eq)]
+pub enum Record<'a> {
+    Sample(Sample<'a>),
+    Map(Map<'a>),
+    /// A thread got a name. `exec`: because its process started another program.
+    Comm {
+        pid: i32,
+        tid: i32,
+        name: &'a str,
+        exec: bool,
+    },
+    /// `parent_pid` created a thread of the process `pid`, which is new if it is not the parent.
+    Fork {
+        pid: i32,
+        tid: i32,
+        parent_pid: i32,
+        parent_tid: i32,
+    },
+    Exit {
+        pid: i32,
+        tid: i32,
+    },
+    /// The ring was full.
+    Lost {
+        records: u64,
+    },
+    Other,
+}
+
+/// Records in words, with their times.
+#[derive(Default)]
+pub struct Batch {
+    pub words: Vec<u64>,
+    /// Time and position of each record.
+    pub index: Vec<(u64, usize)>,
+}
+
+impl Batch {
+    /// Adds those records to the index that start at word `from`.
+    pub fn index_from(&mut self, from: usize) {
+        let mut at = from;
+        while let Some(&header) = self.words.get(at) {
+            let length = usize::from((header >> 48) as u16) / 8;
+            let Some(record) = self.words.get(at..at + length).filter(|record| record.len() > 3) else { break };
+            let is_sample = header as u32 == bindings::PERF_RECORD_SAMPLE;
+            self.index.push((if is_sample { record[3] } else { record[length - 2] }, at));
+            at += length;
+        }
+    }
+
+    pub fn record(&self, at: usize) -> Record<'_> {
+        let length = usize::from((self.words[at] >> 48) as u16) / 8;
+        parse(&self.words[at..at + length]).unwrap_or(Record::Other)
+    }
+
+    /// Moves all records that are not older than `time` to a new batch.
+    pub fn split_off(&mut self, time: u64) -> Self {
+        let mut later = Self::default();
+        let first = self.index.partition_point(|&(at, _)| at < time);
+        for &(time, at) in &self.index[first..] {
+            let length = usize::from((self.words[at] >> 48) as u16) / 8;
+            later.index.push((time, later.words.len()));
+            later.words.extend_from_slice(&self.words[at..at + length]);
+        }
+        self.index.truncate(first);
+        later
+    }
+}
+
+fn parse(words: &[u64]) -> Option<Record<'_>> {
+    let header = *words.first()?;
+    let misc = u32::from((header >> 32) as u16);
+    let body = words.get(1..)?;
+    // Records that are not samples end with the fields TID, TIME and IDENTIFIER.
+    let fields = || body.get(..body.len().checked_sub(3)?);
+    Some(match header as u32 {
+        bindings::PERF_RECORD_SAMPLE => {
+            let &[event, thread, time, count, ref rest @ ..] = body else { return None };
+            let (chain, raw) = rest.split_at_checked(usize::try_from(count).ok()?)?;
+            let (pid, tid) = halves(thread);
+            Record::Sample(Sample { event, pid, tid, time, chain, raw: raw_data(raw) })
+        }
+        bindings::PERF_RECORD_MMAP2 => {
+            let &[thread, start, length, offset, _, _, _, _, ref path @ ..] = fields()? else { return None };
+            Record::Map(Map { pid: halves(thread).0, start, length, offset, path: text(path) })
+        }
+        bindings::PERF_RECORD_COMM => {
+            let &[thread, ref name @ ..] = fields()? else { return None };
+            let (pid, tid) = halves(thread);
+            Record::Comm { pid, tid, name: text(name), exec: misc & bindings::PERF_RECORD_MISC_COMM_EXEC != 0 }
+        }
+        kind @ (bindings::PERF_RECORD_FORK | bindings::PERF_RECORD_EXIT) => {
+            let &[pids, tids, ..] = fields()? else { return None };
+            let ((pid, parent_pid), (tid, parent_tid)) = (halves(pids), halves(tids));
+            if kind == bindings::PERF_RECORD_EXIT {
+                Record::Exit { pid, tid }
+            } else {
+                Record::Fork { pid, tid, parent_pid, parent_tid }
+            }
+        }
+        bindings::PERF_RECORD_LOST => Record::Lost { records: *fields()?.get(1)? },
+        bindings::PERF_RECORD_LOST_SAMPLES => Record::Lost { records: *fields()?.first()? },
+        _ => Record::Other,
+    })
+}
+
+fn halves(word: u64) -> (i32, i32) {
+    (word as u32 as i32, (word >> 32) as u32 as i32)
+}
+
+fn bytes(words: &[u64]) -> &[u8] {
+    // SAFETY: the bytes of the same words.
+    unsafe { std::slice::from_raw_parts(words.as_ptr().cast(), size_of_val(words)) }
+}
+
+/// Raw data starts with its size in 4 bytes.
+fn raw_data(words: &[u64]) -> &[u8] {
+    let bytes = bytes(words);
+    let Some((size, data)) = bytes.split_first_chunk::<4>() else { return &[] };
+    data.get(..u32::from_ne_bytes(*size) as usize).unwrap_or(data)
+}
+
+/// A text that ends with a zero byte. A text that is not UTF-8 is cut at the first wrong byte.
+fn text(words: &[u64]) -> &str {
+    let bytes = bytes(words);
+    let end = bytes.iter().position(|&byte| byte == 0).unwrap_or(bytes.len());
+    match std::str::from_utf8(&bytes[..end]) {
+        Ok(text) => text,
+        Err(error) => std::str::from_utf8(&bytes[..error.valid_up_to()]).unwrap_or_default(),
+    }
+}

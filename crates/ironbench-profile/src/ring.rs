@@ -1,0 +1,78 @@
+//! The ring buffer that an event shares with the kernel (perf_event_open(2), "MMAP layout").
+
+use std::io;
+use std::os::fd::AsRawFd;
+use std::ptr::{self, NonNull};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use perf_event_open_sys::bindings::perf_event_mmap_page;
+
+use crate::event::Event;
+
+/// A mapped ring buffer. Records consist of 8-byte words.
+pub struct Ring {
+    /// The page with the positions, followed by the records.
+    start: NonNull<perf_event_mmap_page>,
+    page: usize,
+    /// Size of the records' part in bytes, a power of 2.
+    size: usize,
+    tail: u64,
+}
+
+// SAFETY: the mapping belongs to the ring alone.
+unsafe impl Send for Ring {}
+
+impl Ring {
+    /// Maps a ring of at most `size` bytes, or of a smaller power of 2 if the limit of locked memory requires it.
+    pub fn map(event: &Event, size: usize) -> io::Result<Self> {
+        // SAFETY: has no argument that could be wrong.
+        let page = usize::try_from(unsafe { libc::sysconf(libc::_SC_PAGESIZE) }).map_err(io::Error::other)?;
+        let mut size = size.next_power_of_two().max(page);
+        loop {
+            let protection = libc::PROT_READ | libc::PROT_WRITE;
+            let descriptor = event.descriptor.as_raw_fd();
+            // SAFETY: a new mapping at an address that the kernel selects.
+            let mapped =
+                unsafe { libc::mmap(ptr::null_mut(), page + size, protection, libc::MAP_SHARED, descriptor, 0) };
+            if mapped != libc::MAP_FAILED {
+                let start = NonNull::new(mapped.cast()).ok_or(io::ErrorKind::OutOfMemory)?;
+                return Ok(Self { start, page, size, tail: 0 });
+            }
+            let error = io::Error::last_os_error();
+            let limited = matches!(error.raw_os_error(), Some(libc::EPERM | libc::ENOMEM));
+            if !limited || size <= 4 * page {
+                return Err(error);
+            }
+            size /= 2;
+        }
+    }
+
+    /// Appends all complete records to `words` and frees their part of the ring.
+    pub fn drain(&mut self, words: &mut Vec<u64>) {
+        // SAFETY: the page is mapped while the ring exists, and both sides access the positions atomically.
+        let (head, tail) = unsafe {
+            let page = self.start.as_ptr();
+            (AtomicU64::from_ptr(&raw mut (*page).data_head), AtomicU64::from_ptr(&raw mut (*page).data_tail))
+        };
+        let head = head.load(Ordering::Acquire);
+        let count = head.wrapping_sub(self.tail) as usize;
+        let offset = self.tail as usize & (self.size - 1);
+        let first = count.min(self.size - offset);
+        for (offset, count) in [(offset, first), (0, count - first)] {
+            // SAFETY: the kernel has published these bytes and reuses them only after the tail has moved.
+            words.extend_from_slice(unsafe {
+                let records = self.start.as_ptr().cast::<u8>().add(self.page + offset);
+                std::slice::from_raw_parts(records.cast::<u64>(), count / 8)
+            });
+        }
+        self.tail = head;
+        tail.store(head, Ordering::Release);
+    }
+}
+
+impl Drop for Ring {
+    fn drop(&mut self) {
+        // SAFETY: unmaps what `map` has mapped. No reference into it remains.
+        unsafe { libc::munmap(self.start.as_ptr().cast(), self.page + self.size) };
+    }
+}

@@ -1,0 +1,179 @@
+//! Call stacks, stored as a tree of frames, so that stacks share their callers.
+
+use std::collections::HashMap;
+use std::hash::{DefaultHasher, Hash, Hasher};
+
+use perf_event_open_sys::bindings;
+
+use crate::space::{FileId, Space};
+
+/// Number of a stack: the node of its leaf.
+pub type StackId = u32;
+
+/// The stack without frames.
+pub const EMPTY: StackId = 0;
+
+/// Maximum number of nodes, about 60 MB. Further frames are counted for their caller.
+const MOST_NODES: usize = 1 << 20;
+/// Maximum number of address lists whose stacks are remembered.
+const MOST_KNOWN: usize = 1 << 16;
+
+/// Where an instruction is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Place {
+    /// Address in the kernel.
+    Kernel(u64),
+    /// Offset in a file.
+    File(FileId, u64),
+    /// Outside all mapped files.
+    Unknown,
+    /// Callers beyond the depth limit.
+    Truncated,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Node {
+    pub caller: StackId,
+    pub place: Place,
+}
+
+pub struct Stacks {
+    /// The nodes. A caller precedes its callees. The first one is `EMPTY`.
+    pub nodes: Vec<Node>,
+    ids: HashMap<Node, StackId>,
+    known: HashMap<u64, StackId>,
+    depth_limit: usize,
+    most_nodes: usize,
+}
+
+impl Stacks {
+    /// `depth_limit`: the number of frames after which the kernel cuts a stack.
+    pub fn new(depth_limit: usize) -> Self {
+        Self::with_limits(depth_limit, MOST_NODES)
+    }
+
+    fn with_limits(depth_limit: usize, most_nodes: usize) -> Self {
+        let root = Node { caller: EMPTY, place: Place::Unknown };
+        Self { nodes: vec![root], ids: HashMap::new(), known: HashMap::new(), depth_limit, most_nodes }
+    }
+
+    /// Whether the kernel has cut the stack.
+    pub fn is_truncated(&self, chain: &[u64]) -> bool {
+        chain.iter().filter(|&&address| !is_marker(address)).count() >= self.depth_limit
+    }
+
+    /// Returns the stack of a list of addresses, from leaf to root.
+    pub fn id(&mut self, space: &Space, chain: &[u64]) -> StackId {
+        let mut hasher = DefaultHasher::new();
+        (space.id(), chain).hash(&mut hasher);
+        let hash = hasher.finish();
+        if let Some(&known) = self.known.get(&hash) {
+            return known;
+        }
+        let places = places(space, chain);
+        let truncated = self.is_truncated(chain).then_some(Place::Truncated);
+        let stack = truncated.into_iter().chain(places.into_iter().rev()).fold(EMPTY, |caller, place| {
+            let node = Node { caller, place };
+            if let Some(&id) = self.ids.get(&node) {
+                return id;
+            }
+            if self.nodes.len() >= self.most_nodes {
+                return caller;
+            }
+            let id = self.nodes.len() as StackId;
+            self.nodes.push(node);
+            self.ids.insert(node, id);
+            id
+        });
+        if self.known.len() >= MOST_KNOWN {
+            self.known.clear();
+        }
+        self.known.insert(hash, stack);
+        stack
+    }
+}
+
+fn is_marker(address: u64) -> bool {
+    address >= bindings::PERF_CONTEXT_MAX
+}
+
+/// Places from the leaf to the root. A caller's address is the one after its call, which may belong to the next
+/// function, so the byte before it counts.
+fn places(space: &Space, chain: &[u64]) -> Vec<Place> {
+    let mut in_kernel = false;
+    let mut is_leaf = true;
+    let mut places = Vec::with_capacity(chain.len());
+    for &address in chain {
+        if is_marker(address) {
+            in_kernel = address == bindings::PERF_CONTEXT_KERNEL;
+            is_leaf = true;
+            continue;
+        }
+        let address = if is_leaf { address } else { address.saturating_sub(1) };
+        is_leaf = false;
+        places.push(match space.find(address) {
+            _ if in_kernel => Place::Kernel(address),
+            Some((file, offset)) => Place::File(file, offset),
+            None => Place::Unknown,
+        });
+    }
+    places
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const KERNEL: u64 = bindings::PERF_CONTEXT_KERNEL;
+    const USER: u64 = bindings::PERF_CONTEXT_USER;
+
+    fn space() -> Space {
+        let mut space = Space::default();
+        space.map(0x1000, 0x1000, 0, 7);
+        space
+    }
+
+    fn path(stacks: &Stacks, mut id: StackId) -> Vec<Place> {
+        let mut path = Vec::new();
+        while id != EMPTY {
+            path.insert(0, stacks.nodes[id as usize].place);
+            id = stacks.nodes[id as usize].caller;
+        }
+        path
+    }
+
+    #[test]
+    fn a_stack_starts_at_the_users_root_and_ends_at_the_kernels_leaf() {
+        let mut stacks = Stacks::new(127);
+        let id = stacks.id(&space(), &[KERNEL, 0xf0, 0xf8, USER, 0x1010, 0x1020, 0x9999]);
+        let user = [Place::Unknown, Place::File(7, 0x1f), Place::File(7, 0x10)];
+        let kernel = [Place::Kernel(0xf7), Place::Kernel(0xf0)];
+        assert_eq!(path(&stacks, id), [&user[..], &kernel[..]].concat());
+    }
+
+    #[test]
+    fn the_same_stack_has_the_same_number_in_equal_spaces() {
+        let mut stacks = Stacks::new(127);
+        let chain = [USER, 0x1010, 0x1020];
+        assert_eq!(stacks.id(&space(), &chain), stacks.id(&space(), &chain));
+        assert_ne!(stacks.id(&space(), &chain), stacks.id(&Space::default(), &chain));
+    }
+
+    #[test]
+    fn a_stack_at_the_depth_limit_has_no_root() {
+        let mut stacks = Stacks::new(2);
+        let chain = [USER, 0x1010, 0x1020];
+        let id = stacks.id(&space(), &chain);
+        assert!(stacks.is_truncated(&chain) && !stacks.is_truncated(&chain[..2]));
+        assert_eq!(path(&stacks, id)[0], Place::Truncated);
+    }
+
+    #[test]
+    fn frames_beyond_the_memory_limit_are_counted_for_their_caller() {
+        let mut stacks = Stacks::with_limits(127, 3);
+        let chain = [USER, 0x1010, 0x1020, 0x1030];
+        let id = stacks.id(&space(), &chain);
+        assert_eq!(path(&stacks, id), [Place::File(7, 0x2f), Place::File(7, 0x1f)]);
+        assert_eq!(stacks.nodes.len(), 3);
+    }
+}

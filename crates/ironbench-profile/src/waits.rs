@@ -1,0 +1,155 @@
+//! Off-CPU time: from the switch away from a thread to the switch back to it, divided at its wake-up.
+
+use std::collections::HashMap;
+
+use crate::processes::{NameId, Role};
+use crate::stacks::{EMPTY, StackId};
+
+/// Bits of prev_state of a thread that ends (EXIT_DEAD and EXIT_ZOMBIE, include/linux/sched.h).
+const ENDS: i64 = 0x10 | 0x20;
+/// Bit of prev_state of a thread that was preempted (TASK_REPORT_MAX, include/linux/sched.h).
+const PREEMPTED: i64 = 0x100;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Reason {
+    /// Until its wake-up, e.g. for a lock, I/O or the network.
+    Blocked,
+    /// For a CPU, although it could run.
+    CpuQueue,
+}
+
+/// A thread that a CPU switched away from.
+#[derive(Clone, Copy, Debug)]
+pub struct Thread {
+    pub tid: i32,
+    pub role: Role,
+    pub name: NameId,
+    pub stack: StackId,
+}
+
+struct Off {
+    thread: Thread,
+    since: u64,
+    preempted: bool,
+    /// Time of the wake-up, and the stack of the waker.
+    woken: Option<(u64, StackId)>,
+}
+
+/// A part of a thread's off-CPU time.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Wait {
+    pub tid: i32,
+    pub role: Role,
+    pub name: NameId,
+    pub reason: Reason,
+    pub stack: StackId,
+    pub waker: StackId,
+    pub start: u64,
+    pub end: u64,
+}
+
+/// The threads that are off CPU, by the pid of the tracepoints. In a container, that pid differs from the thread's id
+/// there.
+#[derive(Default)]
+pub struct Waits(HashMap<i64, Off>);
+
+impl Waits {
+    /// A CPU switched away from a thread with this prev_state.
+    pub fn switched_out(&mut self, pid: i64, thread: Thread, state: i64, time: u64) {
+        if state & ENDS != 0 {
+            self.0.remove(&pid);
+            return;
+        }
+        let preempted = state == 0 || state & PREEMPTED != 0;
+        self.0.insert(pid, Off { thread, since: time, preempted, woken: None });
+    }
+
+    /// Whether a wake-up of the thread counts.
+    pub fn is_blocked(&self, pid: i64) -> bool {
+        self.0.get(&pid).is_some_and(|off| !off.preempted && off.woken.is_none())
+    }
+
+    pub fn woken(&mut self, pid: i64, waker: StackId, time: u64) {
+        if let Some(off) = self.0.get_mut(&pid) {
+            off.woken = Some((time, waker));
+        }
+    }
+
+    pub fn switched_in(&mut self, pid: i64, time: u64) -> Vec<Wait> {
+        self.0.remove(&pid).map(|off| parts(&off, time)).unwrap_or_default()
+    }
+
+    pub fn exited(&mut self, tid: i32) {
+        if self.0.get(&i64::from(tid)).is_some_and(|off| off.thread.tid == tid) {
+            self.0.remove(&i64::from(tid));
+        }
+    }
+
+    /// Returns the waits that have not ended, as if they ended now.
+    pub fn unfinished(&mut self, time: u64) -> Vec<Wait> {
+        self.0.drain().flat_map(|(_, off)| parts(&off, time)).collect()
+    }
+}
+
+fn parts(off: &Off, end: u64) -> Vec<Wait> {
+    let Thread { tid, role, name, stack } = off.thread;
+    let part = |reason, waker, start, end| Wait { tid, role, name, reason, stack, waker, start, end };
+    match off.woken {
+        _ if off.preempted => vec![part(Reason::CpuQueue, EMPTY, off.since, end)],
+        None => vec![part(Reason::Blocked, EMPTY, off.since, end)],
+        Some((woken, waker)) => {
+            vec![part(Reason::Blocked, waker, off.since, woken), part(Reason::CpuQueue, EMPTY, woken, end)]
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const THREAD: Thread = Thread { tid: 5, role: Role::Engine, name: 0, stack: 9 };
+
+    fn wait(reason: Reason, waker: StackId, start: u64, end: u64) -> Wait {
+        Wait { tid: 5, role: Role::Engine, name: 0, reason, stack: 9, waker, start, end }
+    }
+
+    #[test]
+    fn a_blocked_thread_waits_for_a_cpu_after_its_wake_up() {
+        let mut waits = Waits::default();
+        waits.switched_out(5, THREAD, 1, 100);
+        assert!(waits.is_blocked(5));
+        waits.woken(5, 3, 150);
+        assert!(!waits.is_blocked(5));
+        assert_eq!(
+            waits.switched_in(5, 170),
+            [wait(Reason::Blocked, 3, 100, 150), wait(Reason::CpuQueue, 0, 150, 170)]
+        );
+        assert_eq!(waits.switched_in(5, 180), []);
+    }
+
+    #[test]
+    fn a_preempted_thread_waits_for_a_cpu_all_the_time() {
+        for state in [0, PREEMPTED] {
+            let mut waits = Waits::default();
+            waits.switched_out(5, THREAD, state, 100);
+            assert!(!waits.is_blocked(5));
+            assert_eq!(waits.switched_in(5, 170), [wait(Reason::CpuQueue, 0, 100, 170)]);
+        }
+    }
+
+    #[test]
+    fn a_thread_that_ends_does_not_wait() {
+        let mut waits = Waits::default();
+        waits.switched_out(5, THREAD, ENDS, 100);
+        waits.switched_out(6, Thread { tid: 6, ..THREAD }, 1, 100);
+        waits.exited(6);
+        assert_eq!(waits.unfinished(200), []);
+    }
+
+    #[test]
+    fn a_wait_that_has_not_ended_counts_until_the_end() {
+        let mut waits = Waits::default();
+        waits.switched_out(5, THREAD, 2, 100);
+        assert_eq!(waits.unfinished(300), [wait(Reason::Blocked, 0, 100, 300)]);
+    }
+}
