@@ -15,7 +15,8 @@ from ironbench.model.lab import Configuration, Lab
 from ironbench.model.profile import SampledStack
 from ironbench.model.record import Record
 from ironbench.records.evidence import PROFILE
-from ironbench.study.profile import ProfileComparison, compare_profiles
+from ironbench.study.profile import compare_profiles
+from ironbench.study.profiled import ProfileComparison
 
 HZ = 99
 BURN = "main;serve;execute;project;burn"

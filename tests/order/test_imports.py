@@ -5,6 +5,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterable
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
@@ -232,10 +233,10 @@ def test_only_html_needs_templates(format: str, tmp_path: Path) -> None:
 
 @pytest.fixture(scope="module")
 def stocked(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A results directory with an example of runs."""
+    """A results directory with an example of runs without profiles."""
     results = tmp_path_factory.mktemp("results")
     for one in factories.example():
-        Store(results).keep(one, factories.evidence())
+        Store(results).keep(one, replace(factories.evidence(), profile=()))
     return results
 
 

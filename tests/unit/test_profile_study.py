@@ -16,8 +16,9 @@ from ironbench.model.profile import WAITING_FOR_WORK, SampledStack
 from ironbench.model.record import Status
 from ironbench.records.evidence import PROFILE
 from ironbench.study import profile_groups
-from ironbench.study.call_tree import LEAST_SAMPLES, call_tree
-from ironbench.study.profile import Profile, ProfileComparison, compare_profiles, profile
+from ironbench.study.call_tree import call_tree
+from ironbench.study.profile import compare_profiles, profile
+from ironbench.study.profiled import LEAST_SAMPLES, Profile, ProfileComparison
 
 SLEEP = "main;serve;execute;trigger;pg_sleep;WaitLatch;schedule_[k]"
 PLANTED_S, SLEPT_S = 20e-6, 200e-6
@@ -72,8 +73,9 @@ def test_few_equal_counts_are_not_certain() -> None:
         one.metrics["transactions"] = 1000.0
         more = (on_cpu("main;rare", 5),) if one.cell.name == AFTER else (on_cpu("main;rare", 2),)
         lab.stacks[one.id] = (on_cpu("main", 1000), *more)
-    (found,) = (one for one in lab.compared().frames if one.name == "rare")
-    assert not found.called and found.low_s < 0 < found.high_s
+    found = lab.compared()
+    (rare,) = (one for one in found.nodes if one.name == "rare")
+    assert rare.low_s < 0 < rare.high_s and not called(found)
 
 
 def test_with_fewer_than_three_blocks_there_is_no_interval_and_no_significant_difference() -> None:

@@ -14,10 +14,12 @@ from ironbench.report.finding_tables import against_trend_sentences
 from ironbench.report.headline import headline
 from ironbench.report.page import Answer, AnswerPoint
 from ironbench.report.wording import lab_answer
+from ironbench.report.wording.profile import change
 from ironbench.report.wording.zero_latency import ceiling_sentence, limit_sentence, unexplained
 from ironbench.study.ceiling import Verdict
 from ironbench.study.study import Effect, Study
 from ironbench.study.subjects import failed_share
+from ironbench.words import upper_first
 
 _NAMED = 6
 """Maximum number of comparisons that are listed one by one. The table of findings lists all."""
@@ -151,12 +153,25 @@ def growth(study: Study) -> Iterator[str]:
 
 
 def limit(study: Study) -> str:
-    """Names the baseline's bottleneck. Returns an empty text if the baseline's backends were not observed."""
+    """Names the baseline's bottleneck, if its backends were observed, and the function with the largest significant
+    difference, if both sides of a comparison were profiled."""
+    return " ".join(filter(None, (_bottleneck(study), _function(study))))
+
+
+def _bottleneck(study: Study) -> str:
     spent = next((cell.time for cell in study.cells if cell.name == study.baseline and cell.time), None)
     if spent is None:
         return ""
     words = limit_sentence(spent, study.ceilings)
     return f"With {wording.terms.configuration(study.configuration(study.baseline))}, {words[:1].lower()}{words[1:]}"
+
+
+def _function(study: Study) -> str:
+    known = [(one.profile, one.profile.main) for one in study.explanations if one.profile and one.profile.main]
+    if not known:
+        return ""
+    compared, frame = max(known, key=lambda pair: pair[1].at_least_s)
+    return f"{upper_first(change(frame, compared.before, compared.after))}."
 
 
 def failures(study: Study) -> str:

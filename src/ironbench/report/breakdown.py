@@ -15,6 +15,7 @@ from ironbench.report.finding_tables import NO_INTERVAL, ratio_bounds
 from ironbench.report.numbers import unit_of
 from ironbench.report.page import Section, with_rows
 from ironbench.report.waits import wait_class
+from ironbench.report.wording.profile import area_name, function_name
 from ironbench.report.wording.ratios import change_bounds, metric_words
 from ironbench.study.differences import telling
 from ironbench.study.explain import Explanation, Measure, ScriptShare
@@ -109,6 +110,10 @@ def _rows(one: Explanation) -> Iterator[Row]:
             yield ("wait class", "all others", EMPTY, EMPTY, _more(others_s), EMPTY)
     for measure in [measure for measure in one.io if measure.clear][:FEW]:
         yield ("I/O", *_changed(measure))
+    for frame in (frame for frame in (one.profile.frames if one.profile else ())[:FEW] if frame.called):
+        times = (TableCell(frame.before_s, "s"), TableCell(frame.after_s, "s"))
+        name = f"{function_name(frame)} ({area_name(frame.area)})"
+        yield ("function", name, *times, _more(frame.delta_s), _interval(frame.low_s, frame.high_s))
     for plan in one.plans[:FEW]:
         yield ("plan", cut(plan.plan.statement, WIDTH), "", "", wording.text(plan.words), "")
     main, rest = telling(one.differences)

@@ -18,6 +18,7 @@ from ironbench.report.compare_page import NamedComparison
 from ironbench.report.derived import sentences
 from ironbench.report.facts import difference_rows, fact_name, values
 from ironbench.report.page import Answer, AnswerPoint, Page, Section, with_rows
+from ironbench.report.sections import profile
 from ironbench.report.sections import sections as every_section
 from ironbench.report.wording import compare_answer
 from ironbench.report.wording.ratios import change, metric_words
@@ -62,6 +63,7 @@ def page(compared: NamedComparison, everything: bool = False) -> Page:
             Section("measures", "Throughput and response times", tables=with_rows(_both(one))),
             Section("scripts", "Scripts", _SCRIPTS, tables=with_rows(scripts(one))),
             *(shown[id] for id in _BELOW if id in shown),
+            profile.section(study.profiles, [one.profile] if one.profile else []),
             Section("io", "I/O", _IO, tables=with_rows(measure_table(one.io))),
             Section("differences", "What differs", tables=_differences(one, everything)),
         ),

@@ -6,21 +6,18 @@ A path begins with an area: who spent the time (`model.profile.ENGINE`, `CLIENT`
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from ironbench.model.profile import SampledStack
+from ironbench.model.profile import KERNEL_MARK, WAIT, SampledStack
+from ironbench.study.profiled import LEAST_SAMPLES, LEAST_SHARE
 
 Matrix = np.ndarray[Any, np.dtype[np.float64]]
 """A row for each node or other subject, and a column for each trial."""
-LEAST_SAMPLES = 20
-"""Minimum number of samples of a function over all trials. A function with fewer samples counts as part of its
-caller."""
-LEAST_SHARE = 0.001
-"""Minimum fraction of its area's time. A function with less counts as part of its caller."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,6 +121,18 @@ def call_tree(trials: Sequence[Iterable[SampledStack]], transactions: Sequence[f
     return _resolved(names, parents, samples, weight, own)
 
 
+_SWITCH = re.compile(r"(__)?schedule(_(?!work)\w+)?|io_schedule\w*|preempt_schedule\w*|__cond_resched")
+"""Functions of the kernel that give up the CPU, with which the stack of every wait ends."""
+
+
+def _waiting_in(stack: SampledStack) -> tuple[str, ...]:
+    """Returns the frames of a stack; for a wait, without the functions that switch to another thread."""
+    frames = stack.frames
+    while stack.kind == WAIT and len(frames) > 1 and _SWITCH.fullmatch(frames[-1].removesuffix(KERNEL_MARK)):
+        frames = frames[:-1]
+    return frames
+
+
 _Cells = dict[tuple[str, str, int], list[float]]
 """For each area, stack and trial: samples, seconds per transaction, and variance."""
 
@@ -141,7 +150,7 @@ def _paths(
             area = area_of(one)
             if (area, one.stack) not in leaves:
                 node = -1
-                for name in (area, *one.frames):
+                for name in (area, *_waiting_in(one)):
                     if (node, name) not in known:
                         known[node, name] = len(names)
                         names.append(name)

@@ -29,6 +29,7 @@ from ironbench.study.compare import mean_ratio
 from ironbench.study.differences import Difference, differences, facts
 from ironbench.study.inside import OtherPlan, other_plans, uses
 from ironbench.study.io_cause import Cause, cause
+from ironbench.study.profiled import ProfileComparison, is_profiled
 from ironbench.study.queries import QueryRatio, queries
 from ironbench.study.shares import LEVEL, Side, TimeDifference, Waterfall, half_width_of_difference, waterfall
 from ironbench.study.statements import StatementTimings, TimedCommand, sure, times
@@ -116,11 +117,14 @@ class Explanation:
     contradicted: float | None = None
     """The ratio of `throughput` in the observed trials, if it contradicts that of the other trials (`_contradicts`).
     The levels from observed trials then do not explain the difference."""
+    profile: ProfileComparison | None = None
+    """Comparison of the functions and waits in which time was spent; None if one side was not profiled."""
 
     @property
     def goes_down(self) -> bool:
         """Whether any level below response time was measured."""
-        return bool(self.waterfall or self.scripts or self.statements or self.queries or self.io or self.plans)
+        levels = (self.waterfall, self.scripts, self.statements, self.queries, self.io, self.profile, self.plans)
+        return any(levels)
 
 
 def observed_of(records: Sequence[Record]) -> list[Record]:
@@ -170,7 +174,16 @@ def explain(
         open_loop=all(side[0].cell.load.rate is not None for side in known),
         observed=observed is not None,
         contradicted=_contradicts(result[0], seen) if observed is not None and result else None,
+        profile=_profiles(before, after, archive, in_blocks),
     )
+
+
+def _profiles(before: Side, after: Side, archive: Archive, in_blocks: bool) -> ProfileComparison | None:
+    if not any(is_profiled(one) for _, records in (before, after) for one in records):
+        return None
+    from ironbench.study.profile import compare_profiles  # imports numpy, which `compare` does not need otherwise
+
+    return compare_profiles(before, after, archive, in_blocks=in_blocks)
 
 
 _MOST_APART = 2.0

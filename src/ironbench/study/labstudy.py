@@ -41,6 +41,7 @@ from ironbench.study.findings import findings, highest_floor
 from ironbench.study.growth import growths
 from ironbench.study.inside import other_plans, uses
 from ironbench.study.looks import at, earlier
+from ironbench.study.profile import profile
 from ironbench.study.queries import against, queries
 from ironbench.study.same_load import fell_behind, same_loads, too_little_time
 from ironbench.study.screen import of_confirmation, screen
@@ -152,6 +153,7 @@ def lab_study(
         inside=(used := uses(seen, archive)),
         observed=tuple(record for own in observed.values() for record in own),
         other_plans=other_plans(used),
+        profiles=tuple(one for cell in cells if (one := profile(cell.configuration, cell.usable, archive)) is not None),
         noise=highest_floor(noise, lab.method.metric, settled),
         differences=differences(known),
         shared=shared(known),

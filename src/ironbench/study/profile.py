@@ -14,151 +14,45 @@ from dataclasses import dataclass
 
 from ironbench.model.finding import LEAST_BLOCKS_SHOWN
 from ironbench.model.lab import Configuration
-from ironbench.model.profile import SampledStack
+from ironbench.model.profile import KERNEL_MARK, SampledStack
 from ironbench.model.record import Record
 from ironbench.records.described import profile_groups
-from ironbench.records.evidence import PROFILE
 from ironbench.stats.intervals import t_quantile, t_two_sided
 from ironbench.stats.multiplicity import discoveries
 from ironbench.study.archive import Archive
 from ironbench.study.call_tree import CallTree, Measured, area_of, call_tree, summed
 from ironbench.study.comparability import complete_blocks
 from ironbench.study.profile_groups import OTHER, activity_of, in_transaction, kernel_path
-from ironbench.study.shares import LEVEL, Side, TimeDifference
+from ironbench.study.profiled import (
+    MOST_FRAMES,
+    CallNode,
+    FrameChange,
+    GroupChange,
+    Profile,
+    ProfileComparison,
+    ProfiledTime,
+    ProfileNode,
+    is_profiled,
+)
+from ironbench.study.shares import LEVEL, Side
 
-MOST_FRAMES = 10
-"""Maximum number of functions that a table names."""
+_MOST_CALLERS = 4
 _MOST_EXPLAINED = 0.8
 """If the functions that a function calls account for this fraction of its difference, they are named instead of it."""
 
 
-@dataclass(frozen=True, slots=True)
-class TimeChange(TimeDifference):
-    """Seconds per transaction of two configurations, and their difference."""
-
-    before_s: float
-    after_s: float
-    called: bool
-    """Whether the difference is significant after the correction for the number of comparisons."""
-
-    @property
-    def at_least_s(self) -> float:
-        """Size of the difference at the bound of the interval that is closer to 0; 0 if the interval contains 0."""
-        return max(self.low_s, -self.high_s, 0.0)
-
-
-@dataclass(frozen=True, slots=True)
-class FrameChange(TimeChange):
-    """Change of a function's time, including the functions that it calls."""
-
-    area: str
-    """Who spent the time, and how: an area of `study.call_tree`."""
-    name: str
-    own_s: float
-    """Difference of the time in the function itself."""
-
-
-@dataclass(frozen=True, slots=True)
-class GroupChange(TimeChange):
-    """Change of an activity of the engine, or of a subsystem of the kernel."""
-
-    area: str
-    name: str
-
-
-@dataclass(frozen=True, slots=True)
-class CallNode:
-    """A function in a call tree. Callers come before the functions that they call."""
-
-    parent: int
-    """Index of the caller; -1 for an area."""
-    name: str
-    before_s: float
-    after_s: float
-    delta_s: float
-    low_s: float
-    high_s: float
-    """Bounds of the 95% confidence interval of the difference; infinite if there are too few blocks."""
-    certain: bool
-    """Whether the interval excludes 0, and the function's difference is significant."""
-
-    @property
-    def is_clear(self) -> bool:
-        """Whether the interval excludes 0."""
-        return self.low_s > 0 or self.high_s < 0
-
-
-@dataclass(frozen=True, slots=True)
-class ProfileComparison:
-    """Profiles of two configurations."""
-
-    before: Configuration
-    after: Configuration
-    blocks: int
-    """Number of blocks in which both were profiled; 0 if the trials are not paired by block."""
-    compared: int
-    """Number of times that were compared: functions with and without callees, activities, and subsystems."""
-    frames: tuple[FrameChange, ...]
-    """The functions that explain most, at most `MOST_FRAMES`. Significant ones come first, ordered by the bound of
-    their interval that is closer to 0. A function whose callees account for its difference is left out."""
-    activities: tuple[GroupChange, ...]
-    kernel: tuple[GroupChange, ...]
-    nodes: tuple[CallNode, ...]
-
-    @property
-    def has_intervals(self) -> bool:
-        return self.blocks >= LEAST_BLOCKS_SHOWN
-
-    @property
-    def main(self) -> FrameChange | None:
-        """The function with the largest significant difference; None without one."""
-        return next((one for one in self.frames if one.called), None)
-
-
-@dataclass(frozen=True, slots=True)
-class ProfiledTime:
-    """Seconds per transaction of a function, an activity or a subsystem; mean of the trials."""
-
-    area: str
-    name: str
-    time_s: float
-    own_s: float = 0.0
-    """For functions: time in the function itself."""
-
-
-@dataclass(frozen=True, slots=True)
-class ProfileNode:
-    """A function in the call tree of one configuration. Callers come before the functions that they call."""
-
-    parent: int
-    name: str
-    time_s: float
-
-
-@dataclass(frozen=True, slots=True)
-class Profile:
-    """Profile of one configuration."""
-
-    configuration: Configuration
-    trials: int
-    """Number of profiled trials."""
-    frames: tuple[ProfiledTime, ...]
-    """The functions in which most time is spent, not counting what they call, at most `MOST_FRAMES`."""
-    activities: tuple[ProfiledTime, ...]
-    kernel: tuple[ProfiledTime, ...]
-    nodes: tuple[ProfileNode, ...]
-
-
 def profile(configuration: Configuration, records: Sequence[Record], archive: Archive) -> Profile | None:
     """Returns the profile of a configuration's trials; None if none was profiled."""
-    stacks = _Stacks.read([one for one in records if _is_profiled(one)], archive)
+    stacks = _Stacks.read([one for one in records if is_profiled(one)], archive)
     if stacks is None:
         return None
     tree = call_tree(stacks.trials, stacks.transactions)
     own, total, outermost = tree.own.seconds.mean(axis=1), tree.total.seconds.mean(axis=1), tree.outermost()
     frames = [
-        ProfiledTime(*key, float(total[outermost[key]].sum()), float(own[nodes].sum()))
-        for key, nodes in tree.functions().items()
+        ProfiledTime(
+            area, _name(name), float(total[outermost[area, name]].sum()), float(own[nodes].sum()), _in_kernel(name)
+        )
+        for (area, name), nodes in tree.functions().items()
     ]
     frames.sort(key=lambda one: (-one.own_s, one.name))
     return Profile(
@@ -167,7 +61,7 @@ def profile(configuration: Configuration, records: Sequence[Record], archive: Ar
         tuple(frames[:MOST_FRAMES]),
         _times(stacks.activities()),
         _times(stacks.kernel()),
-        tuple(map(ProfileNode, tree.parents, tree.names, map(float, total))),
+        tuple(map(ProfileNode, tree.parents, map(_name, tree.names), map(_in_kernel, tree.names), map(float, total))),
     )
 
 
@@ -177,7 +71,7 @@ def compare_profiles(before: Side, after: Side, archive: Archive, *, in_blocks: 
     `in_blocks`: whether both are configurations of one lab, so that the trials of one block are paired. Otherwise there
     are no intervals and no significant differences.
     """
-    sides = [[one for one in side[1] if _is_profiled(one)] for side in (before, after)]
+    sides = [[one for one in side[1] if is_profiled(one)] for side in (before, after)]
     if in_blocks:
         a, b = complete_blocks(*sides)
         sides = [a, b]
@@ -199,9 +93,18 @@ def compare_profiles(before: Side, after: Side, archive: Archive, *, in_blocks: 
     )
     causes = _causes(tree, nodes, family)
     frames = [
-        FrameChange(*whole[key].fields, whole[key] in significant, *key, own.get(key, whole[key]).delta_s)
+        FrameChange(
+            *whole[key].fields,
+            whole[key] in significant,
+            key[0],
+            _name(key[1]),
+            _in_kernel(key[1]),
+            own.get(key, whole[key]).delta_s,
+            *_path(tree, max(places, key=lambda place: abs(nodes[place].delta_s)), stacks.activity),
+        )
         for key, places in functions.items()
-        if sum(abs(nodes[place].delta_s) for place in places if place in causes) >= abs(whole[key].delta_s) / 2
+        if (whole[key].is_clear or not family.has_intervals)
+        and sum(abs(nodes[place].delta_s) for place in places if place in causes) >= abs(whole[key].delta_s) / 2
     ]
     frames.sort(key=lambda one: (not one.called, -one.at_least_s, -abs(one.delta_s), one.name))
     activities, kernel = (
@@ -219,8 +122,13 @@ def compare_profiles(before: Side, after: Side, archive: Archive, *, in_blocks: 
     )
 
 
-def _is_profiled(record: Record) -> bool:
-    return PROFILE in record.files and record.metrics.get("transactions", 0.0) > 0
+def _in_kernel(name: str) -> bool:
+    return name.endswith(KERNEL_MARK)
+
+
+def _name(name: str) -> str:
+    """Returns the name of a function without the mark of the kernel."""
+    return name.removesuffix(KERNEL_MARK)
 
 
 @dataclass(frozen=True, slots=True)
@@ -236,7 +144,10 @@ class _Stacks:
         """Reads the stacks; returns None if there are none."""
         if not records:
             return None
-        activity = activity_of(profile_groups(records[0].system.engine))
+        names: dict[str, str] = {}
+        for record in records:
+            names |= profile_groups(record.system.engine)
+        activity = activity_of(names)
         trials = tuple(
             tuple(one for one in archive.profile(record.id) if in_transaction(one, activity)) for record in records
         )
@@ -284,6 +195,11 @@ class _Change:
     p: float
 
     @property
+    def is_clear(self) -> bool:
+        """Whether the interval excludes 0."""
+        return self.half_s < abs(self.delta_s)
+
+    @property
     def fields(self) -> tuple[float, float, float, float, float]:
         """The first fields of `TimeChange`."""
         return self.delta_s, self.delta_s - self.half_s, self.delta_s + self.half_s, self.before_s, self.after_s
@@ -295,8 +211,8 @@ class _Family:
     def __init__(self, first: int, in_blocks: bool) -> None:
         """`first`: number of trials of the first configuration, whose columns come first."""
         self._first = first
-        self._in_blocks = in_blocks
         self._changes: list[_Change] = []
+        self.has_intervals = in_blocks and first >= LEAST_BLOCKS_SHOWN
 
     def __len__(self) -> int:
         return len(self._changes)
@@ -307,7 +223,7 @@ class _Family:
         before, after = seconds[: self._first], seconds[self._first :]
         sides = float(before.mean()), float(after.mean())
         delta = sides[1] - sides[0]
-        if not self._in_blocks or self._first < LEAST_BLOCKS_SHOWN:
+        if not self.has_intervals:
             return _Change(*sides, delta, math.inf, 1.0)
         n = self._first
         spread = float((after - before).std(ddof=1)) / math.sqrt(n)
@@ -328,18 +244,29 @@ class _Family:
         return frozenset(one for one, is_called in zip(self._changes, called, strict=True) if is_called)
 
 
+def _path(tree: CallTree, node: int, activity: Callable[[str], str]) -> tuple[tuple[str, ...], str]:
+    """Returns the callers of a node outside the kernel, nearest first, and the activity of its path."""
+    names = [tree.names[node]]
+    while tree.parents[tree.parents[node]] >= 0:
+        node = tree.parents[node]
+        names.append(tree.names[node])
+    callers = [name for name in names[1:] if not _in_kernel(name)]
+    return tuple(callers[:_MOST_CALLERS]), activity(";".join(names))
+
+
 def _node(tree: CallTree, place: int, change: _Change, certain: Set[tuple[str, str]]) -> CallNode:
     key = tree.names[tree.areas[place]], tree.names[place]
     delta, low, high, before, after = change.fields
     return CallNode(
-        tree.parents[place],
-        tree.names[place],
-        before,
-        after,
-        delta,
-        low,
-        high,
-        (low > 0 or high < 0) and key in certain,
+        parent=tree.parents[place],
+        name=_name(tree.names[place]),
+        in_kernel=_in_kernel(tree.names[place]),
+        before_s=before,
+        after_s=after,
+        delta_s=delta,
+        low_s=low,
+        high_s=high,
+        certain=change.is_clear and key in certain,
     )
 
 

@@ -22,6 +22,8 @@ from ironbench.study.curve import MOST_POOLED, NOT_POOLED, LittlesLaw, Throughpu
 from ironbench.study.device_io import Distribution, ReadCost, RoleLatency, distributions, read_costs, role_latencies
 from ironbench.study.differences import Difference, differences, facts, shared
 from ironbench.study.inside import OtherPlan, ServerUse, other_plans, uses
+from ironbench.study.profile import profile
+from ironbench.study.profiled import Profile
 from ironbench.study.queries import ContraryQuery, Queries, against, queries
 from ironbench.study.rate import clients_asked, of_one_system
 from ironbench.study.scaling import Scaling, scalings
@@ -207,6 +209,8 @@ class Study:
     finding."""
     other_plans: tuple[OtherPlan, ...] = ()
     """Commands for which a plan differs from the first system's plan."""
+    profiles: tuple[Profile, ...] = ()
+    """Profiles of the configurations or systems; for runs, at the peak."""
     parts: tuple[SubjectResults, ...] = ()
     """For runs: the systems with their results."""
     scalings: tuple[Scaling, ...] = ()
@@ -386,6 +390,9 @@ def _study(records: Sequence[Record], archive: Archive, derived: Mapping[str, st
         workers=by_worker(at_peaks, archive),
         inside=(used := uses(at_peaks, archive)),
         other_plans=other_plans(used),
+        profiles=tuple(
+            one for name, trials in at_peaks if (one := profile(Configuration(name), trials, archive)) is not None
+        ),
         parts=parts,
         scalings=scalings(
             [(part.name, [trial for point in part.curve.points for trial in point.trials]) for part in parts]

@@ -1,0 +1,101 @@
+"""Profiles: the functions and waits that make the difference between configurations, or that take most time."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+
+from ironbench.report.cell import CONFIDENCE, Missing, Row, TableCell
+from ironbench.report.charts.base import Table
+from ironbench.report.finding_tables import NO_INTERVAL
+from ironbench.report.page import Section, with_rows
+from ironbench.report.wording import profile as wording
+from ironbench.report.wording.terms import label
+from ironbench.study.profiled import FrameChange, GroupChange, Profile, ProfileComparison, ProfiledTime, TimeChange
+from ironbench.study.study import Study
+from ironbench.words import upper_first
+
+PLACE = 660
+ID = "profile"
+_MOST_GROUPS = 10
+_RANKS = (0, 0, 3, 3, 0, 0, 4, 2, 0)
+"""For each column of a comparison, what a narrow terminal leaves out first."""
+
+
+def sections(study: Study) -> Iterator[Section]:
+    yield section(study.profiles, [one.profile for one in study.explanations if one.profile])
+
+
+def section(profiles: Sequence[Profile], comparisons: Sequence[ProfileComparison]) -> Section:
+    """Returns the comparisons, or without any the profiles of the configurations; empty without profiles."""
+    tables = [table for one in comparisons for table in _compared(one)]
+    if not comparisons:
+        tables = [table for one in profiles for table in _alone(one)]
+    lead = f"{wording.LEAD} {wording.LEAD_COMPARED}" if comparisons else wording.LEAD if profiles else ""
+    return Section(
+        ID, "Profile", lead, tables=tuple(tables), sentences=tuple(map(sentence, comparisons)), at_end=bool(comparisons)
+    )
+
+
+def sentence(one: ProfileComparison) -> str:
+    """Names the function with the largest significant difference."""
+    if one.main is not None:
+        return f"{upper_first(wording.change(one.main, one.before, one.after))}."
+    return wording.no_change(one) if one.has_intervals else wording.no_intervals(one)
+
+
+def _compared(one: ProfileComparison) -> Iterator[tuple[str, Table]]:
+    sides = (label(one.before), label(one.after))
+    head = ("function", "where", *sides, "difference", "95% CI", "in the function itself", "significant", "called by")
+    frames = (
+        (
+            wording.function_name(frame),
+            *_cells(frame, TableCell(frame.own_s, "s", signed=True)),
+            wording.callers(frame),
+        )
+        for frame in one.frames
+    )
+    name = wording.sides(one)
+    yield from with_rows(Table(head, tuple(frames), ranks=_RANKS), name)
+    for kind, groups in (("activity", one.activities), ("kernel path", one.kernel)):
+        rows = tuple((group.name, *_cells(group)) for group in groups[:_MOST_GROUPS])
+        group_head = (kind, "where", *sides, "difference", "95% CI", "significant")
+        yield from with_rows(Table(group_head, rows, ranks=_RANKS[:6] + _RANKS[7:8]), f"{name}, by {kind}")
+
+
+def _cells(one: FrameChange | GroupChange, *more: TableCell) -> Row:
+    """Returns the cells after the name."""
+    known = math.isfinite(one.low_s)
+    interval = TableCell(None, "s", one.low_s, one.high_s, CONFIDENCE) if known else Missing(NO_INTERVAL)
+    sides = (TableCell(one.before_s, "s"), TableCell(one.after_s, "s"))
+    difference = TableCell(one.delta_s, "s", signed=True)
+    return (wording.area_name(one.area), *sides, difference, interval, *more, _significant(one, known))
+
+
+def _significant(one: TimeChange, known: bool) -> str:
+    return "yes" if one.called else "no" if known else "unknown"
+
+
+def _alone(one: Profile) -> Iterator[tuple[str, Table]]:
+    name = label(one.configuration)
+    whole = sum(node.time_s for node in one.nodes if node.parent < 0)
+    head = ("function", "where", "in the function itself", "of the profiled time", "with callees")
+    frames = tuple(
+        (wording.function_name(frame), wording.area_name(frame.area), *_own(frame, whole)) for frame in one.frames
+    )
+    yield from with_rows(Table(head, frames, ranks=(0, 0, 0, 1, 1)), name)
+    for kind, groups in (("activity", one.activities), ("kernel path", one.kernel)):
+        rows = tuple(
+            (group.name, wording.area_name(group.area), TableCell(group.time_s, "s"), _share(group.time_s, whole))
+            for group in groups[:_MOST_GROUPS]
+        )
+        group_head = (kind, "where", "time per transaction", "of the profiled time")
+        yield from with_rows(Table(group_head, rows, ranks=(0, 0, 0, 1)), f"{name}, by {kind}")
+
+
+def _own(frame: ProfiledTime, whole: float) -> tuple[TableCell, TableCell, TableCell]:
+    return TableCell(frame.own_s, "s"), _share(frame.own_s, whole), TableCell(frame.time_s, "s")
+
+
+def _share(time_s: float, whole: float) -> TableCell:
+    return TableCell(time_s / whole if whole else 0.0, "share")

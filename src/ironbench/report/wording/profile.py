@@ -1,0 +1,82 @@
+"""Words for profiles: where time was spent, and which functions make a difference."""
+
+from __future__ import annotations
+
+from ironbench.model.finding import LEAST_BLOCKS_SHOWN
+from ironbench.model.lab import Configuration
+from ironbench.report.numbers import between, percent, quantity
+from ironbench.report.wording.terms import configuration
+from ironbench.study.profile_groups import OTHER
+from ironbench.study.profiled import LEAST_SAMPLES, LEAST_SHARE, FrameChange, ProfileComparison, ProfiledTime
+from ironbench.words import counted
+
+_AREAS = {
+    "engine:cpu": "engine, on CPU",
+    "engine:blocked": "engine, waiting",
+    "engine:cpu-queue": "engine, waiting for a CPU",
+    "client:cpu": "client, on CPU",
+    "client:cpu-queue": "client, waiting for a CPU",
+}
+"""For each area of a profile, its name."""
+
+
+def area_name(area: str) -> str:
+    """Example: `engine, on CPU`."""
+    return _AREAS.get(area, area)
+
+
+def function_name(one: FrameChange | ProfiledTime) -> str:
+    """Example: `tcp_sendmsg (kernel)`."""
+    return f"{one.name} (kernel)" if one.in_kernel else one.name
+
+
+def change(one: FrameChange, before: Configuration, after: Configuration) -> str:
+    """Example: `with index=off, a transaction spends 41 µs more in index_getnext (engine, on CPU) than with index=on
+    (95% CI 33 to 48 µs)`."""
+    low, high = sorted((abs(one.low_s), abs(one.high_s)))
+    more = "more" if one.delta_s > 0 else "less"
+    return (
+        f"with {configuration(after)}, a transaction spends {quantity(abs(one.delta_s), 's')} {more} in "
+        f"{one.name} ({_where(one)}) than with {configuration(before)} "
+        f"(95% CI {between(low, high, 's')})"
+    )
+
+
+def _where(one: FrameChange) -> str:
+    """Example: `kernel, called by PGSemaphoreLock; WAL insertion; engine, waiting`."""
+    caller = f", called by {one.callers[0]}" if one.callers else ""
+    parts = (f"kernel{caller}" if one.in_kernel else "", one.activity if one.activity != OTHER else "")
+    return "; ".join([*filter(None, parts), area_name(one.area)])
+
+
+def callers(one: FrameChange) -> str:
+    """Example: `LWLockAcquire ← WALInsertLockAcquire ← XLogInsert`."""
+    return " ← ".join(one.callers)
+
+
+def no_change(one: ProfileComparison) -> str:
+    """Example: `From index=on to index=off: no function differs significantly (239 times compared).`"""
+    return f"{sides(one)}: no function differs significantly ({counted(one.compared, 'time')} compared)."
+
+
+def no_intervals(one: ProfileComparison) -> str:
+    """Example: `From A to B: no confidence intervals, because they need at least 3 blocks.`"""
+    return f"{sides(one)}: no confidence intervals, which need at least {LEAST_BLOCKS_SHOWN} blocks of one lab."
+
+
+def sides(one: ProfileComparison) -> str:
+    """Example: `From index=on to index=off`."""
+    return f"From {configuration(one.before)} to {configuration(one.after)}"
+
+
+LEAD = (
+    "Time per transaction in functions of the engine, the client and the kernel, estimated from samples of their call "
+    "stacks. The time of a function includes the functions that it calls. Waits for the next request, waits of the "
+    f"client, and background processes without work are left out. Functions with fewer than {LEAST_SAMPLES} samples or "
+    f"with less than {percent(LEAST_SHARE)} of the time count as part of their caller."
+)
+LEAD_COMPARED = (
+    "A difference is significant if it remains so after a correction for the number of compared times, which limits "
+    "the false discovery rate to 5%. A function is left out of the table if the functions that it calls account for "
+    "its difference."
+)

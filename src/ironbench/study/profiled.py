@@ -1,0 +1,152 @@
+"""Facts about profiles: which functions and waits take how much time per transaction, and in which two configurations
+differ. `study.profile` computes them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ironbench.model.finding import LEAST_BLOCKS_SHOWN
+from ironbench.model.lab import Configuration
+from ironbench.model.record import Record
+from ironbench.records.evidence import PROFILE
+from ironbench.study.shares import TimeDifference
+
+MOST_FRAMES = 10
+"""Maximum number of functions that a table names."""
+LEAST_SAMPLES = 20
+"""Minimum number of samples of a function over all trials. A function with fewer samples counts as part of its
+caller."""
+LEAST_SHARE = 0.001
+"""Minimum fraction of its area's time. A function with less counts as part of its caller."""
+
+
+def is_profiled(record: Record) -> bool:
+    """Returns whether the trial has a profile and transactions, so that times per transaction are known."""
+    return PROFILE in record.files and record.metrics.get("transactions", 0.0) > 0
+
+
+@dataclass(frozen=True, slots=True)
+class TimeChange(TimeDifference):
+    """Seconds per transaction of two configurations, and their difference."""
+
+    before_s: float
+    after_s: float
+    called: bool
+    """Whether the difference is significant after the correction for the number of comparisons."""
+
+    @property
+    def at_least_s(self) -> float:
+        """Size of the difference at the bound of the interval that is closer to 0; 0 if the interval contains 0."""
+        return max(self.low_s, -self.high_s, 0.0)
+
+
+@dataclass(frozen=True, slots=True)
+class FrameChange(TimeChange):
+    """Change of a function's time, including the functions that it calls."""
+
+    area: str
+    """Who spent the time, and how: an area of `study.call_tree`."""
+    name: str
+    in_kernel: bool
+    own_s: float
+    """Difference of the time in the function itself."""
+    callers: tuple[str, ...]
+    """The callers outside the kernel on the path with the largest difference, nearest first."""
+    activity: str
+    """Activity of the engine on this path."""
+
+
+@dataclass(frozen=True, slots=True)
+class GroupChange(TimeChange):
+    """Change of an activity of the engine, or of a subsystem of the kernel."""
+
+    area: str
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class CallNode:
+    """A function in a call tree. Callers come before the functions that they call."""
+
+    parent: int
+    """Index of the caller; -1 for an area."""
+    name: str
+    in_kernel: bool
+    before_s: float
+    after_s: float
+    delta_s: float
+    low_s: float
+    high_s: float
+    """Bounds of the 95% confidence interval of the difference; infinite if there are too few blocks."""
+    certain: bool
+    """Whether the interval excludes 0, and the function's difference is significant."""
+
+    @property
+    def is_clear(self) -> bool:
+        """Whether the interval excludes 0."""
+        return self.low_s > 0 or self.high_s < 0
+
+
+@dataclass(frozen=True, slots=True)
+class ProfileComparison:
+    """Profiles of two configurations."""
+
+    before: Configuration
+    after: Configuration
+    blocks: int
+    """Number of blocks in which both were profiled; 0 if the trials are not paired by block."""
+    compared: int
+    """Number of times that were compared: functions with and without callees, activities, and subsystems."""
+    frames: tuple[FrameChange, ...]
+    """The functions that explain most, at most `MOST_FRAMES`. Significant ones come first, ordered by the bound of
+    their interval that is closer to 0. Functions whose interval contains 0 are left out, and functions whose callees
+    account for their difference."""
+    activities: tuple[GroupChange, ...]
+    kernel: tuple[GroupChange, ...]
+    nodes: tuple[CallNode, ...]
+
+    @property
+    def has_intervals(self) -> bool:
+        return self.blocks >= LEAST_BLOCKS_SHOWN
+
+    @property
+    def main(self) -> FrameChange | None:
+        """The function with the largest significant difference; None without one."""
+        return next((one for one in self.frames if one.called), None)
+
+
+@dataclass(frozen=True, slots=True)
+class ProfiledTime:
+    """Seconds per transaction of a function, an activity or a subsystem; mean of the trials."""
+
+    area: str
+    name: str
+    time_s: float
+    own_s: float = 0.0
+    """For functions: time in the function itself."""
+    in_kernel: bool = False
+    """Whether this is a function of the kernel."""
+
+
+@dataclass(frozen=True, slots=True)
+class ProfileNode:
+    """A function in the call tree of one configuration. Callers come before the functions that they call."""
+
+    parent: int
+    name: str
+    in_kernel: bool
+    time_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class Profile:
+    """Profile of one configuration."""
+
+    configuration: Configuration
+    trials: int
+    """Number of profiled trials."""
+    frames: tuple[ProfiledTime, ...]
+    """The functions in which most time is spent, not counting what they call, at most `MOST_FRAMES`."""
+    activities: tuple[ProfiledTime, ...]
+    kernel: tuple[ProfiledTime, ...]
+    nodes: tuple[ProfileNode, ...]

@@ -1,0 +1,121 @@
+"""Profiles in reports of labs and runs, in `explain`, and in the sentence on the bottleneck."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import replace
+
+import pytest
+from factories import Shelf, record
+from profiles import AFTER, BEFORE, BURN, ProfiledLab, profiled
+
+from ironbench.model.profile import SampledStack
+from ironbench.records.evidence import PROFILE
+from ironbench.report import formats
+from ironbench.report.answer import answer
+from ironbench.report.breakdown import breakdown_table
+from ironbench.report.cell import TableCell
+from ironbench.report.page import Section
+from ironbench.report.sections import sections
+from ironbench.study.labstudy import lab_study
+from ironbench.study.study import Study, studies
+
+LOCK = "main;serve;execute;heap_update;XLogInsert;LWLockAcquire;PGSemaphoreLock;futex_wait_[k];schedule_[k]"
+EVIL = "f<script>alert(1)</script>|`*"
+
+
+def study_of(lab: ProfiledLab) -> Study:
+    return lab_study(lab.lab, lab.records, lab.shelf)
+
+
+def shown(study: Study) -> Section:
+    (found,) = (one for one in sections(study) if one.id == "profile")
+    return found
+
+
+@pytest.fixture(scope="module")
+def found() -> Study:
+    return study_of(profiled({BURN: 20e-6}, {LOCK: 30e-6}))
+
+
+def test_the_functions_that_explain_most_are_listed_with_their_intervals(found: Study) -> None:
+    _, frames = shown(found).tables[0]
+    first, second, *_ = frames.rows
+    assert [row[0] for row in (first, second)] == ["futex_wait (kernel)", "burn"]
+    difference, interval = second[4:6]
+    assert isinstance(difference, TableCell) and difference.value == pytest.approx(20e-6, rel=0.3)
+    assert isinstance(interval, TableCell) and interval.low is not None and interval.high is not None
+    assert interval.low < 20e-6 < interval.high and interval.confidence == 0.95
+    assert second[7] == "yes" and len(frames.rows) <= 10
+
+
+def test_the_wait_for_a_lock_is_shown_by_activity_and_by_kernel_path(found: Study) -> None:
+    _, activities = shown(found).tables[1]
+    _, kernel = shown(found).tables[2]
+    assert activities.rows[0][:2] == ("WAL insertion", "engine, waiting")
+    assert kernel.rows[0][:2] == ("futex", "engine, waiting")
+
+
+def test_the_answer_names_the_function_with_the_largest_significant_difference(found: Study) -> None:
+    assert re.search(r"With extension=on, a transaction spends .+ more in futex_wait \(kernel", answer(found).limit)
+
+
+def test_an_answer_names_no_function_if_none_differs_significantly() -> None:
+    found = study_of(profiled({}))
+    assert answer(found).limit == ""
+    assert "no function differs significantly" in shown(found).sentences[0]
+
+
+def test_the_breakdown_has_a_row_for_each_function_that_differs_significantly(found: Study) -> None:
+    (one,) = found.explanations
+    names = [row[1] for row in breakdown_table(one).rows if row[0] == "function"]
+    assert names == ["futex_wait (kernel) (engine, waiting)", "burn (engine, on CPU)"]
+
+
+def test_with_two_blocks_the_section_names_functions_without_intervals() -> None:
+    section = shown(study_of(profiled({BURN: 20e-6}, blocks=2)))
+    assert "at least 3 blocks" in section.sentences[0]
+    assert all(row[7] == "unknown" for row in section.tables[0][1].rows)
+
+
+def test_a_report_of_runs_lists_the_functions_of_each_system() -> None:
+    one = record(metrics={"transactions": 1000.0}, files={PROFILE: "0" * 64})
+    stacks = [
+        SampledStack("cpu", "engine", "postgres", "", "main;XLogInsert", "", 300, 3.0),
+        SampledStack("cpu", "engine", "postgres", "", "main;read_[k]", "", 100, 1.0),
+    ]
+    (found,) = studies([one], Shelf([one], profiles={one.id: stacks}))
+    (name, frames), (_, activities), _ = shown(found).tables
+    assert name == one.system.label
+    assert [row[0] for row in frames.rows] == ["XLogInsert", "read (kernel)", "main"]
+    assert isinstance(frames.rows[0][2], TableCell) and frames.rows[0][2].value == pytest.approx(3e-3)
+    assert isinstance(frames.rows[0][3], TableCell) and frames.rows[0][3].value == pytest.approx(0.75)
+    assert activities.rows[0][0] == "WAL insertion"
+
+
+def test_without_profiles_there_is_no_section() -> None:
+    lab = profiled({})
+    lab.records = [replace(one, files={}) for one in lab.records]
+    study = study_of(lab)
+    assert not study.profiles and "profile" not in {one.id for one in sections(study)}
+
+
+@pytest.mark.parametrize("format", ["html", "md", "text", "csv", "json"])
+def test_every_format_shows_the_functions(found: Study, format: str) -> None:
+    text = formats.get(format)([found]).decode().replace("\\", "")
+    assert "burn" in text and "futex_wait" in text
+
+
+def test_the_document_has_every_difference_in_base_units(found: Study) -> None:
+    (lab,) = json.loads(formats.get("json")([found]))["labs"]
+    profile = lab["explanations"][0]["profile"]
+    assert profile["frames"][1]["name"] == "burn" and 0 < profile["frames"][1]["low_s"] < 20e-6
+    assert {one["configuration"] for one in lab["profiles"]} == {BEFORE, AFTER}
+
+
+@pytest.mark.parametrize("format", ["html", "md"])
+def test_a_function_name_cannot_break_a_page(format: str) -> None:
+    found = study_of(profiled({f"main;serve;{EVIL}": 50e-6}))
+    text = formats.get(format)([found]).decode()
+    assert "f<script>alert" not in text
