@@ -114,6 +114,34 @@ def test_the_document_has_every_difference_in_base_units(found: Study) -> None:
     assert {one["configuration"] for one in lab["profiles"]} == {BEFORE, AFTER}
 
 
+def test_a_flame_graph_of_differences_is_as_wide_as_the_slower_configuration(found: Study) -> None:
+    graph, *of_each = shown(found).flames
+    assert [one.subject for one in of_each] == [BEFORE, AFTER] and not graph.subject
+    whole, *bars = graph.bars
+    assert whole.parent == -1 and whole.time_s == pytest.approx(of_each[1].bars[0].time_s, rel=1e-6)
+    for place, bar in enumerate(graph.bars):
+        assert sum(one.time_s for one in bars if one.parent == place) <= bar.time_s * (1 + 1e-9)
+
+
+def test_only_significant_differences_have_a_strong_colour(found: Study) -> None:
+    graph = shown(found).flames[0]
+    strong = {bar.name for bar in graph.bars if bar.strength > 0.3}
+    assert {"burn", "futex_wait", "PGSemaphoreLock"} <= strong and "f1" not in strong
+    assert {bar.kind for bar in graph.bars if bar.name == "burn"} == {"more"}
+    assert not [bar for bar in shown(study_of(profiled({}))).flames[0].bars if bar.strength > 0.3]
+
+
+def test_own_times_of_a_flame_graph_add_up_to_the_whole(found: Study) -> None:
+    for graph in shown(found).flames[1:]:
+        assert sum(time_s for _, time_s in graph.paths()) == pytest.approx(graph.bars[0].time_s)
+
+
+def test_the_page_draws_only_bars_that_can_be_seen(found: Study) -> None:
+    graph = shown(found).flames[1]
+    assert 0 < len(graph.data) <= len(graph.bars)
+    assert all(parent < place for place, (parent, *_) in enumerate(graph.data))
+
+
 @pytest.mark.parametrize("format", ["html", "md"])
 def test_a_function_name_cannot_break_a_page(format: str) -> None:
     found = study_of(profiled({f"main;serve;{EVIL}": 50e-6}))

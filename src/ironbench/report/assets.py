@@ -49,6 +49,11 @@ def part(name: str) -> str:
     return files("ironbench.report").joinpath(name).read_text(encoding="utf-8")
 
 
+def script() -> str:
+    """Returns the script of every page, which draws charts and flame graphs."""
+    return part("page.js") + part("flame.js")
+
+
 def libraries() -> str:
     """Returns Vega, Vega-Lite and vega-embed of the installed vl-convert as one script. The script is cached, because
     bundling takes seconds. Without a writable cache, every report bundles it again."""

@@ -11,6 +11,7 @@ from ironbench.report.cell import Content, TableCell
 from ironbench.report.charts.base import Chart, Depth, Table
 
 if TYPE_CHECKING:
+    from ironbench.report.charts.flame import FlameGraph
     from ironbench.study.timelines import SecondOfTrial
 
 Value = TypeVar("Value")
@@ -70,6 +71,8 @@ class Section:
     charts: tuple[Chart, ...] = ()
     tables: tuple[tuple[str, Table], ...] = ()
     """Pairs of a name and a table. The name is empty for the table that the section's title describes."""
+    flames: tuple[FlameGraph, ...] = ()
+    """Flame graphs, which HTML pages draw."""
     texts: tuple[tuple[str, str], ...] = ()
     """Pairs of a name and a text. The texts are shown unchanged in files and on pages, but not on the terminal."""
     sentences: tuple[str, ...] = ()
@@ -83,7 +86,7 @@ class Section:
 
     @property
     def shows_something(self) -> bool:
-        return bool(self.charts or self.texts or self.sentences or self.bars) or any(
+        return bool(self.charts or self.flames or self.texts or self.sentences or self.bars) or any(
             table.rows for _, table in self.tables
         )
 

@@ -121,7 +121,7 @@ def _content(name: str) -> str:
     if name == "vega.js":
         return assets.libraries()
     if name == "page.js":
-        return assets.part(name)
+        return assets.script()
     text = own.joinpath(name).read_text(encoding="utf-8")
     return assets.style() + text if name == "serve.css" else text
 

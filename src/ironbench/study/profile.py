@@ -266,7 +266,7 @@ def _node(tree: CallTree, place: int, change: _Change, certain: Set[tuple[str, s
         delta_s=delta,
         low_s=low,
         high_s=high,
-        certain=change.is_clear and key in certain,
+        certain=change.is_clear and (tree.parents[place] < 0 or key in certain),
     )
 
 

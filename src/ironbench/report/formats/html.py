@@ -21,7 +21,7 @@ def render(pages: Sequence[Page], contents: Section | None = None) -> bytes:
     for prefix, page in named:
         charts |= page.specifications(prefix)
     # Styles and scripts are files of this package and of Vega, so they contain nothing that a user wrote.
-    parts = {"style": assets.style(), "libraries": assets.libraries(), "script": assets.part("page.js")}
+    parts = {"style": assets.style(), "libraries": assets.libraries(), "script": assets.script()}
     trusted: dict[str, Markup] = {name: Markup(text) for name, text in parts.items()}
     title = "; ".join(page.title for page in pages) or "ironbench report"
     try:

@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterator, Sequence
 
 from ironbench.report.cell import CONFIDENCE, Missing, Row, TableCell
+from ironbench.report.charts import flame
 from ironbench.report.charts.base import Table
 from ironbench.report.finding_tables import NO_INTERVAL
 from ironbench.report.page import Section, with_rows
@@ -31,9 +32,19 @@ def section(profiles: Sequence[Profile], comparisons: Sequence[ProfileComparison
     tables = [table for one in comparisons for table in _compared(one)]
     if not comparisons:
         tables = [table for one in profiles for table in _alone(one)]
+    flames = [
+        *(flame.of_comparison(one, f"{ID}-difference-{place}") for place, one in enumerate(comparisons)),
+        *(flame.of_profile(one, f"{ID}-{place}") for place, one in enumerate(profiles)),
+    ]
     lead = f"{wording.LEAD} {wording.LEAD_COMPARED}" if comparisons else wording.LEAD if profiles else ""
     return Section(
-        ID, "Profile", lead, tables=tuple(tables), sentences=tuple(map(sentence, comparisons)), at_end=bool(comparisons)
+        ID,
+        "Profile",
+        lead,
+        tables=tuple(tables),
+        flames=tuple(flames),
+        sentences=tuple(map(sentence, comparisons)),
+        at_end=bool(comparisons),
     )
 
 

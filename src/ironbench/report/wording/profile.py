@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from ironbench.model.finding import LEAST_BLOCKS_SHOWN
 from ironbench.model.lab import Configuration
 from ironbench.report.numbers import between, percent, quantity
 from ironbench.report.wording.terms import configuration
 from ironbench.study.profile_groups import OTHER
 from ironbench.study.profiled import LEAST_SAMPLES, LEAST_SHARE, FrameChange, ProfileComparison, ProfiledTime
-from ironbench.words import counted
+from ironbench.words import counted, upper_first
 
 _AREAS = {
     "engine:cpu": "engine, on CPU",
@@ -80,3 +82,55 @@ LEAD_COMPARED = (
     "the false discovery rate to 5%. A function is left out of the table if the functions that it calls account for "
     "its difference."
 )
+
+FLAME_NOTE = (
+    "A bar is as wide as the time per transaction. Functions are below their callers. Click a bar to enlarge it. On "
+    "the keyboard, use the arrow keys, Enter and Escape."
+)
+FLAME_PALE = "pale colours: not significant"
+
+
+def node_name(name: str, in_kernel: bool, *, is_area: bool) -> str:
+    """Names a node of a call tree, such as `tcp_sendmsg (kernel)`."""
+    return area_name(name) if is_area else f"{name} (kernel)" if in_kernel else name
+
+
+def flame_title(name: str) -> str:
+    """Example: `Flame graph of index=on`."""
+    return f"Flame graph of {name}"
+
+
+def flame_alt(name: str, areas: Sequence[tuple[str, float]]) -> str:
+    """Example: `Time per transaction with index=on: engine, on CPU 330 µs; engine, waiting 30 µs`."""
+    times = "; ".join(f"{area_name(area)} {quantity(time_s, 's')}" for area, time_s in areas)
+    return f"Time per transaction with {name}: {times}"
+
+
+def flame_difference_title(one: ProfileComparison) -> str:
+    """Example: `Differences from index=on to index=off`."""
+    return f"Differences from {configuration(one.before)} to {configuration(one.after)}"
+
+
+def flame_difference_note(wider: str) -> str:
+    """Example: `A bar is as wide as the time per transaction with index=off. …`"""
+    return (
+        f"A bar is as wide as the time per transaction with {wider}. Functions are below their callers. Click a bar to "
+        "enlarge it. On the keyboard, use the arrow keys, Enter and Escape."
+    )
+
+
+def flame_more(name: str) -> str:
+    """Example: `more time with index=off`."""
+    return f"more time with {name}"
+
+
+def flame_less(name: str) -> str:
+    """Example: `less time with index=off`."""
+    return f"less time with {name}"
+
+
+def flame_difference_alt(one: ProfileComparison) -> str:
+    """Describes a flame graph of differences in words."""
+    if one.main is None:
+        return no_change(one) if one.has_intervals else no_intervals(one)
+    return f"{upper_first(change(one.main, one.before, one.after))}."
