@@ -1,18 +1,14 @@
 //! PostgreSQL for Python, for everything outside the measured window, and for individually timed statements.
 
-use std::time::Duration;
-
-use ironbench_core::wire::postgres::{Cancel, Connector, Session};
+use ironbench_core::wire::{Session, postgres::Postgres};
 use pyo3::{prelude::*, types::PyTuple};
 
-use crate::errors::raise;
-use crate::session::{Shared, described};
+use crate::session::Shared;
 
 /// A blocking session of a PostgreSQL server.
 #[pyclass(module = "ironbench._core", frozen)]
 pub struct Connection {
-    session: Shared<Session>,
-    cancel: Cancel,
+    session: Shared<Postgres>,
     #[pyo3(get)]
     backend_pid: i32,
     #[pyo3(get)]
@@ -24,18 +20,10 @@ impl Connection {
     #[new]
     #[pyo3(signature = (connection, silence_s = None))]
     fn new(py: Python<'_>, connection: &[u8], silence_s: Option<f64>) -> PyResult<Self> {
-        let connection = described(connection)?;
-        let session = Shared::open(py, |wish| {
-            let connector = Connector::new(connection)?;
-            let mut session = Session::open_unless(&connector, wish)?;
-            if let Some(silence) = silence_s {
-                session.give_up_when_frozen(Duration::from_secs_f64(silence.clamp(0.0, 3600.0)), &connector);
-            }
-            Ok(session)
-        })?;
-        let seen = session.look(py, |open| (open.canceller(), open.backend_pid(), open.is_tls()));
-        let (cancel, backend_pid, tls) = seen.expect("opened just now");
-        Ok(Self { session, cancel, backend_pid, tls })
+        let session = Shared::<Postgres>::open(py, connection, silence_s)?;
+        let seen = session.look(py, |open| (open.backend_pid(), open.is_tls()));
+        let (backend_pid, tls) = seen.expect("opened just now");
+        Ok(Self { session, backend_pid, tls })
     }
 
     /// Runs `sql`. After `limit_s` seconds the statement fails and the connection is closed.
@@ -58,7 +46,7 @@ impl Connection {
 
     /// Cancels the connection's statement from another thread.
     fn cancel(&self, py: Python<'_>) -> PyResult<()> {
-        py.detach(|| self.cancel.send()).map_err(raise)
+        self.session.cancel(py)
     }
 
     fn parameter(&self, py: Python<'_>, name: &str) -> Option<String> {

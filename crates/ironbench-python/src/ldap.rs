@@ -1,16 +1,14 @@
 //! LDAP directories for Python, for everything outside the measured window, and for individually timed operations.
 
-use std::time::Duration;
-
-use ironbench_core::wire::ldap::{Connector, Session};
+use ironbench_core::wire::{Session, ldap::Ldap};
 use pyo3::{prelude::*, types::PyTuple};
 
-use crate::session::{Shared, described};
+use crate::session::Shared;
 
 /// A blocking session of a directory server.
 #[pyclass(module = "ironbench._core", frozen)]
 pub struct LdapConnection {
-    session: Shared<Session>,
+    session: Shared<Ldap>,
     #[pyo3(get)]
     tls: bool,
 }
@@ -20,15 +18,7 @@ impl LdapConnection {
     #[new]
     #[pyo3(signature = (connection, silence_s = None))]
     fn new(py: Python<'_>, connection: &[u8], silence_s: Option<f64>) -> PyResult<Self> {
-        let connection = described(connection)?;
-        let session = Shared::open(py, |wish| {
-            let connector = Connector::new(connection)?;
-            let mut session = Session::open_unless(&connector, wish)?;
-            if let Some(silence) = silence_s {
-                session.give_up_when_frozen(Duration::from_secs_f64(silence.clamp(0.0, 3600.0)), &connector);
-            }
-            Ok(session)
-        })?;
+        let session = Shared::<Ldap>::open(py, connection, silence_s)?;
         let tls = session.look(py, Session::is_tls).expect("opened just now");
         Ok(Self { session, tls })
     }

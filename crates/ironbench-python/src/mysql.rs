@@ -1,18 +1,14 @@
 //! MySQL and MariaDB for Python, for everything outside the measured window, and for individually timed statements.
 
-use std::time::Duration;
-
-use ironbench_core::wire::mysql::{Cancel, Connector, Session};
+use ironbench_core::wire::mysql::Mysql;
 use pyo3::{prelude::*, types::PyTuple};
 
-use crate::errors::raise;
-use crate::session::{Shared, described};
+use crate::session::Shared;
 
 /// A blocking session of a MySQL or MariaDB server.
 #[pyclass(module = "ironbench._core", frozen)]
 pub struct MysqlConnection {
-    session: Shared<Session>,
-    cancel: Cancel,
+    session: Shared<Mysql>,
     #[pyo3(get)]
     connection_id: u32,
     #[pyo3(get)]
@@ -24,18 +20,10 @@ impl MysqlConnection {
     #[new]
     #[pyo3(signature = (connection, silence_s = None))]
     fn new(py: Python<'_>, connection: &[u8], silence_s: Option<f64>) -> PyResult<Self> {
-        let connection = described(connection)?;
-        let session = Shared::open(py, |wish| {
-            let connector = Connector::new(connection)?;
-            let mut session = Session::open_unless(&connector, wish)?;
-            if let Some(silence) = silence_s {
-                session.give_up_when_frozen(Duration::from_secs_f64(silence.clamp(0.0, 3600.0)), &connector);
-            }
-            Ok(session)
-        })?;
-        let seen = session.look(py, |open| (open.canceller(), open.connection_id(), open.is_tls()));
-        let (cancel, connection_id, tls) = seen.expect("opened just now");
-        Ok(Self { session, cancel, connection_id, tls })
+        let session = Shared::<Mysql>::open(py, connection, silence_s)?;
+        let seen = session.look(py, |open| (open.connection_id(), open.is_tls()));
+        let (connection_id, tls) = seen.expect("opened just now");
+        Ok(Self { session, connection_id, tls })
     }
 
     /// Runs `sql`. After `limit_s` seconds the statement fails and the connection is closed.
@@ -67,7 +55,7 @@ impl MysqlConnection {
 
     /// Cancels the connection's statement from another thread.
     fn cancel(&self, py: Python<'_>) -> PyResult<()> {
-        py.detach(|| self.cancel.send()).map_err(raise)
+        self.session.cancel(py)
     }
 
     /// Returns a parameter from the server's greeting, such as `server_version`.

@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use ironbench_core::wire::{Session, Wish};
+use ironbench_core::wire::{Cancel, Connector, Session, SessionProtocol};
 use ironbench_core::{Error, Result, measure::clock};
 use pyo3::{prelude::*, sync::MutexExt, types::PyTuple};
 use serde::de::DeserializeOwned;
@@ -11,14 +11,15 @@ use serde::de::DeserializeOwned;
 use crate::errors::raise;
 
 /// A session that runs one statement at a time. Other threads wait.
-pub struct Shared<S> {
-    state: Mutex<State<S>>,
+pub struct Shared<P: SessionProtocol> {
+    state: Mutex<State<P>>,
+    cancel: Option<Cancel<P>>,
     /// The exception that Python's signal handler raised while a statement ran (Ctrl-C).
     signalled: Signalled,
 }
 
-struct State<S> {
-    session: Option<S>,
+struct State<P: SessionProtocol> {
+    session: Option<Session<P>>,
     columns: Vec<String>,
     changes: u64,
 }
@@ -26,16 +27,21 @@ struct State<S> {
 type Signalled = Arc<Mutex<Option<PyErr>>>;
 
 /// Parses connection settings from JSON. The text of a JSON error may contain the value, which may be the password.
-pub fn described<C: DeserializeOwned>(connection: &[u8]) -> PyResult<C> {
+fn described<C: DeserializeOwned>(connection: &[u8]) -> PyResult<C> {
     serde_json::from_slice(connection).map_err(|error| {
         let place = format!("line {} column {}", error.line(), error.column());
         raise(Error::input("connection", format!("its description cannot be read ({place})")))
     })
 }
 
-impl<S: Session> Shared<S> {
-    /// Connects with `open`. The session asks whether to give up while it waits for the server.
-    pub fn open(py: Python<'_>, open: impl FnOnce(Wish) -> Result<S> + Send) -> PyResult<Self> {
+impl<P: SessionProtocol> Shared<P>
+where
+    P::Settings: DeserializeOwned,
+{
+    /// Connects. The session checks for Ctrl-C while it waits for the server. If the server is silent for `silence_s`
+    /// seconds and does not answer a new connection either, the statement fails.
+    pub fn open(py: Python<'_>, connection: &[u8], silence_s: Option<f64>) -> PyResult<Self> {
+        let connection = described(connection)?;
         let signalled = Signalled::default();
         let raised = signalled.clone();
         let listen = Box::new(move || {
@@ -45,18 +51,31 @@ impl<S: Session> Shared<S> {
             *locked(&raised) = Some(error);
             true
         });
-        let session =
-            py.detach(|| open(listen)).map_err(|error| locked(&signalled).take().unwrap_or_else(|| raise(error)))?;
-        Ok(Self { state: Mutex::new(State { session: Some(session), columns: Vec::new(), changes: 0 }), signalled })
+        let open = || {
+            let mut session = Session::open(&Connector::new(connection)?, listen)?;
+            if let Some(silence) = silence_s {
+                session.give_up_when_frozen(Duration::from_secs_f64(silence.clamp(0.0, 3600.0)));
+            }
+            Ok(session)
+        };
+        let session = py.detach(open).map_err(|error| locked(&signalled).take().unwrap_or_else(|| raise(error)))?;
+        let cancel = session.canceller();
+        let state = Mutex::new(State { session: Some(session), columns: Vec::new(), changes: 0 });
+        Ok(Self { state, cancel, signalled })
+    }
+
+    /// Cancels the statement of the session from another thread.
+    pub fn cancel(&self, py: Python<'_>) -> PyResult<()> {
+        py.detach(|| self.cancel.as_ref().map_or(Ok(()), Cancel::send)).map_err(raise)
     }
 
     /// Runs `sql`. After `limit_s` seconds the statement fails and the connection is closed. `None` means no limit.
     pub fn query<'py>(&self, py: Python<'py>, sql: &str, limit_s: Option<f64>) -> PyResult<Vec<Bound<'py, PyTuple>>> {
         let rows = self.run(py, |state| {
-            let (rows, affected) = within(state.session()?, limit_s, |session| session.query(sql))?;
-            state.columns = rows.columns().to_vec();
-            state.changes = affected;
-            Ok(rows)
+            let outcome = within(state.session()?, limit_s, |session| session.run(sql))?;
+            state.columns = outcome.rows.columns().to_vec();
+            state.changes = outcome.affected;
+            Ok(outcome.rows)
         })?;
         (0..rows.len()).map(|row| PyTuple::new(py, rows.row(row))).collect()
     }
@@ -76,7 +95,7 @@ impl<S: Session> Shared<S> {
     }
 
     /// Runs `work` on the session.
-    pub fn with<T: Send>(&self, py: Python<'_>, work: impl FnOnce(&mut S) -> Result<T> + Send) -> PyResult<T> {
+    pub fn with<T: Send>(&self, py: Python<'_>, work: impl FnOnce(&mut Session<P>) -> Result<T> + Send) -> PyResult<T> {
         self.run(py, |state| work(state.session()?))
     }
 
@@ -89,7 +108,7 @@ impl<S: Session> Shared<S> {
     }
 
     /// Calls `look` with the session. Returns `None` if the session is closed.
-    pub fn look<T>(&self, py: Python<'_>, look: impl FnOnce(&S) -> T) -> Option<T> {
+    pub fn look<T>(&self, py: Python<'_>, look: impl FnOnce(&Session<P>) -> T) -> Option<T> {
         self.state(py).session.as_ref().map(look)
     }
 
@@ -98,12 +117,12 @@ impl<S: Session> Shared<S> {
         py.detach(|| drop(session));
     }
 
-    fn state(&self, py: Python<'_>) -> MutexGuard<'_, State<S>> {
+    fn state(&self, py: Python<'_>) -> MutexGuard<'_, State<P>> {
         self.state.lock_py_attached(py).unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Runs `work` without the GIL. The session itself checks for Ctrl-C and cancels the statement.
-    fn run<T: Send>(&self, py: Python<'_>, work: impl FnOnce(&mut State<S>) -> Result<T> + Send) -> PyResult<T> {
+    fn run<T: Send>(&self, py: Python<'_>, work: impl FnOnce(&mut State<P>) -> Result<T> + Send) -> PyResult<T> {
         let outcome = py.detach(|| work(&mut locked(&self.state)));
         match locked(&self.signalled).take() {
             Some(signal) => Err(signal),
@@ -116,16 +135,20 @@ impl<S: Session> Shared<S> {
 const MOST_S: f64 = 3600.0;
 
 /// Runs one statement, which must end within `limit_s` even if the server keeps sending data.
-fn within<S: Session, T>(session: &mut S, limit_s: Option<f64>, run: impl FnOnce(&mut S) -> Result<T>) -> Result<T> {
+fn within<P: SessionProtocol, T>(
+    session: &mut Session<P>,
+    limit_s: Option<f64>,
+    run: impl FnOnce(&mut Session<P>) -> Result<T>,
+) -> Result<T> {
     session.set_deadline(limit_s.map(|limit| Instant::now() + Duration::from_secs_f64(limit.clamp(0.0, MOST_S))));
     let answer = run(session);
     session.set_deadline(None);
     answer
 }
 
-impl<S: Session> State<S> {
-    fn session(&mut self) -> Result<&mut S> {
-        self.session.as_mut().ok_or_else(|| Error::failure(S::NAME, "the connection is closed"))
+impl<P: SessionProtocol> State<P> {
+    fn session(&mut self) -> Result<&mut Session<P>> {
+        self.session.as_mut().ok_or_else(|| Error::failure(P::NAME, "the connection is closed"))
     }
 }
 

@@ -19,7 +19,7 @@ use super::outcome::Outcome;
 use super::plan::{self, Plan};
 use crate::measure::clock::{self, MILLISECOND};
 use crate::measure::{Recorder, schedule::Schedule};
-use crate::wire::{Server, Session, Wish, mysql, postgres};
+use crate::wire::{Connector, Server, Session, SessionProtocol, Wish, mysql::Mysql, postgres::Postgres};
 use crate::{Error, Result};
 use pgbench_script::Random;
 
@@ -46,32 +46,28 @@ impl Bystander {
         }
         let kind = |name: &str| Kind { name: name.to_owned(), weight: 1, statements: 0, places: Vec::new() };
         super::work(plan, control, THREADS, &[kind("select"), kind("connect")], |orders| match plan.engine.server() {
-            Some(Server::Postgres(connection)) => {
-                self.run::<postgres::Session>(orders, &postgres::Connector::new(connection)?, poll)
-            }
-            Some(Server::Mysql(connection)) => {
-                self.run::<mysql::Session>(orders, &mysql::Connector::new(connection)?, poll)
-            }
+            Some(Server::Postgres(connection)) => self.run::<Postgres>(orders, &Connector::new(connection)?, poll),
+            Some(Server::Mysql(connection)) => self.run::<Mysql>(orders, &Connector::new(connection)?, poll),
             Some(Server::Ldap(_)) => Err(Error::input("probe client", "a directory has no tables to query")),
             None => Err(Error::input("probe client", "needs a server to connect to")),
         })
     }
 
-    fn run<S: Session>(&self, orders: &Orders, connector: &S::Connector, poll: Poll) -> Result<Haul> {
+    fn run<P: SessionProtocol>(&self, orders: &Orders, connector: &Connector<P>, poll: Poll) -> Result<Haul> {
         let make = |thread: usize, _: Range<usize>| {
-            let session = S::open(connector, wish(orders.control))?;
+            let session = Session::open(connector, wish(orders.control))?;
             let random = Random::new(orders.plan.seed ^ thread as u64);
-            Ok(Watcher::<S> { kind: thread, look: self, connector, session, random })
+            Ok(Watcher { kind: thread, look: self, connector, session, random })
         };
         crew::run(orders, make, poll)
     }
 }
 
-struct Watcher<'a, S: Session> {
+struct Watcher<'a, P: SessionProtocol> {
     kind: usize,
     look: &'a Bystander,
-    connector: &'a S::Connector,
-    session: S,
+    connector: &'a Connector<P>,
+    session: Session<P>,
     random: Random,
 }
 
@@ -81,24 +77,24 @@ fn wish(control: &Control) -> Wish {
     Box::new(move || stopped.load(Relaxed))
 }
 
-impl<S: Session> Watcher<'_, S> {
+impl<P: SessionProtocol> Watcher<'_, P> {
     fn act(&mut self, control: &Control) -> Result<()> {
         match self.kind {
             SELECT => {
                 let key = self.random.integer(1, self.look.keys);
-                let (rows, _) = self.session.query(&format!("{} {key}", self.look.select))?;
+                let rows = self.session.query(&format!("{} {key}", self.look.select))?;
                 if rows.len() == 1 {
                     return Ok(());
                 }
                 Err(Error::failure("probe client", format!("{} rows have the key {key}", rows.len())))
             }
-            CONNECT => S::open(self.connector, wish(control)).map(drop),
+            CONNECT => Session::open(self.connector, wish(control)).map(drop),
             _ => unreachable!("there are two threads"),
         }
     }
 }
 
-impl<S: Session> Worker for Watcher<'_, S> {
+impl<P: SessionProtocol> Worker for Watcher<'_, P> {
     fn io(&self) -> &'static str {
         "blocking"
     }

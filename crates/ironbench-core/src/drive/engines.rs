@@ -3,7 +3,6 @@
 use std::ops::Range;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 
 use super::blocking::{BlockingLoop, Patience};
 use super::crew::{self, Orders, Start, Worker};
@@ -24,8 +23,11 @@ use crate::wire::transport::epoll::Epoll;
 use crate::wire::transport::null::Null;
 use crate::wire::transport::uring::Uring;
 use crate::wire::{
-    Cancelling, LdapConnection, MysqlConnection, PostgresConnection, Stream, ldap as ldap_wire, mysql as mysql_wire,
-    postgres as postgres_wire, sqlite,
+    Cancelling, Connected, Connector, ServerProtocol, Stream,
+    ldap::{Ldap, OwnBind},
+    mysql::Mysql,
+    postgres::Postgres,
+    sqlite,
 };
 use crate::{Error, Result};
 use pgbench_script::{Program, Seeds};
@@ -47,33 +49,30 @@ pub fn run(orders: &Orders, program: &Program, poll: Poll) -> Result<Haul> {
         Engine::Called { .. } => Err(Error::input("drive plan", "the connections are missing")),
         Engine::Postgres { connection, protocol, io, reconnect } => {
             let (statements, timed) = (Statements::of(program), orders.plan.statements);
-            let script =
-                |client| PostgresScript::new(clients.client(client), *protocol, &statements, timed, *reconnect);
-            postgres(orders, connection, *io, *reconnect > 0 || on_loss, script, poll)
+            let script = |client, _: &Connected<Postgres>| {
+                PostgresScript::new(clients.client(client), *protocol, &statements, timed, *reconnect)
+            };
+            served(orders, connection, *io, *reconnect > 0 || on_loss, script, poll)
         }
         Engine::Mysql { connection, protocol, io, reconnect, .. } => {
             let (statements, timed) = (MysqlStatements::of(program), orders.plan.statements);
-            let connector = mysql_wire::Connector::new(connection.clone())?;
-            let connect = || connector.connect_until(orders.control.stopped());
-            let again = connector.clone();
-            let again = again_when(*reconnect > 0 || on_loss, move |stop| again.connect_until(stop));
-            let script = |client, session: &mysql_wire::Connected| {
-                let cached = session.caches_columns();
+            let script = |client, session: &Connected<Mysql>| {
+                let cached = session.state.caches_columns();
                 MysqlScript::new(clients.client(client), *protocol, &statements, variables, cached, timed, *reconnect)
             };
-            served(orders, *io, connect, again, script, poll)
+            served(orders, connection, *io, *reconnect > 0 || on_loss, script, poll)
         }
         Engine::Ldap { connection, io, reconnect, bind_back } => {
             let operations = Operations::of(program, &connection.base)?;
-            let own = if *bind_back { Some(ldap_wire::OwnBind::of(connection)?) } else { None };
+            let own = if *bind_back { Some(OwnBind::of(connection)?) } else { None };
             let part = orders.plan.its_part();
             let (timed, letters) = (orders.plan.statements, Seeds::new(!orders.plan.seed, part.all_clients, true));
-            let script = |client| {
+            let script = |client, _: &Connected<Ldap>| {
                 let random = letters.client(part.first_client + client);
                 LdapScript::new(clients.client(client), &operations, random, timed, *reconnect)
                     .binding_back(own.as_ref())
             };
-            ldap(orders, connection, *io, *reconnect > 0 || on_loss, script, poll)
+            served(orders, connection, *io, *reconnect > 0 || on_loss, script, poll)
         }
     }
 }
@@ -119,116 +118,28 @@ pub fn null<X: Transaction>(
     crew::run(orders, make, poll)
 }
 
-/// Runs the transactions that `make` returns for each client against a PostgreSQL server, each over its own session.
+/// Runs the transactions that `make` returns for each client and its session against a server.
 /// `reconnects`: clients may request new connections.
-pub fn postgres<X: Transaction>(
+pub fn served<P: ServerProtocol, X: Transaction>(
     orders: &Orders,
-    connection: &PostgresConnection,
+    settings: &P::Settings,
     io: Io,
     reconnects: bool,
-    make: impl Fn(usize) -> X + Sync,
+    make: impl Fn(usize, &Connected<P>) -> X + Sync,
     poll: Poll,
 ) -> Result<Haul> {
-    let connector = postgres_wire::Connector::new(connection.clone())?;
-    let connect = || connector.connect_until(orders.control.stopped());
-    let again = connector.clone();
-    let again = again_when(reconnects, move |stop| again.connect_until(stop));
-    served(orders, io, connect, again, |client, _: &postgres_wire::Connected| make(client), poll)
-}
-
-/// Runs the transactions that `make` returns for each client against a MySQL or MariaDB server.
-pub fn mysql<X: Transaction>(
-    orders: &Orders,
-    connection: &MysqlConnection,
-    io: Io,
-    make: impl Fn(usize) -> X + Sync,
-    poll: Poll,
-) -> Result<Haul> {
-    let connector = mysql_wire::Connector::new(connection.clone())?;
-    let connect = || connector.connect_until(orders.control.stopped());
-    served(orders, io, connect, None, |client, _: &mysql_wire::Connected| make(client), poll)
-}
-
-/// Runs the transactions that `make` returns for each client against an LDAP directory.
-/// `reconnects`: clients may request new connections.
-pub fn ldap<X: Transaction>(
-    orders: &Orders,
-    connection: &LdapConnection,
-    io: Io,
-    reconnects: bool,
-    make: impl Fn(usize) -> X + Sync,
-    poll: Poll,
-) -> Result<Haul> {
-    let connector = ldap_wire::Connector::new(connection.clone())?;
-    let connect = || connector.connect_until(orders.control.stopped());
-    let again = connector.clone();
-    let again = again_when(reconnects, move |stop| again.connect_until(stop));
-    served(orders, io, connect, again, |client, _: &ldap_wire::Connected| make(client), poll)
-}
-
-/// An open session that a transport can take over.
-trait Opened: Send {
-    fn is_tls(&self) -> bool;
-
-    fn carried(self) -> Carried;
-}
-
-impl Opened for postgres_wire::Connected {
-    fn is_tls(&self) -> bool {
-        self.stream.is_tls()
-    }
-
-    fn carried(self) -> Carried {
-        let cancel = Some(self.cancel.cancelling());
-        Carried { stream: self.stream, unread: self.unread, cancel }
-    }
-}
-
-impl Opened for ldap_wire::Connected {
-    fn is_tls(&self) -> bool {
-        self.stream.is_tls()
-    }
-
-    fn carried(self) -> Carried {
-        Carried { stream: self.stream, unread: self.unread, cancel: None }
-    }
-}
-
-impl Opened for mysql_wire::Connected {
-    fn is_tls(&self) -> bool {
-        self.stream.is_tls()
-    }
-
-    fn carried(self) -> Carried {
-        let cancel = Some(self.cancel.cancelling());
-        Carried { stream: self.stream, unread: self.unread, cancel }
-    }
-}
-
-/// Returns how helper threads reconnect, or None if no client reconnects.
-fn again_when<S: Opened>(
-    reconnects: bool,
-    connect: impl Fn(Arc<AtomicBool>) -> Result<S> + Send + Sync + 'static,
-) -> Option<Connect> {
-    reconnects.then(|| Arc::new(move |stop| connect(stop).map(Opened::carried)) as Connect)
-}
-
-/// Runs the transactions that `make` returns for each client, over the sessions that `connect` opens.
-/// `again` reopens connections; None if no client reconnects.
-fn served<S: Opened, X: Transaction>(
-    orders: &Orders,
-    io: Io,
-    connect: impl Fn() -> Result<S> + Sync,
-    again: Option<Connect>,
-    make: impl Fn(usize, &S) -> X + Sync,
-    poll: Poll,
-) -> Result<Haul> {
+    let connector = Connector::<P>::new(settings.clone())?;
+    let again = reconnects.then(|| {
+        let connector = connector.clone();
+        Arc::new(move |stop| connector.connect_until(stop).map(Carried::from)) as Connect
+    });
     let make = |_, share: Range<usize>| {
-        let sessions = opening::open(share.len(), orders.shares.len(), &connect)?;
+        let connect = || connector.connect_until(orders.control.stopped());
+        let sessions = opening::open(share.len(), orders.shares.len(), connect)?;
         let cpus = &orders.plan.client_cpus;
         let again = again.clone().map(|connect| Reconnector::new(connect, share.len(), cpus)).transpose()?;
         let transactions = share.zip(&sessions).map(|(client, session)| make(client, session)).collect();
-        carried(io, sessions, transactions, again)
+        carried(io, sessions.into_iter().map(Carried::from).collect(), transactions, again)
     };
     crew::run(orders, make, poll)
 }
@@ -264,14 +175,14 @@ impl<X: Transaction> Worker for ServerLoop<X> {
     }
 }
 
-fn carried<S: Opened, X: Transaction>(
+fn carried<X: Transaction>(
     io: Io,
-    sessions: Vec<S>,
+    sessions: Vec<Carried>,
     transactions: Vec<X>,
     again: Option<Reconnector>,
 ) -> Result<ServerLoop<X>> {
-    let tls = sessions.iter().any(S::is_tls);
-    let (streams, cancels): (Vec<_>, Vec<_>) = sessions.into_iter().map(Opened::carried).map(parted).unzip();
+    let tls = sessions.iter().any(|session| session.stream.is_tls());
+    let (streams, cancels): (Vec<_>, Vec<_>) = sessions.into_iter().map(parted).unzip();
     let by_epoll = |streams, transactions, cancels, again| {
         let transport = Epoll::new(streams).map_err(|e| Error::failure("epoll", e.to_string()))?;
         Ok(ServerLoop::Epoll(EventLoop::new(transport, transactions).cancelling(cancels).reconnecting(again)?))

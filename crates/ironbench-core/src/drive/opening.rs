@@ -5,7 +5,7 @@
 use super::crew::shares;
 use crate::Result;
 use crate::measure::crew::together;
-use crate::wire::{Cancelling, Stream};
+use crate::wire::{Cancel, Cancelling, Connected, ServerProtocol, Stream};
 
 /// An open connection, to be taken over by a transport.
 pub struct Carried {
@@ -14,6 +14,13 @@ pub struct Carried {
     pub unread: Vec<u8>,
     /// Cancels the running statement of the connection on the server; None if the protocol has no cancel request.
     pub cancel: Option<Cancelling>,
+}
+
+impl<P: ServerProtocol> From<Connected<P>> for Carried {
+    fn from(connected: Connected<P>) -> Self {
+        let cancel = connected.canceller().map(Cancel::cancelling);
+        Self { stream: connected.stream, unread: connected.unread, cancel }
+    }
 }
 
 /// Number of connections opened in parallel by all driving threads. A higher number would not help, as one server

@@ -5,8 +5,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use super::watch::{Reader, Trouble};
 use crate::Result;
-use crate::wire::{LdapConnection, MysqlConnection, PostgresConnection, Server};
-use crate::wire::{Rows, Session, Wish, ldap, mysql, postgres};
+use crate::wire::{
+    Connector, PostgresConnection, Rows, Server, Session, SessionProtocol, ldap::Ldap, mysql::Mysql, postgres::Postgres,
+};
 
 /// Name of the observers' connection in `pg_stat_activity` and `session_connect_attrs`.
 pub const APPLICATION_NAME: &str = "ironbench observer";
@@ -24,48 +25,40 @@ pub struct Opened {
 
 /// Connects to the server, without a relay, and creates a reader for each of `texts`.
 pub fn connect(server: &Server, texts: &[&str]) -> Result<Opened> {
-    match &server.direct() {
+    let statements = texts.iter().map(|text| (*text).to_owned());
+    match server.direct() {
         Server::Postgres(connection) => connect_postgres(connection, texts),
-        Server::Mysql(connection) => connect_mysql(connection, texts),
-        Server::Ldap(connection) => connect_ldap(connection, texts),
+        Server::Mysql(mut connection) => {
+            connection.program = APPLICATION_NAME.to_owned();
+            let (session, give_up) = open::<Mysql>(connection)?;
+            Ok(opened(session, statements.collect(), give_up))
+        }
+        Server::Ldap(connection) => {
+            let (session, give_up) = open::<Ldap>(connection)?;
+            Ok(opened(session, statements.collect(), give_up))
+        }
     }
 }
 
 /// Connects and prepares each statement on the server, so that samples need no planning.
-fn connect_postgres(connection: &PostgresConnection, texts: &[&str]) -> Result<Opened> {
-    let mut own = connection.clone();
-    own.options.retain(|(name, _)| name != "application_name");
-    own.options.push(("application_name".to_owned(), APPLICATION_NAME.to_owned()));
-    let (give_up, wanted) = wish();
-    let mut session: postgres::Session = Session::open(&postgres::Connector::new(own)?, wanted)?;
+fn connect_postgres(mut connection: PostgresConnection, texts: &[&str]) -> Result<Opened> {
+    connection.options.retain(|(name, _)| name != "application_name");
+    connection.options.push(("application_name".to_owned(), APPLICATION_NAME.to_owned()));
+    let (mut session, give_up) = open::<Postgres>(connection)?;
     let backend_pid = session.backend_pid();
     let statements: Vec<String> = texts.iter().enumerate().map(|(n, text)| prepared(&mut session, n, text)).collect();
     Ok(Opened { backend_pid: Some(backend_pid), ..opened(session, statements, give_up) })
 }
 
-fn connect_mysql(connection: &MysqlConnection, texts: &[&str]) -> Result<Opened> {
-    let connector = mysql::Connector::new(connection.clone())?.named(APPLICATION_NAME);
-    let (give_up, wanted) = wish();
-    let session: mysql::Session = Session::open(&connector, wanted)?;
-    Ok(opened(session, texts.iter().map(|text| (*text).to_owned()).collect(), give_up))
-}
-
-/// Connects to a directory. The texts are searches.
-fn connect_ldap(connection: &LdapConnection, texts: &[&str]) -> Result<Opened> {
-    let connector = ldap::Connector::new(connection.clone())?;
-    let (give_up, wanted) = wish();
-    let session: ldap::Session = Session::open(&connector, wanted)?;
-    Ok(opened(session, texts.iter().map(|text| (*text).to_owned()).collect(), give_up))
-}
-
-/// Returns a flag and a function that reads it.
-fn wish() -> (Arc<AtomicBool>, Wish) {
+/// Opens a session, and returns it with a flag that ends a statement that does not return.
+fn open<P: SessionProtocol>(settings: P::Settings) -> Result<(Session<P>, Arc<AtomicBool>)> {
     let give_up = Arc::new(AtomicBool::new(false));
     let wanted = Arc::clone(&give_up);
-    (give_up, Box::new(move || wanted.load(Ordering::Relaxed)))
+    let session = Session::open(&Connector::new(settings)?, Box::new(move || wanted.load(Ordering::Relaxed)))?;
+    Ok((session, give_up))
 }
 
-fn opened(session: impl Session + 'static, statements: Vec<String>, give_up: Arc<AtomicBool>) -> Opened {
+fn opened<P: SessionProtocol>(session: Session<P>, statements: Vec<String>, give_up: Arc<AtomicBool>) -> Opened {
     let commits = Arc::new(AtomicU64::new(session.commits()));
     let session = Arc::new(Mutex::new(session));
     let reader = |statement| -> Box<dyn Reader> {
@@ -77,7 +70,7 @@ fn opened(session: impl Session + 'static, statements: Vec<String>, give_up: Arc
 }
 
 /// Prepares `text` and returns the short statement that runs it, or `text` itself if it cannot be prepared.
-fn prepared(session: &mut postgres::Session, number: usize, text: &str) -> String {
+fn prepared(session: &mut Session<Postgres>, number: usize, text: &str) -> String {
     if !is_preparable(text) {
         return text.to_owned();
     }
@@ -99,20 +92,20 @@ fn is_preparable(text: &str) -> bool {
     query && !text.trim_end_matches(';').contains(';')
 }
 
-struct Statement<S> {
-    session: Arc<Mutex<S>>,
+struct Statement<P: SessionProtocol> {
+    session: Arc<Mutex<Session<P>>>,
     statement: String,
     given_up: Arc<AtomicBool>,
     commits: Arc<AtomicU64>,
 }
 
-impl<S: Session> Reader for Statement<S> {
+impl<P: SessionProtocol> Reader for Statement<P> {
     fn read(&mut self, out: &mut Vec<u8>) -> std::result::Result<(), Trouble> {
         let mut session = self.session.lock().unwrap_or_else(PoisonError::into_inner);
         let answer = session.query(&self.statement);
         self.commits.store(session.commits(), Ordering::Relaxed);
         match answer {
-            Ok((rows, _)) => {
+            Ok(rows) => {
                 write_rows(&rows, out);
                 Ok(())
             }

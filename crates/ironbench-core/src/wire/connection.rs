@@ -107,6 +107,9 @@ pub struct MysqlConnection {
     /// Statements without results that run once on every connection, e.g. `SET SESSION …`.
     #[serde(default)]
     pub init: Vec<String>,
+    /// Name under which the server shows the connection (`program_name` in `session_connect_attrs`).
+    #[serde(skip, default = "ironbench")]
+    pub program: String,
     /// Time limit in seconds for connecting, TLS and authentication together, per address.
     #[serde(default = "ten")]
     pub connect_timeout_s: f64,
@@ -190,6 +193,10 @@ impl Server {
         }
         direct
     }
+}
+
+fn ironbench() -> String {
+    "ironbench".to_owned()
 }
 
 fn ten() -> f64 {

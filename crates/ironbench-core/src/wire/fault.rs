@@ -3,12 +3,13 @@
 use std::io;
 
 use super::address::Address;
+use super::protocol::{Codes, ServerProtocol};
 use super::tls::{Mode, Version1, Wanted};
 use crate::Error;
 
 /// An error that makes the stream unusable.
 #[derive(Debug)]
-pub(super) enum Broken {
+pub enum Broken {
     Io(io::Error),
     Tls(rustls::Error),
 }
@@ -28,22 +29,18 @@ impl From<io::Error> for Broken {
     }
 }
 
-/// An error of a connection. `M` describes a malformed message, and `S` is an error that the server sent.
+/// An error of a connection.
 #[derive(Debug)]
-pub(super) enum Fault<M, S> {
+pub enum Fault<P: ServerProtocol> {
     Io(io::Error),
     Tls(rustls::Error),
-    Malformed(M),
-    Server(Box<S>),
+    Malformed(P::Malformed),
+    Server(Box<P::ServerError>),
     /// An error that already is a message for users.
     Told(Error),
 }
 
-impl<M, S> Fault<M, S>
-where
-    M: std::error::Error + Send + Sync + 'static,
-    S: std::fmt::Display,
-{
+impl<P: ServerProtocol> Fault<P> {
     /// Whether the wait was interrupted by the caller.
     pub fn is_interrupt(&self) -> bool {
         matches!(self, Self::Io(error) if error.kind() == io::ErrorKind::Interrupted)
@@ -58,9 +55,33 @@ where
             Self::Told(error) => io::Error::other(error.cause),
         }
     }
+
+    /// Words the error of a failed connection attempt. `server` is the server's name in messages.
+    pub fn of_connecting(self, settings: &P::Settings, server: String) -> Error {
+        let target = P::target(settings);
+        match self {
+            Self::Told(error) => error,
+            Self::Io(error) => not_reached(&error, server, &target.address, P::NAMES.place),
+            Self::Tls(error) => not_trusted(&error, server, &target.tls),
+            Self::Malformed(malformed) => Error::failure(server, malformed.to_string())
+                .hint(format!("check host and port: something other than {} seems to listen there", P::NAMES.products)),
+            Self::Server(error) => {
+                let (kind, hint) = P::admission(&error);
+                let Codes { sqlstate, number } = P::codes(&error);
+                Error {
+                    kind,
+                    subject: format!("{server}{}", P::user(settings)),
+                    cause: error.to_string(),
+                    hint: hint.to_owned(),
+                    sqlstate: sqlstate.to_owned(),
+                    number,
+                }
+            }
+        }
+    }
 }
 
-impl<M, S> From<Broken> for Fault<M, S> {
+impl<P: ServerProtocol> From<Broken> for Fault<P> {
     fn from(broken: Broken) -> Self {
         match broken {
             Broken::Io(error) => Self::Io(error),
@@ -69,13 +90,13 @@ impl<M, S> From<Broken> for Fault<M, S> {
     }
 }
 
-impl<M, S> From<io::Error> for Fault<M, S> {
+impl<P: ServerProtocol> From<io::Error> for Fault<P> {
     fn from(error: io::Error) -> Self {
         Self::Io(error)
     }
 }
 
-impl<M, S> From<Error> for Fault<M, S> {
+impl<P: ServerProtocol> From<Error> for Fault<P> {
     fn from(error: Error) -> Self {
         Self::Told(error)
     }
@@ -83,7 +104,7 @@ impl<M, S> From<Error> for Fault<M, S> {
 
 /// Words the error for a server that could not be reached. `place` is the form in which users write its address, for
 /// the hint.
-pub(super) fn not_reached(error: &io::Error, server: String, address: &Address, place: &str) -> Error {
+fn not_reached(error: &io::Error, server: String, address: &Address, place: &str) -> Error {
     use io::ErrorKind as E;
     let start = format!("start the server, or correct {place}");
     match error.kind() {
@@ -105,7 +126,7 @@ pub(super) fn not_reached(error: &io::Error, server: String, address: &Address, 
     }
 }
 
-pub(super) fn not_trusted(error: &rustls::Error, server: String, wanted: &Wanted) -> Error {
+fn not_trusted(error: &rustls::Error, server: String, wanted: &Wanted) -> Error {
     let rustls::Error::InvalidCertificate(reason) = error else {
         return Error::failure(server, format!("the TLS handshake failed: {error}"));
     };

@@ -8,7 +8,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use super::fault::Fault;
+use super::{fault::Fault, protocol::ServerProtocol};
 use crate::Result;
 
 /// Time limit for a server to end a cancelled statement.
@@ -16,7 +16,7 @@ const PATIENCE: Duration = Duration::from_secs(3);
 
 /// A function that returns whether the caller wants the wait to end. It is shared, because a connection may be tried at
 /// several addresses.
-pub(super) type Wish = Arc<Mutex<dyn FnMut() -> bool + Send>>;
+pub type Wish = Arc<Mutex<dyn FnMut() -> bool + Send>>;
 
 pub(super) fn wish(wanted: Box<dyn FnMut() -> bool + Send>) -> Wish {
     Arc::new(Mutex::new(wanted))
@@ -26,10 +26,10 @@ pub(super) fn wish(wanted: Box<dyn FnMut() -> bool + Send>) -> Wish {
 pub type Cancelling = Box<dyn Fn() -> Result<()> + Send>;
 
 /// A function that returns whether the server answers a new connection in time.
-pub(super) type Probe = Arc<dyn Fn() -> bool + Send + Sync>;
+pub type Probe = Arc<dyn Fn() -> bool + Send + Sync>;
 
 /// Whether connection attempts show that a server is responsive: one was answered, or none timed out.
-pub(super) fn answers<T, M, S>(tries: impl Iterator<Item = std::result::Result<T, Fault<M, S>>>) -> bool {
+pub(super) fn answers<P: ServerProtocol>(tries: impl Iterator<Item = std::result::Result<(), Fault<P>>>) -> bool {
     let mut waited_in_vain = false;
     for one in tries {
         match one {
@@ -77,7 +77,7 @@ impl Watch {
     }
 }
 
-pub(super) struct Interrupt {
+pub struct Interrupt {
     wish: Wish,
     /// Cancels the statement. None while connecting, when no statement runs and only the wait is ended.
     cancel: Option<Cancelling>,
@@ -131,6 +131,7 @@ impl Interrupt {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::wire::mysql::{Mysql, protocol::Malformed};
 
     fn watched(silence: Duration, lives: bool) -> Interrupt {
         let mut interrupt = Interrupt::new(wish(Box::new(|| false)), None);
@@ -156,10 +157,10 @@ mod tests {
 
     #[test]
     fn a_server_lives_if_one_address_answers_or_none_was_waited_for_in_vain() {
-        let io = |kind: io::ErrorKind| Err(Fault::<(), ()>::Io(kind.into()));
+        let io = |kind: io::ErrorKind| Err(Fault::<Mysql>::Io(kind.into()));
         let (refused, late) = (io::ErrorKind::ConnectionRefused, io::ErrorKind::TimedOut);
         assert!(answers([io(refused), Ok(())].into_iter()));
-        assert!(answers([io(late), Err(Fault::Malformed(()))].into_iter()));
+        assert!(answers([io(late), Err(Malformed::Nonsense.into())].into_iter()));
         assert!(answers([io(refused)].into_iter()));
         assert!(!answers([io(refused), io(late)].into_iter()));
     }

@@ -46,7 +46,7 @@ impl Stream {
     }
 }
 
-pub(super) struct Pipe {
+pub struct Pipe {
     pub fd: OwnedFd,
     pub tls: Option<Box<ClientConnection>>,
     /// Messages to send. [`Pipe::flush`] sends and clears them.
@@ -60,7 +60,7 @@ pub(super) struct Pipe {
 
 /// Received bytes, of which `start..end` are not consumed yet.
 #[derive(Default)]
-pub(super) struct Input {
+pub struct Input {
     pub bytes: Vec<u8>,
     pub start: usize,
     pub end: usize,

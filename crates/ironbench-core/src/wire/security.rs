@@ -12,7 +12,7 @@ use crate::{Error, Result};
 
 /// How well a channel protects a secret, in increasing order of protection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Security {
+pub enum Security {
     /// Plain TCP.
     Plain,
     /// The channel is encrypted with an unverified certificate, so the peer may be an attacker.
@@ -24,7 +24,7 @@ pub(super) enum Security {
 impl Security {
     /// Returns the security of a connection to `endpoint`. `tls`: whether the connection is encrypted, with its
     /// certificate checked according to `mode`.
-    pub fn of(endpoint: &Endpoint, tls: bool, mode: Mode) -> Self {
+    pub(super) fn of(endpoint: &Endpoint, tls: bool, mode: Mode) -> Self {
         if endpoint.is_local() || (tls && mode.verifies()) {
             Self::Trusted
         } else if tls {

@@ -1,124 +1,241 @@
-//! Operations of a blocking session, for every protocol.
+//! A blocking session of a server, used for everything outside the measured window.
 
-use std::time::Instant;
+use std::fmt;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
 
-use super::{Rows, ldap, mysql, postgres};
-use crate::Result;
+use super::{
+    channel::Channel,
+    connector::{Cancel, Connected, Connector},
+    fault::Fault,
+    interrupt::{self, Interrupt},
+    pipe::Pipe,
+    protocol::{Codes, ServerProtocol},
+    rows::Rows,
+    words::{late, shortened, unanswered},
+};
+use crate::{Error, Result};
+
+/// Hint for a lost connection.
+pub const SEE_LOG: &str = "see the server's log: the server may have crashed or been stopped";
+
+/// Time limit for sending the last message of a session.
+const TERMINATE_TIMEOUT: Duration = Duration::from_millis(100);
 
 /// A function that is called regularly during a wait and returns whether to give up.
 pub type Wish = Box<dyn FnMut() -> bool + Send>;
 
-pub trait Session: Send + Sized {
+/// The result of a statement.
+#[derive(Debug, Default)]
+pub struct Outcome {
+    /// Rows of the last statement that returned rows.
+    pub rows: Rows,
+    /// Number of rows that the last statement inserted, changed, returned or copied.
+    pub affected: u64,
+    /// Number of warnings from all statements. Only MySQL counts them.
+    pub warnings: u64,
+}
+
+/// What differs between the blocking sessions of the servers' protocols.
+pub trait SessionProtocol: ServerProtocol {
     /// The engine's name in messages.
     const NAME: &'static str;
+    /// The engine's word for a request in messages.
+    const REQUEST: &'static str = "statement";
 
-    /// The type that opens sessions, any number of them and from any thread.
-    type Connector: Sync;
+    /// A sent request; `()` if its reply can be read without it.
+    type Request;
 
-    /// Connects a session. `wish` is called while connecting and while statements run. When it returns true, the
-    /// statement is cancelled.
-    fn open(connector: &Self::Connector, wish: Wish) -> Result<Self>;
+    /// Appends the request of `sql` to the output.
+    fn request(session: &mut Session<Self>, sql: &str) -> Result<Self::Request>;
 
-    /// Sets the deadline of statements, as explained at the session of each protocol.
-    fn set_deadline(&mut self, deadline: Option<Instant>);
+    /// Handles what has arrived since the last reply. Anything that could be taken for the next reply is an error.
+    fn take_unasked(_: &mut Session<Self>) -> std::result::Result<(), Fault<Self>> {
+        Ok(())
+    }
 
-    /// Returns the rows of the last statement that returned rows, and how many rows the last statement affected.
-    fn query(&mut self, sql: &str) -> Result<(Rows, u64)>;
+    /// Reads the reply to its end.
+    fn collect(session: &mut Session<Self>, sql: &str, request: &Self::Request, outcome: Outcome) -> Result<Outcome>;
 
-    /// Runs a statement and returns the number of its rows, which are read and dropped.
-    fn count(&mut self, sql: &str) -> Result<u64>;
+    /// Copies `data` as `sql` requests. Returns the number of rows copied.
+    fn copy_in(session: &mut Session<Self>, sql: &str, data: &[u8]) -> Result<u64>;
 
-    /// Copies `data` with the statement `sql`. Returns the number of rows copied.
-    fn copy_in(&mut self, sql: &str, data: &[u8]) -> Result<u64>;
+    /// Appends the message that ends a session.
+    fn terminate(output: &mut Vec<u8>);
 
-    /// Returns how many transactions the server has committed in this session, if the protocol shows that.
-    fn commits(&self) -> u64 {
+    /// Takes the error with which the server explained, in an earlier message, why it closes the connection.
+    fn last_words(_: &mut Self::State) -> Option<Box<Self::ServerError>> {
+        None
+    }
+
+    /// Returns the hint for a connection that the server ended with this error.
+    fn hint_when_ended(_: &Self::ServerError) -> &'static str {
+        SEE_LOG
+    }
+
+    /// Shortens `sql` to one line without passwords.
+    fn shown(sql: &str) -> String {
+        shortened(sql)
+    }
+
+    fn commits(_: &Self::State) -> u64 {
         0
     }
 }
 
-impl Session for postgres::Session {
-    fn set_deadline(&mut self, deadline: Option<Instant>) {
-        Self::set_deadline(self, deadline);
-    }
+pub struct Session<P: SessionProtocol> {
+    pub(super) channel: Channel<P>,
+    pub(super) connector: Connector<P>,
+    pub(super) state: P::State,
+    /// Whether the connection is unusable.
+    pub(super) lost: bool,
+}
 
-    const NAME: &'static str = "PostgreSQL";
-    type Connector = postgres::Connector;
-
-    fn open(connector: &Self::Connector, wish: Wish) -> Result<Self> {
-        Self::open_unless(connector, wish)
-    }
-
-    fn query(&mut self, sql: &str) -> Result<(Rows, u64)> {
-        let outcome = self.run(sql)?;
-        Ok((outcome.rows, outcome.affected))
-    }
-
-    fn count(&mut self, sql: &str) -> Result<u64> {
-        Self::count(self, sql)
-    }
-
-    fn copy_in(&mut self, sql: &str, data: &[u8]) -> Result<u64> {
-        let mut copy = Self::copy_in(self, sql)?;
-        copy.send(data)?;
-        copy.finish()
-    }
-
-    fn commits(&self) -> u64 {
-        Self::commits(self)
+impl<P: SessionProtocol> fmt::Debug for Session<P> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Session {{ {} }}", self.connector.address())
     }
 }
 
-impl Session for mysql::Session {
-    fn set_deadline(&mut self, deadline: Option<Instant>) {
-        Self::set_deadline(self, deadline);
+impl<P: SessionProtocol> Session<P> {
+    /// Connects a session. `wish` is called while connecting, and ten times per second while a statement runs. When
+    /// it returns true, the statement is cancelled. For errors see [`Connector::connect`].
+    pub fn open(connector: &Connector<P>, wish: Wish) -> Result<Self> {
+        let wish = interrupt::wish(wish);
+        let Connected { stream, unread, state, counter, connector } = connector.connect_unless(Some(&wish))?;
+        let channel = Channel::resume(Pipe::resume(stream, unread), counter);
+        let mut session = Self { channel, connector, state, lost: false };
+        let cancelling = session.canceller().map(Cancel::cancelling);
+        session.channel.interrupt = Some(Interrupt::new(wish, cancelling));
+        Ok(session)
     }
 
-    const NAME: &'static str = "MySQL";
-    type Connector = mysql::Connector;
-
-    fn open(connector: &Self::Connector, wish: Wish) -> Result<Self> {
-        Self::open_unless(connector, wish)
+    /// Makes statements also fail if the server is silent for `silence` and then does not answer a new connection. Such
+    /// a server hangs, or its machine is gone without closing the connection.
+    pub fn give_up_when_frozen(&mut self, silence: Duration) {
+        let connector = self.connector.clone();
+        if let Some(interrupt) = self.channel.interrupt.as_mut() {
+            interrupt.watch(silence, Arc::new(move || connector.answers()));
+        }
     }
 
-    fn query(&mut self, sql: &str) -> Result<(Rows, u64)> {
-        let outcome = self.run(sql)?;
-        Ok((outcome.rows, outcome.affected))
+    /// Sets the deadline of statements, or removes it. A statement that exceeds the deadline loses the connection.
+    pub fn set_deadline(&mut self, deadline: Option<Instant>) {
+        self.channel.deadline = deadline;
     }
 
-    fn count(&mut self, sql: &str) -> Result<u64> {
-        Self::count(self, sql)
+    pub fn is_tls(&self) -> bool {
+        self.channel.tls.is_some()
     }
 
-    fn copy_in(&mut self, sql: &str, data: &[u8]) -> Result<u64> {
-        let mut copy = Self::copy_in(self, sql)?;
-        copy.send(data)?;
-        copy.finish()
+    /// Returns an object that can cancel this session's statement from any thread; None if the protocol has no request
+    /// for that.
+    pub fn canceller(&self) -> Option<Cancel<P>> {
+        self.connector.canceller(&self.state, self.is_tls())
+    }
+
+    /// Returns how many transactions the server has committed for this session, without the one at its start; 0 if the
+    /// protocol does not show that.
+    pub fn commits(&self) -> u64 {
+        P::commits(&self.state)
+    }
+
+    /// Runs one or more statements. Returns the rows of the last one that returned rows.
+    ///
+    /// # Errors
+    /// Input: the statement is malformed. Failure: a statement was rejected, with the server's SQLSTATE and number.
+    /// Earlier statements took effect, and the session stays usable.
+    /// If the connection was lost, the session becomes unusable.
+    pub fn query(&mut self, sql: &str) -> Result<Rows> {
+        Ok(self.run(sql)?.rows)
+    }
+
+    /// Runs statements as `query` does, and also returns the number of affected rows.
+    pub fn run(&mut self, sql: &str) -> Result<Outcome> {
+        let request = self.begin(sql)?;
+        P::collect(self, sql, &request, Outcome::default())
+    }
+
+    /// Runs statements as `query` does, but only counts the rows. Each row is dropped when it is read, so no memory has
+    /// to be freed after the last one.
+    pub fn count(&mut self, sql: &str) -> Result<u64> {
+        let request = self.begin(sql)?;
+        let outcome = P::collect(self, sql, &request, Outcome { rows: Rows::counted(0), ..Outcome::default() })?;
+        Ok(outcome.rows.len() as u64)
+    }
+
+    /// Copies `data` with the statement `sql`. Returns the number of rows copied.
+    pub fn copy_in(&mut self, sql: &str, data: &[u8]) -> Result<u64> {
+        P::copy_in(self, sql, data)
+    }
+
+    /// Sends `sql`.
+    pub(super) fn begin(&mut self, sql: &str) -> Result<P::Request> {
+        self.send(sql, |session| P::request(session, sql))
+    }
+
+    /// Sends the request that `write` appends to the output. `sql` is its text in messages.
+    pub(super) fn send(
+        &mut self,
+        sql: &str,
+        write: impl FnOnce(&mut Self) -> Result<P::Request>,
+    ) -> Result<P::Request> {
+        if self.lost {
+            return Err(Error::failure(self.connector.server(), "the connection is closed"));
+        }
+        let request = write(self)?;
+        if let Some(interrupt) = self.channel.interrupt.as_mut() {
+            interrupt.rearm();
+        }
+        P::take_unasked(self).map_err(|fault| self.lose(fault, sql))?;
+        let Err(error) = self.channel.flush() else {
+            return Ok(request);
+        };
+        // If the server has ended the session, its explanation can still be read. A wait that cannot be cancelled could
+        // last forever.
+        let explanation = self.canceller().and_then(|_| P::collect(self, sql, &request, Outcome::default()).err());
+        self.lost = true;
+        Err(explanation.unwrap_or_else(|| self.lose(error.into(), sql)))
+    }
+
+    /// Words the error of a lost connection, and marks the session as unusable.
+    pub(super) fn lose(&mut self, fault: Fault<P>, sql: &str) -> Error {
+        use std::io::ErrorKind::TimedOut;
+        self.lost = true;
+        let statement = P::shown(sql);
+        let fault = match P::last_words(&mut self.state) {
+            Some(words) if matches!(fault, Fault::Io(_)) && !fault.is_interrupt() => Fault::Server(words),
+            _ => fault,
+        };
+        let mut lost = Error::failure(self.connector.server(), "").hint(SEE_LOG);
+        lost.cause = match fault {
+            fault if fault.is_interrupt() => match self.canceller() {
+                Some(_) => format!("the cancelled statement did not end in time: {statement}"),
+                None => format!("interrupted during: {statement}"),
+            },
+            Fault::Server(error) => {
+                let Codes { sqlstate, number } = P::codes(&error);
+                (lost.sqlstate, lost.number) = (sqlstate.to_owned(), number);
+                lost.hint = P::hint_when_ended(&error).to_owned();
+                format!("the server ended the connection: {error}; {}: {statement}", P::REQUEST)
+            }
+            Fault::Io(error) if error.kind() == TimedOut && self.channel.is_late() => late(&statement),
+            Fault::Io(error) if error.kind() == TimedOut => unanswered(&statement),
+            Fault::Io(_) => format!("the server closed the connection during: {statement}"),
+            Fault::Tls(error) => format!("TLS error ({error}) during: {statement}"),
+            fault => format!("{} during: {statement}", fault.into_io()),
+        };
+        lost
     }
 }
 
-impl Session for ldap::Session {
-    fn set_deadline(&mut self, deadline: Option<Instant>) {
-        Self::set_deadline(self, deadline);
-    }
-
-    const NAME: &'static str = "directory server";
-    type Connector = ldap::Connector;
-
-    fn open(connector: &Self::Connector, wish: Wish) -> Result<Self> {
-        Self::open_unless(connector, wish)
-    }
-
-    fn query(&mut self, sql: &str) -> Result<(Rows, u64)> {
-        self.run(sql)
-    }
-
-    fn count(&mut self, sql: &str) -> Result<u64> {
-        Self::count(self, sql)
-    }
-
-    /// Adds entries given in LDIF, and ignores the statement.
-    fn copy_in(&mut self, _sql: &str, data: &[u8]) -> Result<u64> {
-        Self::copy_in(self, data)
+impl<P: SessionProtocol> Drop for Session<P> {
+    fn drop(&mut self) {
+        if !self.lost {
+            P::terminate(&mut self.channel.output);
+            self.channel.interrupt = None;
+            self.channel.deadline = Some(Instant::now() + TERMINATE_TIMEOUT);
+            let _ = self.channel.flush();
+        }
     }
 }

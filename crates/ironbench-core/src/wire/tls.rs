@@ -23,8 +23,10 @@ use crate::{Error, Result};
 
 /// TLS settings of a connection.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Wanted<'a> {
+pub struct Wanted<'a> {
     pub mode: &'a str,
+    /// The name that must be in the server's certificate.
+    pub host: &'a str,
     /// PEM file of trusted roots; None for the roots of the system.
     pub roots: Option<&'a str>,
     /// PEM files of the client's certificate and key.
@@ -36,13 +38,13 @@ pub(super) struct Wanted<'a> {
 
 /// Names of the settings, as users write them.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Words {
+pub struct Words {
     pub mode: &'static str,
     pub roots: &'static str,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Mode {
+pub enum Mode {
     Disable,
     /// Uses TLS only if the server refuses a plain connection.
     Allow,
@@ -364,7 +366,7 @@ mod tests {
     #[test]
     fn require_with_a_root_is_verify_ca() {
         let words = Words { mode: "sslmode", roots: "sslrootcert" };
-        let wanted = Wanted { mode: "require", roots: Some("f"), identity: None, sni: true, words };
+        let wanted = Wanted { mode: "require", host: "h", roots: Some("f"), identity: None, sni: true, words };
         assert_eq!(Mode::of(&wanted).unwrap(), Mode::VerifyCa);
         assert_eq!(Mode::of(&Wanted { roots: None, ..wanted }).unwrap(), Mode::Require);
     }

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use ironbench_core::drive::plan::Engine;
 use ironbench_core::measure::crew;
-use ironbench_core::wire::{Wish, mysql as mysql_wire, postgres as postgres_wire};
+use ironbench_core::wire::{Connector, Wish};
 use ironbench_core::{Error, Result};
 use serde::Serialize;
 
@@ -176,7 +176,7 @@ pub fn load(plan: &LoadPlan, progress: &Progress) -> Result<Loaded> {
         Engine::Postgres { connection, .. } => {
             let queue = Queue::new(pieces(plan, plan.connections)?);
             let connections = plan.connections.clamp(1, queue.pieces.len().max(1));
-            let connector = postgres_wire::Connector::new(connection.clone())?;
+            let connector = Connector::new(connection.clone())?;
             in_parallel(connections, progress, || {
                 postgres::copy(&connector, &plan.generator, &queue, &plan.note, silence, progress)
             })?;
@@ -190,7 +190,7 @@ pub fn load(plan: &LoadPlan, progress: &Progress) -> Result<Loaded> {
             }
             let queue = Queue::new(pieces);
             let connections = plan.connections.clamp(1, queue.pieces.len().max(1));
-            let connector = mysql_wire::Connector::new(connection.clone())?;
+            let connector = Connector::new(connection.clone())?;
             in_parallel(connections, progress, || {
                 mysql::copy(&connector, &plan.generator, &queue, &plan.note, silence, progress)
             })?;

@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use ironbench_core::wire::mysql::{Connector, Session};
+use ironbench_core::wire::mysql::{CopyIn, Mysql};
+use ironbench_core::wire::{Connector, Session};
 use ironbench_core::{Error, Result};
 
 use super::{Piece, Progress, Queue};
@@ -22,16 +23,16 @@ const PAUSE: Duration = Duration::from_millis(200);
 ///
 /// LOAD DATA reads the text format of PostgreSQL's COPY by default: tabs, newlines, `\` before both, `\N`.
 pub(super) fn copy(
-    connector: &Connector,
+    connector: &Connector<Mysql>,
     generator: &Generator,
     queue: &Queue,
     note: &str,
     silence: Option<Duration>,
     progress: &Progress,
 ) -> Result<()> {
-    let mut session = Session::open_unless(connector, progress.wish())?;
+    let mut session = Session::open(connector, progress.wish())?;
     if let Some(silence) = silence {
-        session.give_up_when_frozen(silence, connector);
+        session.give_up_when_frozen(silence);
     }
     // A piece may have to wait for the pieces of other connections: LOAD DATA locks a table with AUTO_INCREMENT.
     // A server without InnoDB rejects this setting and does not need it.
@@ -52,7 +53,7 @@ pub(super) fn copy(
 
 /// Copies a piece in a transaction. After an error, the progress does not include it.
 fn copy_piece(
-    session: &mut Session,
+    session: &mut Session<Mysql>,
     generator: &Generator,
     piece: &Piece,
     note: &str,
@@ -61,7 +62,7 @@ fn copy_piece(
     session.query("BEGIN")?;
     let columns = piece.table.columns.join(", ");
     let sql = format!("LOAD DATA LOCAL INFILE '' INTO TABLE {} CHARACTER SET utf8mb4 ({columns})", piece.table.name);
-    let mut copy = session.copy_in(&sql)?;
+    let mut copy = CopyIn::begin(session, &sql)?;
     let (mut made, mut size) = (0, 0);
     let mut sink = CopyText::new(|bytes: &[u8], rows| {
         copy.send(bytes)?;

@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use ironbench_core::wire::postgres::{Connector, Session};
+use ironbench_core::wire::postgres::{CopyIn, Postgres};
+use ironbench_core::wire::{Connector, Session};
 use ironbench_core::{Error, Result};
 
 use super::{Progress, Queue};
@@ -15,16 +16,16 @@ use crate::row::CopyBinary;
 /// With a `note`, each piece has its own transaction, which also writes the note.
 /// That commit need not wait, because piece and note are lost together.
 pub(super) fn copy(
-    connector: &Connector,
+    connector: &Connector<Postgres>,
     generator: &Generator,
     queue: &Queue,
     note: &str,
     silence: Option<Duration>,
     progress: &Progress,
 ) -> Result<()> {
-    let mut session = Session::open_unless(connector, progress.wish())?;
+    let mut session = Session::open(connector, progress.wish())?;
     if let Some(silence) = silence {
-        session.give_up_when_frozen(silence, connector);
+        session.give_up_when_frozen(silence);
     }
     if !note.is_empty() {
         session.query("SET synchronous_commit = off")?;
@@ -32,7 +33,7 @@ pub(super) fn copy(
     session.query("BEGIN")?;
     while let Some(piece) = queue.take() {
         let sql = format!("COPY {} ({}) FROM STDIN (FORMAT binary)", piece.table.name, piece.table.columns.join(", "));
-        let mut copy = session.copy_in(&sql).map_err(explain)?;
+        let mut copy = CopyIn::begin(&mut session, &sql).map_err(explain)?;
         let mut sink = CopyBinary::new(piece.table.columns.len(), |bytes: &[u8], rows| {
             copy.send(bytes)?;
             progress.add(rows, bytes.len() as u64)

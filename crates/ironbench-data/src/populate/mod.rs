@@ -16,6 +16,7 @@ use ironbench_core::drive::engines::{self, Poll};
 use ironbench_core::drive::outcome::Outcome;
 use ironbench_core::drive::plan::{Engine, Plan};
 use ironbench_core::drive::{Control, Kind, work};
+use ironbench_core::wire::{Connected, mysql::Mysql, postgres::Postgres};
 use ironbench_core::{Error, Result};
 use serde::{Deserialize, Serialize};
 
@@ -65,21 +66,15 @@ impl Populate {
             Engine::Postgres { connection, io, .. } => {
                 let statements = postgres::Statements::of(self);
                 work(plan, control, plan.threads, &[self.kind(statements.prepared())], |orders| {
-                    engines::postgres(
-                        orders,
-                        connection,
-                        *io,
-                        false,
-                        |client| postgres::Filler::new(share(client), &statements),
-                        poll,
-                    )
+                    let filler = |client, _: &Connected<Postgres>| postgres::Filler::new(share(client), &statements);
+                    engines::served(orders, connection, *io, false, filler, poll)
                 })
             }
             Engine::Mysql { connection, io, .. } => {
                 let statements = mysql::Statements::of(self);
                 work(plan, control, plan.threads, &[self.kind(statements.prepared())], |orders| {
-                    let filler = |client| mysql::Filler::new(share(client), &statements);
-                    engines::mysql(orders, connection, *io, filler, poll)
+                    let filler = |client, _: &Connected<Mysql>| mysql::Filler::new(share(client), &statements);
+                    engines::served(orders, connection, *io, false, filler, poll)
                 })
             }
             Engine::Ldap { .. } => Err(Error::input("population", "a directory has no tables to fill")),

@@ -19,6 +19,7 @@ use super::engines::{self, Poll};
 use super::outcome::Outcome;
 use super::plan::{Engine, Plan, Schedule, Stop};
 use super::{Control, Kind, work};
+use crate::wire::{Connected, postgres::Postgres};
 use crate::{Error, Result};
 use keys::{Keys, StatementKeys};
 use pgbench_script::Place;
@@ -116,11 +117,11 @@ impl Capture {
         let plan = Plan { schedule: Schedule::Closed { think_time_s: 0.0 }, ..plan.clone() };
         let (figures, every) = (Figures::default(), self.expected_places());
         let mut outcome = work(&plan, control, plan.threads, &kinds, |orders| {
-            let client = |client: usize| {
+            let client = |client: usize, _: &Connected<Postgres>| {
                 let part = self.clients.get(client).and_then(|range| tape.part(range.clone()));
                 Replayer::new(client, (self.mode, speed), part.unwrap_or_default(), &every, &keys, &figures)
             };
-            engines::postgres(orders, connection, *io, true, client, poll)
+            engines::served(orders, connection, *io, true, client, poll)
         })?;
         outcome.summary.due = due;
         let counts = [

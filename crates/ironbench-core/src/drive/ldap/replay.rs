@@ -18,10 +18,11 @@ use crate::drive::transaction::{Ending, Step, Transaction};
 use crate::drive::{Control, Kind, work};
 use crate::measure::Tally;
 use crate::measure::clock::NEVER;
-use crate::wire::ldap::OwnBind;
+use crate::wire::Connected;
 use crate::wire::ldap::ber::Malformed;
 use crate::wire::ldap::message::{self, op};
 use crate::wire::ldap::operation::{Operation, VERBS, Verb};
+use crate::wire::ldap::{Ldap, OwnBind};
 use crate::wire::transport::Mailbox;
 use crate::{Error, Result};
 
@@ -59,11 +60,11 @@ impl Replay {
         let kinds: Vec<Kind> = verbs.iter().map(|verb| kind(verb.name())).collect();
         let seeds = Seeds::new(!plan.seed, plan.clients, true);
         work(plan, control, plan.threads, &kinds, |orders| {
-            let client = |client: usize| {
+            let client = |client: usize, _: &Connected<Ldap>| {
                 let recorded = self.clients.get(client).map_or(&[][..], Vec::as_slice);
                 Replayer::new(client, recorded, &operations, &verbs, seeds.client(client)).binding_back(own.as_ref())
             };
-            engines::ldap(orders, connection, *io, true, client, poll)
+            engines::served(orders, connection, *io, true, client, poll)
         })
     }
 

@@ -7,11 +7,10 @@ use ring::rand::{SecureRandom, SystemRandom};
 use ring::{digest, hmac, pbkdf2};
 
 use super::ber::{self, Malformed, tag};
-use super::channel::Channel;
-use super::fault::Fault;
+use super::connect::{Fault, Ldap};
 use super::message::{self, Done, code, done, op};
 use crate::wire::LdapConnection;
-use crate::wire::security::Security;
+use crate::wire::{channel::Channel, security::Security};
 use crate::{Error, Result};
 
 /// Maximum number of SCRAM iterations. More would take longer than a second, so a server could use them to keep the
@@ -119,7 +118,7 @@ fn sasl_value(mechanism: &str, credentials: Option<&[u8]>) -> Vec<u8> {
 }
 
 pub(super) fn authenticate(
-    channel: &mut Channel,
+    channel: &mut Channel<Ldap>,
     connection: &LdapConnection,
     mechanism: Mechanism,
     security: Security,
@@ -147,13 +146,17 @@ pub(super) fn authenticate(
     }
 }
 
-fn bind(channel: &mut Channel, value: &[u8]) -> std::result::Result<Vec<u8>, Fault> {
+fn bind(channel: &mut Channel<Ldap>, value: &[u8]) -> std::result::Result<Vec<u8>, Fault> {
     let id = channel.next_id();
     message::request(&mut channel.output, id, op::BIND, value);
     channel.ask(op::BOUND)
 }
 
-fn sasl(channel: &mut Channel, mechanism: &str, credentials: Option<&[u8]>) -> std::result::Result<Vec<u8>, Fault> {
+fn sasl(
+    channel: &mut Channel<Ldap>,
+    mechanism: &str,
+    credentials: Option<&[u8]>,
+) -> std::result::Result<Vec<u8>, Fault> {
     bind(channel, &sasl_value(mechanism, credentials))
 }
 
@@ -162,7 +165,7 @@ fn bound(body: &[u8]) -> std::result::Result<(), Fault> {
     if done.code == code::SUCCESS { Ok(()) } else { Err(Fault::Server(Box::new(done))) }
 }
 
-fn scram(channel: &mut Channel, user: &str, password: &[u8]) -> std::result::Result<(), Fault> {
+fn scram(channel: &mut Channel<Ldap>, user: &str, password: &[u8]) -> std::result::Result<(), Fault> {
     let mut nonce = [0; 18];
     let no_random = |_| Error::failure("SCRAM", "the system provides no random numbers");
     SystemRandom::new().fill(&mut nonce).map_err(no_random)?;

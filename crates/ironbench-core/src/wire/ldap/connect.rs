@@ -1,159 +1,173 @@
-//! Opens a session: name resolution, connection, TLS, bind.
+//! The steps of an LDAP connection: TLS and bind.
 
-use std::{
-    io,
-    path::PathBuf,
-    sync::{
-        Arc,
-        atomic::{AtomicBool, Ordering},
-    },
-};
-
-use rustls::ClientConfig;
+use std::{convert::Infallible, path::PathBuf};
 
 use super::{
     auth::{self, Mechanism},
-    channel::Channel,
-    fault::{Fault, cannot_connect, server_at},
-    message::code,
+    ber::{self, Malformed},
+    message::{self, Done, Message, code, done, op},
 };
-use crate::wire::LdapConnection;
 use crate::wire::{
-    address::{Address, Endpoint, deadline_after},
-    interrupt::{self, Interrupt, Wish, answers},
-    pipe::{Pipe, Stream},
+    LdapConnection,
+    address::Address,
+    channel::Channel,
+    connector::{self, Attempt},
+    fault,
+    protocol::{Codes, Names, ServerProtocol, Target, TlsAnswer},
     security::Security,
-    tls::{self, Mode, Wanted, Words},
+    tls::{Wanted, Words},
 };
-use crate::{Error, Result};
+use crate::{Kind, Result};
 
-/// An idle session after its bind.
-#[derive(Debug)]
-pub struct Connected {
-    pub stream: Stream,
-    /// Bytes that the server sent after its last answer. There are almost never any.
-    pub unread: Vec<u8>,
+/// LDAP version 3. The counter of a channel is the message ID of the last request.
+#[derive(Debug, Clone, Copy)]
+pub struct Ldap;
+
+pub(super) type Fault = fault::Fault<Ldap>;
+type Connector = connector::Connector<Ldap>;
+
+impl From<Malformed> for Fault {
+    fn from(malformed: Malformed) -> Self {
+        Self::Malformed(malformed)
+    }
 }
 
-/// Opens connections to one server as one user.
-#[derive(Debug, Clone)]
-pub struct Connector {
-    connection: Arc<LdapConnection>,
-    address: Address,
-    mechanism: Mechanism,
-    mode: Mode,
-    /// TLS configuration; None without TLS.
-    config: Option<Arc<ClientConfig>>,
-}
+impl ServerProtocol for Ldap {
+    const NAMES: Names = Names {
+        server: "directory server",
+        products: "a directory server",
+        place: "host and port, or the path of its socket",
+        no_tls: "install a certificate on the server, or use tls=disable",
+    };
 
-pub(super) fn wanted(connection: &LdapConnection) -> Wanted<'_> {
-    let words = Words { mode: "tls", roots: "tls_ca" };
-    Wanted { mode: &connection.tls, roots: connection.tls_ca.as_deref(), identity: None, sni: true, words }
-}
+    type Settings = LdapConnection;
+    type Message<'a> = Message<'a>;
+    type Counter = i32;
+    type Malformed = Malformed;
+    type ServerError = Done;
+    type Greeting = ();
+    type State = ();
+    type CancelKey = Infallible;
 
-impl Connector {
-    /// Checks `connection` and reads the trusted certificates.
-    pub fn new(connection: LdapConnection) -> Result<Self> {
-        let address = match &connection.socket {
+    fn check(settings: &LdapConnection) -> Result<()> {
+        Mechanism::of(settings).map(drop)
+    }
+
+    fn target(settings: &LdapConnection) -> Target<'_> {
+        let LdapConnection { socket, host, port, .. } = settings;
+        let address = match socket {
             Some(path) => Address::Unix(PathBuf::from(path)),
-            None => Address::Tcp { host: connection.host.clone(), port: connection.port },
+            None => Address::Tcp { host: host.clone(), port: *port },
         };
-        let asked = Mode::of(&wanted(&connection))?;
-        // A Unix socket needs no TLS, as no third party can read it.
-        let mode = if address.is_unix() { Mode::Disable } else { asked };
-        let config =
-            if mode == Mode::Disable { None } else { Some(tls::client_config(&wanted(&connection), mode, None)?) };
-        let mechanism = Mechanism::of(&connection)?;
-        Ok(Self { connection: Arc::new(connection), address, mechanism, mode, config })
+        let words = Words { mode: "tls", roots: "tls_ca" };
+        let roots = settings.tls_ca.as_deref();
+        let tls = Wanted { mode: &settings.tls, host, roots, identity: None, sni: true, words };
+        Target { address, tls, relay: settings.relay.as_ref(), timeout_s: settings.connect_timeout_s }
     }
 
-    pub fn address(&self) -> &Address {
-        &self.address
-    }
-
-    /// Returns the suffix for DNs that end with a comma.
-    pub fn base(&self) -> &str {
-        &self.connection.base
-    }
-
-    /// Connects, waiting at most `connect_timeout_s` for each address of the host.
-    ///
-    /// # Errors
-    /// Input: the server rejects the settings of the DSN (password, user, certificate, TLS).
-    /// Failure: the server cannot be reached, is full, or is not ready.
-    pub fn connect(&self) -> Result<Connected> {
-        self.connect_unless(None)
-    }
-
-    /// Does the same as `connect`, but fails soon after `stop` becomes true.
-    pub fn connect_until(&self, stop: Arc<AtomicBool>) -> Result<Connected> {
-        let wish = interrupt::wish(Box::new(move || stop.load(Ordering::Relaxed)));
-        self.connect_unless(Some(&wish))
-    }
-
-    /// Does the same as `connect`, but fails soon after `wish` becomes true.
-    pub(super) fn connect_unless(&self, wish: Option<&Wish>) -> Result<Connected> {
-        let told = |fault| cannot_connect(fault, &self.connection, &self.address);
-        let mut last = Fault::Io(io::ErrorKind::AddrNotAvailable.into());
-        for endpoint in self.address.resolve()? {
-            match self.enter(&endpoint, wish) {
-                Ok(connected) => return Ok(connected),
-                Err(fault) if fault.is_interrupt() => return Err(told(fault)),
-                // Another address is tried only if this one cannot be reached.
-                Err(fault @ Fault::Io(_)) => last = fault,
-                Err(fault) => return Err(told(fault)),
-            }
+    fn wait_for_answer(connector: &Connector, attempt: &Attempt) -> std::result::Result<(), Fault> {
+        if connector.settings.ldaps {
+            return Self::enter(connector, attempt).map(drop);
         }
-        Err(told(last))
+        connector.reach(attempt)?.ask_for_tls().map(drop)
     }
 
-    /// Whether the server answers a new connection in time.
-    pub(super) fn answers(&self) -> bool {
-        self.address.resolve().map_or(true, |found| answers(found.iter().map(|endpoint| self.greet(endpoint))))
-    }
-
-    /// Waits for any answer of the server. A TCP connection is not enough, because the kernel also accepts it for a
-    /// hung server.
-    fn greet(&self, endpoint: &Endpoint) -> std::result::Result<(), Fault> {
-        if self.connection.ldaps {
-            return self.enter(endpoint, None).map(drop);
+    /// A notice of disconnection is an error.
+    fn cut<'a>(_: &mut i32, input: &mut &'a [u8]) -> std::result::Result<Option<Message<'a>>, Fault> {
+        match message::next(input)? {
+            Some(message) if message.id == 0 => Err(Fault::Server(Box::new(done(message.body)?))),
+            found => Ok(found),
         }
-        let deadline = deadline_after(self.connection.connect_timeout_s);
-        let socket = endpoint.open(self.connection.relay.as_ref(), deadline, None)?;
-        let mut channel = Channel::new(Pipe::new(socket, Some(deadline)));
-        channel.ask_for_tls().map(drop)
     }
 
-    fn enter(&self, endpoint: &Endpoint, wish: Option<&Wish>) -> std::result::Result<Connected, Fault> {
-        let deadline = deadline_after(self.connection.connect_timeout_s);
-        let mut interrupt = wish.map(|wish| Interrupt::new(wish.clone(), None));
-        let socket = endpoint.open(self.connection.relay.as_ref(), deadline, interrupt.as_mut())?;
-        let mut channel = Channel::new(Pipe::new(socket, Some(deadline)));
-        channel.interrupt = interrupt;
-        if let Some(config) = &self.config {
-            self.secure(&mut channel, config)?;
-        }
-        let security = Security::of(endpoint, channel.tls.is_some(), self.mode);
-        let least = if self.connection.password_in_clear { Security::Plain } else { Security::least(self.mode) };
-        auth::authenticate(&mut channel, &self.connection, self.mechanism, security, least)?;
-        Ok(Connected { unread: channel.unread().to_vec(), stream: channel.into_pipe().into_stream() })
+    fn greeting(_: &Connector, _: &mut Channel<Self>) -> std::result::Result<(), Fault> {
+        Ok(())
     }
 
-    /// Starts TLS, immediately (`ldaps`) or with StartTLS.
-    fn secure(&self, channel: &mut Channel, config: &Arc<ClientConfig>) -> std::result::Result<(), Fault> {
-        if !self.connection.ldaps {
-            let done = channel.ask_for_tls()?;
-            if done.code != code::SUCCESS {
-                if self.mode == Mode::Prefer {
-                    return Ok(());
-                }
-                let cause =
-                    format!("the server does not support TLS, but tls={} requires it: {done}", self.connection.tls);
-                return Err(Error::input(server_at(&self.address), cause)
-                    .hint("install a certificate on the server, or use tls=disable")
-                    .into());
-            }
+    fn request_tls(
+        connector: &Connector,
+        channel: &mut Channel<Self>,
+        (): &(),
+    ) -> std::result::Result<TlsAnswer, Fault> {
+        if connector.settings.ldaps {
+            return Ok(TlsAnswer::Accepted);
         }
-        Ok(channel.start_tls(tls::client(config, &self.connection.host)?)?)
+        let done = channel.ask_for_tls()?;
+        if done.code == code::SUCCESS { Ok(TlsAnswer::Accepted) } else { Ok(TlsAnswer::Refused(format!(": {done}"))) }
+    }
+
+    fn log_in(
+        connector: &Connector,
+        channel: &mut Channel<Self>,
+        (): (),
+        security: Security,
+    ) -> std::result::Result<(), Fault> {
+        let settings = &connector.settings;
+        let least = if settings.password_in_clear { Security::Plain } else { Security::least(connector.mode) };
+        auth::authenticate(channel, settings, Mechanism::of(settings)?, security, least)
+    }
+
+    fn cancel_key((): &()) -> Option<Infallible> {
+        None
+    }
+
+    fn cancel(_: &Connector, _: &Attempt, key: &Infallible) -> std::result::Result<(), Fault> {
+        match *key {}
+    }
+
+    fn codes(error: &Done) -> Codes<'_> {
+        Codes { sqlstate: "", number: u16::try_from(error.code).unwrap_or(0) }
+    }
+
+    fn admission(error: &Done) -> (Kind, &str) {
+        match error.code {
+            code::INVALID_CREDENTIALS => (Kind::Input, "correct DN and password in the DSN"),
+            code::CONFIDENTIALITY_REQUIRED | 8 => (Kind::Input, "use TLS (tls=require, or ldaps://)"),
+            7 => (Kind::Input, "choose another mechanism: simple, EXTERNAL, PLAIN or SCRAM-SHA-256"),
+            48 | 53 => (Kind::Input, "bind as an entry that has a password, or allow anonymous clients on the server"),
+            34 => (Kind::Input, "write the user as a DN, such as cn=admin,dc=example,dc=com"),
+            code::BUSY | 52 => (Kind::Failure, "wait and try again, or use fewer clients"),
+            _ => (Kind::Failure, ""),
+        }
+    }
+
+    fn user(settings: &LdapConnection) -> String {
+        match settings.user.as_str() {
+            "" => String::new(),
+            user => format!(", user {user}"),
+        }
+    }
+}
+
+impl Channel<Ldap> {
+    /// Returns a message ID for the next request.
+    pub(super) fn next_id(&mut self) -> i32 {
+        self.counter = self.counter.checked_add(1).unwrap_or(1);
+        self.counter
+    }
+
+    /// Sends the output, and waits for the single message that answers it.
+    pub(super) fn ask(&mut self, answer: u8) -> std::result::Result<Vec<u8>, Fault> {
+        self.flush()?;
+        let id = self.counter;
+        let message = self.next()?;
+        if message.id != id || message.tag != answer {
+            return Err(Malformed::Nonsense.into());
+        }
+        Ok(message.body.to_vec())
+    }
+
+    /// Requests StartTLS (RFC 4511, 4.14). Returns the server's answer.
+    fn ask_for_tls(&mut self) -> std::result::Result<Done, Fault> {
+        let id = self.next_id();
+        let mut value = Vec::new();
+        ber::octets(&mut value, 0x80, b"1.3.6.1.4.1.1466.20037");
+        message::request(&mut self.output, id, op::EXTENDED, &value);
+        let body = self.ask(op::EXTENDED_ANSWER)?;
+        // Bytes that arrived before TLS started may be forged, so they must not be read as an answer under TLS.
+        if !self.unread().is_empty() {
+            return Err(Malformed::Nonsense.into());
+        }
+        Ok(done(&body)?)
     }
 }

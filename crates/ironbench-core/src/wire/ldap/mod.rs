@@ -4,17 +4,14 @@
 //! window.
 mod auth;
 pub mod ber;
-mod channel;
-pub mod connect;
-mod fault;
+mod connect;
 pub mod filter;
 mod ldif;
 pub mod message;
 pub mod operation;
-pub mod session;
+mod session;
 mod text;
 mod writer;
 
 pub use auth::OwnBind;
-pub use connect::{Connected, Connector};
-pub use session::Session;
+pub use connect::Ldap;

@@ -1,27 +1,21 @@
-//! A blocking session, used for everything outside the measured window.
-//! The statements are operations as `operation` parses them.
+//! Operations of a blocking session, as `operation` parses them.
 
 use std::collections::VecDeque;
-use std::sync::Arc;
-use std::time::{Duration, Instant};
 
 use pgbench_script::Piece;
 
 use super::{
     ber::Malformed,
-    channel::Channel,
-    connect::{Connected, Connector},
-    fault::{Fault, number, server_at},
+    connect::{Fault, Ldap},
     ldif::Records,
     message::{self, Done, code, op},
     operation::{Operation, Verb},
 };
 use crate::wire::{
-    address::Address,
-    interrupt::{Interrupt, wish},
-    pipe::Pipe,
+    protocol::ServerProtocol,
     rows::{Pushed, Rows, too_much},
-    words::{late, shortened, unanswered},
+    session::{Outcome, Session, SessionProtocol},
+    words::shortened,
 };
 use crate::{Error, Result};
 
@@ -34,153 +28,60 @@ const LOADING: &str = "loading entries";
 /// Separator of the values of one attribute in a row.
 const SEPARATOR: u8 = b'\n';
 
-pub struct Session {
-    channel: Channel,
-    address: Address,
-    base: String,
-    /// Whether the connection is unusable.
-    lost: bool,
-}
+impl SessionProtocol for Ldap {
+    const NAME: &'static str = "directory server";
+    const REQUEST: &'static str = "operation";
 
-impl std::fmt::Debug for Session {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "Session {{ {} }}", self.address)
-    }
-}
+    type Request = Operation;
 
-impl Session {
-    /// Connects a session. For errors see [`Connector::connect`]. `wanted` is called while connecting and while
-    /// waiting.
-    pub fn open_unless(connector: &Connector, wanted: Box<dyn FnMut() -> bool + Send>) -> Result<Self> {
-        let wish = wish(wanted);
-        let connected = connector.connect_unless(Some(&wish))?;
-        let mut session = Self::new(connected, connector);
-        session.channel.interrupt = Some(Interrupt::new(wish, None));
-        Ok(session)
-    }
-
-    /// Makes statements also fail if the server is silent for `silence` and then does not answer a new connection. Such
-    /// a server hangs, or its machine is gone without closing the connection.
-    pub fn give_up_when_frozen(&mut self, silence: Duration, connector: &Connector) {
-        let connector = connector.clone();
-        if let Some(interrupt) = self.channel.interrupt.as_mut() {
-            interrupt.watch(silence, Arc::new(move || connector.answers()));
-        }
-    }
-
-    pub fn new(connected: Connected, connector: &Connector) -> Self {
-        let Connected { stream, unread } = connected;
-        let mut channel = Channel::new(Pipe::resume(stream, unread));
-        // Skip the message IDs that the bind used.
-        for _ in 0..16 {
-            channel.next_id();
-        }
-        Self { channel, address: connector.address().clone(), base: connector.base().to_owned(), lost: false }
-    }
-
-    /// Sets the deadline of statements, or removes it. A statement that exceeds the deadline loses the connection.
-    pub fn set_deadline(&mut self, deadline: Option<Instant>) {
-        self.channel.deadline = deadline;
-    }
-
-    pub fn is_tls(&self) -> bool {
-        self.channel.tls.is_some()
-    }
-
-    /// Runs one operation. Returns the entries of a search: the DN and then the attributes requested by name.
-    /// Also returns how many entries the operation found or changed.
-    ///
-    /// # Errors
-    /// Input: the operation is malformed.
-    /// Failure: the server rejected it (with its result code as the number), or the connection was lost.
-    pub fn run(&mut self, line: &str) -> Result<(Rows, u64)> {
-        let operation = self.send(line)?;
-        let mut columns = vec!["dn".to_owned()];
-        columns.extend(operation.attributes.iter().cloned());
-        self.collect(line, &operation, Rows::new(columns))
-    }
-
-    /// Runs an operation as `run` does, but only counts the entries.
-    pub fn count(&mut self, line: &str) -> Result<u64> {
-        let operation = self.send(line)?;
-        Ok(self.collect(line, &operation, Rows::counted(1))?.0.len() as u64)
-    }
-
-    fn send(&mut self, line: &str) -> Result<Operation> {
-        if self.lost {
-            return Err(Error::failure(server_at(&self.address), "the connection is closed"));
-        }
+    fn request(session: &mut Session<Self>, line: &str) -> Result<Operation> {
         let wrong = |cause: String| Error::input(subject(line), cause);
-        let operation = Operation::compile(&[Piece::Text(line.to_owned())], &self.base).map_err(wrong)?;
-        if let Some(interrupt) = self.channel.interrupt.as_mut() {
-            interrupt.rearm();
-        }
-        let id = self.channel.next_id();
-        operation.plain(id, &mut self.channel.output).map_err(wrong)?;
-        self.channel.flush().map_err(|error| self.lose(error.into(), line))?;
+        let base = &session.connector.settings.base;
+        let operation = Operation::compile(&[Piece::Text(line.to_owned())], base).map_err(wrong)?;
+        let id = session.channel.next_id();
+        operation.plain(id, &mut session.channel.output).map_err(wrong)?;
         Ok(operation)
     }
 
-    fn collect(&mut self, line: &str, operation: &Operation, mut rows: Rows) -> Result<(Rows, u64)> {
-        loop {
-            match self.answer(operation, &mut rows) {
+    /// Returns the entries of a search: the DN and then the attributes requested by name. Also returns how many entries
+    /// the operation found or changed.
+    fn collect(
+        session: &mut Session<Self>,
+        line: &str,
+        operation: &Operation,
+        mut outcome: Outcome,
+    ) -> Result<Outcome> {
+        let mut columns = vec!["dn".to_owned()];
+        columns.extend(operation.attributes.iter().cloned());
+        outcome.rows = outcome.rows.following(columns);
+        let done = loop {
+            match session.answer(operation, &mut outcome.rows) {
                 Ok(None) => {}
-                Ok(Some(done)) if operation.succeeded(done.code) => {
-                    let changed = if operation.verb.writes() { 1 } else { rows.len() as u64 };
-                    // A comparison returns its result as one row.
-                    if operation.verb == Verb::Compare {
-                        let mut found = Rows::new(vec!["found".to_owned()]);
-                        let word: &[u8] = if done.code == code::COMPARE_TRUE { b"true" } else { b"false" };
-                        let _ = found.push::<Malformed>(std::iter::once(Ok(Some(word))));
-                        return Ok((found, 0));
-                    }
-                    return Ok((rows, changed));
-                }
-                Ok(Some(done)) => return Err(refused(&done, line)),
-                Err(fault) => return Err(self.lose(fault, line)),
+                Ok(Some(done)) => break done,
+                Err(fault) => return Err(session.lose(fault, line)),
             }
+        };
+        if !operation.succeeded(done.code) {
+            return Err(refused(&done, line));
         }
-    }
-
-    /// Handles one message. Returns the result when the operation has ended.
-    fn answer(&mut self, operation: &Operation, rows: &mut Rows) -> std::result::Result<Option<Done>, Fault> {
-        let message = self.channel.next()?;
-        if message.id != self.channel.id() {
-            return Err(Malformed::Nonsense.into());
+        // A comparison returns its result as one row.
+        if operation.verb == Verb::Compare {
+            outcome.rows = Rows::new(vec!["found".to_owned()]);
+            let word: &[u8] = if done.code == code::COMPARE_TRUE { b"true" } else { b"false" };
+            let _ = outcome.rows.push::<Malformed>(std::iter::once(Ok(Some(word))));
+            return Ok(outcome);
         }
-        match message.tag {
-            op::ENTRY => {
-                let mut found: Vec<Option<Vec<u8>>> = vec![None; operation.attributes.len()];
-                let dn = message::entry(&message.body, |name, value| {
-                    let asked = |wanted: &String| wanted.as_bytes().eq_ignore_ascii_case(name);
-                    if let Some(place) = operation.attributes.iter().position(asked) {
-                        let values = found[place].get_or_insert_default();
-                        if !values.is_empty() {
-                            values.push(SEPARATOR);
-                        }
-                        values.extend_from_slice(value);
-                    }
-                })?;
-                let values = std::iter::once(Some(dn)).chain(found.iter().map(Option::as_deref));
-                // A row that is only counted may have any number of values.
-                match rows.push::<Malformed>(values.map(Ok))? {
-                    Pushed::Taken | Pushed::Misfit => Ok(None),
-                    Pushed::TooMuch => Err(too_much().into()),
-                }
-            }
-            op::REFERENCE | op::INTERMEDIATE => Ok(None),
-            tag if tag == operation.verb.answer() => Ok(Some(message::done(&message.body)?)),
-            _ => Err(Malformed::Nonsense.into()),
-        }
+        outcome.affected = if operation.verb.writes() { 1 } else { outcome.rows.len() as u64 };
+        Ok(outcome)
     }
 
     /// Executes the records of an LDIF, several adds at a time. Returns how many it executed.
     ///
     /// # Errors
     /// Input: the data are not LDIF. Failure: the server rejected a record; earlier records have taken effect.
-    pub fn copy_in(&mut self, data: &[u8]) -> Result<u64> {
+    fn copy_in(session: &mut Session<Self>, _: &str, data: &[u8]) -> Result<u64> {
         let text = std::str::from_utf8(data).map_err(|_| Error::input("LDIF", "is not UTF-8"))?;
-        if let Some(interrupt) = self.channel.interrupt.as_mut() {
+        if let Some(interrupt) = session.channel.interrupt.as_mut() {
             interrupt.rearm();
         }
         let mut under_way = VecDeque::new();
@@ -200,77 +101,92 @@ impl Session {
             // addition of an entry waits for those of its ancestors, and a change waits for everything before it.
             let waits = |one: &Pending| verb != Verb::Add || one.verb != Verb::Add || is_below(&name, &one.name);
             while wrong.is_none() && under_way.iter().any(waits) {
-                self.channel.flush().map_err(|error| self.lose(error.into(), LOADING))?;
-                wrong = self.answered(&mut under_way)?;
+                session.channel.flush().map_err(|error| session.lose(error.into(), LOADING))?;
+                wrong = session.answered(&mut under_way)?;
                 done += u64::from(wrong.is_none());
             }
             if wrong.is_some() {
                 break;
             }
-            let id = self.channel.next_id();
-            record.request(id, &mut self.channel.output);
+            let id = session.channel.next_id();
+            record.request(id, &mut session.channel.output);
             under_way.push_back(Pending { id, verb, dn, name });
-            if self.channel.output.len() >= PIECE || under_way.len() >= UNDER_WAY {
-                self.channel.flush().map_err(|error| self.lose(error.into(), LOADING))?;
+            if session.channel.output.len() >= PIECE || under_way.len() >= UNDER_WAY {
+                session.channel.flush().map_err(|error| session.lose(error.into(), LOADING))?;
             }
             while under_way.len() >= UNDER_WAY && wrong.is_none() {
-                wrong = self.answered(&mut under_way)?;
+                wrong = session.answered(&mut under_way)?;
                 done += u64::from(wrong.is_none());
             }
             if wrong.is_some() {
                 break;
             }
         }
-        self.channel.flush().map_err(|error| self.lose(error.into(), LOADING))?;
+        session.channel.flush().map_err(|error| session.lose(error.into(), LOADING))?;
         while !under_way.is_empty() {
-            let next = self.answered(&mut under_way)?;
+            let next = session.answered(&mut under_way)?;
             done += u64::from(next.is_none());
             wrong = wrong.or(next);
         }
         wrong.map_or(Ok(done), Err)
     }
 
+    fn terminate(output: &mut Vec<u8>) {
+        message::unbind(output);
+    }
+
+    fn shown(line: &str) -> String {
+        shown(line)
+    }
+}
+
+impl Session<Ldap> {
+    /// Handles one message. Returns the result when the operation has ended.
+    fn answer(&mut self, operation: &Operation, rows: &mut Rows) -> std::result::Result<Option<Done>, Fault> {
+        let id = self.channel.counter;
+        let message = self.channel.next()?;
+        if message.id != id {
+            return Err(Malformed::Nonsense.into());
+        }
+        match message.tag {
+            op::ENTRY => {
+                let mut found: Vec<Option<Vec<u8>>> = vec![None; operation.attributes.len()];
+                let dn = message::entry(message.body, |name, value| {
+                    let asked = |wanted: &String| wanted.as_bytes().eq_ignore_ascii_case(name);
+                    if let Some(place) = operation.attributes.iter().position(asked) {
+                        let values = found[place].get_or_insert_default();
+                        if !values.is_empty() {
+                            values.push(SEPARATOR);
+                        }
+                        values.extend_from_slice(value);
+                    }
+                })?;
+                let values = std::iter::once(Some(dn)).chain(found.iter().map(Option::as_deref));
+                // A row that is only counted may have any number of values.
+                match rows.push::<Malformed>(values.map(Ok))? {
+                    Pushed::Taken | Pushed::Misfit => Ok(None),
+                    Pushed::TooMuch => Err(too_much().into()),
+                }
+            }
+            op::REFERENCE | op::INTERMEDIATE => Ok(None),
+            tag if tag == operation.verb.answer() => Ok(Some(message::done(message.body)?)),
+            _ => Err(Malformed::Nonsense.into()),
+        }
+    }
+
     /// Waits until one of the requests ends. Returns why it was rejected, or None if it succeeded.
     fn answered(&mut self, under_way: &mut VecDeque<Pending>) -> Result<Option<Error>> {
-        let lost = |session: &mut Self, fault| session.lose(fault, LOADING);
-        let message = self.channel.next().map_err(|fault| lost(self, fault))?;
-        let place = under_way.iter().position(|one| one.id == message.id && message.tag == one.verb.answer());
-        let Some(place) = place else {
-            return Err(lost(self, Malformed::Nonsense.into()));
-        };
-        let Pending { verb, dn, .. } = under_way.remove(place).expect("found just now");
-        let done = message::done(&message.body).map_err(|malformed| lost(self, malformed.into()))?;
+        let (pending, done) = self.next_done(under_way).map_err(|fault| self.lose(fault, LOADING))?;
+        let Pending { verb, dn, .. } = pending;
         let subject = || format!("{} {dn}", verb.name());
         Ok((done.code != code::SUCCESS).then(|| Error { subject: subject(), ..refused(&done, "") }))
     }
 
-    /// Words the error of a lost connection, and marks the session as unusable.
-    fn lose(&mut self, fault: Fault, line: &str) -> Error {
-        self.lost = true;
-        let statement = shown(line);
-        let cause = match fault {
-            fault if fault.is_interrupt() => format!("interrupted during: {statement}"),
-            Fault::Server(done) => format!("the server ended the connection: {done}; operation: {statement}"),
-            Fault::Io(error) if error.kind() == std::io::ErrorKind::TimedOut && self.channel.is_late() => {
-                late(&statement)
-            }
-            Fault::Io(error) if error.kind() == std::io::ErrorKind::TimedOut => unanswered(&statement),
-            Fault::Io(_) => format!("the server closed the connection during: {statement}"),
-            fault => format!("{} during: {statement}", fault.into_io()),
-        };
-        Error::failure(server_at(&self.address), cause)
-            .hint("see the server's log: the server may have crashed or been stopped")
-    }
-}
-
-impl Drop for Session {
-    fn drop(&mut self) {
-        if !self.lost {
-            message::unbind(&mut self.channel.output);
-            self.channel.interrupt = None;
-            self.channel.deadline = Some(std::time::Instant::now() + std::time::Duration::from_millis(100));
-            let _ = self.channel.flush();
-        }
+    fn next_done(&mut self, under_way: &mut VecDeque<Pending>) -> std::result::Result<(Pending, Done), Fault> {
+        let message = self.channel.next()?;
+        let place = under_way.iter().position(|one| one.id == message.id && message.tag == one.verb.answer());
+        let pending = place.and_then(|place| under_way.remove(place)).ok_or(Malformed::Nonsense)?;
+        Ok((pending, message::done(message.body)?))
     }
 }
 
@@ -299,7 +215,7 @@ fn subject(line: &str) -> String {
 }
 
 /// Shortens an operation to one line, without the password in a bind or an entry.
-pub fn shown(line: &str) -> String {
+fn shown(line: &str) -> String {
     let line = line.trim_start();
     let is_bind = line.get(..4).is_some_and(|verb| verb.eq_ignore_ascii_case("bind"));
     match line.split_once('?') {
@@ -317,7 +233,7 @@ fn refused(done: &Done, line: &str) -> Error {
         80 => "see the server's log; its map may be full (maxsize)",
         _ => "",
     };
-    Error { number: number(done), ..Error::failure(subject(line), done.to_string()).hint(hint) }
+    Error { number: Ldap::codes(done).number, ..Error::failure(subject(line), done.to_string()).hint(hint) }
 }
 
 #[cfg(test)]

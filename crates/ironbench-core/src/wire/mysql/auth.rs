@@ -1,12 +1,11 @@
 //! Authentication: `mysql_native_password`, `caching_sha2_password`, `client_ed25519`.
 
-use super::channel::Channel;
-use super::fault::Fault;
+use super::connect::{Fault, Mysql};
 use super::proof;
+use super::protocol::Malformed;
 use super::protocol::backend::{Reader, head, server_error};
-use super::protocol::{Malformed, Rows};
 use crate::Error;
-use crate::wire::{security::Security, words::said};
+use crate::wire::{channel::Channel, security::Security, words::said};
 
 /// An authentication method based on a password.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -58,7 +57,7 @@ const MOST_METHODS: usize = 8;
 /// Completes authentication after the proof by `method` has been sent.
 /// The password itself is sent only over a channel of at least `least` security.
 pub(super) fn authenticate(
-    channel: &mut Channel,
+    channel: &mut Channel<Mysql>,
     mut method: Method,
     password: &[u8],
     security: Security,
@@ -66,7 +65,7 @@ pub(super) fn authenticate(
 ) -> Result<(), Fault> {
     let mut methods = 1;
     loop {
-        let body = channel.next(Rows::Keep)?;
+        let body = channel.next()?;
         match body.first() {
             Some(&head::OK) => return Ok(()),
             Some(&head::ERROR) => return Err(Fault::Server(Box::new(server_error(body)))),

@@ -1,45 +1,29 @@
-//! Opens a session: name resolution, connection, greeting, TLS, authentication.
-//!
-//! [`Connector::new`] checks everything that can be checked without a network.
-//! The connector can then open any number of connections from any thread.
-//! [`Connector::connect`] returns a [`Connected`], which is idle and ready for commands.
+//! The steps of a MySQL connection: greeting, TLS, authentication.
 
-use std::{
-    io,
-    sync::{
-        Arc,
-        atomic::{AtomicBool, Ordering},
-    },
-    time::{Duration, Instant},
-};
-
-use rustls::ClientConfig;
+use std::path::PathBuf;
 
 use super::{
-    address::{address, wanted},
     auth::{self, Method},
-    channel::Channel,
-    fault::{Fault, cannot_connect, server_at},
     protocol::{
-        Malformed, Rows,
-        backend::{Done, Greeting, head, server_error},
+        Framer, Malformed, Rows,
+        backend::{Done, Greeting, ServerError, head, server_error},
         capability as can,
         frontend::{self, Introduction},
         is_unasked_allowed,
     },
 };
-use crate::wire::MysqlConnection;
 use crate::wire::{
-    address::{Address, Endpoint, deadline_after},
-    interrupt::{self, Cancelling, Interrupt, Wish, answers},
-    pipe::{Pipe, Stream},
+    MysqlConnection,
+    address::Address,
+    channel::Channel,
+    connector::{self, Attempt},
+    fault,
+    pipe::Pipe,
+    protocol::{Codes, Names, ServerProtocol, Target, TlsAnswer},
     security::Security,
-    tls::{self, Mode},
+    tls::{Wanted, Words},
 };
-use crate::{Error, Result};
-
-/// Time limit for a second connection and the command on it.
-const CANCEL_TIMEOUT: Duration = Duration::from_secs(1);
+use crate::{Error, Kind, Result};
 
 /// Capabilities requested from a server that offers them, including the required ones.
 const WANTED: u64 = can::NEEDED
@@ -55,244 +39,215 @@ const WANTED: u64 = can::NEEDED
     | can::PLUGIN_AUTH_LENENC_DATA
     | can::MARIADB_CACHE_METADATA;
 
-/// An idle session.
-#[derive(Debug)]
-pub struct Connected {
-    pub stream: Stream,
-    /// Bytes that the server sent after its last reply. There are almost never any. They must be parsed before further
-    /// bytes.
-    pub unread: Vec<u8>,
-    pub version: String,
-    /// The negotiated capabilities.
-    pub capabilities: u64,
-    pub connection_id: u32,
-    pub cancel: Cancel,
+/// The client protocol of MySQL and MariaDB. The counter of a channel is the sequence number of the next packet.
+#[derive(Debug, Clone, Copy)]
+pub struct Mysql;
+
+pub(super) type Fault = fault::Fault<Mysql>;
+type Connected = connector::Connected<Mysql>;
+type Connector = connector::Connector<Mysql>;
+
+impl From<Malformed> for Fault {
+    fn from(malformed: Malformed) -> Self {
+        Self::Malformed(malformed)
+    }
 }
 
-impl Connected {
+/// What the client knows about a session.
+#[derive(Debug)]
+pub struct MysqlState {
+    pub(super) version: String,
+    /// The negotiated capabilities.
+    capabilities: u64,
+    pub(super) connection_id: u32,
+}
+
+impl MysqlState {
     /// Whether the server omits descriptions of a prepared statement's columns that have not changed.
     pub fn caches_columns(&self) -> bool {
         self.capabilities & can::MARIADB_CACHE_METADATA != 0
     }
 }
 
-/// A connection attempt at one address.
-struct Attempt<'a> {
-    endpoint: &'a Endpoint,
-    deadline: Instant,
-    wish: Option<&'a Wish>,
-}
+impl ServerProtocol for Mysql {
+    /// Whether a server is MySQL or MariaDB is known only after its greeting.
+    const NAMES: Names = Names {
+        server: "MySQL server",
+        products: "MySQL or MariaDB",
+        place: "host and port, or the path of its socket",
+        no_tls: "install a certificate on the server (ssl_cert, ssl_key), or use tls=prefer",
+    };
 
-/// Opens connections to one server as one user.
-#[derive(Debug, Clone)]
-pub struct Connector {
-    connection: Arc<MysqlConnection>,
-    address: Address,
-    mode: Mode,
-    /// TLS configuration; None without TLS.
-    config: Option<Arc<ClientConfig>>,
-    program: &'static str,
-}
+    type Settings = MysqlConnection;
+    type Message<'a> = &'a [u8];
+    type Counter = u8;
+    type Malformed = Malformed;
+    type ServerError = ServerError;
+    type Greeting = Greeting;
+    type State = MysqlState;
+    /// ID of the connection.
+    type CancelKey = u32;
 
-impl Connector {
-    /// Checks `connection` and reads the trusted certificates.
-    pub fn new(connection: MysqlConnection) -> Result<Self> {
-        let texts = [&connection.host, &connection.user, &connection.database];
+    fn check(settings: &MysqlConnection) -> Result<()> {
+        let texts = [&settings.host, &settings.user, &settings.database];
         if texts.into_iter().any(|text| text.contains('\0')) {
             return Err(Error::input("connection", "host, user and database must not contain a zero byte"));
         }
-        let address = address(&connection);
-        // A Unix socket needs no TLS, as no third party can read it.
-        let asked = Mode::of(&wanted(&connection))?;
-        let mode = if address.is_unix() { Mode::Disable } else { asked };
-        let config =
-            if mode == Mode::Disable { None } else { Some(tls::client_config(&wanted(&connection), mode, None)?) };
-        Ok(Self { connection: Arc::new(connection), address, mode, config, program: "ironbench" })
+        Ok(())
     }
 
-    /// Sets the name under which the server shows the connections (`program_name` in `session_connect_attrs`).
-    pub fn named(self, program: &'static str) -> Self {
-        Self { program, ..self }
+    fn target(settings: &MysqlConnection) -> Target<'_> {
+        let MysqlConnection { socket, host, port, .. } = settings;
+        let address = match socket {
+            Some(path) => Address::Unix(PathBuf::from(path)),
+            None => Address::Tcp { host: host.clone(), port: *port },
+        };
+        let words = Words { mode: "tls", roots: "tls_ca" };
+        let roots = settings.tls_ca.as_deref();
+        let tls = Wanted { mode: &settings.tls, host, roots, identity: None, sni: true, words };
+        Target { address, tls, relay: settings.relay.as_ref(), timeout_s: settings.connect_timeout_s }
     }
 
-    pub fn address(&self) -> &Address {
-        &self.address
+    fn enter(connector: &Connector, attempt: &Attempt) -> std::result::Result<Connected, Fault> {
+        connector.or_without_tls(attempt, connector.start(attempt, connector.tls()))
     }
 
-    /// Connects, waiting at most `connect_timeout_s` for each address of the host.
-    ///
-    /// # Errors
-    /// Input: the server rejects the settings of the DSN (password, user, database, certificate, TLS).
-    /// Failure: the server cannot be reached, is full, or is not ready.
-    pub fn connect(&self) -> Result<Connected> {
-        self.connect_unless(None)
+    fn cut<'a>(sequence: &mut u8, input: &mut &'a [u8]) -> std::result::Result<Option<&'a [u8]>, Fault> {
+        let packet = Framer::new().next(input, Rows::Keep)?;
+        Ok(packet.map(|packet| {
+            *sequence = packet.sequence.wrapping_add(1);
+            packet.body
+        }))
     }
 
-    /// Does the same as `connect`, but fails soon after `stop` becomes true.
-    pub fn connect_until(&self, stop: Arc<AtomicBool>) -> Result<Connected> {
-        let wish = interrupt::wish(Box::new(move || stop.load(Ordering::Relaxed)));
-        self.connect_unless(Some(&wish))
-    }
-
-    /// Does the same as `connect`, but fails soon after `wish` becomes true.
-    pub(super) fn connect_unless(&self, wish: Option<&Wish>) -> Result<Connected> {
-        let told = |fault| cannot_connect(fault, &self.connection, &self.address);
-        let mut last = Fault::Io(io::ErrorKind::AddrNotAvailable.into());
-        for endpoint in self.address.resolve()? {
-            match self.enter(&Attempt {
-                endpoint: &endpoint,
-                deadline: deadline_after(self.connection.connect_timeout_s),
-                wish,
-            }) {
-                Ok(connected) => return Ok(connected),
-                Err(fault) if fault.is_interrupt() => return Err(told(fault)),
-                // Another address is tried only if this one cannot be reached.
-                Err(fault @ Fault::Io(_)) => last = fault,
-                Err(fault) => return Err(told(fault)),
-            }
-        }
-        Err(told(last))
-    }
-
-    /// Whether the server answers a new connection in time.
-    pub(super) fn answers(&self) -> bool {
-        self.address.resolve().map_or(true, |found| {
-            answers(found.iter().map(|endpoint| {
-                self.enter(&Attempt {
-                    endpoint,
-                    deadline: deadline_after(self.connection.connect_timeout_s),
-                    wish: None,
-                })
-            }))
-        })
-    }
-
-    fn enter(&self, attempt: &Attempt) -> std::result::Result<Connected, Fault> {
-        match self.start(attempt, self.config.as_ref()) {
-            // With `prefer`, a server that offers TLS but rejects the client over TLS may accept the client without
-            // TLS. The attempt fails if the client rejects the server's certificate, because encryption must not be
-            // dropped silently.
-            Err(Fault::Tls(error)) if self.mode == Mode::Prefer && !tls::is_about_certificate(&error) => {
-                self.start(attempt, None)
-            }
-            result => result,
-        }
-    }
-
-    fn start(&self, attempt: &Attempt, config: Option<&Arc<ClientConfig>>) -> std::result::Result<Connected, Fault> {
-        let mut interrupt = attempt.wish.map(|wish| Interrupt::new(wish.clone(), None));
-        let socket = attempt.endpoint.open(self.connection.relay.as_ref(), attempt.deadline, interrupt.as_mut())?;
-        let mut channel = Channel::new(Pipe::new(socket, Some(attempt.deadline)));
-        channel.interrupt = interrupt;
-        let greeting = greeting(&mut channel)?;
+    fn greeting(connector: &Connector, channel: &mut Channel<Self>) -> std::result::Result<Greeting, Fault> {
+        let body = channel.next()?;
+        let greeting = match body.first() {
+            Some(&head::ERROR) => return Err(Fault::Server(Box::new(server_error(body)))),
+            _ => Greeting::read(body)?,
+        };
         if greeting.capabilities & can::NEEDED != can::NEEDED {
-            return Err(self.too_old(&greeting.version).into());
+            let cause = format!("version {} is too old for ironbench", greeting.version);
+            return Err(Error::input(connector.server(), cause)
+                .hint("use MySQL 5.7.5 or MariaDB 10.2, or a later one")
+                .into());
         }
-        let mut capabilities = greeting.capabilities & WANTED;
-        if !self.connection.database.is_empty() {
-            capabilities |= can::CONNECT_WITH_DB;
-        }
-        if let Some(config) = config {
-            capabilities |= self.secure(&mut channel, config, greeting.capabilities, capabilities)?;
-        }
-        // Without TLS, the server accepts the password itself only over a Unix socket, not over loopback.
-        let encrypted = channel.tls.is_some();
-        let security = if encrypted || self.address.is_unix() {
-            Security::of(attempt.endpoint, encrypted, self.mode)
-        } else {
-            Security::Plain
-        };
-        self.introduce(&mut channel, &greeting, capabilities, security)?;
-        for sql in &self.connection.init {
-            frontend::query(&mut channel.output, sql);
-            channel.flush()?;
-            settled(&mut channel)?;
-        }
-        let cancel = Cancel {
-            connector: Self { config: channel.tls.as_ref().and(self.config.clone()), ..self.clone() },
-            connection_id: greeting.connection_id,
-        };
-        if !is_unasked_allowed(channel.unread()) {
-            return Err(Malformed::Unasked.into());
-        }
-        Ok(Connected {
-            unread: channel.unread().to_vec(),
-            stream: channel.into_pipe().into_stream(),
-            version: greeting.version,
-            capabilities,
-            connection_id: greeting.connection_id,
-            cancel,
-        })
+        Ok(greeting)
     }
 
-    /// Switches to TLS if the server offers it. Returns the negotiated capability flag.
-    fn secure(
-        &self,
-        channel: &mut Channel,
-        config: &Arc<ClientConfig>,
-        offered: u64,
-        capabilities: u64,
-    ) -> std::result::Result<u64, Fault> {
-        if offered & can::SSL == 0 {
-            if self.mode == Mode::Prefer {
-                return Ok(0);
-            }
-            let cause = format!("the server does not support TLS, but tls={} requires it", self.connection.tls);
-            return Err(Error::input(server_at(&self.address), cause)
-                .hint("install a certificate on the server (ssl_cert, ssl_key), or use tls=prefer")
-                .into());
+    fn request_tls(
+        connector: &Connector,
+        channel: &mut Channel<Self>,
+        greeting: &Greeting,
+    ) -> std::result::Result<TlsAnswer, Fault> {
+        if greeting.capabilities & can::SSL == 0 {
+            return Ok(TlsAnswer::Refused(String::new()));
         }
         // Plain text that was injected after the greeting must not be taken for a packet received over TLS.
         if !channel.unread().is_empty() {
             return Err(Malformed::Nonsense.into());
         }
-        let sequence = channel.sequence;
-        frontend::ssl_request(&mut channel.output, sequence, capabilities | can::SSL);
-        channel.sequence = sequence.wrapping_add(1);
+        let sequence = channel.counter;
+        let capabilities = capabilities(&connector.settings, greeting) | can::SSL;
+        frontend::ssl_request(&mut channel.output, sequence, capabilities);
+        channel.counter = sequence.wrapping_add(1);
         channel.flush()?;
-        channel.start_tls(tls::client(config, &self.connection.host)?)?;
-        Ok(can::SSL)
+        Ok(TlsAnswer::Accepted)
     }
 
-    fn introduce(
-        &self,
-        channel: &mut Channel,
-        greeting: &Greeting,
-        capabilities: u64,
+    fn log_in(
+        connector: &Connector,
+        channel: &mut Channel<Self>,
+        greeting: Greeting,
         security: Security,
-    ) -> std::result::Result<(), Fault> {
-        let MysqlConnection { user, database, password, .. } = &*self.connection;
+    ) -> std::result::Result<MysqlState, Fault> {
+        let MysqlConnection { user, database, password, init, program, .. } = &*connector.settings;
+        let encrypted = channel.tls.is_some();
+        let capabilities = capabilities(&connector.settings, &greeting) | if encrypted { can::SSL } else { 0 };
+        // Without TLS, the server accepts the password itself only over a Unix socket, not over loopback.
+        let security = if encrypted || connector.address().is_unix() { security } else { Security::Plain };
         let password = password.as_deref().unwrap_or_default().as_bytes();
         // An unknown method may be the server's default rather than this user's.
         // If so, the server requests another one.
         let method = Method::of(greeting.plugin.as_bytes()).unwrap_or(Method::Native);
         let proof = method.proof(password, &greeting.nonce)?;
-        let introduction =
-            Introduction { capabilities, user, database, plugin: method.name(), proof: &proof, program: self.program };
-        let sequence = channel.sequence;
+        let introduction = Introduction { capabilities, user, database, plugin: method.name(), proof: &proof, program };
+        let sequence = channel.counter;
         frontend::introduction(&mut channel.output, sequence, &introduction);
         channel.flush()?;
-        auth::authenticate(channel, method, password, security, Security::least(self.mode))
+        auth::authenticate(channel, method, password, security, Security::least(connector.mode))?;
+        for sql in init {
+            frontend::query(&mut channel.output, sql);
+            channel.flush()?;
+            settled(channel)?;
+        }
+        if !is_unasked_allowed(channel.unread()) {
+            return Err(Malformed::Unasked.into());
+        }
+        Ok(MysqlState { version: greeting.version, capabilities, connection_id: greeting.connection_id })
     }
 
-    fn too_old(&self, version: &str) -> Error {
-        let cause = format!("version {version} is too old for ironbench");
-        Error::input(server_at(&self.address), cause).hint("use MySQL 5.7.5 or MariaDB 10.2, or a later one")
+    fn cancel_key(state: &MysqlState) -> Option<u32> {
+        Some(state.connection_id)
+    }
+
+    /// Waits until the server has executed KILL QUERY.
+    fn cancel(connector: &Connector, attempt: &Attempt, id: &u32) -> std::result::Result<(), Fault> {
+        let connected = Self::enter(connector, attempt)?;
+        let mut channel = Channel::new(Pipe::resume(connected.stream, connected.unread));
+        channel.deadline = Some(attempt.deadline);
+        frontend::query(&mut channel.output, &format!("KILL QUERY {id}"));
+        channel.flush()?;
+        settled(&mut channel)?;
+        frontend::quit(&mut channel.output);
+        Ok(channel.flush()?)
+    }
+
+    fn codes(error: &ServerError) -> Codes<'_> {
+        Codes { sqlstate: &error.sqlstate, number: error.number }
+    }
+
+    /// Sources of the error numbers: MySQL 8.4 Error Message Reference; MariaDB, "Error Codes".
+    fn admission(error: &ServerError) -> (Kind, &str) {
+        match error.number {
+            1045 | 1698 => {
+                (Kind::Input, "correct user and password in the DSN; an account that requires TLS needs tls=require")
+            }
+            1044 => (Kind::Input, "the user lacks a privilege on the database (GRANT ALL ON database.* TO user)"),
+            1049 => (Kind::Input, "correct the name of the database, or create it first (CREATE DATABASE …)"),
+            1130 => (Kind::Input, "create the user for the host it connects from (CREATE USER user@'%')"),
+            1820 | 1862 => (Kind::Input, "set a new password first (ALTER USER)"),
+            1524 => (Kind::Input, "let the user log in with mysql_native_password, caching_sha2_password or ed25519"),
+            3118 | 4151 => (Kind::Input, "unlock the account first (ALTER USER … ACCOUNT UNLOCK)"),
+            3159 => (Kind::Input, "use TLS (tls=require), or the server's Unix socket"),
+            1040 => (Kind::Failure, "use fewer clients, or raise max_connections (of ironbench's own server by --set)"),
+            1203 | 1226 => {
+                (Kind::Failure, "use fewer clients, or raise the limits of the account (ALTER USER … WITH …)")
+            }
+            1053 => (Kind::Failure, "the server is stopping: wait and try again"),
+            1129 => (Kind::Failure, "the server blocks this host after many errors: run FLUSH HOSTS there"),
+            _ => (Kind::Failure, ""),
+        }
+    }
+
+    fn user(settings: &MysqlConnection) -> String {
+        match settings.database.as_str() {
+            "" => format!(", user {}", settings.user),
+            database => format!(", user {}, database {database}", settings.user),
+        }
     }
 }
 
-fn greeting(channel: &mut Channel) -> std::result::Result<Greeting, Fault> {
-    let body = channel.next(Rows::Keep)?;
-    match body.first() {
-        Some(&head::ERROR) => Err(Fault::Server(Box::new(server_error(body)))),
-        _ => Ok(Greeting::read(body)?),
-    }
+/// Returns the negotiated capabilities, except TLS.
+fn capabilities(settings: &MysqlConnection, greeting: &Greeting) -> u64 {
+    let database = if settings.database.is_empty() { 0 } else { can::CONNECT_WITH_DB };
+    greeting.capabilities & WANTED | database
 }
 
 /// Reads the reply to a statement that returns no rows.
-fn settled(channel: &mut Channel) -> std::result::Result<(), Fault> {
+fn settled(channel: &mut Channel<Mysql>) -> std::result::Result<(), Fault> {
     loop {
-        let body = channel.next(Rows::Keep)?;
+        let body = channel.next()?;
         match body.first() {
             Some(&head::OK) if Done::read(body)?.has_more() => {}
             Some(&head::OK) => return Ok(()),
@@ -302,50 +257,12 @@ fn settled(channel: &mut Channel) -> std::result::Result<(), Fault> {
     }
 }
 
-/// Cancels the statement of a session with KILL QUERY on a second connection. It can be used from any thread, any
-/// number of times.
-#[derive(Clone)]
-pub struct Cancel {
-    connector: Connector,
-    connection_id: u32,
-}
-
-impl std::fmt::Debug for Cancel {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "Cancel {{ connection: {} }}", self.connection_id)
-    }
-}
-
-impl Cancel {
-    /// Returns a function that calls `send`.
-    pub fn cancelling(&self) -> Cancelling {
-        let cancel = self.clone();
-        Box::new(move || cancel.send())
-    }
-
-    /// Connects and waits until the server has executed the KILL QUERY. The running statement then ends with error 1317
-    /// (SQLSTATE 70100), unless it has already completed.
-    pub fn send(&self) -> Result<()> {
-        let connector = &self.connector;
-        let deadline = Instant::now() + CANCEL_TIMEOUT;
-        let mut last = Fault::Io(io::ErrorKind::AddrNotAvailable.into());
-        for endpoint in connector.address.resolve()? {
-            match self.send_to(&Attempt { endpoint: &endpoint, deadline, wish: None }) {
-                Ok(()) => return Ok(()),
-                Err(fault) => last = fault,
-            }
-        }
-        Err(cannot_connect(last, &connector.connection, &connector.address))
-    }
-
-    fn send_to(&self, attempt: &Attempt) -> std::result::Result<(), Fault> {
-        let connected = self.connector.enter(attempt)?;
-        let mut channel = Channel::new(Pipe::resume(connected.stream, connected.unread));
-        channel.deadline = Some(attempt.deadline);
-        frontend::query(&mut channel.output, &format!("KILL QUERY {}", self.connection_id));
-        channel.flush()?;
-        settled(&mut channel)?;
-        frontend::quit(&mut channel.output);
-        Ok(channel.flush()?)
+impl Channel<Mysql> {
+    /// Sends `body` as the next packet.
+    pub(super) fn answer(&mut self, body: &[u8]) -> std::result::Result<(), Fault> {
+        let sequence = self.counter;
+        frontend::packet(&mut self.output, sequence, |out| out.extend_from_slice(body));
+        self.counter = sequence.wrapping_add(1);
+        Ok(self.flush()?)
     }
 }

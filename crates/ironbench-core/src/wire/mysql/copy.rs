@@ -1,10 +1,10 @@
 //! `LOAD DATA LOCAL`, with the data pushed by the caller.
 
 use super::{
-    fault::Fault,
+    connect::{Fault, Mysql},
     protocol::{Malformed, backend::Answer, framing::HEAD, frontend},
-    session::{Outcome, Session},
 };
+use crate::wire::session::{Outcome, Session, SessionProtocol};
 use crate::wire::words::subject;
 use crate::{Error, Result};
 
@@ -16,7 +16,7 @@ const FRAME: usize = 64 * 1024;
 /// makes the server roll the load back.
 #[derive(Debug)]
 pub struct CopyIn<'a> {
-    session: &'a mut Session,
+    session: &'a mut Session<Mysql>,
     sql: String,
     /// A packet whose length is not known yet.
     frame: Vec<u8>,
@@ -24,13 +24,14 @@ pub struct CopyIn<'a> {
 }
 
 impl<'a> CopyIn<'a> {
-    pub(super) fn begin(session: &'a mut Session, sql: &str) -> Result<Self> {
+    /// Starts a `LOAD DATA LOCAL INFILE '…' INTO TABLE …`. The file name is ignored.
+    pub fn begin(session: &'a mut Session<Mysql>, sql: &str) -> Result<Self> {
         session.begin(sql)?;
         match session.answer(&mut Outcome::default()) {
             Ok(Some(Answer::LocalInfile)) => {}
             Ok(None) => return Err(Error::failure("copy_in", "the statement is not LOAD DATA LOCAL")),
             Ok(Some(_)) => {
-                session.collect(sql, Outcome::default())?;
+                Mysql::collect(session, sql, &(), Outcome::default())?;
                 return Err(Error::failure("copy_in", "the statement is not LOAD DATA LOCAL"));
             }
             Err(fault) => return Err(session.failed(fault, sql)),
@@ -68,7 +69,7 @@ impl<'a> CopyIn<'a> {
         self.ship()?;
         self.open = false;
         let outcome = match self.session.channel.answer(b"") {
-            Ok(()) => self.session.collect(&self.sql, Outcome::default())?,
+            Ok(()) => Mysql::collect(self.session, &self.sql, &(), Outcome::default())?,
             Err(fault) => return Err(self.over(fault)),
         };
         if outcome.warnings > 0 {
@@ -94,8 +95,8 @@ impl<'a> CopyIn<'a> {
             return Ok(());
         }
         let channel = &mut self.session.channel;
-        self.frame[..HEAD].copy_from_slice(&frontend::head(length, channel.sequence));
-        channel.sequence = channel.sequence.wrapping_add(1);
+        self.frame[..HEAD].copy_from_slice(&frontend::head(length, channel.counter));
+        channel.counter = channel.counter.wrapping_add(1);
         let sent = channel.write_all(&self.frame);
         self.frame.truncate(HEAD);
         sent.map_err(|error| self.over(error.into()))

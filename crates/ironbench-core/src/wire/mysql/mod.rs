@@ -1,16 +1,11 @@
 //! MySQL and MariaDB. The module `protocol` contains the packets, and `connect`, `auth` and `proof` open a connection.
-//! `session` and `copy` implement a blocking session for everything outside the measured window. `channel` is the
-//! packet stream that `connect` and `session` use.
-mod address;
+//! `session` and `copy` implement a blocking session for everything outside the measured window.
 mod auth;
-mod channel;
-pub mod connect;
-pub mod copy;
-mod fault;
+mod connect;
+mod copy;
 mod proof;
 pub mod protocol;
-pub mod session;
+mod session;
 
-pub use connect::{Cancel, Connected, Connector};
+pub use connect::Mysql;
 pub use copy::CopyIn;
-pub use session::Session;

@@ -6,18 +6,16 @@ use postgres_protocol::authentication::{
 };
 
 use super::{
-    address::wanted,
-    channel::Channel,
-    fault::Fault,
+    connect::{Fault, Postgres},
     protocol::{
-        Malformed, Rows,
+        Malformed,
         backend::{server_error, tag},
         frontend,
     },
 };
 use crate::Error;
 use crate::wire::PostgresConnection;
-use crate::wire::{security::Security, tls::Mode};
+use crate::wire::{channel::Channel, protocol::ServerProtocol, security::Security, tls::Mode};
 
 const WAY_OUT: &str = "use sslmode=verify-full, or scram-sha-256 for this user; sslmode=require accepts any certificate, and \
                        require_auth=password sends the password over any connection";
@@ -34,7 +32,7 @@ mod code {
 
 /// Authenticates the client. `end_point` is the digest that binds SCRAM to the TLS connection, if known.
 pub(super) fn authenticate(
-    channel: &mut Channel,
+    channel: &mut Channel<Postgres>,
     connection: &PostgresConnection,
     security: Security,
     end_point: Option<Vec<u8>>,
@@ -43,13 +41,13 @@ pub(super) fn authenticate(
     let least = if policy.accepts_by_name("password") {
         Security::Plain
     } else {
-        Security::least(Mode::of(&wanted(connection))?)
+        Security::least(Mode::of(&Postgres::target(connection).tls)?)
     };
     let mut scram: Option<ScramSha256> = None;
     let (mut proven, mut method, mut bound) = (true, "none", false);
     let mut asked = false;
     loop {
-        let message = channel.next(Rows::Keep)?;
+        let message = channel.next()?;
         match message.tag {
             tag::AUTHENTICATION => {}
             tag::ERROR_RESPONSE => return Err(Fault::Server(Box::new(server_error(message.body)))),

@@ -1,167 +1,159 @@
-//! Opens a session: name resolution, connection, TLS, startup, authentication.
-//!
-//! [`Connector::new`] checks everything that can be checked without a network.
-//! The connector can then open any number of connections from any thread.
-//! [`Connector::connect`] returns a [`Connected`], which is idle and ready for queries.
-//! A blocking session is created from it, or its [`Stream`] is passed to a nonblocking transport.
+//! The steps of a PostgreSQL connection: TLS, startup, authentication.
 
-use std::{
-    io,
-    sync::{
-        Arc,
-        atomic::{AtomicBool, Ordering},
-    },
-    time::{Duration, Instant},
-};
-
-use rustls::ClientConfig;
+use std::{collections::BTreeMap, path::PathBuf};
 
 use super::{
-    address::{address, wanted},
     auth,
-    channel::Channel,
-    fault::{Fault, cannot_connect, server_at},
     protocol::{
-        Malformed, Rows,
-        backend::{backend_key, parameter_status, server_error, tag},
+        Commits, Framer, Malformed, Message, Rows,
+        backend::{ServerError, backend_key, parameter_status, server_error, tag},
         frontend, is_unasked_allowed,
     },
 };
-use crate::wire::PostgresConnection;
 use crate::wire::{
-    address::{Address, Endpoint, deadline_after},
-    interrupt::{self, Cancelling, Interrupt, Wish, answers},
-    pipe::{Pipe, Stream},
+    PostgresConnection,
+    address::Address,
+    channel::Channel,
+    connector::{self, Attempt},
+    fault,
+    protocol::{Codes, Names, ServerProtocol, Target, TlsAnswer},
     security::Security,
-    tls::{self, Mode},
+    tls::{self, Mode, Wanted, Words},
 };
-use crate::{Error, Result};
+use crate::{Error, Kind, Result};
 
-/// ALPN protocol name, which libpq sends since version 17. Older servers ignore it.
-const PROTOCOL: &[u8] = b"postgresql";
 /// Maximum number of session parameters that are kept. PostgreSQL 18 reports 15.
-pub(super) const MOST_PARAMETERS: usize = 1000;
-/// Time limit for a cancel request, which the server answers by closing the connection.
-const CANCEL_TIMEOUT: Duration = Duration::from_secs(1);
+const MOST_PARAMETERS: usize = 1000;
 
-/// An idle session.
-#[derive(Debug)]
-pub struct Connected {
-    pub stream: Stream,
-    /// Bytes that the server sent after ReadyForQuery. There are almost never any. They must be parsed before further
-    /// bytes.
-    pub unread: Vec<u8>,
-    /// Parameters that the server reported at startup: `server_version`, `TimeZone`, …
-    pub parameters: Vec<(String, String)>,
-    pub backend_pid: i32,
-    pub cancel: Cancel,
+/// PostgreSQL's frontend/backend protocol.
+#[derive(Debug, Clone, Copy)]
+pub struct Postgres;
+
+pub(super) type Fault = fault::Fault<Postgres>;
+type Connected = connector::Connected<Postgres>;
+type Connector = connector::Connector<Postgres>;
+
+impl From<Malformed> for Fault {
+    fn from(malformed: Malformed) -> Self {
+        Self::Malformed(malformed)
+    }
 }
 
-/// A connection attempt at one address.
-struct Attempt<'a> {
-    endpoint: &'a Endpoint,
-    deadline: Instant,
-    wish: Option<&'a Wish>,
+/// What the client knows about a session.
+#[derive(Debug, Default)]
+pub struct PostgresState {
+    /// Parameters that the server reports: `server_version`, `TimeZone`, …
+    pub(super) parameters: BTreeMap<String, String>,
+    pub(super) backend_pid: i32,
+    secret: i32,
+    /// The reason that the server gave in a message before it closed the connection.
+    pub(super) last_words: Option<Box<ServerError>>,
+    pub(super) committing: Commits,
+    pub(super) commits: u64,
 }
 
-/// Opens connections to one server as one user.
-#[derive(Debug, Clone)]
-pub struct Connector {
-    connection: Arc<PostgresConnection>,
-    address: Address,
-    mode: Mode,
-    /// TLS configuration; None without TLS.
-    config: Option<Arc<ClientConfig>>,
-}
+/// Process ID and secret of a session.
+#[derive(Debug, Clone, Copy)]
+pub struct BackendKey(i32, i32);
 
-impl Connector {
-    /// Checks `connection` and reads the trusted certificates.
-    pub fn new(connection: PostgresConnection) -> Result<Self> {
-        let texts = [&connection.host, &connection.user, &connection.database];
-        let options = connection.options.iter().flat_map(|(name, value)| [name, value]);
+impl ServerProtocol for Postgres {
+    const NAMES: Names = Names {
+        server: "PostgreSQL server",
+        products: "PostgreSQL",
+        place: "host and port (a host starting with / is the directory of its Unix socket)",
+        no_tls: "enable TLS on the server (ssl = on), or use sslmode=prefer",
+    };
+    /// libpq sends this name since version 17. Older servers ignore it.
+    const ALPN: Option<&'static [u8]> = Some(b"postgresql");
+
+    type Settings = PostgresConnection;
+    type Message<'a> = Message<'a>;
+    type Counter = ();
+    type Malformed = Malformed;
+    type ServerError = ServerError;
+    type Greeting = ();
+    type State = PostgresState;
+    type CancelKey = BackendKey;
+
+    fn check(settings: &PostgresConnection) -> Result<()> {
+        let texts = [&settings.host, &settings.user, &settings.database];
+        let options = settings.options.iter().flat_map(|(name, value)| [name, value]);
         if texts.into_iter().chain(options).any(|text| frontend::has_zero_byte(text)) {
             return Err(Error::input("connection", "host, user, database and options must not contain a zero byte"));
         }
-        let address = address(&connection);
-        // As in libpq, TLS is never used on a Unix socket, which no third party can read.
-        let mode = if address.is_unix() {
-            Mode::of(&wanted(&connection)).map(|_| Mode::Disable)?
+        Ok(())
+    }
+
+    /// As in libpq, a host that starts with `/` is the directory of a Unix socket, and `@` marks an abstract socket.
+    fn target(settings: &PostgresConnection) -> Target<'_> {
+        let PostgresConnection { host, hostaddr, port, .. } = settings;
+        let address = if host.starts_with(['/', '@']) && hostaddr.is_none() {
+            Address::Unix(PathBuf::from(host).join(format!(".s.PGSQL.{port}")))
         } else {
-            Mode::of(&wanted(&connection))?
+            Address::Tcp { host: hostaddr.as_ref().unwrap_or(host).clone(), port: *port }
         };
-        let config = if mode == Mode::Disable {
-            None
-        } else {
-            Some(tls::client_config(&wanted(&connection), mode, Some(PROTOCOL))?)
+        let tls = Wanted {
+            mode: &settings.sslmode,
+            host,
+            roots: settings.sslrootcert.as_deref(),
+            identity: settings.sslcert.as_deref().zip(settings.sslkey.as_deref()),
+            sni: settings.sslsni,
+            words: Words { mode: "sslmode", roots: "sslrootcert" },
         };
-        Ok(Self { connection: Arc::new(connection), address, mode, config })
+        Target { address, tls, relay: settings.relay.as_ref(), timeout_s: settings.connect_timeout_s }
     }
 
-    pub fn address(&self) -> &Address {
-        &self.address
-    }
-
-    /// Connects, waiting at most `connect_timeout_s` for each address of the host.
-    ///
-    /// # Errors
-    /// Input: the server rejects the settings of the DSN (password, user, database, certificate, TLS).
-    /// Failure: the server cannot be reached, is full, or is not ready.
-    pub fn connect(&self) -> Result<Connected> {
-        self.connect_unless(None)
-    }
-
-    /// Does the same as `connect`, but fails soon after `stop` becomes true.
-    pub fn connect_until(&self, stop: Arc<AtomicBool>) -> Result<Connected> {
-        let wish = interrupt::wish(Box::new(move || stop.load(Ordering::Relaxed)));
-        self.connect_unless(Some(&wish))
-    }
-
-    /// Does the same as `connect`, but fails soon after `wish` becomes true.
-    pub(super) fn connect_unless(&self, wish: Option<&Wish>) -> Result<Connected> {
-        let told = |fault| cannot_connect(fault, &self.connection, &self.address);
-        let mut last = Fault::Io(io::ErrorKind::AddrNotAvailable.into());
-        for endpoint in self.address.resolve()? {
-            match self.enter(&endpoint, wish) {
-                Ok(connected) => return Ok(connected),
-                Err(fault) if fault.is_interrupt() => return Err(told(fault)),
-                // Another address is tried only if this one cannot be reached.
-                Err(fault @ Fault::Io(_)) => last = fault,
-                Err(fault) => return Err(told(fault)),
-            }
-        }
-        Err(told(last))
-    }
-
-    /// Whether the server answers a new connection in time.
-    pub(super) fn answers(&self) -> bool {
-        self.address.resolve().map_or(true, |found| answers(found.iter().map(|endpoint| self.enter(endpoint, None))))
-    }
-
-    fn enter(&self, endpoint: &Endpoint, wish: Option<&Wish>) -> std::result::Result<Connected, Fault> {
-        let attempt = Attempt { endpoint, deadline: deadline_after(self.connection.connect_timeout_s), wish };
-        if self.mode == Mode::Allow {
-            return match self.start(&attempt, None) {
-                Err(Fault::Server(error)) if error.sqlstate == "28000" => self.start(&attempt, self.config.as_ref()),
-                result => result,
-            };
-        }
-        match self.start(&attempt, self.config.as_ref()) {
-            // With `prefer`, a server that offers TLS but rejects the client over TLS may accept the client without
-            // TLS. The attempt fails if the client rejects the server's certificate, because encryption must not be
-            // dropped silently.
-            Err(Fault::Tls(error)) if self.mode == Mode::Prefer && !tls::is_about_certificate(&error) => {
-                self.start(&attempt, None)
-            }
-            Err(Fault::Server(error)) if self.mode == Mode::Prefer && error.sqlstate == "28000" => {
-                self.start(&attempt, None).map_err(|_| Fault::Server(error))
-            }
-            result => result,
+    /// Tries a second time without TLS with `prefer`, and with TLS with `allow`, if the server may accept only that
+    /// (SQLSTATE 28000).
+    fn enter(connector: &Connector, attempt: &Attempt) -> std::result::Result<Connected, Fault> {
+        let tls = connector.tls();
+        match connector.start(attempt, tls.filter(|_| connector.mode != Mode::Allow)) {
+            Err(Fault::Server(error)) if error.sqlstate == "28000" => match connector.mode {
+                Mode::Allow => connector.start(attempt, tls),
+                Mode::Prefer => connector.start(attempt, None).map_err(|_| Fault::Server(error)),
+                _ => Err(Fault::Server(error)),
+            },
+            first => connector.or_without_tls(attempt, first),
         }
     }
 
-    fn start(&self, attempt: &Attempt, config: Option<&Arc<ClientConfig>>) -> std::result::Result<Connected, Fault> {
-        let mut channel = self.open(attempt, config)?;
-        let PostgresConnection { user, database, options, .. } = &*self.connection;
+    fn cut<'a>((): &mut (), input: &mut &'a [u8]) -> std::result::Result<Option<Message<'a>>, Fault> {
+        Ok(Framer::new().next(input, Rows::Keep)?)
+    }
+
+    fn greeting(_: &Connector, _: &mut Channel<Self>) -> std::result::Result<(), Fault> {
+        Ok(())
+    }
+
+    fn request_tls(
+        connector: &Connector,
+        channel: &mut Channel<Self>,
+        (): &(),
+    ) -> std::result::Result<TlsAnswer, Fault> {
+        if connector.settings.sslnegotiation == "direct" {
+            return Ok(TlsAnswer::Accepted);
+        }
+        frontend::ssl_request(&mut channel.output);
+        channel.flush()?;
+        match channel.read_byte()? {
+            b'S' => Ok(TlsAnswer::Accepted),
+            b'N' => Ok(TlsAnswer::Refused(String::new())),
+            // The server sent an error instead of an answer. The text is unauthenticated and must not be shown to users
+            // (CVE-2024-10977).
+            b'E' => Err(Error::failure(connector.server(), "the server answered the TLS request with an error")
+                .hint("see the server's log")
+                .into()),
+            _ => Err(Malformed::Nonsense.into()),
+        }
+    }
+
+    fn log_in(
+        connector: &Connector,
+        channel: &mut Channel<Self>,
+        (): (),
+        security: Security,
+    ) -> std::result::Result<PostgresState, Fault> {
+        let PostgresConnection { user, database, options, .. } = &*connector.settings;
         let ours = [("client_encoding", "UTF8"), ("application_name", "ironbench")];
         let ours = ours.into_iter().filter(|(name, _)| options.iter().all(|(given, _)| given != name));
         let given = options.iter().map(|(name, value)| (name.as_str(), value.as_str()));
@@ -169,126 +161,80 @@ impl Connector {
         frontend::startup(&mut channel.output, names.into_iter().chain(ours).chain(given));
         channel.flush()?;
         let end_point = channel.tls.as_deref().and_then(tls::server_end_point);
-        let security = Security::of(attempt.endpoint, channel.tls.is_some(), self.mode);
-        auth::authenticate(&mut channel, &self.connection, security, end_point)?;
-        self.settle(channel)
-    }
-
-    /// Opens a channel, with TLS if requested and available.
-    fn open(&self, attempt: &Attempt, config: Option<&Arc<ClientConfig>>) -> std::result::Result<Channel, Fault> {
-        let mut interrupt = attempt.wish.map(|wish| Interrupt::new(wish.clone(), None));
-        let socket = attempt.endpoint.open(self.connection.relay.as_ref(), attempt.deadline, interrupt.as_mut())?;
-        let mut channel = Channel::new(Pipe::new(socket, Some(attempt.deadline)));
-        channel.interrupt = interrupt;
-        let Some(config) = config else {
-            return Ok(channel);
-        };
-        if self.connection.sslnegotiation == "direct" {
-            channel.start_tls(tls::client(config, &self.connection.host)?)?;
-            return Ok(channel);
-        }
-        frontend::ssl_request(&mut channel.output);
-        channel.flush()?;
-        match channel.read_byte()? {
-            b'S' => channel.start_tls(tls::client(config, &self.connection.host)?)?,
-            b'N' if self.mode == Mode::Prefer => {}
-            b'N' => {
-                let cause =
-                    format!("the server does not support TLS, but sslmode={} requires it", self.connection.sslmode);
-                return Err(Error::input(server_at(&self.address), cause)
-                    .hint("enable TLS on the server (ssl = on), or use sslmode=prefer")
-                    .into());
-            }
-            // The server sent an error instead of an answer. The text is unauthenticated and must not be shown to users
-            // (CVE-2024-10977).
-            b'E' => {
-                return Err(Error::failure(
-                    server_at(&self.address),
-                    "the server answered the TLS request with an error",
-                )
-                .hint("see the server's log")
-                .into());
-            }
-            _ => return Err(Fault::Malformed(Malformed::Nonsense)),
-        }
-        Ok(channel)
-    }
-
-    /// Reads the server's messages between authentication and the first ReadyForQuery.
-    fn settle(&self, mut channel: Channel) -> std::result::Result<Connected, Fault> {
-        let mut parameters = Vec::new();
-        let (mut backend_pid, mut secret) = (0, 0);
-        loop {
-            let message = channel.next(Rows::Keep)?;
-            match message.tag {
-                tag::PARAMETER_STATUS => {
-                    let (name, value) = parameter_status(message.body)?;
-                    if parameters.len() < MOST_PARAMETERS {
-                        parameters.push((name.to_owned(), value.to_owned()));
-                    }
-                }
-                tag::BACKEND_KEY_DATA => (backend_pid, secret) = backend_key(message.body)?,
-                tag::READY_FOR_QUERY => break,
-                tag::ERROR_RESPONSE => return Err(Fault::Server(Box::new(server_error(message.body)))),
-                tag::NOTICE_RESPONSE | tag::NEGOTIATE_PROTOCOL_VERSION => {}
-                _ => return Err(Fault::Malformed(Malformed::Nonsense)),
-            }
-        }
+        auth::authenticate(channel, &connector.settings, security, end_point)?;
+        let state = settled(channel)?;
         if !is_unasked_allowed(channel.unread()) {
             return Err(Malformed::Unasked.into());
         }
-        let unread = channel.unread().to_vec();
-        let cancel = Cancel {
-            connector: Self { config: channel.tls.as_ref().and(self.config.clone()), ..self.clone() },
-            backend_pid,
-            secret,
-        };
-        let stream = channel.into_pipe().into_stream();
-        Ok(Connected { stream, unread, parameters, backend_pid, cancel })
-    }
-}
-
-/// Asks the server to cancel the statement of a session. It can be used from any thread, any number of times.
-#[derive(Clone)]
-pub struct Cancel {
-    connector: Connector,
-    backend_pid: i32,
-    secret: i32,
-}
-
-impl std::fmt::Debug for Cancel {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "Cancel {{ backend_pid: {} }}", self.backend_pid)
-    }
-}
-
-impl Cancel {
-    /// Returns a function that calls `send`.
-    pub fn cancelling(&self) -> Cancelling {
-        let cancel = self.clone();
-        Box::new(move || cancel.send())
+        Ok(state)
     }
 
-    /// Sends the request and waits until the server has accepted it.
-    /// The running statement then ends with SQLSTATE 57014, unless it has already completed.
-    pub fn send(&self) -> Result<()> {
-        let connector = &self.connector;
-        let deadline = Instant::now() + CANCEL_TIMEOUT;
-        let mut last = Fault::Io(io::ErrorKind::AddrNotAvailable.into());
-        for endpoint in connector.address.resolve()? {
-            let attempt = Attempt { endpoint: &endpoint, deadline, wish: None };
-            let sent = connector.open(&attempt, connector.config.as_ref()).and_then(|mut channel| {
-                frontend::cancel_request(&mut channel.output, self.backend_pid, self.secret);
-                channel.flush()?;
-                // The server answers by closing the connection. The request has been sent, however this wait ends.
-                let _ = channel.next(Rows::Skip);
-                Ok(())
-            });
-            match sent {
-                Ok(()) => return Ok(()),
-                Err(fault) => last = fault,
+    fn cancel_key(state: &PostgresState) -> Option<BackendKey> {
+        Some(BackendKey(state.backend_pid, state.secret))
+    }
+
+    fn cancel(connector: &Connector, attempt: &Attempt, key: &BackendKey) -> std::result::Result<(), Fault> {
+        let (mut channel, ()) = connector.open(attempt, connector.tls())?;
+        frontend::cancel_request(&mut channel.output, key.0, key.1);
+        channel.flush()?;
+        // The server answers by closing the connection. The request has been sent, however this wait ends.
+        let _ = channel.next();
+        Ok(())
+    }
+
+    fn codes(error: &ServerError) -> Codes<'_> {
+        Codes { sqlstate: &error.sqlstate, number: 0 }
+    }
+
+    /// Source of the codes: PostgreSQL documentation, appendix A.
+    fn admission(error: &ServerError) -> (Kind, &str) {
+        match error.sqlstate.as_str() {
+            "28P01" => (Kind::Input, "correct the password: in the DSN, in PGPASSWORD or in ~/.pgpass"),
+            "28000" if error.message.contains("does not exist") => {
+                (Kind::Input, "correct the user, or create the role on the server (CREATE ROLE … LOGIN)")
             }
+            "28000" => {
+                (Kind::Input, "the server's pg_hba.conf decides who may connect from where, with and without TLS")
+            }
+            "3D000" => (Kind::Input, "correct the database name, or create it first (createdb)"),
+            "42501" => (Kind::Input, "the role lacks the privilege to connect (GRANT CONNECT)"),
+            "22023" | "42704" | "42601" | "55P02" => (Kind::Input, "correct the run-time parameters of the connection"),
+            "53300" => {
+                (Kind::Failure, "use fewer clients, or raise max_connections (of ironbench's own server by --set)")
+            }
+            "57P03" => (Kind::Failure, "the server is starting, stopping or recovering: wait and try again"),
+            _ => (Kind::Failure, &error.hint),
         }
-        Err(cannot_connect(last, &connector.connection, &connector.address))
+    }
+
+    fn user(settings: &PostgresConnection) -> String {
+        format!(", user {}, database {}", settings.user, settings.database)
+    }
+}
+
+/// Reads the server's messages between authentication and the first ReadyForQuery.
+fn settled(channel: &mut Channel<Postgres>) -> std::result::Result<PostgresState, Fault> {
+    let mut state = PostgresState::default();
+    loop {
+        let message = channel.next()?;
+        match message.tag {
+            tag::PARAMETER_STATUS => state.keep_parameter(message.body)?,
+            tag::BACKEND_KEY_DATA => (state.backend_pid, state.secret) = backend_key(message.body)?,
+            tag::READY_FOR_QUERY => return Ok(state),
+            tag::ERROR_RESPONSE => return Err(Fault::Server(Box::new(server_error(message.body)))),
+            tag::NOTICE_RESPONSE | tag::NEGOTIATE_PROTOCOL_VERSION => {}
+            _ => return Err(Malformed::Nonsense.into()),
+        }
+    }
+}
+
+impl PostgresState {
+    /// Stores the parameter in the body of a ParameterStatus message.
+    pub(super) fn keep_parameter(&mut self, body: &[u8]) -> std::result::Result<(), Malformed> {
+        let (name, value) = parameter_status(body)?;
+        if self.parameters.contains_key(name) || self.parameters.len() < MOST_PARAMETERS {
+            self.parameters.insert(name.to_owned(), value.to_owned());
+        }
+        Ok(())
     }
 }

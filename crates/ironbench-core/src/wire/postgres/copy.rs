@@ -1,10 +1,10 @@
 //! `COPY … FROM STDIN`, with the data pushed by the caller.
 
 use super::{
-    fault::Fault,
-    protocol::{self, Malformed, backend::tag, frontend},
-    session::{Outcome, Session},
+    connect::{Fault, Postgres},
+    protocol::{Malformed, backend::tag, frontend},
 };
+use crate::wire::session::{Outcome, Session, SessionProtocol};
 use crate::{Error, Result};
 
 /// Approximate size of the CopyData messages. It is large enough to make the cost of system calls and messages
@@ -14,7 +14,7 @@ const FRAME: usize = 64 * 1024;
 /// A COPY in progress. If it is dropped before [`CopyIn::finish`], the server rolls the COPY back.
 #[derive(Debug)]
 pub struct CopyIn<'a> {
-    session: &'a mut Session,
+    session: &'a mut Session<Postgres>,
     sql: String,
     /// A CopyData message whose length is not known yet.
     frame: Vec<u8>,
@@ -22,7 +22,8 @@ pub struct CopyIn<'a> {
 }
 
 impl<'a> CopyIn<'a> {
-    pub(super) fn begin(session: &'a mut Session, sql: &str) -> Result<Self> {
+    /// Starts a `COPY … FROM STDIN`.
+    pub fn begin(session: &'a mut Session<Postgres>, sql: &str) -> Result<Self> {
         session.begin(sql)?;
         loop {
             // The tag is checked first, because `collect` must read any reply other than CopyInResponse completely.
@@ -34,12 +35,12 @@ impl<'a> CopyIn<'a> {
                     session.step(&mut Outcome::default()).map_err(|fault| session.lose(fault, sql))?;
                 }
                 Ok(_) => {
-                    session.collect(sql)?;
+                    Postgres::collect(session, sql, &(), Outcome::default())?;
                     return Err(Error::failure("copy_in", "the statement is not COPY … FROM STDIN"));
                 }
             }
         }
-        if let Err(fault) = session.channel.next(protocol::Rows::Keep) {
+        if let Err(fault) = session.channel.next() {
             return Err(session.lose(fault, sql));
         }
         let mut frame = Vec::with_capacity(FRAME + frontend::copy_data_head(0).len());
@@ -74,10 +75,14 @@ impl<'a> CopyIn<'a> {
         let sent = self.session.channel.flush();
         // A server that rejected the data may have closed the connection.
         // The server's error takes precedence over the broken pipe.
-        match self.session.collect(&self.sql) {
+        match self.collect() {
             Ok(outcome) => sent.map(|()| outcome.affected).map_err(|error| self.session.lose(error.into(), &self.sql)),
             Err(error) => Err(error),
         }
+    }
+
+    fn collect(&mut self) -> Result<Outcome> {
+        Postgres::collect(self.session, &self.sql, &(), Outcome::default())
     }
 
     fn ship(&mut self) -> Result<()> {
@@ -98,7 +103,7 @@ impl<'a> CopyIn<'a> {
         }
         self.open = false;
         match objection {
-            Ok(false) | Ok(true) => Err(match self.session.collect(&self.sql) {
+            Ok(false) | Ok(true) => Err(match self.collect() {
                 Err(error) => error,
                 Ok(_) => self.session.lose(Fault::Malformed(Malformed::Nonsense), &self.sql),
             }),
@@ -113,7 +118,7 @@ impl Drop for CopyIn<'_> {
             frontend::copy_fail(&mut self.session.channel.output, "stopped by the client");
             // Errors are ignored here: the session's next statement reports them.
             let _ = self.session.channel.flush();
-            let _ = self.session.collect(&self.sql);
+            let _ = self.collect();
         }
     }
 }

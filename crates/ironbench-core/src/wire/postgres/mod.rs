@@ -1,15 +1,10 @@
 //! PostgreSQL. The module `protocol` contains the messages, and `connect` and `auth` open a connection. `session` and
-//! `copy` implement a blocking session for everything outside the measured window. `channel` is the message stream that
-//! `connect` and `session` use.
-mod address;
+//! `copy` implement a blocking session for everything outside the measured window.
 mod auth;
-mod channel;
-pub mod connect;
-pub mod copy;
-mod fault;
+mod connect;
+mod copy;
 pub mod protocol;
-pub mod session;
+mod session;
 
-pub use connect::{Cancel, Connected, Connector};
+pub use connect::Postgres;
 pub use copy::CopyIn;
-pub use session::Session;

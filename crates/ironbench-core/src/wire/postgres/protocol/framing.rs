@@ -157,15 +157,6 @@ pub fn is_unasked_allowed(mut input: &[u8]) -> bool {
     true
 }
 
-/// Returns the length of a message that is kept, like [`message_size`]. Rejects a message by its header if it is longer
-/// than its type may be.
-pub fn kept_size(input: &[u8]) -> Result<Option<usize>, Malformed> {
-    match message_size(input)? {
-        Some(size) if size > LONGEST[usize::from(input[0])] => Err(refused(input[0], size)),
-        size => Ok(size),
-    }
-}
-
 /// Returns the length of the message at the start of `input`, including its header; `None` if the header is incomplete.
 /// The length tells how much memory a buffer needs for a larger message.
 #[inline]
@@ -280,8 +271,6 @@ mod tests {
             let next = |size| Framer::new().next(&mut &announced(size)[..], Rows::Keep).map(|found| found.is_some());
             assert_eq!(next(most), Ok(false));
             assert_eq!(next(most + 1), Err(Malformed::TooLong { tag, size: most + 1 }));
-            assert_eq!(kept_size(&announced(most)), Ok(Some(most)));
-            assert_eq!(kept_size(&announced(most + 1)), Err(Malformed::TooLong { tag, size: most + 1 }));
         }
         let words = Malformed::TooLong { tag: b'D', size: 2_147_483_648 }.to_string();
         assert_eq!(words, "the server announced a message of 2147483648 bytes (type D); the limit is 67108864");

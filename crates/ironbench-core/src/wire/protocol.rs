@@ -1,0 +1,130 @@
+//! What differs between the servers' protocols. [`Connector`] opens the sessions of every protocol.
+
+use std::fmt::{Debug, Display};
+
+use super::{
+    address::Address,
+    channel::Channel,
+    connection::RelayAddress,
+    connector::{Attempt, Connected, Connector},
+    fault::Fault,
+    security::Security,
+    tls::Wanted,
+};
+use crate::{Kind, Result};
+
+/// Names of a protocol and its servers in messages.
+pub struct Names {
+    /// The kind of server, before its address.
+    pub server: &'static str,
+    /// The programs that use the protocol.
+    pub products: &'static str,
+    /// The form in which users write the server's address.
+    pub place: &'static str,
+    /// Hint for a server without the TLS that the user requires.
+    pub no_tls: &'static str,
+}
+
+/// Where a server is, and how it is connected to.
+pub struct Target<'a> {
+    pub address: Address,
+    pub tls: Wanted<'a>,
+    pub relay: Option<&'a RelayAddress>,
+    /// Time limit in seconds for connecting, TLS and authentication together, per address.
+    pub timeout_s: f64,
+}
+
+/// A server's answer to a request for TLS.
+pub enum TlsAnswer {
+    Accepted,
+    /// The server does not support TLS. The text is what it says about that, after a colon; it may be empty.
+    Refused(String),
+}
+
+/// The codes of an error that a server sent. Empty or 0: the protocol has no such code.
+pub struct Codes<'a> {
+    pub sqlstate: &'a str,
+    pub number: u16,
+}
+
+/// A protocol of servers. The methods are called in the order of the steps of a connection.
+pub trait ServerProtocol: Debug + Clone + Send + Sync + 'static {
+    const NAMES: Names;
+    /// Protocol name in the TLS handshake (ALPN).
+    const ALPN: Option<&'static [u8]> = None;
+
+    type Settings: Debug + Clone + Send + Sync;
+    type Message<'a>;
+    /// Number of the last message; `()` in protocols that do not number messages.
+    type Counter: Debug + Copy + Default + Send;
+    /// A reason why received bytes are not a message.
+    type Malformed: std::error::Error + Send + Sync + 'static;
+    type ServerError: Debug + Display;
+    /// What the server sends before the client; `()` if the client starts.
+    type Greeting;
+    /// What the client knows about an open session.
+    type State: Debug + Send;
+    /// What identifies a session in a request to cancel its statement.
+    type CancelKey: Clone + Send + Sync;
+
+    /// Checks what can be checked without a network.
+    fn check(settings: &Self::Settings) -> Result<()>;
+
+    fn target(settings: &Self::Settings) -> Target<'_>;
+
+    /// Connects at one address. Protocols override this method if the server may accept a second attempt.
+    fn enter(connector: &Connector<Self>, attempt: &Attempt) -> std::result::Result<Connected<Self>, Fault<Self>> {
+        connector.start(attempt, connector.tls())
+    }
+
+    /// Waits until the server answers a new connection. A TCP connection is not enough, because the kernel also accepts
+    /// it for a hung server.
+    fn wait_for_answer(connector: &Connector<Self>, attempt: &Attempt) -> std::result::Result<(), Fault<Self>> {
+        Self::enter(connector, attempt).map(drop)
+    }
+
+    /// Returns the next complete message and advances `input` past it. `None` means that `input` contains no complete
+    /// message.
+    fn cut<'a>(
+        counter: &mut Self::Counter,
+        input: &mut &'a [u8],
+    ) -> std::result::Result<Option<Self::Message<'a>>, Fault<Self>>;
+
+    fn greeting(
+        connector: &Connector<Self>,
+        channel: &mut Channel<Self>,
+    ) -> std::result::Result<Self::Greeting, Fault<Self>>;
+
+    /// Requests TLS. If the server accepts, TLS starts with the next byte.
+    fn request_tls(
+        connector: &Connector<Self>,
+        channel: &mut Channel<Self>,
+        greeting: &Self::Greeting,
+    ) -> std::result::Result<TlsAnswer, Fault<Self>>;
+
+    /// Authenticates the client and prepares the session. `security` decides whether the password may be sent.
+    fn log_in(
+        connector: &Connector<Self>,
+        channel: &mut Channel<Self>,
+        greeting: Self::Greeting,
+        security: Security,
+    ) -> std::result::Result<Self::State, Fault<Self>>;
+
+    /// Returns what cancels the session's statement; None if the protocol has no request for that.
+    fn cancel_key(state: &Self::State) -> Option<Self::CancelKey>;
+
+    /// Cancels the statement of the session with `key` over a new connection.
+    fn cancel(
+        connector: &Connector<Self>,
+        attempt: &Attempt,
+        key: &Self::CancelKey,
+    ) -> std::result::Result<(), Fault<Self>>;
+
+    fn codes(error: &Self::ServerError) -> Codes<'_>;
+
+    /// Returns whose fault a refused connection is, and a hint.
+    fn admission(error: &Self::ServerError) -> (Kind, &str);
+
+    /// Names the user in the message about a refused connection, such as `, user NAME`.
+    fn user(settings: &Self::Settings) -> String;
+}
