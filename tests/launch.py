@@ -242,6 +242,7 @@ def _import_everything() -> None:
 
 def _become(asked: Mapping[str, Any], files: Sequence[int]) -> None:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)  # ignored if nohup(1) runs the tests
     os.chdir(asked["folder"])
     os.sched_setaffinity(0, asked["cpus"])
     os.environ.clear()

@@ -179,7 +179,7 @@ def test_a_cleanup_that_never_succeeds_is_forgotten_when_that_is_asked_for(user:
     assert "not reverted" in said and "killed" not in said, said
     told = user("cleanup", "--forget")
     assert told.code == 0 and "discarded: run" in told.stderr and lines(user) == ["tried", "tried"], told.stderr
-    assert not pending(user) and "undone" not in user("doctor", "--data", str(user.home)).stderr
+    assert not pending(user) and "not reverted" not in user("doctor", "--data", str(user.home)).stderr
 
 
 def rarely(*words: object) -> Any:
@@ -198,7 +198,7 @@ def rarely(*words: object) -> Any:
     ],
 )
 def test_who_asks_it_to_end_has_it_undone_first(user: User, number: int, while_: str) -> None:
-    sleep = f"sleep 4714.{int(number)}{len(while_)}"  # unique to this case: others may run at the same time
+    sleep = f"sleep 4714.{os.getpid()}{int(number)}{len(while_)}"  # unique: others may run at the same time
     prepare = "echo on >> done" if while_ == "trial" else f"echo on >> done; {sleep}"
     file = lab(user, f'prepare = "{prepare}", cleanup = "echo off >> done"', duration="20s")
     text = (
@@ -221,7 +221,7 @@ def test_who_asks_it_to_end_has_it_undone_first(user: User, number: int, while_:
     [("trial", "cleanup"), ("prepare", "resume"), rarely("trial", "resume"), rarely("prepare", "cleanup")],
 )
 def test_what_sigkill_left_is_undone_by_cleanup_and_by_resume(user: User, while_: str, by: str) -> None:
-    sleep = f"sleep 4715.{len(while_)}{len(by)}"  # unique to this case: others may run at the same time
+    sleep = f"sleep 4715.{os.getpid()}{len(while_)}{len(by)}"  # unique: others may run at the same time
     prepare = "echo on >> done" if while_ == "trial" else f"echo on >> done; test -e again || {sleep}"
     file = lab(user, f'prepare = "{prepare}", cleanup = "echo off >> done; touch again"', duration="2s")
     with user.begun("lab", "run", file) as run:
@@ -230,11 +230,11 @@ def test_what_sigkill_left_is_undone_by_cleanup_and_by_resume(user: User, while_
         run.end(signal.SIGKILL)
     assert lines(user) == ["on"]
     assert len(pending(user)) == 1
-    assert "not undone" in user("doctor").stdout + user("doctor").stderr
+    assert "not reverted" in user("doctor").stderr
     if by == "cleanup":
         told = user("cleanup")
         assert told.code == 0, told
-        assert "undone: governor=performance" in told.stderr
+        assert "reverted: governor=performance" in told.stderr and "not reverted" not in told.stderr
         assert lines(user) == ["on", "off"]
     else:
         told = user("lab", "resume", file)

@@ -66,7 +66,7 @@ def test_a_check_that_cannot_be_understood_ends_the_run_before_a_trial_without_a
     ("engine", "quote", "way"),
     [
         ("sqlite", '"', "files read"),
-        pytest.param("duckdb", '"', "every column of 3 tables read", marks=pytest.mark.long),
+        pytest.param("duckdb", '"', "every column of 3 tables was read", marks=pytest.mark.long),
         pytest.param("mariadb", "`", "3 indexes read in key order", marks=[MARIADB, pytest.mark.long]),
     ],
 )

@@ -194,7 +194,7 @@ def test_whatever_ends_a_lab_while_systems_are_frozen_leaves_none_and_resume_rep
 ) -> None:
     file = written(user, "select-only", 2, "4s")
     with user.begun("lab", "run", str(file)) as run:
-        run.wait_for("block 1, 2 systems side by side")
+        run.wait_for("block 1, 2 systems running")
         assert eventually(lambda: len(servers(user)) == 2)
         pids = [one.server for one in servers(user)]
         run.end(number)
@@ -212,7 +212,7 @@ def test_whatever_ends_a_lab_while_systems_are_frozen_leaves_none_and_resume_rep
 @pytest.mark.long
 def test_a_block_that_lost_a_frozen_system_has_nothing_to_compare_and_is_measured_again(user: User) -> None:
     with user.begun("lab", "run", str(written(user, "select-only", 1, "5s"))) as run:
-        run.wait_for("block 1, 2 systems side by side")
+        run.wait_for("block 1, 2 systems running")
         victim = servers(user)[0].server
         assert victim is not None
         os.kill(victim.pid, signal.SIGKILL)

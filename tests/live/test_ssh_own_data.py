@@ -97,7 +97,7 @@ def test_cold_trials_run_in_copies_of_own_data_on_a_server_that_was_restarted_fo
     records = [json.loads(path.read_text()) for path in user.home.glob("cold/trials/*/record.json")]
     assert len(records) == 4 and {one["status"] for one in records} <= {"ok", "suspect"}, told.stderr
     for one in records:
-        assert "server restarted" in one["conditions"]["cache"], one["conditions"]
+        assert "the server was restarted" in one["conditions"]["cache"], one["conditions"]
         assert [check["passed"] for check in one["checks"]] == [True], "from the data as they were loaded"
         assert [command["status"] for command in one["commands"]] == [0, 0]
     assert server.first != first

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-pytestmark = [pytest.mark.live, pytest.mark.long, pytest.mark.timeout(1800)]
+pytestmark = [pytest.mark.live, pytest.mark.long, pytest.mark.timeout(1800), pytest.mark.xdist_group("wheel")]
 
 ROOT = Path(__file__).parents[2]
 UV = Path(sys.executable).parent / "uv"

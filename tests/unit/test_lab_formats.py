@@ -94,7 +94,7 @@ def test_a_labs_pictures_are_drawn_without_a_browser() -> None:
     pytest.importorskip("vl_convert")
     made = study()
     assert formats.get("png")([made]).startswith(b"\x89PNG")
-    assert "log=memory" in formats.get("svg")([made]).decode()
+    assert "WAL in memory" in formats.get("svg")([made]).decode()
 
 
 def test_an_empty_lab_is_written_without_error() -> None:
