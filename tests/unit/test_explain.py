@@ -359,7 +359,7 @@ def test_one_observed_trial_of_each_has_no_interval_of_wait_classes() -> None:
     assert "no confidence interval: too few trials" in points["Time:"]
 
 
-@pytest.mark.parametrize("format", formats.names())
+@pytest.mark.parametrize("format", formats.of_any_page())
 def test_every_format_has_the_walk(format: str, directory: str) -> None:
     written = formats.of_page(format)(page_of(compare_named(*both(*CELLS, directory))))
     assert written

@@ -138,7 +138,7 @@ def test_a_mean_leaves_out_the_point_that_is_not_confirmed() -> None:
     assert only.mean(*only.segments[-1]) == pytest.approx(920.0, rel=0.01)
 
 
-@pytest.mark.parametrize("format", formats.names())
+@pytest.mark.parametrize("format", formats.of_any_page())
 def test_every_format_tells_the_change(format: str) -> None:
     written = formats.of_page(format)(page(histories(nights(SLOWER), EMPTY)))
     assert written

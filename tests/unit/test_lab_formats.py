@@ -99,5 +99,5 @@ def test_a_labs_pictures_are_drawn_without_a_browser() -> None:
 
 def test_an_empty_lab_is_written_without_error() -> None:
     plan = lab({"log": ("disk", "memory")})
-    for format in formats.names():
+    for format in formats.of_any_page():
         assert formats.get(format)([studied(plan, [])])

@@ -33,7 +33,8 @@ FORMAT = Annotated[
     str,
     typer.Option(
         metavar="NAME",
-        help="Output format: html, png, svg, md, csv, json or text.  [default: by the suffix of FILE, else text]",
+        help="Output format: html, png, svg, md, csv, json, text, folded or pprof.  "
+        "[default: by the suffix of FILE, else text]",
         autocompletion=_formats,
     ),
 ]

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from ironbench.model.profile import KERNEL_MARK
 from ironbench.report.cell import CONFIDENCE, TableCell, shown
 from ironbench.report.wording import profile as wording
 from ironbench.report.wording.terms import label
@@ -33,6 +34,11 @@ class Bar:
     """Intensity of the colour, from 0 to 1."""
     detail: str
     """Name, time and difference in words."""
+
+    @property
+    def marked(self) -> str:
+        """The name, with the mark that folded stacks use for functions of the kernel."""
+        return f"{self.name}{KERNEL_MARK}" if self.in_kernel else self.name
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,8 +21,15 @@ if TYPE_CHECKING:
 
 Render = Callable[[Sequence[Page], Section | None], bytes]
 """Function that writes pages. If there are many pages, a table of contents precedes them."""
-_NEED_FILE = {"html", "png", "svg"}
-_SUFFIXES = {"html": ("html", "htm"), "md": ("md", "markdown"), "text": ("txt", "text")}
+_NEED_FILE = {"html", "png", "pprof", "svg"}
+_NEED_PROFILE = {"folded", "pprof"}
+"""Formats that only contain profiles."""
+_SUFFIXES = {
+    "html": ("html", "htm"),
+    "md": ("md", "markdown"),
+    "pprof": ("pb.gz", "gz", "pprof"),
+    "text": ("txt", "text"),
+}
 """For each format, its file suffixes, the usual one first."""
 
 
@@ -62,6 +69,11 @@ def needs_file(name: str) -> bool:
     """Returns whether the format needs a file, because a terminal cannot show it. Raises InputError as `get` does."""
     _require(name)
     return name in _NEED_FILE
+
+
+def of_any_page() -> list[str]:
+    """Returns the names of the formats that can write any page."""
+    return [name for name in names() if name not in _NEED_PROFILE]
 
 
 def suffixes(name: str) -> tuple[str, ...]:
