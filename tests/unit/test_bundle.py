@@ -355,7 +355,7 @@ def test_a_record_that_is_here_with_other_content_is_refused(bundle: Path, tmp_p
     arrive(bundle, tmp_path / "there")
     one = next((tmp_path / "there" / "trials").iterdir()) / "record.json"
     one.write_bytes(one.read_bytes().replace(b'"elapsed_s":30.0', b'"elapsed_s":31.0'))
-    refused(bundle, tmp_path, "with other content")
+    refused(bundle, tmp_path, "with different contents")
 
 
 @pytest.mark.parametrize("left", [None, b"{"])
@@ -368,7 +368,7 @@ def test_a_damaged_record_that_is_here_is_not_taken_for_the_same(
         one.unlink()
     else:
         one.write_bytes(left)
-    refused(bundle, tmp_path, "with other content")
+    refused(bundle, tmp_path, "with different contents")
 
 
 def test_what_is_no_such_file_is_refused(tmp_path: Path) -> None:

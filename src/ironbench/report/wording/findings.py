@@ -138,8 +138,8 @@ def not_at_both_ends(change: Note) -> str:
 
 @wording("suspect-cpu")
 def suspect_cpu() -> str:
-    """Example: `there is no verdict about CPU time, because trials are flagged`."""
-    return "there is no verdict about CPU time, because trials are flagged"
+    """Example: `there is no verdict about CPU time, because the CPU time of flagged trials may be wrong`."""
+    return "there is no verdict about CPU time, because the CPU time of flagged trials may be wrong"
 
 
 @wording("ratio-changed")

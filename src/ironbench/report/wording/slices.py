@@ -14,11 +14,11 @@ def slow_start(
     """Example with lost_s=0.05, slice_s=1.0, share=0.05, least_turns=10, needed_s=60.0: `the measured throughput is too
     low by at least 5%: after the unmeasured start of each slice, the system needed at least 50.0 ms of a slice of 1 s
     to reach full throughput; longer slices would leave fewer than 10 turns: …`."""
-    fix = f"slices of {span(slice_s)} are already the longest possible: measure by trials instead"
+    fix = f'slices of {span(slice_s)} are already the longest possible: use method = "trials"'
     if least_turns is not None:
         fix = (
             f"longer slices would leave fewer than {count(least_turns, 'turn')}: set load.duration to "
-            f"{span(needed_s)} or more, or measure by trials instead"
+            f'{span(needed_s)} or more, or use method = "trials"'
         )
     return (
         f"the measured throughput is too low by at least {percent(share)}: after the unmeasured start of each slice, "
@@ -29,11 +29,11 @@ def slow_start(
 @wording("written-between-turns")
 def written_between_turns(share: Number) -> str:
     """Example with share=0.12: `writing back dirty pages between turns took 12% of the slice time, including dirty
-    pages of other programs in the same file systems; in a lab by trials, some of these pages would have been written
-    during the measurement`."""
+    pages of other programs in the same file systems; with method = "trials", some of these pages would have been
+    written during the measurement`."""
     return (
         f"writing back dirty pages between turns took {percent(share)} of the slice time, including dirty pages "
-        "of other programs in the same file systems; in a lab by trials, some of these pages would have been "
+        'of other programs in the same file systems; with method = "trials", some of these pages would have been '
         "written during the measurement"
     )
 
