@@ -82,7 +82,7 @@ def test_trials_that_may_not_be_compared_are_left_out_and_named(status: Status) 
     row = found.cells[0].row("throughput")
     assert row is not None
     assert (row.a.n, row.a.high) == (1, 100)
-    assert tuple(wording.texts(found.left_out)) == (f"a: 1 {status.word} trial left out: the server died.",)
+    assert tuple(wording.texts(found.left_out)) == (f"a: 1 {status.word} trial left out (the server died).",)
 
 
 def test_a_side_without_usable_trials_compares_nothing() -> None:

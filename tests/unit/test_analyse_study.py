@@ -69,7 +69,7 @@ def test_a_study_needs_no_evidence_beyond_records() -> None:
 def test_a_study_of_failed_trials_has_no_peak_and_says_why() -> None:
     (study,) = studies([record(throughput=None, status=Status.FAILED, causes=(text_note("no such host"),))])
     assert study.parts[0].curve.peak is None
-    assert wording.texts(study.parts[0].left_out) == ["1 failed trial left out: no such host."]
+    assert wording.texts(study.parts[0].left_out) == ["1 failed trial left out (no such host)."]
 
 
 def test_derived_results_carry_their_sentence() -> None:

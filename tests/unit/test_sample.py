@@ -258,4 +258,4 @@ def test_a_search_gives_the_words_of_warnings_and_why_trials_were_left_out() -> 
     void = record(DISK, 1, 50.0, load=load, block=1, status=Status.VOIDED, causes=(text_note("the engine died"),))
     text = search_summary(search, [loud, void], EMPTY)
     assert "devices moved 9 MB/s [not-quiet, 1 of 1 trial]" in text
-    assert "1 invalid trial left out: the engine died." in text
+    assert "1 invalid trial left out (the engine died)." in text

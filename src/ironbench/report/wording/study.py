@@ -60,17 +60,17 @@ def peak_flagged(work: str, where: str, side: str, trials: int, of: int, causes:
 @wording("trials-left-out")
 def trials_left_out(status: str, trials: int, causes: Sequence[Note] = ()) -> str:
     """Example with status='invalid', trials=2, causes=[note('engine-died', error='out of memory')]: `2 invalid trials
-    left out: the server crashed: out of memory.`"""
+    left out (the server crashed: out of memory).`"""
     why = some(list(map(text, causes)))
-    return f"{counted(trials, f'{terms_status(status)} trial'.lstrip())} left out{f': {why}' if why else ''}."
+    return f"{counted(trials, f'{terms_status(status)} trial'.lstrip())} left out{f' ({why})' if why else ''}."
 
 
 @wording("blocks-repeated")
 def blocks_repeated(blocks: int, trials: int, causes: Sequence[Note] = ()) -> str:
     """Example with blocks=1, trials=2, causes=[note('engine-died')]: `1 block repeated after failed trials; 2 earlier
-    trials left out: the server crashed.`"""
+    trials left out (the server crashed).`"""
     why = some(list(map(text, causes)))
-    earlier = f"{counted(trials, 'earlier trial')} left out{f': {why}' if why else ''}"
+    earlier = f"{counted(trials, 'earlier trial')} left out{f' ({why})' if why else ''}"
     return f"{counted(blocks, 'block')} repeated after failed trials; {earlier}."
 
 
