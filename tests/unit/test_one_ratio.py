@@ -89,7 +89,7 @@ def test_the_values_beside_a_ratio_in_a_report_give_it(sides: tuple[list[Record]
     assert new / old == pytest.approx(standing.means.ratio, rel=0.01)  # three digits are shown
     medians = standing.b.centre / standing.a.centre
     assert new / old != pytest.approx(medians, rel=0.02)
-    assert any("median of the trials" in text and "geometric means" in text for text in notes(study))
+    assert any("medians of the trials" in text and "geometric means" in text for text in notes(study))
 
 
 def test_a_single_trial_of_each_is_no_mean() -> None:
