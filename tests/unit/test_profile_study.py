@@ -175,6 +175,8 @@ def test_a_thread_that_was_woken_and_waits_for_a_cpu_no_longer_waits_for_work() 
         ("sqlite", "sqlite3_step;sqlite3VdbeExec;sqlite3BtreeNext", "B-tree access"),
         ("duckdb", "duckdb::PipelineExecutor::Execute;duckdb::JoinHashTable::Probe", "hash joins"),
         ("slapd", "do_modify;mdb_modify;mdb_txn_commit;mdb_page_flush;mdb_env_sync0", "sync to disk"),
+        ("postgres", "[unknown];__GI_fdatasync;do_fsync_[k]", "WAL flush"),
+        ("postgres", "__futex_abstimed_wait_common;do_futex_[k]", "LWLocks"),
         ("postgres", "main;unknown", profile_groups.OTHER),
         ("no such engine", "main;XLogInsert", profile_groups.OTHER),
     ],

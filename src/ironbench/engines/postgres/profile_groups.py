@@ -1,7 +1,8 @@
 """Activities of PostgreSQL in profiles, by names of its functions.
 
 The names are from the sources of PostgreSQL 13 to 18. Order matters: a lock that is taken to insert a WAL record
-belongs to the insertion of WAL, and only other lightweight locks are shown as LWLocks.
+belongs to the insertion of WAL, and only other lightweight locks are shown as LWLocks. Semaphores are used only for
+lightweight locks, fdatasync only for WAL.
 """
 
 from __future__ import annotations
@@ -39,4 +40,10 @@ GROUPS = {
     r"ExecutorRun|standard_ExecutorRun|ExecutorStart|ExecProcNode.*|PortalRun.*": "executor",
     r"(Checkpointer|WalWriter|BackgroundWriter|AutoVacLauncher|ApplyLauncher|PgArchiver|IoWorker|Logger|Startup)"
     r"(Process)?Main|PgArchiver_MainLoop|SysLoggerMain|ServerLoop": WAITING_FOR_WORK,
+    # Functions of the C library, for builds without frame pointers, in which the callers are unknown.
+    r"(__libc_|__GI_)?(send|recv)": "client communication",
+    r"(__GI_)?fdatasync": "WAL flush",
+    r"(__GI_)?fsync": "data writes",
+    r"__new_sem_.*|sem_(wait|post)|__futex_abstimed_wait.*": "LWLocks",
+    r"epoll_wait": "waits for the client or for locks",
 }
