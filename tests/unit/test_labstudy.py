@@ -22,7 +22,7 @@ from ironbench.report import document, formats, wording
 from ironbench.report.answer import answer, comparison
 from ironbench.report.finding_tables import effect_table
 from ironbench.report.numbers import between
-from ironbench.report.sections import sections
+from ironbench.report.sections import sections, time_spent
 from ironbench.report.sections.differences import between_cells
 from ironbench.report.sections.setup import plan as plan_tables
 from ironbench.report.sections.time_spent import limits
@@ -227,7 +227,7 @@ def test_the_answer_and_the_section_about_time_name_one_limit() -> None:
         (held, quiet, "the bottleneck is WAL. With zero-latency WAL, "),
         (disturbed, taken, "the bottleneck is other programs"),
     ):
-        spent = TimeSpent("log=disk", 10, 0.01, (), of_time, {}, {})
+        spent = TimeSpent("log=disk", 10, 10, 0.01, (), of_time, {}, {})
         cells = tuple(replace(cell, time=spent if cell.name == "log=disk" else None) for cell in study.cells)
         known = replace(study, cells=cells, ceilings=(ceiling,))
         text, ((_, in_section),) = answer(known).limit, limits(known).texts
@@ -593,3 +593,41 @@ def test_the_answer_is_about_its_factor_alone_and_not_the_largest_ratio() -> Non
     means = {setup.cell.name: 1800.0 * (1 + index) for index, setup in enumerate(plan.setups)}
     decision = answer(studied(plan, trials(plan, means))).decision.sentence
     assert decision.startswith("With cache=64MB, WAL in memory is")
+
+
+def test_the_breakdown_of_a_configuration_uses_the_trials_of_the_comparison_beside_it() -> None:
+    plan = lab({"log": ("disk", "memory")}, blocks=6)
+    records = trials(plan, {"log=disk": 1000.0, "log=memory": 1500.0}, observed=True)
+    slow = {"log=disk": 100.0, "log=memory": 1500.0}
+    records = [
+        replace(one, metrics={**one.metrics, "throughput": slow[one.cell.name]})
+        if one.block == 5
+        else replace(one, status=Status.FAILED, metrics={})
+        if (one.block, one.cell.name) == (4, "log=disk")
+        else one
+        for one in records
+    ]
+    lost = [
+        replace(one, status=Status.FAILED, metrics={}) if (one.block, one.cell.name) == (5, "log=memory") else one
+        for one in records
+    ]
+    study = studied(plan, lost)
+    (waterfall,) = study.waterfalls
+    totals = [cell.time.total_s for cell in study.cells if cell.time]
+    assert totals == pytest.approx([waterfall.before_s, waterfall.after_s])
+    assert [(cell.time.trials, cell.time.observed) for cell in study.cells if cell.time] == [(4, 5), (4, 5)]
+    (section,) = time_spent.sections(study)
+    assert "4 of 5 trials of WAL on disk and 4 of 5 trials of WAL in memory" in section.lead
+    (section,) = time_spent.sections(studied(plan, trials(plan, slow, observed=True)))
+    assert "means over all usable trials" in section.lead
+
+
+def test_without_a_complete_block_the_breakdown_uses_every_usable_trial() -> None:
+    plan = lab({"log": ("disk", "memory")}, blocks=6)
+    records = [
+        replace(one, status=Status.FAILED, metrics={}) if one.cell.name == "log=memory" else one
+        for one in trials(plan, {"log=disk": 1000.0, "log=memory": 1500.0}, observed=True)
+    ]
+    disk, memory = studied(plan, records).cells
+    assert disk.time is not None and (disk.time.trials, disk.time.observed) == (6, 6)
+    assert memory.time is None

@@ -38,6 +38,7 @@ from ironbench.report.wording import (
     zero_latency,
 )
 from ironbench.report.wording.registry import WORDING
+from ironbench.stats.change_points import CORRELATED, INDEPENDENT
 from ironbench.study.bottleneck import Gain, LimitingResource, TimeSpent
 from ironbench.study.ceiling import Ceiling, Verdict
 from ironbench.study.comparability import causes, merged_notes, trial_warnings
@@ -149,6 +150,7 @@ OF_A_STUDY: dict[str, tuple[Any, ...]] = {
         *(CostRange(2.5, 4.0), CostRange(0.58, 1.26, 0.85), CostRange(1.0, 1.0, 1.0), CostRange(2.6, 3.0, 2.8)),
     ),
     "Mapping[str, Sequence[str]]": ({"only one trial": ("one",)}, {"only one trial": ("one",), "x": ("a", "b")}),
+    "FalseAlarms": (INDEPENDENT, CORRELATED),
     "Finding": (FINDING, UNDECIDED, replace(FINDING, ratios=())),
     "Noise | None": (None, Noise("m", "tpcb-like", "throughput", 6, 0.01, 0.02, "2026-11-21T01:00:00")),
     "GatedComparison": GATED,
@@ -165,6 +167,7 @@ OF_A_STUDY: dict[str, tuple[Any, ...]] = {
     "TimeSpent": tuple(
         TimeSpent(
             "slow",
+            6,
             6,
             0.008,
             (),

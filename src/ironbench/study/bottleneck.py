@@ -115,10 +115,14 @@ class LimitingResource:
 
 @dataclass(frozen=True, slots=True)
 class TimeSpent:
-    """Breakdown of a transaction's time in one configuration, over all its trials."""
+    """Breakdown of a transaction's time in one configuration."""
 
     cell: str
     trials: int
+    """Number of trials that the breakdown averages."""
+    observed: int
+    """Number of usable trials in which backends were observed. It is larger than `trials` if the configuration's
+    comparisons leave out blocks."""
     total_s: float
     """Client seconds per transaction, including think time. For an open loop: service time."""
     parts: tuple[Part, ...]
@@ -138,9 +142,13 @@ class TimeSpent:
         return _gain(self.parts, names)
 
 
-def where_time_goes(records: Sequence[Record]) -> TimeSpent | None:
-    """Returns the breakdown over the comparable trials of one configuration, or None if backends were not observed."""
-    seen, lost = observed_trials(records)
+def where_time_goes(records: Sequence[Record], blocks: Collection[int] | None = None) -> TimeSpent | None:
+    """Returns the breakdown over the comparable trials of one configuration, or None if backends were not observed.
+
+    `blocks`: the blocks whose trials are averaged; None for all.
+    """
+    every, lost = observed_trials(records)
+    seen = [one for one in every if blocks is None or one.block in blocks]
     if not seen:
         return None
     totals = [total(record) for record in seen]
@@ -148,7 +156,17 @@ def where_time_goes(records: Sequence[Record]) -> TimeSpent | None:
     parts = tuple(part for name in PARTS if (part := _part(name, seen, totals)) is not None)
     roots, tables = (_means(seen, name) for name in ("lock_root_share", "lock_table_share"))
     limit = _limit(parts, roots, tables, seen)
-    return TimeSpent(seen[0].cell.name, len(seen), total_s, parts, limit, roots, tables, _warnings(seen, lost))
+    return TimeSpent(
+        cell=seen[0].cell.name,
+        trials=len(seen),
+        observed=len(every),
+        total_s=total_s,
+        parts=parts,
+        limit=limit,
+        roots=roots,
+        tables=tables,
+        warnings=_warnings(seen, lost),
+    )
 
 
 def observed_trials(records: Sequence[Record]) -> tuple[list[Record], list[Record]]:

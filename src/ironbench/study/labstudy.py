@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, replace
 from typing import TypeVar
 
@@ -45,6 +45,7 @@ from ironbench.study.profile import profile
 from ironbench.study.queries import against, queries
 from ironbench.study.same_load import fell_behind, same_loads, too_little_time
 from ironbench.study.screen import of_confirmation, screen
+from ironbench.study.shares import compared_blocks
 from ironbench.study.statements import times
 from ironbench.study.study import CellResults, Effect, Round, Study, script_texts
 from ironbench.study.subjects import (
@@ -95,7 +96,10 @@ def lab_study(
         _with_rates(lab, one, of_its_round) for one in judged(lab, results, of_its_round, place.level_alone)
     )
     measured = lab.possible
-    cells = tuple(_measured(setup, lab, settled, archive, records) for setup in measured)
+    blocks = compared_blocks(lab.comparisons, settled)
+    cells = tuple(
+        _measured(setup, lab, settled, archive, records, blocks=blocks.get(setup.cell.name)) for setup in measured
+    )
     known = completed(
         [facts(cell.usable[0], archive) if cell.usable else None for cell in cells],
         [chosen(cell.setup.system, cell.setup.cell.load) for cell in cells],
@@ -277,7 +281,12 @@ def _is_main(finding: Finding, lab: Lab) -> bool:
 
 
 def _measured(
-    setup: Setup, lab: Lab, last: Sequence[Record], archive: Archive, records: Sequence[Record]
+    setup: Setup,
+    lab: Lab,
+    last: Sequence[Record],
+    archive: Archive,
+    records: Sequence[Record],
+    blocks: Collection[int] | None,
 ) -> CellResults:
     name = setup.cell.name
     trials = tuple(record for record in last if record.cell.name == name)
@@ -293,7 +302,7 @@ def _measured(
         _budget(usable),
         balance=balance(usable, machine, archive.engine(usable[0].engine)) if usable else (),
         cores=usable_cores(usable[0], machine_cores(machine)) if usable else None,
-        time=where_time_goes(usable),
+        time=where_time_goes(usable, blocks),
         repeated=tuple(one for one in by_attempt(records, name) if one not in trials),
         metrics=metrics,
     )

@@ -13,6 +13,7 @@ from ironbench.model.observer import PARTS
 from ironbench.model.record import Budget, Record
 from ironbench.stats.intervals import half_width, half_width_apart
 from ironbench.study.bottleneck import TimeSpent, observed_trials, times, where_time_goes
+from ironbench.study.comparability import complete_blocks
 from ironbench.study.summarise import summarise
 
 OTHER = "other"
@@ -166,6 +167,24 @@ def waterfall(before: Side, after: Side, *, in_blocks: bool) -> Waterfall | None
     steps = tuple(_steps(spent[0], spent[1], a, b, in_blocks, few))
     method = _method(a, b, in_blocks, few)
     return Waterfall(before[0], after[0], spent[0].total_s, spent[1].total_s, steps, method)
+
+
+def compared_blocks(comparisons: Sequence[tuple[str, str]], records: Sequence[Record]) -> dict[str, set[int]]:
+    """Returns, for each configuration of a lab, the blocks that the waterfalls of its comparisons use: those in which
+    backends of both sides were observed. Configurations without such a block have no waterfall and are left out.
+
+    `comparisons`: pairs of configurations. `records`: one for each configuration and block.
+    """
+    by_cell: dict[str, list[Record]] = {}
+    for record in records:
+        by_cell.setdefault(record.cell.name, []).append(record)
+    seen = {name: observed_trials(own)[0] for name, own in by_cell.items()}
+    found: dict[str, set[int]] = {}
+    for a, b in comparisons:
+        if blocks := {one.block for one in complete_blocks(seen.get(a, []), seen.get(b, []))[0]}:
+            for side in (a, b):
+                found.setdefault(side, set()).update(blocks)
+    return found
 
 
 def _by_trial(records: Sequence[Record], in_blocks: bool) -> dict[int, Record]:

@@ -16,6 +16,7 @@ from ironbench.report.page import Section, with_rows
 from ironbench.report.waits import wait_class
 from ironbench.report.wording.terms import label
 from ironbench.report.wording.zero_latency import ceiling_sentence, limit_sentence, unexplained
+from ironbench.words import counted, listed
 
 if TYPE_CHECKING:
     from ironbench.study.study import Study
@@ -31,9 +32,19 @@ _LEAD = (
 
 
 def sections(study: Study) -> Iterator[Section]:
-    charts = (*spent(study), *waterfalls(study))
-    yield Section(
-        "time", "Where the time goes", _LEAD, charts, (*with_rows(limits(study)), *with_rows(ceilings(study)))
+    charts, tables = (*spent(study), *waterfalls(study)), (*with_rows(limits(study)), *with_rows(ceilings(study)))
+    yield Section("time", "Where the time goes", f"{_LEAD} {_trials(study)}", charts, tables)
+
+
+def _trials(study: Study) -> str:
+    """States which trials the breakdowns average: `The times are means over all usable trials.`"""
+    known = [(label(cell.configuration), cell.time) for cell in study.cells if cell.time]
+    if all(time.trials == time.observed for _, time in known):
+        return "The times are means over all usable trials."
+    tally = (f"{time.trials} of {counted(time.observed, 'trial')} of {name}" for name, time in known)
+    return (
+        "The times are means over the trials of blocks in which both sides of a comparison have a usable trial: "
+        f"{listed(list(tally))}."
     )
 
 
