@@ -310,6 +310,18 @@ def test_a_budget_chooses_blocks_and_length_and_says_what_they_resolve(
     assert "minimum detectable effect in 15 min:" in capsys.readouterr().out
 
 
+@pytest.mark.parametrize(("stages", "ends"), [("", True), ("stages = 1", False)])
+def test_a_plan_with_a_budget_says_when_the_lab_exceeds_it(
+    lab_file: Path, capsys: pytest.CaptureFixture[str], stages: str, ends: bool
+) -> None:
+    lab(lab_file, f"{CLIENTS}[measure]\n{stages}\n")
+    planned(str(lab_file), "15m", json=False)
+    shown = capsys.readouterr().out
+    assert "never longer than the rest of the budget plus 10% allows" in shown
+    assert ("ends at an interim analysis before blocks that would exceed the budget by more than 10%" in shown) == ends
+    assert ("exceeds the budget, because it has no interim analysis" in shown) == (not ends)
+
+
 def test_a_budget_needs_trials_of_a_known_time(lab_file: Path) -> None:
     with pytest.raises(InputError, match=r"load\.transactions"):
         lab(lab_file, "[load]\ntransactions = 10\n" + CLIENTS, budget=900)

@@ -15,8 +15,9 @@ from ironbench.model.system import Trial
 from ironbench.plan import blocks
 from ironbench.records import progress
 
-_TOLERATED = 1.1
-"""Factor by which a lab may exceed its budget, because estimates of time are not more precise than this."""
+TOLERATED = 1.1
+"""Factor by which a lab may exceed its budget, because estimates of time are not more precise than this, and because a
+plan fills its budget and leaves no time for waits."""
 
 
 class Pace:
@@ -109,7 +110,7 @@ class Allowance:
         without a budget."""
         if self._budget_s is None:
             return math.inf
-        return max(0.0, _TOLERATED * self._budget_s - (self._now() - self._began_s) - planned_s)
+        return max(0.0, TOLERATED * self._budget_s - (self._now() - self._began_s) - planned_s)
 
     def holds(self, trials: int) -> bool:
         if self._budget_s is None or not self.passed:
@@ -118,7 +119,7 @@ class Allowance:
             return False
         spent_s = self._now() - self._began_s
         needed_s = trials * (self._now() - self._ready_s) / self.passed
-        if spent_s + needed_s <= _TOLERATED * self._budget_s:
+        if spent_s + needed_s <= TOLERATED * self._budget_s:
             return True
         self.reason = (
             f"the lab ends at this interim analysis, after {units.span(spent_s)}: the next blocks would take "

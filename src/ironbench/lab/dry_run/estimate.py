@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from ironbench import engines, units, workloads
+from ironbench.lab.pace import TOLERATED
 from ironbench.lab.size import MOST_OBSERVED, Planned, Resolution
 from ironbench.model.commands import asked
 from ironbench.model.lab import Lab
@@ -18,6 +19,9 @@ from ironbench.report.numbers import quantity
 from ironbench.stats.multiplicity import LEAST_BLOCKS
 from ironbench.trial.load import estimate, own, snapshot
 from ironbench.words import counted, in_percent, listed
+
+_MORE = in_percent(TOLERATED - 1)
+"""By how much a lab may exceed its budget, in words."""
 
 
 def resolution_fields(resolution: Resolution) -> dict[str, Any]:
@@ -74,6 +78,8 @@ def cost(planned: Planned) -> Iterator[str]:
     yield from _asked(lab)
     if lab.method.quiet_s:
         yield _quiet(lab)
+    if lab.method.budget_s:
+        yield _overrun(lab)
     yield from own_data(lab.possible)
     yield from (shared.words for shared in estimate.shared_loads(lab.possible))
     ours = [setup for setup in lab.possible if setup.system.dsn is None]
@@ -91,8 +97,18 @@ def _quiet(lab: Lab) -> str:
         f"{units.span(max(lasting, default=most_s))})"
     )
     limits = ["than the trial"] if len(set(lasting)) > 1 else []
-    limits += ["than the rest of the budget allows"] if lab.method.budget_s else []
+    limits += [f"than the rest of the budget plus {_MORE} allows"] if lab.method.budget_s else []
     return f"{text}, never longer {' or '.join(limits)}" if limits else text
+
+
+def _overrun(lab: Lab) -> str:
+    """States when a lab exceeds its budget. Only an interim analysis can end a lab before its last block."""
+    if len(lab.method.stages) > 1:
+        return (
+            "if trials take longer than estimated, the lab ends at an interim analysis before blocks that would exceed "
+            f"the budget by more than {_MORE}"
+        )
+    return "if trials take longer than estimated, the lab exceeds the budget, because it has no interim analysis"
 
 
 def _loads(setup: Setup) -> bool:
