@@ -3,12 +3,16 @@
 from collections.abc import Mapping
 from dataclasses import replace
 
+import pytest
 from labfactory import lab, studied, trials
 
+from ironbench.model.record import Record
 from ironbench.model.system import Choice
 from ironbench.report import formats
+from ironbench.report.cell import TableCell
 from ironbench.report.sections import sections
 from ironbench.report.wording.ratios import metric_words
+from ironbench.stats.ratio import paired
 from ironbench.study.study import Study
 from ironbench.words import THIN
 
@@ -17,15 +21,38 @@ WRITE = "storage_bytes_per_s{profile=rnd4k-q32t1-write}"
 RATES = {"generic": {READ: 682.8e6, WRITE: 282.3e6}, "vendor's": {READ: 1547.7e6, WRITE: 419.7e6}}
 
 
-def study(rates: Mapping[str, Mapping[str, float]] = RATES) -> Study:
-    plan = lab({"driver": tuple(rates)}, blocks=6, metric=READ)
+def study(rates: Mapping[str, Mapping[str, float]] = RATES, blocks: int = 6, spread: float = 0.0) -> Study:
+    """Returns a study of a lab. `spread`: by how much the second configuration differs from block to block."""
+    plan = lab({"driver": tuple(rates)}, blocks=blocks, metric=READ)
     work = Choice("storage", {})
     plan = replace(plan, setups=tuple(replace(setup, choice=work) for setup in plan.setups))
     found = [
-        replace(one, choice=work, metrics=dict(rates[one.cell.levels["driver"]]))
+        replace(one, choice=work, metrics=_varied(rates[one.cell.levels["driver"]], one, spread))
         for one in trials(plan, {setup.cell.name: 1.0 for setup in plan.setups})
     ]
     return studied(plan, found)
+
+
+def _varied(rates: Mapping[str, float], one: Record, spread: float) -> dict[str, float]:
+    factor = 1 + spread * (one.block % 2) * (one.cell.levels["driver"] != "generic")
+    return {name: rate * factor for name, rate in rates.items()}
+
+
+def test_a_ratio_of_a_storage_lab_has_a_confidence_interval_over_its_blocks() -> None:
+    made = study(spread=0.1)
+    ((_, table),) = next(one for one in sections(made) if one.id == "storage").tables
+    cell = table.rows[0][3]
+    assert isinstance(cell, TableCell) and cell.low is not None and cell.high is not None
+    (effect,) = made.effects
+    expected = paired([ratio for _, ratio in effect.finding.ratios]).with_interval(0.05)
+    assert (cell.value, cell.low, cell.high) == pytest.approx(expected)
+    assert cell.confidence == 0.95 and cell.low < cell.value < cell.high
+
+
+def test_two_blocks_are_too_few_for_a_confidence_interval() -> None:
+    ((_, table),) = next(one for one in sections(study(blocks=2, spread=0.1)) if one.id == "storage").tables
+    cell = table.rows[0][3]
+    assert isinstance(cell, TableCell) and cell.value is not None and cell.low is None
 
 
 def test_a_labs_cells_stand_beside_each_other_in_the_known_table() -> None:
@@ -33,7 +60,7 @@ def test_a_labs_cells_stand_beside_each_other_in_the_known_table() -> None:
     ((_, table),), details = section.tables, latency.tables
     assert table.head == ("MB/s", "driver=generic", "driver=vendor's", "driver=vendor's / driver=generic")
     rows = [tuple(cell.replace(THIN, " ") for cell in row) for row in table.texts]
-    assert rows[0] == ("SEQ1M Q8T1 read", "682.8", "1,547.7", "2.27x")
+    assert rows[0] == ("SEQ1M Q8T1 read", "682.8", "1,547.7", "2.27x (2.27 to 2.27)")
     assert rows[1][:3] == ("RND4K Q32T1 write", "282.3", "419.7")
     assert [name for name, _ in details] == ["driver=generic", "driver=vendor's"]
     assert [chart.id for chart in section.charts] == ["sequential-read", "random-write"]

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import replace
 
+from ironbench.model.finding import LEAST_BLOCKS_SHOWN
 from ironbench.model.record import Record
 from ironbench.report import theme
-from ironbench.report.cell import ABSENT, EMPTY, Content, Missing, Row, TableCell
+from ironbench.report.cell import ABSENT, CONFIDENCE, EMPTY, Content, Missing, Row, TableCell
 from ironbench.report.charts import storage as charts
 from ironbench.report.charts.base import Chart, Table
 from ironbench.report.numbers import quantity
 from ironbench.report.page import Section
 from ironbench.report.wording.storage import passes_apart
 from ironbench.study.compare import SystemComparison
-from ironbench.study.storage import MOST_BY_CHANCE, WORKLOAD, Tested, any_apart, apart_by_chance, tested
+from ironbench.study.storage import MOST_BY_CHANCE, WORKLOAD, Tested, any_apart, apart_by_chance, rate_ratio, tested
 from ironbench.study.study import Study, SubjectResults
 from ironbench.study.summarise import Summary, summarise
 from ironbench.study.timelines import TimelineSeries
@@ -40,8 +42,9 @@ _LEAD = (
 )
 _LEAD_LAB = (
     "The value of a trial is the median of its passes (for KDiskMark's tests, the mean), and the table shows the "
-    "median of the trials. 1 MB is 10⁶ bytes. Ratios of these medians carry no verdict; see the findings for "
-    "verdicts."
+    "median of the trials. 1 MB is 10⁶ bytes. A ratio is the geometric mean over the blocks with its 95% CI, which "
+    f"needs {LEAST_BLOCKS_SHOWN} blocks. The CIs are not corrected for the number of ratios and carry no verdict; "
+    "see the findings for verdicts."
 )
 _COST = "storage_cpu_per_io_s"
 _SUSTAINED = "Sustained writes"
@@ -122,7 +125,9 @@ def table(study: Study) -> Table:
     return _side_by_side([(part.name, tests_of(part)) for part in study.parts])
 
 
-def _side_by_side(parts: charts.Parts) -> Table:
+def _side_by_side(parts: charts.Parts, blocks: Sequence[Sequence[Record]] = ()) -> Table:
+    """Returns a row for each test. `blocks`: for configurations of a lab, the trials of each, which are paired by
+    block; other ratios have no confidence interval."""
     names = [name for name, _ in parts]
     sides = [{one.name: one for one in bandwidths(lines)} for _, lines in parts]
     rows = []
@@ -130,7 +135,10 @@ def _side_by_side(parts: charts.Parts) -> Table:
         ones = [side.get(name) for side in sides]
         known = next(one for one in ones if one)
         cells = [TableCell(one.rate.centre, "MB/s", bare=True) if one else ABSENT for one in ones]
-        ratios = [_ratio(ones[0], one) for one in ones[1:]]
+        if blocks:
+            ratios = [_paired_ratio(blocks[0], records, name) for records in blocks[1:]]
+        else:
+            ratios = [_ratio(ones[0], one) for one in ones[1:]]
         rows.append((_title(known), *cells, *ratios))
     ratio_heads = [f"{name} / {names[0]}" for name in names[1:]]
     return Table(("MB/s", *names, *ratio_heads), tuple(rows), numbers=True)
@@ -187,6 +195,14 @@ def _ratio(a: Tested | None, b: Tested | None) -> TableCell | Missing:
     return TableCell(b.rate.centre / a.rate.centre, "times")
 
 
+def _paired_ratio(a: Sequence[Record], b: Sequence[Record], test: str) -> TableCell | Missing:
+    found = rate_ratio(a, b, test)
+    if found is None:
+        return ABSENT
+    ratio, low, high = found
+    return TableCell(ratio, "times", low, high, CONFIDENCE) if math.isfinite(high) else TableCell(ratio, "times")
+
+
 def details(lines: Sequence[Tested]) -> Table:
     """Returns IOPS, latency and CPU time, with a row for each test."""
     shown = [detail for detail in _DETAILS if any(detail[1] in one.figures for one in lines)]
@@ -216,8 +232,8 @@ def _latencies(parts: charts.Parts, drawn: tuple[Chart, ...] = ()) -> Section:
 def of_lab(groups: Sequence[tuple[str, Sequence[Record]]]) -> list[Section]:
     """Returns the sections of a lab. Empty if storage was not measured. `groups`: configurations with their comparable
     trials."""
-    by_cell = [(name, tested(_summaries(records))) for name, records in groups]
-    parts = [(name, lines) for name, lines in by_cell if lines]
+    by_cell = [(name, tested(_summaries(records)), records) for name, records in groups]
+    parts = [(name, lines) for name, lines, _ in by_cell if lines]
     if not parts:
         return []
     drawn = parts[: theme.SYSTEMS]
@@ -227,7 +243,7 @@ def of_lab(groups: Sequence[tuple[str, Sequence[Record]]]) -> list[Section]:
         "all configurations."
     )
     shown = (*charts.rates(drawn), *charts.syncs(drawn))
-    table = (("", _side_by_side(parts)),)
+    table = (("", _side_by_side(parts, [records for _, lines, records in by_cell if lines])),)
     whole = Section("storage", "Device performance", lead if more else _LEAD_LAB, shown, table, at_end=True)
     return [whole, _latencies(parts)]
 

@@ -8,13 +8,18 @@ from dataclasses import dataclass
 
 from ironbench.catalogue import base_name, part_of
 from ironbench.catalogue.storage_tests import KDISKMARK, known, order
+from ironbench.model.finding import LEAST_BLOCKS_SHOWN
 from ironbench.model.note import Note, note
 from ironbench.model.record import Record
+from ironbench.stats.ratio import paired
+from ironbench.study.comparability import complete_blocks
 from ironbench.study.summarise import Summary, over_passes
 
 WORKLOAD = "storage"
 RATE = "storage_bytes_per_s"
 _PROFILE = "profile="
+_LEVEL = 0.05
+"""Fraction of confidence intervals that miss the true ratio."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +72,18 @@ def tested(metrics: Mapping[str, Summary]) -> tuple[Tested, ...]:
         if test is not None and RATE in own:
             tests.append(Tested(name, test.title, test.direction, _kind(name), test.block_bytes, own))
     return tuple(tests)
+
+
+def rate_ratio(a: Sequence[Record], b: Sequence[Record], test: str) -> tuple[float, float, float] | None:
+    """Returns the rate of a test in B divided by the rate in A, and its 95% confidence interval; None without a block.
+
+    The ratio is the geometric mean over the blocks in which both have the rate. With fewer than `LEAST_BLOCKS_SHOWN`
+    blocks, the bounds are 0 and infinity.
+    """
+    metric = f"{RATE}{{{_PROFILE}{test}}}"
+    sides = ([one.metrics.get(metric, 0.0) for one in side] for side in complete_blocks(a, b))
+    ratios = [of_b / of_a for of_a, of_b in zip(*sides, strict=True) if of_a > 0 and of_b > 0]
+    return paired(ratios).with_interval(_LEVEL, LEAST_BLOCKS_SHOWN) if ratios else None
 
 
 MOST_BY_CHANCE = 0.01
