@@ -133,3 +133,14 @@ def test_make_targets_that_pages_name_exist() -> None:
         code = re.findall(r"`([^`\n]+)`|^```[a-z]*\n(.*?)^```", page.read_text(), re.MULTILINE | re.DOTALL)
         for target in re.findall(r"^make ([a-z][a-z-]+)", "\n".join(a or b for a, b in code), re.MULTILINE):
             assert re.search(rf"^{target}:", makefile, re.MULTILINE), f"{page.name} names make {target}"
+
+
+@pytest.mark.parametrize("page", ["how/history.md", "adr/0032-change-points.md"])
+def test_pages_state_the_false_alarms_of_history_that_the_report_states(page: str) -> None:
+    from ironbench.report.wording.history_answer import false_alarms, what_a_change_point_is
+    from ironbench.stats.change_points import CORRELATED, INDEPENDENT
+
+    text = (ROOT / "docs" / page).read_text()
+    for found in (INDEPENDENT, CORRELATED):
+        assert false_alarms(found) in text and f"{found.series:,}" in text
+        assert false_alarms(found) in what_a_change_point_is(INDEPENDENT, CORRELATED)

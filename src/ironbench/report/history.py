@@ -18,6 +18,7 @@ from ironbench.report.page import Answer, Page, Section
 from ironbench.report.wording import history_answer
 from ironbench.report.wording.ratios import change as sized
 from ironbench.report.wording.ratios import metric_words
+from ironbench.stats.change_points import CORRELATED, INDEPENDENT
 from ironbench.study.differences import telling
 from ironbench.study.history import DATE, Histories, History, HistoryChange, HistoryLine, HistoryPoint
 from ironbench.words import upper_first
@@ -35,7 +36,7 @@ def page(found: Histories) -> Page:
         cautions=(*wording.sentences(found.left_out), *_suspect(found)),
         notes=(
             history_answer.what_a_point_is(),
-            history_answer.what_a_change_point_is(),
+            history_answer.what_a_change_point_is(INDEPENDENT, CORRELATED),
             history_answer.what_a_spike_is(),
             history_answer.without_verdict(),
         ),

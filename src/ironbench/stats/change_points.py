@@ -38,15 +38,41 @@ from typing import Any
 
 import numpy as np
 
-from ironbench.stats.intervals import t_quantile
+from ironbench.stats.intervals import t_quantile, wilson
 
 CHANCE = 0.003
 """Nominal chance of at least one false change point in a series of `NIGHTS` points that is analysed after each point.
-Variances are estimated from the same few points, so the actual chance is larger: 0.98% of 6,000 simulated series (95%
-CI 0.76% to 1.27%)."""
+Variances are estimated from the same few points, so the actual chance is larger (`INDEPENDENT`)."""
 NIGHTS = 40
 """Number of points over which `CHANCE` is spent. In a longer series, each further `NIGHTS` points spend the same chance
 again."""
+
+
+@dataclass(frozen=True, slots=True)
+class FalseAlarms:
+    """Simulated series without a change, each of which was analysed after each of `NIGHTS` nights."""
+
+    correlation: float
+    """Correlation of neighbouring nights."""
+    series: int
+    alarmed: int
+    """Number of series with a change point after any night."""
+
+    @property
+    def share(self) -> float:
+        return self.alarmed / self.series
+
+    @property
+    def interval(self) -> tuple[float, float]:
+        """95% confidence interval of the share."""
+        return wilson(self.share, self.series)
+
+
+INDEPENDENT = FalseAlarms(0.0, 6_000, 60)
+CORRELATED = FalseAlarms(0.5, 2_000, 232)
+"""Printed by `python -m bench decisions` with `IRONBENCH_BENCH_QUESTIONS=history IRONBENCH_BENCH_SERIES=6000
+IRONBENCH_BENCH_SEED=80`, and with `correlated`, 2,000 series and the seed 81. Both must be run again after a change of
+the search. Reports and documentation state these numbers."""
 LEAST = 6
 """Minimum number of points for a search."""
 _SHORTEST = 2

@@ -11,7 +11,8 @@ from ironbench.report.numbers import confidence
 from ironbench.report.wording.ratios import change as sized
 from ironbench.report.wording.ratios import change_bounds, metric_words, than
 from ironbench.report.wording.registry import text
-from ironbench.words import counted, in_percent, upper_first
+from ironbench.stats.change_points import NIGHTS, FalseAlarms
+from ironbench.words import counted, grouped, in_percent, upper_first
 
 _DIRECTION = {True: "worse", False: "better", None: "changed"}
 
@@ -104,17 +105,25 @@ def what_a_point_is() -> str:
     )
 
 
-def what_a_change_point_is() -> str:
-    """Example: `A change point separates two segments with means that differ by more than chance explains. In
-    simulations of 2,000 series without a change, tested after each of 40 independent nights, 0.95% of the series had a
-    false …`."""
+def what_a_change_point_is(independent: FalseAlarms, correlated: FalseAlarms) -> str:
+    """Example: `A change point separates two segments with means that differ by more than chance explains. …`
+
+    The arguments are the false alarms of simulated series with independent and with correlated nights.
+    """
     return (
         "A change point separates two segments with means that differ by more than chance explains. In "
-        "simulations of 2,000 series without a change, tested after each of 40 independent nights, 0.95% of the "
-        "series had a false change point (95% CI 0.61% to 1.48%). ironbench estimates the correlation between "
-        "successive nights and corrects for it. With a correlation of 0.5, 12.4% of 1,000 simulated series still "
-        "had a false change point (95% CI 10.5% to 14.6%)."
+        f"simulations of {grouped(independent.series)} series without a change, tested after each of "
+        f"{NIGHTS} independent nights, {false_alarms(independent)} had a false change point. ironbench "
+        "estimates the correlation between successive nights and corrects for it. With a correlation of "
+        f"{correlated.correlation:g}, {false_alarms(correlated)} of {grouped(correlated.series)} simulated series "
+        "still had a false change point."
     )
+
+
+def false_alarms(found: FalseAlarms) -> str:
+    """Example: `1% (95% CI 0.78% to 1.3%)`."""
+    low, high = found.interval
+    return f"{in_percent(found.share)} ({confidence(CONFIDENCE)} CI {in_percent(low)} to {in_percent(high)})"
 
 
 def what_a_spike_is() -> str:
