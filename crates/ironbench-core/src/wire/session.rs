@@ -68,6 +68,11 @@ pub trait SessionProtocol: ServerProtocol {
         None
     }
 
+    /// Returns the codes in the message about a connection that the server ended with this error.
+    fn codes_when_ended(error: &Self::ServerError) -> Codes<'_> {
+        Self::codes(error)
+    }
+
     /// Returns the hint for a connection that the server ended with this error.
     fn hint_when_ended(_: &Self::ServerError) -> &'static str {
         SEE_LOG
@@ -214,7 +219,7 @@ impl<P: SessionProtocol> Session<P> {
                 None => format!("interrupted during: {statement}"),
             },
             Fault::Server(error) => {
-                let Codes { sqlstate, number } = P::codes(&error);
+                let Codes { sqlstate, number } = P::codes_when_ended(&error);
                 (lost.sqlstate, lost.number) = (sqlstate.to_owned(), number);
                 lost.hint = P::hint_when_ended(&error).to_owned();
                 format!("the server ended the connection: {error}; {}: {statement}", P::REQUEST)

@@ -12,7 +12,7 @@ use super::{
     operation::{Operation, Verb},
 };
 use crate::wire::{
-    protocol::ServerProtocol,
+    protocol::{Codes, ServerProtocol},
     rows::{Pushed, Rows, too_much},
     session::{Outcome, Session, SessionProtocol},
     words::shortened,
@@ -131,6 +131,11 @@ impl SessionProtocol for Ldap {
         wrong.map_or(Ok(done), Err)
     }
 
+    /// A number means that the server rejected an operation and that the session stays usable.
+    fn codes_when_ended(_: &Done) -> Codes<'_> {
+        Codes { sqlstate: "", number: 0 }
+    }
+
     fn terminate(output: &mut Vec<u8>) {
         message::unbind(output);
     }
@@ -238,7 +243,26 @@ fn refused(done: &Done, line: &str) -> Error {
 
 #[cfg(test)]
 mod tests {
+    use std::io::Write;
+    use std::os::unix::net::UnixStream;
+
     use super::*;
+    use crate::wire::{channel::Channel, connector::Connector, pipe::Pipe};
+
+    #[test]
+    fn a_lost_connection_has_no_result_code() {
+        let settings = r#"{"host": "h", "port": 1, "ldaps": false, "tls": "disable", "mechanism": "simple"}"#;
+        let connector = Connector::new(serde_json::from_str(settings).unwrap()).unwrap();
+        let (client, mut server) = UnixStream::pair().unwrap();
+        let channel = Channel::new(Pipe::new(client.into(), None));
+        let mut session = Session::<Ldap> { channel, connector, state: (), lost: false };
+        // The server is unavailable (code 52): a notice of disconnection.
+        server.write_all(&[0x30, 12, 2, 1, 0, op::EXTENDED_ANSWER, 7, 10, 1, 52, 4, 0, 4, 0]).unwrap();
+        let error = session.query("delete cn=a").unwrap_err();
+        assert!(error.cause.starts_with("the server ended the connection: "), "{error}");
+        assert!(error.cause.ends_with("; operation: delete cn=a"), "{error}");
+        assert_eq!((error.number, session.lost), (0, true));
+    }
 
     #[test]
     fn an_entry_waits_for_those_above_it_however_they_are_written() {
