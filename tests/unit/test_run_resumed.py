@@ -11,6 +11,7 @@ from factories import evidence, record
 
 from ironbench.errors import InputError
 from ironbench.lab import run_plan
+from ironbench.model.profile_request import ProfileRequest
 from ironbench.model.record import Record
 from ironbench.plan import run_file
 from ironbench.printer import Printer
@@ -41,6 +42,7 @@ def begun(options: dict[str, Any], store: Store, monkeypatch: pytest.MonkeyPatch
         search_range=plan.search_range,
         limits=plan.limits,
         crash=plan.crash,
+        profile=plan.profile,
         tags=dict(plan.tags),
         machine=machine,
     )
@@ -79,13 +81,14 @@ def test_another_search_is_another_command(
         run_plan.resumed(run_file.read(**before | changes), store)
 
 
-def test_a_run_whose_power_was_cut_otherwise_is_another_command(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("changes", [{"crash": "lose"}, {"profile": ProfileRequest(("cpu",))}], ids=["cut", "profile"])
+def test_a_run_with_another_power_cut_or_profile_is_another_command(
+    changes: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     store = Store(tmp_path, Printer.silent())
     begun(SWEEP, store, monkeypatch)
     plan, secrets = run_plan.planned(run_file.read(**SWEEP))
-    monkeypatch.setattr(run_plan, "planned", lambda _: (replace(plan, crash="lose"), secrets))
+    monkeypatch.setattr(run_plan, "planned", lambda _: (replace(plan, **changes), secrets))
     with pytest.raises(InputError, match="no run of this command"):
         run_plan.resumed(run_file.read(**SWEEP), store)
 

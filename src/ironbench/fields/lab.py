@@ -43,6 +43,15 @@ class MeasureSection(FieldSection):
             metavar="HOW",
         ),
     ] = ""
+    profile: Annotated[
+        str,
+        row(
+            "Sample the stacks of the engine and of the client during the measured time: `cpu` (on a CPU), `wait` "
+            "(while waiting) or `all`. `cpu:499` takes 499 samples per second and CPU instead of 99 (at most 999). See "
+            "docs/understand/profiles.md.",
+            metavar="cpu|wait|all[:HZ]",
+        ),
+    ] = ""
     margin: Annotated[
         float,
         row(

@@ -8,7 +8,10 @@ import shutil
 import subprocess
 import tempfile
 import time
+from collections.abc import Sequence
 from pathlib import Path
+
+from ironbench.host.profiling import Restriction, restrictions
 
 _IO_URING_SETUP = 425
 """Number of the io_uring_setup system call, which is the same on every architecture (io_uring_setup(2))."""
@@ -45,6 +48,9 @@ class LocalCapabilityTests:
         command = [unshare, "--user", "--map-user=1000", "--map-group=1000", "true"]
         done = subprocess.run(command, capture_output=True, text=True, timeout=10)
         return None if done.returncode == 0 else done.stderr.strip() or f"unshare exited with status {done.returncode}"
+
+    def profiles(self, kind: str) -> Sequence[Restriction]:
+        return restrictions((kind,))
 
     def cgroup(self, directory: Path) -> str | None:
         group = directory / f"ironbench-doctor-{os.getpid()}"

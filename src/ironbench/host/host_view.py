@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
@@ -11,6 +11,7 @@ from typing import Protocol
 from ironbench.host.blocks import down_to_drives, read_block
 from ironbench.host.fingerprint import container, virtualisation
 from ironbench.host.mounts import all_mounts, block_name, device_number, mount_of
+from ironbench.host.profiling import Restriction
 from ironbench.host.tree import Tree
 from ironbench.model.machine import Block, Mount
 
@@ -23,6 +24,10 @@ class CapabilityTests(Protocol):
     def fuse(self) -> str | None: ...
     def loop_device(self) -> str | None: ...
     def user_namespace(self) -> str | None: ...
+    def profiles(self, kind: str) -> Sequence[Restriction]:
+        """Returns what prevents sampling stacks of this kind (`cpu` or `wait`); empty if sampling works."""
+        ...
+
     def cgroup(self, directory: Path) -> str | None:
         """Creates and removes an empty group below `directory`."""
         ...

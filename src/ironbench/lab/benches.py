@@ -215,7 +215,7 @@ class FreshEngineBench:
             self.live.begin(trial, due.title)
         setup = lab.setup(trial.cell.name)
         plan = Plan(lab.series, setup.system, setup.choice, (trial,), 0, traces=self.traces, crash=lab.method.crash)
-        plan = replace(plan, tags=lab.tags)
+        plan = replace(plan, tags=lab.tags, profile=lab.method.profile)
         notes = self.known.merge(due.notes.conditions, due.notes.warnings)
         prepared = replace(notes, search_result=due.notes.search_result)
         secrets = self.secrets.get(setup.origin, Secrets())

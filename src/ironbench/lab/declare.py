@@ -14,14 +14,14 @@ from ironbench.devices.arrange import ROLES
 from ironbench.errors import InputError, collected, in_a_file
 from ironbench.fields.lab import range_of
 from ironbench.host import trust
-from ironbench.lab import metric_checks, screen_size, server_control, size
+from ironbench.lab import metric_checks, profiling, screen_size, server_control, size
 from ironbench.lab.build import Builder, without_password
 from ironbench.lab.size import Planned, possible
 from ironbench.lab.slices import slice_plan
 from ironbench.model.lab import SCREEN, Claim, Factor, Lab, Method, Stage, named
 from ironbench.model.secrets import Secrets
 from ironbench.model.system import Setup
-from ironbench.plan import blocks, claims, commands, design, fixed_rates, labfile, screen, sweep, tags
+from ironbench.plan import blocks, claims, commands, design, fixed_rates, labfile, profiles, screen, sweep, tags
 from ironbench.plan.design import DeclaredCell
 from ironbench.plan.labfile import DeclaredLab
 from ironbench.plan.vary import VariedFactor
@@ -106,6 +106,7 @@ def _planned(declared: DeclaredLab, budget_s: float | None, machines_needed: boo
     collected(checks)
     _enough_remain(declared, setups, builder.ways_out)
     server_control.require_use(possible(setups))
+    profiling.require(profiles.read(declared.measure.profile), possible(setups))
     _refuse_unused_devices(declared, cells)
     _refuse_equal(declared, possible(setups))
     names = {setup.cell.name for setup in possible(setups)}
@@ -248,6 +249,7 @@ def _method(declared: DeclaredLab) -> Method:
         quiet_s=range_of("measure.quiet").read(f"{declared.file}, measure.quiet", measure.quiet),
         order=measure.order,
         crash=measure.crash,
+        profile=profiles.read(measure.profile),
     )
 
 

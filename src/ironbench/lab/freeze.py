@@ -14,7 +14,7 @@ from ironbench.engines.administration import CHECKPOINT, DATABASES
 from ironbench.errors import InputError
 from ironbench.host import register
 from ironbench.host.fingerprint import fingerprint
-from ironbench.lab import declare, server_control, server_watch
+from ironbench.lab import declare, profiling, server_control, server_watch
 from ironbench.lab.slices import slice_plan
 from ironbench.model.lab import Lab
 from ironbench.model.note import note
@@ -38,6 +38,7 @@ def freeze(lab: Lab, secrets: Mapping[str, Secrets], store: Store) -> FrozenPlan
     server_watch.require(setup.system for setup in lab.possible)
     require_rights(lab.possible, secrets)
     server_control.require(lab.possible, secrets)
+    profiling.require_servers(lab.method.profile, lab.possible, secrets)
     trials = tuple(replace(trial, purpose=Purpose.LAB) for trial in lab.trials)
     tags = {name: redacted(text, name) for name, text in lab.tags.items()}
     machine = store.keep_shared("machines", msgspec.to_builtins(fingerprint()))

@@ -11,7 +11,7 @@ from typing import Protocol
 
 from ironbench import devices, engines, workloads
 from ironbench.host import data_dirs, measurement_locks
-from ironbench.lab import confirm, freeze, server_control, server_watch, upkeep
+from ironbench.lab import confirm, freeze, profiling, server_control, server_watch, upkeep
 from ironbench.lab.benches import FreshEngineBench, RestoredDataBench, SharedEngineBench, most_connections
 from ironbench.lab.data import LabData
 from ironbench.lab.schedule import BestLoad, Blocks, NextTrial, Schedule, Sweep
@@ -66,6 +66,7 @@ def run(plan: Plan, secrets: Secrets, store: Store, printer: Printer, before: Se
     setup = Setup(plan.trials[0].cell, plan.system, plan.choice)
     server_watch.require([plan.system])
     server_control.require([setup], {setup.cell.name: secrets})
+    profiling.require_servers(plan.profile, [setup], {setup.cell.name: secrets})
     with ExitStack() as stack:
         stack.enter_context(measurement_locks.shared(printer.say))
         kept = stack.enter_context(upkeep.of_run(plan, printer))

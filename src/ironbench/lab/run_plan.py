@@ -21,7 +21,7 @@ from ironbench.fields.lab import range_of
 from ironbench.fields.run import RunFile, RunSection
 from ironbench.fields.sections import SECTIONS
 from ironbench.host.fingerprint import content_key, fingerprint
-from ironbench.lab import server_control, size
+from ironbench.lab import profiling, server_control, size
 from ironbench.lab.build import Builder
 from ironbench.model.plan import Plan
 from ironbench.model.purpose import Purpose
@@ -29,7 +29,7 @@ from ironbench.model.record import Record
 from ironbench.model.search import Search
 from ironbench.model.secrets import Secrets
 from ironbench.model.system import Setup
-from ironbench.plan import design, resolve, sweep, tags
+from ironbench.plan import design, profiles, resolve, sweep, tags
 from ironbench.plan.labfile import DeclaredLab
 from ironbench.plan.vary import Level, VariedFactor
 from ironbench.records import Store, index
@@ -50,6 +50,8 @@ def planned(asked: RunFile) -> tuple[Plan, Secrets]:
         cause = f"{asked.load.rate} is a percentage of a baseline's peak throughput, but only a lab measures a baseline"
         raise InputError(written("load.rate"), cause, "write for example --rate 500")
     server_control.require_use(setups)
+    profile = profiles.read(asked.measure.profile)
+    profiling.require(profile, setups)
     if asked.system.server and not (own.observe or asked.system.control):
         cause = "cannot be combined with --no-observe, because the machine would not be sampled"
         raise InputError("--server", cause, "remove one of the two")
@@ -71,6 +73,7 @@ def planned(asked: RunFile) -> tuple[Plan, Secrets]:
         observe=own.observe,
         traces=str(Path(own.trace).absolute()) if own.trace else "",
         crash=asked.measure.crash,
+        profile=profile,
         progress_s=own.progress,
         transaction_log=str(Path(own.log_transactions).absolute()) if own.log_transactions else "",
         sampling_rate=own.sampling_rate,
@@ -139,10 +142,11 @@ def resumed(asked: RunFile, store: Store) -> tuple[Plan, Secrets]:
 
 
 def _alike(plan: Plan, record: Record) -> bool:
-    """Returns whether a record of the same work and load comes from the plan's command: same options, search and power
-    cut."""
+    """Returns whether a record of the same work and load comes from the plan's command: same options, search, power cut
+    and profile."""
     searched = (record.search_range, record.limits) == (plan.search_range, plan.limits)
-    return searched and record.crash == plan.crash and record.choice.options == plan.choice.options
+    how = (record.crash, record.profile) == (plan.crash, plan.profile)
+    return searched and how and record.choice.options == plan.choice.options
 
 
 def measured(store: Store, series: str) -> list[Record]:

@@ -14,7 +14,7 @@ from ironbench.model.trial_notes import NO_NOTES, TrialNotes
 from ironbench.model.workers import WorkerPart
 
 if TYPE_CHECKING:
-    from ironbench._core import Histogram
+    from ironbench._core import Histogram, Profile
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +75,8 @@ class Driven:
     """Results of the workers. If empty, this process drove the trial."""
     fingerprints: Mapping[int, Any] = field(default_factory=dict)
     """Fingerprints of the workers' machines, indexed by the worker's number."""
+    profile: Profile | None = None
+    """The stacks that were sampled in the measured window; None if none were requested."""
     log: bytes = b""
     """Standard error of the child process that drove the trial."""
 

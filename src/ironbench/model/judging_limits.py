@@ -32,3 +32,7 @@ also work for the database."""
 FAITHFUL_LOAD = 0.5
 """Fraction of the maximum I/O rate of an emulated device above which emulation is unreliable (`emulation-limit`). The
 maximum was measured on an idle CPU, but a database also needs the CPU."""
+PROFILE_LOST = 0.01
+"""Fraction of lost samples above which a profile is incomplete (`profile-lost`)."""
+PROFILE_UNRESOLVED = 0.20
+"""Fraction of frames without a symbol above which a profile is hard to read (`profile-unresolved`)."""

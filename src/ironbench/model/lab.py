@@ -10,6 +10,7 @@ from msgspec import Meta
 
 from ironbench.model.commands import NO_COMMANDS, Commands
 from ironbench.model.constraints import Amount, BlockNumber, Label, Name, Natural, Positive, StageNumber, one_of
+from ironbench.model.profile_request import ProfileRequest
 from ironbench.model.system import Setup, Trial
 
 
@@ -138,6 +139,8 @@ class Method:
     crash: Annotated[str, one_of("", "lose", "subset", "torn")] = ""
     """What happens to unflushed writes at a power cut after each trial: `lose`, `subset`, `torn`; empty: no power cut.
     """
+    profile: ProfileRequest | None = None
+    """The stacks to sample during trials; None: none."""
     slice_s: Positive | None = None
     """Length of the slices for interleaved measurement of systems; None: each trial runs without interruption."""
     slice_piloted: bool = False

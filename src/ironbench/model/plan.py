@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from ironbench.model.lab import Claim
+from ironbench.model.profile_request import ProfileRequest
 from ironbench.model.purpose import AUXILIARY, Purpose
 from ironbench.model.search import Limit, Search
 from ironbench.model.system import Cell, Choice, System, Trial
@@ -49,6 +50,9 @@ class Plan:
     """File that gets one line per measured transaction; empty: no log."""
     sampling_rate: float = 1.0
     """Fraction of the transactions that are logged."""
+
+    profile: ProfileRequest | None = None
+    """The stacks to sample during trials; None: none."""
 
     requirements: tuple[Claim, ...] = ()
     """See `Record.requirements`."""

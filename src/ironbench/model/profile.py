@@ -17,6 +17,8 @@ BLOCKED, CPU_QUEUE = "blocked", "cpu-queue"
 """Reasons of a wait: for an event, or for a free CPU."""
 WAITING_FOR_WORK = "waiting for work"
 """Activity of a thread that waits for the next request of a client, or for the next run of a background task."""
+OUTSIDE = "[unknown]"
+"""Name of a frame whose address is outside every program and library."""
 KERNEL_MARK = "_[k]"
 """Suffix of the name of a kernel function."""
 MOST_FRAMES = 128

@@ -25,6 +25,7 @@ from ironbench.model.constraints import (
 from ironbench.model.described import Described
 from ironbench.model.lab import Claim
 from ironbench.model.note import Note
+from ironbench.model.profile_request import ProfileRequest
 from ironbench.model.search import Limit
 from ironbench.model.system import Cell, Choice, System
 
@@ -247,6 +248,8 @@ class Record:
     """The result of the search that chose the trial's load."""
     crash: Annotated[str, one_of("", "lose", "subset", "torn")] = ""
     """Fate of unflushed writes at a power cut after the trial: `lose`, `subset`, `torn`."""
+    profile: ProfileRequest | None = None
+    """The stacks that the run or lab requested to sample; None: none. Auxiliary trials are not sampled."""
     power_cut: bool = False
     """Whether the power was cut after the trial and the engine recovered."""
     answers: Note | None = None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ironbench.engines.administration import AS_PARAMETER, DENIED
 from ironbench.engines.base import Engine
@@ -21,11 +21,14 @@ from ironbench.model.judging_limits import (
     LATENCY_LATE_SHARE,
     OUR_SHARE,
     OWN_DELAY,
+    PROFILE_LOST,
+    PROFILE_UNRESOLVED,
     RATE_KEPT,
     REARMED,
 )
 from ironbench.model.note import Note, note
 from ironbench.model.observation import Observation
+from ironbench.model.profile import OUTSIDE
 from ironbench.model.record import (
     CAN_LOSE_DATA,
     CLIENTS_CUT_OFF,
@@ -46,11 +49,14 @@ from ironbench.model.record import (
     Status,
 )
 from ironbench.model.system import Load, System
-from ironbench.records.measures import own_delay_share
+from ironbench.records.measures import own_delay_share, profile_lost_share
 from ironbench.trial.observe import late
 from ironbench.trial.observe.relay import ADDED
 from ironbench.words import counted
 from ironbench.workloads import rate_change
+
+if TYPE_CHECKING:
+    from ironbench._core import Profile
 
 FAITHFUL_LATENESS = 0.05
 
@@ -81,7 +87,29 @@ def warnings(
     results += [*_late_counts(observation, summary["elapsed_s"]), *_emulation(system, observation, budget)]
     if summary.get("samples_dropped"):
         results.append(note("samples-dropped", samples=int(summary["samples_dropped"])))
+    results += _profile(driven)
     return tuple(results)
+
+
+def _profile(driven: Driven) -> list[Note]:
+    """Returns notes about an incomplete profile."""
+    if (profile := driven.profile) is None:
+        return []
+    results = []
+    if (lost := profile_lost_share(profile)) > PROFILE_LOST:
+        results.append(note("profile-lost", share=lost))
+    if profile.unresolved_share > PROFILE_UNRESOLVED:
+        outside = _outside_share(profile)
+        results.append(note("profile-unresolved", share=profile.unresolved_share, outside=outside))
+    return results
+
+
+def _outside_share(profile: Profile) -> float:
+    """Returns the fraction of the frames, weighted by samples, that are outside every program and library. The usual
+    cause is a caller without frame pointer."""
+    stacks = [(stack.split(";"), samples) for stack, samples in zip(profile.stack, profile.samples, strict=True)]
+    every = sum(len(frames) * samples for frames, samples in stacks)
+    return sum(frames.count(OUTSIDE) * samples for frames, samples in stacks) / every if every else 0.0
 
 
 _MOST_WORDS = 300

@@ -23,6 +23,7 @@ from ironbench.model.trial_notes import TrialNotes
 from ironbench.records import attached, judge, measures
 from ironbench.records.described import describe
 from ironbench.records.evidence import Evidence
+from ironbench.records.profiles import stacks
 from ironbench.records.store import Store
 from ironbench.trial.drive import checkpoints
 from ironbench.trial.load import Loaded, restore
@@ -102,6 +103,7 @@ def keep(store: Store, plan: Plan, trial: Trial, measured: TrialOutcome, session
         requirements=plan.requirements,
         search_result=prepared.search_result,
         crash=plan.crash,
+        profile=plan.profile,
         power_cut=driven.power_cut,
         answers=driven.answers,
         commands=prepared.commands,
@@ -121,7 +123,14 @@ def keep(store: Store, plan: Plan, trial: Trial, measured: TrialOutcome, session
     if driven.inside_server:
         files[attached.INSIDE] = attached.written_inside(driven.inside_server)
     evidence = Evidence(
-        driven.timeline, driven.seconds, series, observation.counted, driven.histograms, driven.log, files
+        timeline=driven.timeline,
+        seconds=driven.seconds,
+        observed=series,
+        counted=observation.counted,
+        profile=() if driven.profile is None else stacks(driven.profile),
+        histograms=driven.histograms,
+        log=driven.log,
+        files=files,
     )
     return store.keep(record, evidence)
 

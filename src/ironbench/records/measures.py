@@ -15,7 +15,7 @@ from ironbench.words import cut
 from ironbench.workloads.base import SCRIPT_FIGURES
 
 if TYPE_CHECKING:
-    from ironbench._core import Histogram
+    from ironbench._core import Histogram, Profile
 
 _QUANTILES = {"p50": 0.50, "p90": 0.90, "p95": 0.95, "p99": 0.99, "p999": 0.999}
 MOST_SCRIPTS = 12
@@ -64,6 +64,7 @@ def metrics(driven: Driven, of_scripts: Sequence[str] = SCRIPT_FIGURES) -> dict[
     if summary.get("due") is not None:
         values["due"] = float(summary["due"])
     values |= _own_delay(driven)
+    values |= _profile(driven)
     if summary.get("lateness_max_s"):  # 0 if the loop has no schedule, as in a closed loop without think time
         values |= {name: float(summary[name]) for name in _LATENESS}
     if summary.get("reconnects"):
@@ -98,6 +99,23 @@ def _own_delay(driven: Driven) -> dict[str, float]:
     if (share := own_delay_share(driven)) is not None:
         values["loop_delay_share"] = share
     return values
+
+
+def _profile(driven: Driven) -> dict[str, float]:
+    """Returns metrics of the sampler of stacks; empty if no stacks were requested."""
+    if (profile := driven.profile) is None:
+        return {}
+    return {
+        "profile_samples": float(sum(profile.samples)),
+        "profile_lost_share": profile_lost_share(profile),
+        "profile_cpu_s": profile.sampler_cpu_s,
+    }
+
+
+def profile_lost_share(profile: Profile) -> float:
+    """Returns the fraction of the samples that were lost because the kernel's buffers were full."""
+    taken = sum(profile.samples)
+    return profile.lost / (taken + profile.lost) if profile.lost else 0.0
 
 
 def own_delay_share(driven: Driven) -> float | None:

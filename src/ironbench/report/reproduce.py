@@ -48,6 +48,7 @@ def run_command(records: Sequence[Record]) -> str:
             "repeats": _repeats(records),
             "seed": load.seed,
             "crash": records[0].crash,
+            "profile": records[0].profile.text if records[0].profile else "",
         },
         "tag": {key: redacted(value, key) for key, value in records[0].tags.items()},
     }

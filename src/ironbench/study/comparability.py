@@ -37,6 +37,9 @@ def unlike(a: Sequence[Record], b: Sequence[Record], rates_vary: bool = False) -
         rows.append(note("loads-differ", a=loads[0].rate, b=loads[1].rate))
     if a[0].method != b[0].method:
         rows.append(note("methods-differ", a=a[0].method, b=b[0].method))
+    profiles = [one[0].profile.text if one[0].profile else "" for one in (a, b)]
+    if profiles[0] != profiles[1]:
+        rows.append(note("profiles-differ", a=profiles[0], b=profiles[1]))
     clients = [asked.get("load.clients", "") for asked in clients_asked((a, b))]
     if clients[0] != clients[1]:
         rows.append(note("clients-differ", a=clients[0], b=clients[1]))

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from ironbench.host.host_view import HostView, OwnProcesses, watch_host
+from ironbench.host.profiling import Restriction
 from ironbench.host.tree import Tree
 
 _CPU = "sys/devices/system/cpu"
@@ -129,6 +130,9 @@ class FakeAttempts:
 
     def user_namespace(self) -> str | None:
         return self.refused.get("user namespaces")
+
+    def profiles(self, kind: str) -> list[Restriction]:
+        return [Restriction("no-perf-events", self.refused["profiles"], "")] if "profiles" in self.refused else []
 
     def cgroup(self, directory: Path) -> str | None:
         return self.refused.get("control groups")

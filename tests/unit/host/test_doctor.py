@@ -118,6 +118,7 @@ def about(name: str, host: HostView) -> list[Diagnosis]:
         ("loop devices", "note", {"refused": {"loop devices": "Permission denied"}}),
         ("control groups", "note", {"refused": {"control groups": "Read-only file system"}}),
         ("user namespaces", "note", {"refused": {"user namespaces": "Operation not permitted"}}),
+        ("profiles", "note", {"refused": {"profiles": "Operation not permitted"}}),
         ("core build", "severe", {"build": "debug"}),
         ("open files", "warning", {"changes": {"proc/self/limits": "Max open files   1024   1024   files\n"}}),
         ("open files", "note", {"changes": {"proc/self/limits": "Max open files   1024   8192   files\n"}}),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -177,6 +178,15 @@ def test_a_library_engine_is_the_server_in_its_clients_threads() -> None:
         _, shares = observe.observed(Driven("", True, summary=summary, samples={"cpu.stat": taken}))
         assert shares is not None
         assert (shares.server, shares.client) == (pytest.approx(server), pytest.approx(client))
+
+
+def test_the_sampler_of_stacks_is_an_observer() -> None:
+    ticks = ("0 0 0 0 0 0 0 0 0 0", "50 0 0 50 0 0 0 0 0 0")
+    taken = [(float(t), f"cpu {spent}\ncpu0 {spent}\nctxt 1\n".encode()) for t, spent in enumerate(ticks)]
+    profile: Any = SimpleNamespace(sampler_cpu_s=0.3)
+    summary = {"elapsed_s": 1.0, "warmup_s": 0.5, "transactions": 1}
+    _, shares = observe.observed(Driven("", True, summary=summary, samples={"cpu.stat": taken}, profile=profile))
+    assert shares is not None and shares.observers == pytest.approx(0.2)
 
 
 @pytest.mark.parametrize(("text", "count"), [("0\n", 1), ("0-3\n", 4), ("0-1,4,6-7\n", 5)])

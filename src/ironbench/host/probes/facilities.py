@@ -6,7 +6,9 @@ from ironbench.host.cgroup_limits import own_group_at, own_groups
 from ironbench.host.doctor import probe
 from ironbench.host.host_view import HostView
 from ironbench.host.mounts import all_mounts
+from ironbench.host.profiling import OWN_ONLY
 from ironbench.model.diagnosis import CheckResult, note, ok
+from ironbench.model.profile import CPU, WAIT
 
 _EMULATION = "Emulated devices (disks and flash drives simulated in software) cannot be used; everything else works."
 
@@ -77,6 +79,22 @@ def _groups(host: HostView) -> list[tuple[str, str, str]]:
             group = own_group_at(host.tree, mount.path, own.get(controlled[-1], "/"))
             hierarchies.append(("v1", "+".join(controlled), group))
     return hierarchies
+
+
+@probe("facilities", "profiles")
+def profiles(host: HostView) -> list[CheckResult]:
+    """Samples of stacks on a CPU and while waiting (--profile)."""
+    readings = []
+    for kind in (CPU, WAIT):
+        found = host.attempts.profiles(kind)
+        if not found:
+            readings.append(ok(f"--profile {kind}: works"))
+        for one in found:
+            meaning = f"`--profile {kind}` cannot be used; everything else works."
+            if one.code == OWN_ONLY:
+                meaning = f"`--profile {kind}` works only for servers that ironbench or this user starts."
+            readings.append(note(f"--profile {kind}: {one.cause}", meaning, one.fix))
+    return readings
 
 
 @probe("facilities", "user namespaces")

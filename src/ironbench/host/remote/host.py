@@ -4,10 +4,12 @@ made."""
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 from ironbench.errors import InputError
 from ironbench.host.host_view import HostView, OwnProcesses, watch_host
+from ironbench.host.profiling import Restriction
 from ironbench.host.remote import address, link, tree
 from ironbench.host.remote.link import Link, quoted
 
@@ -71,6 +73,9 @@ class _Attempts:
 
     def user_namespace(self) -> str | None:
         return _HERE
+
+    def profiles(self, kind: str) -> Sequence[Restriction]:
+        return ()
 
     def cgroup(self, directory: Path) -> str | None:
         return _HERE

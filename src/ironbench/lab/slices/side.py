@@ -25,6 +25,7 @@ from ironbench.lab.slices.system_devices import SystemDevices
 from ironbench.lab.slices.turn import Slice, attribute_errors_to
 from ironbench.model.driven import Driven
 from ironbench.model.plan import Plan
+from ironbench.model.profile_request import ProfileRequest
 from ironbench.model.record import Record
 from ironbench.model.session import PausableSession, ServerPause, Session
 from ironbench.model.system import Load, Setup
@@ -33,11 +34,12 @@ from ironbench.printer import Printer
 from ironbench.stats import slices as of_slices
 from ironbench.stats.slices import StartTransactions
 from ironbench.trial.drive import checkpoints
+from ironbench.trial.drive import profile as profiling
 from ironbench.trial.drive.drive_trial import DriveOptions, drive, unpacked
 from ironbench.trial.load import Loaded
 
 if TYPE_CHECKING:
-    from ironbench._core import Progress
+    from ironbench._core import Profile, Profiler, Progress
 
 
 class DriveEndedError(Exception):
@@ -120,6 +122,9 @@ class SliceSide:
     """Whether the system was driven to the end and its checks passed."""
     record: Record | None = None
     """The system's record once it is written, so that a Ctrl-C does not cause a second one."""
+    profile: Profile | None = None
+    """The stacks that were sampled in the system's measured slices."""
+    _profiler: Profiler | None = None
     _at_turns: TurnDriver = field(default_factory=TurnDriver)
     _thread: threading.Thread | None = None
     _checkpoint: threading.Thread | None = None
@@ -166,8 +171,9 @@ class SliceSide:
             around = replace(around, together=self.shared.whole)
         if self.storage.devices.mounted:
             around = replace(around, checking=self.storage.devices.at_once)
+        plan = replace(self.plan, profile=None)  # the bench samples stacks, over all turns
         try:
-            self.driven = drive(self.plan, self.session, trial, tuple, Printer(StringIO(), StringIO()), around)
+            self.driven = drive(plan, self.session, trial, tuple, Printer(StringIO(), StringIO()), around)
         except KeyboardInterrupt:
             return  # the waiting thread has stopped the rehearsal
         finally:
@@ -255,6 +261,19 @@ class SliceSide:
             return KeyboardInterrupt()
         self._join()
         return DriveEndedError(self)
+
+    def begin_profile(self, request: ProfileRequest | None) -> None:
+        """Starts to sample the stacks of this system and of the client. Raises FailureError."""
+        if request is not None:
+            self._profiler = profiling.started(request, self.session)
+
+    def end_profile(self) -> None:
+        """Stops sampling. The profile contains only samples of this system's slices, without start-up and dropped
+        slices. A second call has no effect."""
+        profiler, self._profiler = self._profiler, None
+        if profiler is not None and self.kept:
+            began = ((self.began_s + one.at_s + one.start_up_s, one.length_s) for one in self.kept)
+            self.profile = profiler.stop([profiling.window(*one) for one in began])
 
     @property
     def turns_s(self) -> float:

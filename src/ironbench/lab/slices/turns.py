@@ -142,6 +142,8 @@ class InterleavedBench:
         for side in sides:
             side.began_s = began_s
             side.storage.begin(side.session)
+            with attribute_errors_to(side.cell):
+                side.begin_profile(lab.method.profile)
         with self.each.printer.bar(_title(due, len(sides))) as show:
 
             def kept(of: int) -> None:
@@ -150,6 +152,8 @@ class InterleavedBench:
                     self.each.live.turned(of * slice_s)
 
             rotations.measure(count, slice_s, kept)
+        for side in sides:
+            side.end_profile()
         for side in sides:
             with attribute_errors_to(side.cell):
                 side.finish_writes()
@@ -213,7 +217,15 @@ class InterleavedBench:
     def _plan(self, trial: Trial) -> Plan:
         lab, setup = self.each.lab, self.each.lab.setup(trial.cell.name)
         return Plan(
-            lab.series, setup.system, setup.choice, (trial,), 0, observe=False, turns_since=self.since, tags=lab.tags
+            lab.series,
+            setup.system,
+            setup.choice,
+            (trial,),
+            0,
+            observe=False,
+            profile=lab.method.profile,
+            turns_since=self.since,
+            tags=lab.tags,
         )
 
     def _paired(self, trials: Sequence[Trial], sides: Sequence[SliceSide]) -> Sequence[tuple[Trial, SliceSide]]:
@@ -231,10 +243,11 @@ class InterleavedBench:
             return side.record
         assert side.driven is not None
         driven, prepared = side.driven, side.prepared
+        side.end_profile()
         if side.kept:
             files = {**driven.files, SLICES: msgspec.json.encode(side.slices)}
             figures = {**side.figures(), SYSTEMS: float(systems)}
-            driven = replace(driven, metrics={**driven.metrics, **figures}, files=files)
+            driven = replace(driven, metrics={**driven.metrics, **figures}, files=files, profile=side.profile)
         driven = replace(driven, storage_died=side.storage.devices.death())
         measured = make.TrialOutcome(driven, prepared, side.loaded, side.storage.observed(side.turns_s))
         side.record = record = make.keep(self.each.store, side.plan, trial, measured, side.session)

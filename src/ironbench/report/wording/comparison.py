@@ -68,6 +68,16 @@ def _by(method: Strings) -> str:
     return " and ".join(f"by {one}" for one in strings(method)) or "by trials"
 
 
+@wording("profiles-differ")
+def profiles_differ(a: Strings, b: Strings) -> str:
+    """Example: `sampling of stacks, which costs CPU time, differs: no profile vs. --profile cpu`."""
+    return f"sampling of stacks, which costs CPU time, differs: {_profile(a)} vs. {_profile(b)}"
+
+
+def _profile(request: Strings) -> str:
+    return " and ".join(f"--profile {one}" for one in strings(request)) or "no profile"
+
+
 @wording("clients-differ")
 def clients_differ(a: Strings, b: Strings) -> str:
     """Example with a='4', b='2': `the number of clients differs: 4 vs. 2`."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ironbench import units
-from ironbench.model.judging_limits import BUSY, OUR_SHARE
+from ironbench.model.judging_limits import BUSY, OUR_SHARE, PROFILE_LOST, PROFILE_UNRESOLVED
 from ironbench.report.wording.registry import wording
 from ironbench.report.wording.values import (
     Number,
@@ -77,6 +77,30 @@ def own_cpu_share(share: Number, parts: Strings) -> str:
     return (
         f"{who} used {percent(share, OUR_SHARE)} of the CPU time, so do not draw conclusions about the server's CPU use"
     )
+
+
+@wording("profile-lost")
+def profile_lost(share: Number) -> str:
+    """Example: `3.1% of the sampled stacks were lost, because the kernel's buffers were full: …`"""
+    return (
+        f"{percent(share, PROFILE_LOST)} of the sampled stacks were lost, because the kernel's buffers were full: "
+        "use a lower frequency, e.g. --profile cpu:49, or leave a core free"
+    )
+
+
+@wording("profile-unresolved")
+def profile_unresolved(share: Number, outside: Number = 0.0) -> str:
+    """Example: `35% of the frames in the sampled stacks have no function name: callers are missing, because …`"""
+    fix = (
+        "install the engine's debug symbols (Debian and Ubuntu: packages whose names end in -dbgsym), or use a build "
+        "that is not stripped"
+    )
+    if highest(outside) >= highest(share) / 2:
+        fix = (
+            "callers are missing, because programs were compiled without frame pointers; for complete stacks, use a "
+            "build with -fno-omit-frame-pointer"
+        )
+    return f"{percent(share, PROFILE_UNRESOLVED)} of the frames in the sampled stacks have no function name: {fix}"
 
 
 @wording("server-unseen")

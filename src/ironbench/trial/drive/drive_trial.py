@@ -36,7 +36,7 @@ from ironbench.model.session import DelayedSession, RemoteSession, Row, Session
 from ironbench.model.system import Load, System, Trial
 from ironbench.printer import Printer
 from ironbench.trial.drive import before as preparing
-from ironbench.trial.drive import caches, power
+from ironbench.trial.drive import caches, power, profile
 from ironbench.trial.drive.live import LiveFile
 from ironbench.trial.drive.power import PowerCut
 from ironbench.trial.drive.run import Driver, Follow, Looks, ProgressDisplay, ProgressLines, Tasks, compiled_plan, run
@@ -159,9 +159,13 @@ class _Drive:
             looks += [around.live.look] if around.live else []
             load = replace(trial.cell.load, seed=self._seed)
             drives = None if self._driver is None else self._driver.drive
+            request = profile.of_trial(plan, trial)
+            profiler = profile.started(request, session) if request is not None else None
             result = self._window(
                 trial, load, lambda: (*sources(), *ready.sources), show, looks, around.follow, drives=drives
             )
+            if profiler is not None:
+                result = replace(result, profile=profile.stopped(profiler, result.summary))
         alive = session.alive()
         ended = alive and not result.summary["aborted"]
         whole = alive and not result.summary["aborted"] and not result.summary["cut_short"]

@@ -181,13 +181,20 @@ def observed(
     client_s = summary.get("client_cpu_here_s", threads_cpu_s)
     ours = CpuSeconds(
         client=0.0 if inside or not here else client_s,
-        observers=observers_s + watching_s,
+        observers=observers_s + watching_s + _sampler_s(driven, window_s),
         emulation=emulation_s,
         relay=relay_s if here else 0.0,
         library=library_s,
         programs=programs.rate("programs") * window_s if programs is not None else None,
     )
     return observation, budget(samples, window_s, ours, summary.get("observer_backend_pids") or ())
+
+
+def _sampler_s(driven: Driven, window_s: float) -> float:
+    """Returns the CPU seconds of the sampler of stacks in the window. The sampler also runs during the warm-up."""
+    if driven.profile is None:
+        return 0.0
+    return driven.profile.sampler_cpu_s * window_s / (window_s + float(driven.summary.get("warmup_s") or 0.0))
 
 
 def _some_wait_for_work(load: Load, connections: int | None) -> bool:
