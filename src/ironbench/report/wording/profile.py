@@ -23,7 +23,7 @@ _AREAS = {
 
 
 def area_name(area: str) -> str:
-    """Example: `engine, on CPU`."""
+    """Example with area='engine:cpu': `engine, on CPU`."""
     return _AREAS.get(area, area)
 
 
@@ -57,13 +57,13 @@ def callers(one: FrameChange) -> str:
 
 
 def no_change(one: ProfileComparison) -> str:
-    """Example: `From index=on to index=off: no function differs significantly (239 times compared).`"""
-    return f"{sides(one)}: no function differs significantly ({counted(one.compared, 'time')} compared)."
+    """Example: `From index=on to index=off: no function differs significantly (239 function times compared).`"""
+    return f"{sides(one)}: no function differs significantly ({counted(one.compared, 'function time')} compared)."
 
 
 def no_intervals(one: ProfileComparison) -> str:
-    """Example: `From A to B: no confidence intervals, because they need at least 3 blocks.`"""
-    return f"{sides(one)}: no confidence intervals, which need at least {LEAST_BLOCKS_SHOWN} blocks of one lab."
+    """Example: `From A to B: no confidence intervals, because they need at least 3 blocks of one lab.`"""
+    return f"{sides(one)}: no confidence intervals, because they need at least {LEAST_BLOCKS_SHOWN} blocks of one lab."
 
 
 def sides(one: ProfileComparison) -> str:
@@ -96,12 +96,13 @@ def node_name(name: str, in_kernel: bool, *, is_area: bool) -> str:
 
 
 def flame_title(name: str) -> str:
-    """Example: `Flame graph of index=on`."""
+    """Example with name='index=on': `Flame graph of index=on`."""
     return f"Flame graph of {name}"
 
 
 def flame_alt(name: str, areas: Sequence[tuple[str, float]]) -> str:
-    """Example: `Time per transaction with index=on: engine, on CPU 330 µs; engine, waiting 30 µs`."""
+    """Example with name='index=on', areas=[('engine:cpu', 0.00033), ('engine:blocked', 0.0000301)]: `Time per
+    transaction with index=on: engine, on CPU 330 µs; engine, waiting 30.1 µs`."""
     times = "; ".join(f"{area_name(area)} {quantity(time_s, 's')}" for area, time_s in areas)
     return f"Time per transaction with {name}: {times}"
 
@@ -120,12 +121,12 @@ def flame_difference_note(wider: str) -> str:
 
 
 def flame_more(name: str) -> str:
-    """Example: `more time with index=off`."""
+    """Example with name='index=off': `more time with index=off`."""
     return f"more time with {name}"
 
 
 def flame_less(name: str) -> str:
-    """Example: `less time with index=off`."""
+    """Example with name='index=off': `less time with index=off`."""
     return f"less time with {name}"
 
 
