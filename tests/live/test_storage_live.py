@@ -48,7 +48,8 @@ def test_it_prints_the_table_people_know_and_records_it(place: Path, tmp_path: P
         rate, latency = (metrics[f"storage_{name}{{profile={test}}}"] for name in ("iops", "latency_mean_s"))
         depth = 8 if "seq" in test else 32
         assert 0.5 * depth <= rate * latency <= 1.3 * depth, "Little's law: queue depth = rate × time"
-    assert len((tmp_path / "trials" / record["id"] / "record.json").read_bytes()) <= 8192
+    # with 1 GiB also 99.9th percentiles; on a busy machine also warnings
+    assert len((tmp_path / "trials" / record["id"] / "record.json").read_bytes()) <= 9000
     assert list(place.iterdir()) == []
 
 

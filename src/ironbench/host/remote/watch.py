@@ -159,7 +159,11 @@ class Watch:
 
     def _follow(self, origin_s: float) -> None:
         now = time.monotonic()
-        self._due = [_next(origin_s, period_s, now) for period_s, _ in self._groups]
+        # An overdue tick remains due: if the connection was slow, the first sample follows as soon as it exists.
+        self._due = [
+            due_s if due_s <= now else _next(origin_s, period_s, now)
+            for due_s, (period_s, _) in zip(self._due, self._groups, strict=True)
+        ]
         self._marks = [origin_s + self.duration_s] if self.duration_s is not None else []
         self._wake.set()
 
