@@ -70,8 +70,9 @@ def _by(method: Strings) -> str:
 
 @wording("profiles-differ")
 def profiles_differ(a: Strings, b: Strings) -> str:
-    """Example: `sampling of stacks, which costs CPU time, differs: no profile vs. --profile cpu`."""
-    return f"sampling of stacks, which costs CPU time, differs: {_profile(a)} vs. {_profile(b)}"
+    """Example with a='', b='cpu': `the sampling of stacks differs, which costs CPU time: no profile vs. --profile
+    cpu`."""
+    return f"the sampling of stacks differs, which costs CPU time: {_profile(a)} vs. {_profile(b)}"
 
 
 def _profile(request: Strings) -> str:

@@ -81,7 +81,8 @@ def own_cpu_share(share: Number, parts: Strings) -> str:
 
 @wording("profile-lost")
 def profile_lost(share: Number) -> str:
-    """Example: `3.1% of the sampled stacks were lost, because the kernel's buffers were full: …`"""
+    """Example with share=0.031: `3.1% of the sampled stacks were lost, because the kernel's buffers were full: use a
+    lower frequency, e.g. --profile cpu:49, or leave a core free`."""
     return (
         f"{percent(share, PROFILE_LOST)} of the sampled stacks were lost, because the kernel's buffers were full: "
         "use a lower frequency, e.g. --profile cpu:49, or leave a core free"
@@ -90,7 +91,8 @@ def profile_lost(share: Number) -> str:
 
 @wording("profile-unresolved")
 def profile_unresolved(share: Number, outside: Number = 0.0) -> str:
-    """Example: `35% of the frames in the sampled stacks have no function name: callers are missing, because …`"""
+    """Example with share=0.35, outside=0.3: `35% of the frames in the sampled stacks have no function name: callers are
+    missing, because …`"""
     fix = (
         "install the engine's debug symbols (Debian and Ubuntu: packages whose names end in -dbgsym), or use a build "
         "that is not stripped"
