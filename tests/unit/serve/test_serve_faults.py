@@ -21,15 +21,17 @@ def full(tmp_path: Path) -> Iterator[Path]:
     """Results on a file system without free space."""
     disk = tmp_path / "disk"
     disk.mkdir()
-    command = ["mount", "-t", "tmpfs", "-o", "size=4m,mode=0755", "none", str(disk)]
+    command = ["mount", "-t", "tmpfs", "-o", "size=8m,mode=0755", "none", str(disk)]
     if subprocess.run(command, check=False, capture_output=True).returncode:
         pytest.skip("mounting is not permitted here")
-    results = stocked(disk / "results")
-    with contextlib.suppress(OSError), (disk / "filler").open("wb", buffering=0) as file:
-        while True:
-            file.write(bytes(4096))
-    yield results
-    subprocess.run(["umount", "--lazy", str(disk)], check=True)
+    try:
+        results = stocked(disk / "results")
+        with contextlib.suppress(OSError), (disk / "filler").open("wb", buffering=0) as file:
+            while True:
+                file.write(bytes(4096))
+        yield results
+    finally:
+        subprocess.run(["umount", "--lazy", str(disk)], check=True)
 
 
 def test_on_a_full_disk_pages_are_shown_and_what_cannot_be_kept_is_refused(full: Path, tmp_path: Path) -> None:
