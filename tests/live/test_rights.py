@@ -117,8 +117,8 @@ def test_a_cache_that_the_role_may_not_warm_fails_the_trial_and_leaves_the_serve
     told = user("run", "script", "one.sql", "--cache", "hot", *SHORT, "--dsn", dsn)
     assert told.code == 1 and "permission denied for table secret" in told.stderr, told.stderr
     assert (
-        "--cache warm or hot reads every table of the database: remove this setting, or grant role worker"
-        in told.stderr
+        "with --cache warm or `hot`, ironbench reads every table of the database: remove this setting, or grant role "
+        "worker" in told.stderr
     )
     (trial,) = user.records()
     assert trial["status"] == "failed" and "died" not in trial["cause"]

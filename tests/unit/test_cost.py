@@ -296,10 +296,10 @@ def test_bills_in_two_currencies_are_not_shown_beside_each_other() -> None:
         ("[system]", "has no systems"),
         ("[system.a]\nsockets = 1\ncores = 0\nbuy = []", "out of range"),
         ("[system.a]\nsockets = 4\ncores = 2\nbuy = []", "fewer cores .2. than sockets .4."),
-        ("[system.a]\nsockets = 1\ncores = 2\nbuy = []\nscore = 5", "a score or share without a source"),
+        ("[system.a]\nsockets = 1\ncores = 2\nbuy = []\nscore = 5", "has `score` or `share` but no `source`"),
         (
             '[system.a]\nsockets = 1\ncores = 2\nbuy = []\nshare = 0.5\nshare_of = "b"',
-            "a score or share without a source",
+            "has `score` or `share` but no `source`",
         ),
         ('[system.a]\nsockets = 1\ncores = 2\nbuy = []\nshare = 0.5\nsource = "x"', "must be used together"),
         (

@@ -83,11 +83,11 @@ def test_entries_up_to_the_first_change_are_loaded_and_the_rest_is_carried_out(t
 @pytest.mark.parametrize(
     ("given", "words"),
     [
-        ({"weights": "search=1"}, "weights=search=1: has no effect with job search"),
-        ({"job": "compare", "filter": "(cn=a)"}, "has no effect with job compare"),
-        ({"job": "add-delete", "id": "[1-2]"}, "has no effect with job add-delete"),
-        ({"job": "mixed", "weights": "search=1", "values": "2"}, "has no effect with job mixed"),
-        ({"id2": "[1-5]"}, "share=100 gives it no"),
+        ({"weights": "search=1"}, "weights=search=1: has no effect with the job `search`"),
+        ({"job": "compare", "filter": "(cn=a)"}, "has no effect with the job `compare`"),
+        ({"job": "add-delete", "id": "[1-2]"}, "has no effect with the job `add-delete`"),
+        ({"job": "mixed", "weights": "search=1", "values": "2"}, "has no effect with the job `mixed`"),
+        ({"id2": "[1-5]"}, "gets no transactions with `share=100`"),
     ],
 )
 def test_an_option_that_a_job_does_not_use_is_refused(given: dict[str, str], words: str) -> None:
@@ -99,7 +99,7 @@ def test_an_option_that_a_job_does_not_use_is_refused(given: dict[str, str], wor
 def test_a_job_that_needs_people_does_not_run_on_entries_of_an_ldif(job: str) -> None:
     with pytest.raises(InputError, match="needs the people that ironbench generates") as caught:
         workloads.get("directory").validated({"job": job, "ldif": "own.ldif"})
-    taken = "use job search, auth or modify, which can use entries of an LDIF file"
+    taken = "use the job `search`, `auth` or `modify`, which can use entries of an LDIF file"
     assert (caught.value.hint == taken) == (job in ("compare", "modify-dn", "prime"))
 
 

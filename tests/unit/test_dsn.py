@@ -78,7 +78,7 @@ def test_the_database_is_called_like_the_user_when_nobody_says_otherwise() -> No
         ("host=a b", "has no value", ""),
         ("mysql://h/d", "does not start with postgresql://", "postgresql://"),
         ("host=a,b port=1,2,3", "2 hosts but 3 ports", "one for each host"),
-        ("host=a,b hostaddr=127.0.0.1", "several hosts cannot be combined with hostaddr", ""),
+        ("host=a,b hostaddr=127.0.0.1", "several hosts cannot be combined with `hostaddr`", ""),
         ("service=prod", "the service is not in any service file", ".pg_service.conf"),
         ("sslcert=/x", "sslcert does not name an existing file", ""),
         ("gssencmode=require", "gssencmode=require", "prefer"),

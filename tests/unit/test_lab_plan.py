@@ -155,7 +155,7 @@ def test_with_fewer_than_two_cells_a_lab_cannot_be_run(lab_file: Path) -> None:
         ("[vary]\nworkload.name = ['select-only', 'select-onli']\n", "workload select-onli", "no such workload"),
         ("[vary]\nideal = ['none', 'lgo']\n", "system.ideal", "not a part"),
         (CLIENTS + "[measure]\nmetric = 'thruput'\n", "measure.metric", "unknown metric"),
-        (CLIENTS + "[measure]\nmetric = 'transactions'\n", "measure.metric", "no better direction"),
+        (CLIENTS + "[measure]\nmetric = 'transactions'\n", "measure.metric", "neither higher nor lower"),
         (CLIENTS + "[measure]\nmetric = 'wal_bytes_per_transaction'\n", "measure.metric", "null does not have"),
         (CLIENTS + "[expect]\nclaims = ['2 over 1 (load_rows_per_s): 1 to 2']\n", "claims[0]", "before its trials"),
         (CLIENTS + "[expect]\nclaims = ['2 over 1 (not_started): 1 to 2']\n", "claims[0]", "open loop"),

@@ -133,7 +133,7 @@ def test_a_limit_names_one_cell_and_values_with_units(
         ("log=sdd over disk: 1 to 2", "factor log has no value sdd"),
         ("clients=8 log=ssd over disk: 1 to 2", "no configuration has"),
         ("ssd over disk (throughputs): 1 to 2", "unknown metric throughputs"),
-        ("order (transactions): ssd > disk", "has no better direction"),
+        ("order (transactions): ssd > disk", "neither higher nor lower values of transactions are better"),
         ("order response_time_p99_s: ssd > disk", "does not name a metric in parentheses"),
         ("order (P99): ssd > disk", "does not name a metric in parentheses"),
     ],

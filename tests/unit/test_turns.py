@@ -236,7 +236,7 @@ def test_where_a_system_can_have_no_directory_of_its_own_it_is_measured_by_trial
 
 
 def test_a_slice_without_slices_is_a_mistake(lab_file: Path) -> None:
-    with pytest.raises(InputError, match="applies only to the method slices"):
+    with pytest.raises(InputError, match="applies only to the method `slices`"):
         declared(lab_file, "trials", measure='slice = "1s"')
 
 
@@ -354,8 +354,8 @@ def test_a_system_that_does_not_start_fails_its_own_trial_and_those_of_the_other
     }
     assert said.getvalue().splitlines() == [
         "error: server: its log lies nowhere",
-        "  the method slices needs every system of a block: without log=memory, the other system of the block cannot "
-        "be compared; the block is repeated if attempts remain",
+        "  with the method `slices`, a block needs all of its systems: without log=memory, the other system of the "
+        "block cannot be compared. The block is repeated if attempts remain",
     ]
 
 

@@ -183,8 +183,12 @@ def _price(sheet: str, name: str, table: Any) -> Price:
         raise InputError(subject, f"is per {price.per} but has {odd}", counted)
     if price.per != "core":
         if price.least_cores_per_socket or price.least_cores_per_server:
-            cause = f"has a minimum number of cores but is per {price.per}"
+            cause = f"has a minimum number of cores, but the price is per {price.per}"
             raise InputError(subject, cause, 'remove it, or use per = "core"')
         if price.core_factors:
-            raise InputError(subject, f"has core factors but is per {price.per}", 'remove them, or use per = "core"')
+            raise InputError(
+                subject,
+                f"has factors per type of core (`core_factors`), but the price is per {price.per}",
+                'remove them, or use per = "core"',
+            )
     return price

@@ -20,7 +20,7 @@ def cleanup(
         bool,
         typer.Option(
             "--forget",
-            help="Run pending cleanup commands of runs and labs again, and discard the commands that fail again.",
+            help="Run the cleanup commands that runs and labs have left behind, and discard the commands that fail.",
         ),
     ] = False,
     results: Annotated[

@@ -337,7 +337,9 @@ def _policy(gate: bool, undecided: str) -> Policy | None:
     word, colon, time_ = undecided.partition(":")
     more = word == "more" and bool(colon)
     if not more and undecided not in ("", "fail", "pass"):
-        raise InputError(f"--undecided {undecided}", "is not a valid policy", "use fail, pass, or for example more:30m")
+        raise InputError(
+            f"--undecided {undecided}", "is not a valid policy", "use `fail`, `pass`, or for example `more:30m`"
+        )
     more_s = range_of("measure.budget").read("--undecided more", time_) if more else 0.0
     from ironbench.lab.gate_rounds import Policy  # imported after the checks, because it takes half a second
 

@@ -106,6 +106,6 @@ def in_use(files: Path, place: Path) -> InputError | None:
     return InputError(
         f"data directory {place}",
         f"in use by a running server (process {running[0]})",
-        "stop the server, run `ironbench cleanup` if the ironbench process that started the server has died, or "
-        f"name another directory with {written('layout.data')}",
+        f"stop the server, or name another directory with {written('layout.data')}. If ironbench started the server "
+        "and was killed, `ironbench cleanup` stops the server",
     )

@@ -301,7 +301,7 @@ class LoadSection(FieldSection):
             Range(0.0, YEAR_S, "s", example="5s"),
             usual="5s, or the workload's own default",
             texts="^auto$",
-            instead="or auto",
+            instead="or `auto`",
         ),
     ] = ""
     think_time: Annotated[

@@ -159,7 +159,7 @@ def _by_slices(draft: Lab, declared: DeclaredLab, contents: Mapping[str, Content
     if measure.method == "trials":
         if measure.slice != "":
             hint = 'add method = "slices", or remove measure.slice'
-            raise InputError(f"{declared.file}, measure.slice", "applies only to the method slices", hint)
+            raise InputError(f"{declared.file}, measure.slice", "applies only to the method `slices`", hint)
         return draft
     slice_s = slice_plan.USUAL_S
     if measure.slice != "":

@@ -35,7 +35,9 @@ def refuse_impossible(claims: Sequence[Claim], metric: str, setups: Sequence[Set
 def _with_direction(metric: str, where: str) -> None:
     if catalogue.metric(metric).better == "neither":
         raise InputError(
-            where, f"{metric} has no better direction", "use a metric with a better direction, for example throughput"
+            where,
+            f"neither higher nor lower values of {metric} are better",
+            "use another metric, for example throughput",
         )
 
 

@@ -114,7 +114,7 @@ def _of(session: Session, system: System, cold: bool) -> ServerControl:
         if not isinstance(session, RestartableSession):
             cause = f"{session.engine} cannot reconnect after a restart of its server"
             raise InputError(
-                written("load.cache", "cold"), cause, f"use warm or hot, or remove {written('load.cache')}"
+                written("load.cache", "cold"), cause, f"use `warm` or `hot`, or remove {written('load.cache')}"
             )
         found.drops, found.restart = change.require_cold(there, system.restart)
     return found

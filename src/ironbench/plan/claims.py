@@ -122,7 +122,9 @@ def _order(
 ) -> Claim:
     if catalogue.metric(metric).better == "neither":
         raise InputError(
-            where, f"{metric} has no better direction", "use a metric with a better direction, for example throughput"
+            where,
+            f"neither higher nor lower values of {metric} are better",
+            "use another metric, for example throughput",
         )
     ordered = tuple(_cell(part, where, declared, cells) for part in re.split(r"\s*>\s*", tail.strip()))
     if len(ordered) < 2:

@@ -108,7 +108,7 @@ def _validate_asked(design: str, file: LabFile, name: str) -> None:
     """Raises InputError if the caller requests a design that differs from the file's."""
     if design and file.design != design:
         cause = f"is {file.design}, but this command needs {design}"
-        raise InputError(f"{name}, design", cause, f"remove design, or use `ironbench lab run {name}`")
+        raise InputError(f"{name}, design", cause, f"remove `design`, or use `ironbench lab run {name}`")
 
 
 def _validate_question(file: LabFile, name: str) -> None:
@@ -146,7 +146,7 @@ def _validate_budget(declared: DeclaredLab, where: str) -> None:
     measure = declared.measure
     if measure.budget != "" and (measure.repeats is not None or isinstance(measure.stages, list)):
         raise InputError(
-            f"{where}.budget", "cannot be combined with repeats or a list of stages", "remove one of the two"
+            f"{where}.budget", "cannot be combined with `repeats` or a list of `stages`", "remove one of the two"
         )
 
 
@@ -180,7 +180,7 @@ def _validate_design(declared: DeclaredLab, varied: bool) -> None:
     where = declared.file
     if declared.design == "explicit" and not declared.explicit:
         raise InputError(
-            f"{where}, design", "an explicit design needs [[cell]] tables", "add [[cell]] tables, or remove design"
+            f"{where}, design", "an explicit design needs [[cell]] tables", "add [[cell]] tables, or remove `design`"
         )
     if declared.design != "explicit" and declared.explicit:
         raise InputError(f"{where}, cell", "only an explicit design has [[cell]] tables", 'add design = "explicit"')

@@ -82,16 +82,20 @@ def _offer(file: str, name: str, table: Any) -> Offer:
     row = converted(table, _OfferRow, subject, _HINT)
     if row.cores < row.sockets:
         raise InputError(
-            subject, f"has fewer cores ({row.cores}) than sockets ({row.sockets})", "cores is the total per server"
+            subject,
+            f"has fewer cores ({row.cores}) than sockets ({row.sockets})",
+            "`cores` is the total number of cores per server",
         )
     if row.score is not None and row.share is not None:
-        raise InputError(subject, "has both score and share", "remove one of the two")
+        raise InputError(subject, "has both `score` and `share`", "remove one of the two")
     if (row.share is None) != (not row.share_of):
         raise InputError(
-            subject, "share and share_of must be used together", 'e.g. share_of = "big", share = [0.60, 0.65]'
+            subject, "`share` and `share_of` must be used together", 'e.g. share_of = "big", share = [0.60, 0.65]'
         )
     if (row.score is not None or row.share is not None) and not row.source:
-        raise InputError(subject, "has a score or share without a source", 'add source = "…", the origin of the number')
+        raise InputError(
+            subject, "has `score` or `share` but no `source`", 'add source = "…", the origin of the number'
+        )
     return Offer(
         name=name,
         records=row.records or name,
@@ -125,7 +129,7 @@ def _known_shares(file: str, offers: tuple[Offer, ...]) -> None:
     for offer in offers:
         if offer.share_of and not scored.get(offer.share_of):
             named = [name for name, has in scored.items() if has]
-            hint = nearest(offer.share_of, named) if named else "add a score to one system"
+            hint = nearest(offer.share_of, named) if named else "add `score` to one system"
             raise InputError(
                 f"{file}: system {offer.name}", f"share_of = {offer.share_of!r} is not a system with a score", hint
             )

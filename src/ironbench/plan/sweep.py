@@ -81,7 +81,7 @@ def search(clients: object, rate: object, limits: Sequence[str], repeats: int) -
             raise InputError(written("load.limit"), "applies only to a search", f"add {ways}")
         return None
     if of_clients and (of_rate or rate is not None):
-        cause = f"cannot be combined with {written('load.clients')} auto"
+        cause = f"cannot be combined with {written('load.clients', 'auto')}"
         hint = (
             "search for one of the two, and set the other one to a fixed value"
             if of_rate
@@ -169,8 +169,8 @@ def _limit(text: str) -> Limit:
     if known.better == "higher":
         raise InputError(
             written("load.limit", name),
-            "cannot be a limit: higher values are better",
-            "use a metric for which lower values are better; a limit is a maximum",
+            "cannot have a maximum: higher values are better",
+            "a limit is a maximum: use a metric for which lower values are better",
         )
     subject = written("load.limit", name)
     limit = _value(subject, value, known.unit)

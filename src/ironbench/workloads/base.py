@@ -335,7 +335,7 @@ class Workload(ABC):
                 names = {"rate_share": "rate", "warmup_auto": "warmup", "curve": load.curve.of if load.curve else ""}
                 option = f"load.{names.get(one.name, one.name.removesuffix('_s'))}"
                 subject = written(option, "auto" if one.name == "warmup_auto" else "")
-                cause = f"has no effect on workload {self.name}, which controls its own load"
+                cause = f"has no effect on the workload `{self.name}`, which controls its own load"
                 raise InputError(subject, cause, "remove it")
 
     def counts_after_cut(self, options: Mapping[str, str]) -> bool:

@@ -205,9 +205,9 @@ class PostgresCopies(DatabaseCopies):
             return InputError(subject, "no such database on this server", "name a database listed by `psql -l`")
         if error.sqlstate == DENIED:
             hint = (
-                f"ask the owner of the database to run ALTER DATABASE {template} IS_TEMPLATE true; grant the role "
-                "CREATEDB. Tables in a copy keep their owner and privileges: grant the role access to them in "
-                f"{template}, or connect as the owner in {written('system.dsn')}"
+                f"ask the owner of the database to run `ALTER DATABASE {template} IS_TEMPLATE true`, and check that "
+                "the role has the attribute `CREATEDB`. Tables in a copy keep their owner and privileges: grant the "
+                f"role access to them in {template}, or connect as the owner in {written('system.dsn')}"
             )
             return InputError(subject, f"no privilege to copy the database: {error.cause}", hint)
         return error

@@ -191,11 +191,11 @@ def _numeric(hostaddr: str | None, more: Sequence[object]) -> str | None:
     if not hostaddr:
         return None
     if more or "," in hostaddr:
-        raise wrong("several hosts cannot be combined with hostaddr", "remove hostaddr")
+        raise wrong("several hosts cannot be combined with `hostaddr`", "remove `hostaddr`")
     try:
         return str(ipaddress.ip_address(hostaddr))
     except ValueError:
-        raise wrong("hostaddr is not a numeric address", "use host, or write the IP address") from None
+        raise wrong("`hostaddr` is not a numeric address", "use `host`, or write the IP address") from None
 
 
 _METHODS = ("password", "md5", "gss", "sspi", "scram-sha-256", "oauth", "none")

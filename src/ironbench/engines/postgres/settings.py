@@ -60,7 +60,9 @@ def checksums(settings: Mapping[str, str]) -> bool | None:
     if (value := settings.get(CHECKSUMS)) is None:
         return None
     if value.lower() not in ("on", "off"):
-        raise InputError(written("system.set", f"{CHECKSUMS}={value}"), "is neither on nor off", "write on or off")
+        raise InputError(
+            written("system.set", f"{CHECKSUMS}={value}"), "is neither `on` nor `off`", "write `on` or `off`"
+        )
     return value.lower() == "on"
 
 

@@ -91,7 +91,7 @@ def parse(text: str, environ: Mapping[str, str] = os.environ) -> tuple[Directory
     default = "verify-full" if scheme == "ldaps" else ""
     tls = one_of(TLS, "tls", given["tls"]) if "tls" in given else default
     if scheme == "ldaps" and tls in ("disable", "prefer"):
-        raise wrong(f"ldaps:// and tls={tls} contradict each other", "remove tls, or write ldap://")
+        raise wrong(f"ldaps:// and tls={tls} contradict each other", "remove `tls`, or write `ldap://`")
     mechanism = one_of(MECHANISMS, "mechanism", given.get("mechanism", "simple"))
     authority_file = certificate("tls_ca", given.get("tls_ca"))
     socket = decoded(where) if scheme == "ldapi" else None

@@ -62,7 +62,11 @@ def validate(system: System) -> None:
         if name in LISTEN and not _ADDRESS.fullmatch(value):
             raise InputError(subject, "is not a listen address", "write for example listen=ldap://127.0.0.1:3890")
         if name.startswith(INDEX) and not _KINDS.fullmatch(value):
-            raise InputError(subject, "is not a list of indexes", "write for example index:description=eq,sub, or none")
+            raise InputError(
+                subject,
+                "is not a list of indexes",
+                "write for example `index:description=eq,sub`; `index:description=none` omits the index",
+            )
         if name in ("bin", *LISTEN) or name.startswith(INDEX):
             continue
         if name not in (*SERVER, *DATABASE):

@@ -209,7 +209,7 @@ def _rights(there: Link, allowed: str, command: tuple[str, ...], lacks: str, way
         return Rights("sudo -n ")
     user, path = lines if len(lines) == 2 else ("that user", command[0])
     rule = " ".join((path, *command[1:]))
-    way = way or f"name root in {written('system.server')}, or allow the command with sudo"
+    way = way or f"connect as the user `root` in {written('system.server')}, or allow the command with sudo"
     hint = f"{way}: {user} ALL=(root) NOPASSWD: {rule}"
     raise InputError(written("system.control"), f"{user} at {there.address.text()} {lacks}", hint)
 

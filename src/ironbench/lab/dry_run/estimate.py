@@ -135,7 +135,7 @@ def own_data(setups: Sequence[Setup]) -> Iterator[str]:
         known = max(filter(None, kept)) if all(kept) else None
         yield text_layout.clean(f"data {data.words}: {own.expected(data, servers, known)}")
     if any(system.dsn is not None for _, systems in found.values() for system in systems):
-        yield "a dry run does not connect to the server: privileges, sizes and stored copies are checked at the start"
+        yield "a dry run does not connect to the server; the run checks privileges, sizes and copies when it starts"
 
 
 def _each(lab: Lab, own_s: Sequence[float | None], around_s: float) -> str:

@@ -287,8 +287,8 @@ class InterleavedBench:
         if blamed and len(trials) > 1:
             others = "other system" if len(trials) == 2 else f"{len(trials) - 1} other systems"
             self.each.printer.say(
-                f"  the method slices needs every system of a block: without {blamed}, the {others} of the block "
-                "cannot be compared; the block is repeated if attempts remain"
+                f"  with the method `slices`, a block needs all of its systems: without {blamed}, the {others} of the "
+                "block cannot be compared. The block is repeated if attempts remain"
             )
         return records
 

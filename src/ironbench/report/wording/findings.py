@@ -50,8 +50,8 @@ def no_complete_block() -> str:
 
 @wording("choose-other-metric")
 def choose_other_metric() -> str:
-    """Example: `choose a metric for which higher or lower is better; this metric has no better direction`."""
-    return "choose a metric for which higher or lower is better; this metric has no better direction"
+    """Example: `choose a metric for which higher or lower values are better; for this metric, neither are`."""
+    return "choose a metric for which higher or lower values are better; for this metric, neither are"
 
 
 @wording("finish-lab")

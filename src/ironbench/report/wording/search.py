@@ -135,9 +135,7 @@ def search_best(
         parts.append(_refused(of, refused, limits))
     if over_below:
         below = listed([_load(of, one) for one in over_below])
-        parts.append(
-            f"{below} also exceeded the limit, so there is no single value at which the limit is first exceeded"
-        )
+        parts.append(f"{below} also exceeded the limit, although {_load(of, point)} is higher and met it")
     return "; ".join(filter(None, (*parts, _doubt(too_few, percentiles, longer_s))))
 
 

@@ -54,10 +54,10 @@ def not_written_back(directories: Strings) -> str:
 def fewer_checkpoints(checkpoints: Number, planned: Number, every_s: Number) -> str:
     """Example with checkpoints=1, planned=3, every_s=10.0: `only 1 of 3 planned checkpoints (one every 10 s of this
     system's time) started in the slices of this system. A checkpoint starts only at the start of a slice, and only if
-    no other checkpoint is running. The result does …`."""
+    no other checkpoint is running. The other checkpoints …`."""
     return (
         f"only {number(checkpoints)} of {count(planned, 'planned checkpoint')} (one every {span(every_s)} of this "
         "system's time) started in the slices of this system. A checkpoint starts only at the start of a slice, and "
-        "only if no other checkpoint is running. The result does not include the cost of the missing checkpoints; "
-        "the slices may be too long"
+        "only if no other checkpoint is running. The other checkpoints did not run, so the result does not include "
+        "their cost. Shorter slices allow more checkpoints"
     )

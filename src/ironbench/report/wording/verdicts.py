@@ -202,8 +202,8 @@ def trials_still_to_run(missing: int) -> str:
 
 @wording("no-better-direction")
 def no_better_direction(metric: str) -> str:
-    """Example with metric='wal_bytes_per_s': `no better direction is defined for wal_bytes_per_s`."""
-    return f"no better direction is defined for {metric}"
+    """Example with metric='wal_bytes_per_s': `neither higher nor lower values of wal_bytes_per_s are better`."""
+    return f"neither higher nor lower values of {metric} are better"
 
 
 @wording("gate-of-too-few-blocks")

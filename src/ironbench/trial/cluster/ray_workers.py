@@ -190,7 +190,7 @@ def _require_answer(address: str, subject: str) -> None:
     host, _, port = address.rpartition(":")
     if not (host and port.isascii() and port.isdigit() and int(port) < 1 << 16):
         raise InputError(
-            subject, "is not the address of a Ray cluster", "write HOST:PORT, as shown by `ray start --head`, or auto"
+            subject, "is not the address of a Ray cluster", "write HOST:PORT, as shown by `ray start --head`, or `auto`"
         )
     try:
         socket.create_connection((host.strip("[]"), int(port)), _PATIENCE_S).close()

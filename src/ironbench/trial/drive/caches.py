@@ -52,7 +52,7 @@ def require(system: System, load: Load) -> None:
         raise InputError(
             "cache cold",
             f"ironbench does not restart existing servers ({written('system.dsn')})",
-            f"use warm or hot, or allow restarts with {written('system.control', 'ssh')}",
+            f"use `warm` or `hot`, or allow restarts with {written('system.control', 'ssh')}",
         )
     if load.cache == "cold" and system.control and not system.restart:
         cause = "needs a way to restart the server before each trial"
@@ -203,7 +203,8 @@ def warm(session: Session, system: System, tables: tuple[str, ...]) -> str:
     except FailureError as error:
         if error.sqlstate == DENIED:
             what = "the workload's tables" if tables else "every table of the database"
-            error.hint = f"{written('load.cache')} warm or hot reads {what}: remove this setting, or {error.hint}"
+            reads = f"with {written('load.cache', 'warm')} or `hot`, ironbench reads {what}"
+            error.hint = f"{reads}: remove this setting, or {error.hint}"
         raise
     if own:
         ways.append(own)

@@ -28,7 +28,7 @@ are replayed only if their code is 0."""
 _SCOPES = ("base", "one", "sub", "children")
 _SIMPLE = 128
 """Number of the `method` of a simple bind in the log."""
-_WAY_OUT = "name a log of OpenLDAP at level stats, or an access log of 389 Directory Server"
+_WAY_OUT = "name a log of OpenLDAP with the log level `stats`, or an access log of 389 Directory Server"
 _MOST_OPERATIONS = 2_000_000
 _DAY_S = 86_400
 _YEAR_S = 365 * _DAY_S

@@ -100,7 +100,7 @@ class Capture(Workload):
         valid = super().validated(options)
         if valid["mode"] == "fast" and float(valid["speed"]) != 1:
             subject = written("workload.with", f"speed={valid['speed']}")
-            raise InputError(subject, "has no effect with mode=fast, which has no pauses", "remove it")
+            raise InputError(subject, "has no effect with `mode=fast`, which has no pauses", "remove it")
         from ironbench.workloads.capture import selection
 
         selection.read(valid)
@@ -133,7 +133,7 @@ class Capture(Workload):
             raise InputError(options["file"], cause, hint)
         if options["mode"] == "think" and not facts.has_durations:
             cause = "needs the durations of statements, but the logs did not contain durations"
-            raise InputError(written("workload.with", "mode=think"), cause, "use mode=schedule or mode=fast")
+            raise InputError(written("workload.with", "mode=think"), cause, "use `mode=schedule` or `mode=fast`")
         self._refuse_unused(load, options)
         if load.clients < chosen.clients:
             cause = f"up to {counted(chosen.clients, 'session')} were open at the same time"

@@ -46,12 +46,12 @@ def validate(options: Mapping[str, str], defaults: Mapping[str, str], weights: M
     for name, value in options.items():
         if name not in meant and value != defaults[name]:
             users = [other for other, names in _USES.items() if name in names] or ["mixed"]
-            cause = f"has no effect with job {job}"
+            cause = f"has no effect with the job `{job}`"
             hint = f"remove it; jobs that use it: {listed(users)}"
             raise InputError(written("workload.with", f"{name}={value}"), cause, hint)
     if options["id2"] and options["share"] == "100":
-        cause = "chooses a second population, but share=100 gives it no transactions"
-        raise InputError(written("workload.with", f"id2={options['id2']}"), cause, "use share=80, or remove it")
+        cause = "chooses a second population, which gets no transactions with `share=100`"
+        raise InputError(written("workload.with", f"id2={options['id2']}"), cause, "use `share=80`, or remove it")
     if options["ldif"] and options["template"]:
         cause = "describes generated people, but the entries come from the LDIF file"
         raise InputError(written("workload.with", f"template={options['template']}"), cause, "remove one of the two")
@@ -88,9 +88,9 @@ def _require_chosen(options: Mapping[str, str], work: str) -> None:
         hint = (
             f"select your entries: {way}"
             if way
-            else "use job search, auth or modify, which can use entries of an LDIF file"
+            else "use the job `search`, `auth` or `modify`, which can use entries of an LDIF file"
         )
-        what = f"a mix with {work}" if mixed else f"job {work}"
+        what = f"a mix with {work}" if mixed else f"the job `{work}`"
         cause = f"{what} needs the people that ironbench generates, but the entries come from the LDIF file"
         raise InputError(written("workload.with", f"job={options['job']}"), cause, hint)
 

@@ -54,7 +54,7 @@ def weights(options: Mapping[str, str]) -> dict[str, int]:
         name, _, weight = pair.partition("=")
         subject = written("workload.with", f"weights={options['weights']}")
         if name not in found:
-            raise InputError(subject, f"{name!r} is not an operation of job mixed", nearest(name, list(MIXED)))
+            raise InputError(subject, f"{name!r} is not an operation of the job `mixed`", nearest(name, list(MIXED)))
         if not _WEIGHT.fullmatch(weight) or int(weight) > 1000:
             raise InputError(subject, f"{pair!r} has no weight from 0 to 1000", "for example search=70")
         found[name] = int(weight)

@@ -95,7 +95,7 @@ class Storage(Workload):
         if valid["mix"] != usual["mix"] and all(test.direction != "mix" for test in tests):
             cause = f"tests={valid['tests']} has no test with mixed reads and writes"
             raise InputError(
-                written("workload.with", f"mix={valid['mix']}"), cause, "add the set default, or remove it"
+                written("workload.with", f"mix={valid['mix']}"), cause, "add the set `default`, or remove it"
             )
         if valid["sustain"] != usual["sustain"] and not any(test.sustained for test in tests):
             cause = f"tests={valid['tests']} has no sustained write"
@@ -138,7 +138,7 @@ class Storage(Workload):
         if load.duration_s is None:
             raise InputError(
                 written("load.transactions"),
-                "has no effect on workload storage",
+                "has no effect on the workload `storage`",
                 f"use {written('load.duration')}, or remove it",
             )
 

@@ -71,7 +71,7 @@ class Tpch(Workload):
         Option(
             "queries",
             "all",
-            "queries to run: all, or numbers such as 1,6,14; scores are computed only with all queries",
+            "queries to run: `all`, or numbers such as `1,6,14`; scores are computed only with all queries",
         ),
         Option(
             "parameters",

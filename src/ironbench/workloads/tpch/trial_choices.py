@@ -138,7 +138,7 @@ def chosen(text: str) -> tuple[int, ...]:
     """Parses `all`, or numbers such as `1,6,14`. Returns the numbers in ascending order. Raises InputError."""
     if text == "all":
         return QUERIES
-    subject, hint = written("workload.with", f"queries={text}"), "write all, or numbers from 1 to 22 such as 1,6,14"
+    subject, hint = written("workload.with", f"queries={text}"), "write `all`, or numbers from 1 to 22 such as `1,6,14`"
     try:
         numbers = sorted({int(part.strip().lower().removeprefix("q")) for part in text.split(",")})
     except ValueError:
