@@ -76,3 +76,43 @@ impl Drop for Ring {
         unsafe { libc::munmap(self.start.as_ptr().cast(), self.page + self.size) };
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::time::{Duration, Instant};
+
+    use super::*;
+    use crate::event::{Target, Trigger};
+    use crate::record::{Batch, Record};
+
+    fn work(duration: Duration) {
+        let start = Instant::now();
+        while start.elapsed() < duration {
+            std::hint::spin_loop();
+        }
+    }
+
+    #[test]
+    fn a_full_ring_counts_the_lost_records() {
+        let Ok(event) = Event::open(Trigger::CpuClock { hz: 999 }, Target::own_thread(), false) else {
+            return; // The machine does not permit it.
+        };
+        let mut ring = Ring::map(&event, 1).unwrap();
+        event.enable().unwrap();
+        let mut lost = 0;
+        let deadline = Instant::now() + Duration::from_secs(20);
+        // The kernel reports lost records when it writes the next one.
+        while lost == 0 && Instant::now() < deadline {
+            work(Duration::from_millis(300));
+            let mut batch = Batch::default();
+            ring.drain(&mut batch.words);
+            batch.index_from(0);
+            for &(_, at) in &batch.index {
+                if let Record::Lost { records } = batch.record(at) {
+                    lost += records;
+                }
+            }
+        }
+        assert!(lost > 0);
+    }
+}
