@@ -26,8 +26,6 @@ waits = pytest.mark.skipif(
 
 HZ = 199
 
-# Without optimisation, every function of the program has a frame pointer. The C library's functions have none, so the
-# caller of such a function may be missing in a stack, but not the caller's caller.
 PROGRAM = r"""
 #define _GNU_SOURCE
 #include <pthread.h>
@@ -146,6 +144,16 @@ def test_a_cpu_stack_leads_from_main_to_the_busy_function(program: Path) -> None
     assert "main;burn_forever;burn_caller;burn_callee" in busy.stack
 
 
+def test_a_program_without_frame_pointers_has_complete_stacks(program: Path) -> None:
+    bare = program.parent / "bare"
+    options = ["-O1", "-fomit-frame-pointer", "-fno-inline", "-fno-optimize-sibling-calls", "-pthread"]
+    subprocess.run(["cc", *options, "-o", bare, program.with_suffix(".c")], check=True)
+    with running(bare, "burn") as pid:
+        found = lines(profiled(["cpu"], [pid]))
+    busy = next(line for line in found if line.role == "engine")
+    assert "main;burn_forever;burn_caller;burn_callee" in busy.stack
+
+
 def test_samples_divided_by_the_rate_are_the_cpu_time(program: Path) -> None:
     with running(program, "burn") as pid:
         profiler = _core.Profiler(["cpu"], HZ, [pid])
@@ -183,7 +191,8 @@ def test_only_samples_in_the_windows_count(program: Path) -> None:
         profiler = _core.Profiler(["cpu"], HZ, [pid])
         profiler.start()
         time.sleep(0.3)
-        profile = profiler.stop([(0, 1), (time.perf_counter_ns(), time.perf_counter_ns() + 10**9)])
+        later = time.perf_counter_ns() + 10**10
+        profile = profiler.stop([(0, 1), (later, later + 10**9)])
     assert lines(profile) == []
 
 

@@ -5,10 +5,11 @@ use std::collections::HashMap;
 use perf_event_open_sys::bindings;
 
 use crate::processes::{NameId, Processes, Role};
-use crate::record::{Record, Sample};
+use crate::record::{Record, Sample, UserState};
 use crate::stacks::{EMPTY, StackId, Stacks};
 use crate::timeline::{RowId, Timeline};
 use crate::tracefs::Scheduler;
+use crate::unwind::Unwinder;
 use crate::waits::{Reason, Thread, Wait, Waits};
 
 /// Maximum number of rows, about 40 MB.
@@ -73,6 +74,7 @@ pub struct Collector {
     pub rows: Rows,
     pub timeline: Timeline,
     waits: Waits,
+    unwinder: Unwinder,
     pub lost: u64,
     pub truncated: u64,
     /// CPU samples of processes without a role.
@@ -98,6 +100,7 @@ impl Collector {
             rows: Rows::default(),
             timeline: Timeline::default(),
             waits: Waits::default(),
+            unwinder: Unwinder::default(),
             lost: 0,
             truncated: 0,
             others: 0,
@@ -149,31 +152,33 @@ impl Collector {
             self.others += 1;
             return;
         };
-        let (name, stack) = (self.processes.name(sample.tid), self.stack(sample));
+        let (name, stack) = (self.processes.name(sample.tid), self.unwound(sample, UserState::parse(sample.rest)));
         let row = self.rows.id(Row { reason: None, role, name, stack, waker: EMPTY });
         self.timeline.add(row, sample.time, self.period_ns);
     }
 
     fn switched(&mut self, sample: &Sample<'_>, scheduler: Scheduler) {
-        if let Some(next) = scheduler.next_pid.read(sample.raw) {
+        let (raw, user) = sample.tracepoint();
+        if let Some(next) = scheduler.next_pid.read(raw) {
             for wait in self.waits.switched_in(next, sample.time) {
                 self.waited(&wait);
             }
         }
-        let (pid, state) = (scheduler.previous_pid.read(sample.raw), scheduler.previous_state.read(sample.raw));
+        let (pid, state) = (scheduler.previous_pid.read(raw), scheduler.previous_state.read(raw));
         let (Some(pid), Some(state)) = (pid, state) else { return };
         if sample.tid == self.sampler_tid {
             return;
         }
         let Some(role) = self.processes.role(sample.pid) else { return };
-        let (name, stack) = (self.processes.name(sample.tid), self.stack(sample));
+        let (name, stack) = (self.processes.name(sample.tid), self.unwound(sample, UserState::parse(user)));
         self.waits.switched_out(pid, Thread { tid: sample.tid, role, name, stack }, state, sample.time);
     }
 
     fn woke(&mut self, sample: &Sample<'_>, scheduler: Scheduler) {
-        let Some(pid) = scheduler.woken_pid.read(sample.raw).filter(|&pid| self.waits.is_blocked(pid)) else { return };
+        let (raw, _) = sample.tracepoint();
+        let Some(pid) = scheduler.woken_pid.read(raw).filter(|&pid| self.waits.is_blocked(pid)) else { return };
         // An interrupt interrupts any process, and the mappings of other processes are unknown.
-        let is_interrupt = sample.raw.get(2).is_some_and(|flags| flags & IN_INTERRUPT != 0);
+        let is_interrupt = raw.get(2).is_some_and(|flags| flags & IN_INTERRUPT != 0);
         let waker = if is_interrupt || self.processes.role(sample.pid).is_none() {
             let kernel = sample.chain.iter().position(|&address| address == bindings::PERF_CONTEXT_USER);
             let chain = &sample.chain[..kernel.unwrap_or(sample.chain.len())];
@@ -190,8 +195,22 @@ impl Collector {
         self.timeline.add_interval(row, wait.start, wait.end);
     }
 
+    /// The stack of a sample whose chain contains all frames.
     fn stack(&mut self, sample: &Sample<'_>) -> StackId {
-        self.truncated += u64::from(self.stacks.is_truncated(sample.chain));
-        self.stacks.id(&self.processes.space(sample.pid), sample.chain)
+        let truncated = self.stacks.is_truncated(sample.chain);
+        self.truncated += u64::from(truncated);
+        self.stacks.id(&self.processes.space(sample.pid), sample.chain, truncated)
+    }
+
+    /// The stack of a sample whose chain contains only the kernel's frames.
+    fn unwound(&mut self, sample: &Sample<'_>, user: Option<UserState<'_>>) -> StackId {
+        let Some(user) = user else { return self.stack(sample) };
+        let space = self.processes.space(sample.pid);
+        let mut chain = sample.chain.to_vec();
+        chain.push(bindings::PERF_CONTEXT_USER);
+        let files = &self.processes.files;
+        let complete = self.unwinder.unwind(&space, files, user, self.stacks.depth_limit, &mut chain);
+        self.truncated += u64::from(!complete);
+        self.stacks.id(&space, &chain, !complete)
     }
 }

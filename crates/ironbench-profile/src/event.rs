@@ -5,13 +5,20 @@ use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 
 use perf_event_open_sys::{bindings, ioctls, perf_event_open};
 
+use crate::unwind::REGISTERS;
+
+/// Bytes of the user stack that a sample copies, from the leaf. A clock's samples are few, but there may be tens of
+/// thousands of switches per second.
+const CLOCK_STACK: u32 = 16 << 10;
+const SWITCH_STACK: u32 = 8 << 10;
+
 /// What triggers the samples of an event.
 #[derive(Clone, Copy, Debug)]
 pub enum Trigger {
     /// The software clock, this many times per second of CPU time.
     CpuClock { hz: u64 },
-    /// Each occurrence of the tracepoint with this id.
-    Tracepoint { id: u64 },
+    /// Each occurrence of the tracepoint with this id. `unwound`: with registers and user stack.
+    Tracepoint { id: u64, unwound: bool },
 }
 
 /// Whose activity an event covers.
@@ -58,7 +65,7 @@ impl Event {
             clockid: libc::CLOCK_MONOTONIC,
             ..Default::default()
         };
-        match trigger {
+        let copied_stack = match trigger {
             Trigger::CpuClock { hz } => {
                 attributes.type_ = bindings::PERF_TYPE_SOFTWARE;
                 attributes.config = u64::from(bindings::PERF_COUNT_SW_CPU_CLOCK);
@@ -66,13 +73,21 @@ impl Event {
                 attributes.set_freq(1);
                 attributes.set_exclude_idle(1);
                 attributes.set_exclude_kernel(u64::from(!target.kernel));
+                CLOCK_STACK
             }
-            Trigger::Tracepoint { id } => {
+            Trigger::Tracepoint { id, unwound } => {
                 attributes.type_ = bindings::PERF_TYPE_TRACEPOINT;
                 attributes.config = id;
                 attributes.__bindgen_anon_1.sample_period = 1;
                 attributes.sample_type |= u64::from(bindings::PERF_SAMPLE_RAW);
+                if unwound { SWITCH_STACK } else { 0 }
             }
+        };
+        if copied_stack > 0 {
+            attributes.sample_type |= u64::from(bindings::PERF_SAMPLE_REGS_USER | bindings::PERF_SAMPLE_STACK_USER);
+            attributes.sample_regs_user = REGISTERS.iter().map(|register| 1 << register).sum();
+            attributes.sample_stack_user = copied_stack;
+            attributes.set_exclude_callchain_user(1);
         }
         attributes.set_disabled(1);
         attributes.set_inherit(u64::from(target.thread > 0));

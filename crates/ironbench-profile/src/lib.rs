@@ -20,6 +20,7 @@ mod stacks;
 mod symbols;
 mod timeline;
 mod tracefs;
+mod unwind;
 mod waits;
 
 pub use access::available;

@@ -20,10 +20,11 @@ use crate::stacks::Stacks;
 use crate::timeline::Windows;
 use crate::tracefs::Scheduler;
 
-/// Size of a CPU's ring: the first suffices for seconds of clock samples, the second for tenths of a second of
-/// 100,000 switches per second.
-const CLOCK_RING: usize = 512 << 10;
-const SWITCH_RING: usize = 8 << 20;
+/// Size of a CPU's ring of clock samples, for 100 ms with stacks at 999 Hz.
+const CLOCK_RING: usize = 2 << 20;
+/// Size of a CPU's ring of switches, for 300 ms of 10,000 switches per second, and of all these rings together.
+const SWITCH_RING: usize = 32 << 20;
+const SWITCH_RINGS: usize = 256 << 20;
 /// Interval between reads of the rings. A ring that is half full is read earlier.
 const INTERVAL_MS: i32 = 100;
 /// Niceness of the sampling thread: below the database, but not starved by it.
@@ -133,8 +134,8 @@ impl Sampler {
             triggers.push((Trigger::CpuClock { hz: u64::from(hz) }, Source::Clock));
         }
         if let Some(Scheduler { switch, waking, .. }) = scheduler {
-            triggers.push((Trigger::Tracepoint { id: switch }, Source::Switch));
-            triggers.push((Trigger::Tracepoint { id: waking }, Source::Waking));
+            triggers.push((Trigger::Tracepoint { id: switch, unwound: true }, Source::Switch));
+            triggers.push((Trigger::Tracepoint { id: waking, unwound: false }, Source::Waking));
         }
         let (threads, kernel) = match access {
             Access::Everything => (vec![-1], true),
@@ -143,12 +144,13 @@ impl Sampler {
                 (processes.threads_with_role(), kernel)
             }
         };
-        let size = if scheduler.is_some() { SWITCH_RING } else { CLOCK_RING };
         let period_ns = 1_000_000_000 / u64::from(hz);
         let (events, rings, ring_descriptors, sources) = (Vec::new(), Vec::new(), Vec::new(), HashMap::new());
         let mut sampler = Self { events, rings, ring_descriptors, sources, scheduler, processes, period_ns };
-        for cpu in access::online_cpus() {
-            sampler.open_on(cpu, &threads, kernel, &triggers, size).map_err(|error| {
+        let cpus = access::online_cpus();
+        let switch_ring = SWITCH_RING.min(SWITCH_RINGS / cpus.len().max(1).next_power_of_two());
+        for cpu in cpus {
+            sampler.open_on(cpu, &threads, kernel, &triggers, switch_ring).map_err(|error| {
                 let failure = Error::failure("profile", format!("CPU {cpu}: {error}"));
                 match error.raw_os_error() {
                     Some(libc::EMFILE) => failure.hint("increase the limit of open files, see 'ulimit -n'"),
@@ -163,16 +165,16 @@ impl Sampler {
         Ok(sampler)
     }
 
-    /// Opens the events of one CPU, which share a ring.
+    /// Opens the events of one CPU. Clocks have a ring of their own, so that many switches do not displace their samples.
     fn open_on(
         &mut self,
         cpu: i32,
         threads: &[i32],
         kernel: bool,
         triggers: &[(Trigger, Source)],
-        size: usize,
+        switch_ring: usize,
     ) -> io::Result<()> {
-        let mut leader = None;
+        let mut ring_owners = HashMap::new();
         for &thread in threads {
             for (place, &(trigger, source)) in triggers.iter().enumerate() {
                 let event = match Event::open(trigger, Target { thread, cpu, kernel }, place == 0) {
@@ -181,12 +183,13 @@ impl Sampler {
                     Err(error) => return Err(error),
                 };
                 self.sources.insert(event.id, source);
-                match leader {
-                    Some(leader) => event.share_ring_of(&self.events[leader])?,
+                let is_clock = source == Source::Clock;
+                match ring_owners.get(&is_clock) {
+                    Some(&owner) => event.share_ring_of(&self.events[owner])?,
                     None => {
-                        self.rings.push(Ring::map(&event, size)?);
+                        self.rings.push(Ring::map(&event, if is_clock { CLOCK_RING } else { switch_ring })?);
                         self.ring_descriptors.push(event.descriptor.as_raw_fd());
-                        leader = Some(self.events.len());
+                        ring_owners.insert(is_clock, self.events.len());
                     }
                 }
                 self.events.push(event);

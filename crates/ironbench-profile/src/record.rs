@@ -1,9 +1,11 @@
 //! Parses the records of a ring (perf_event_open(2), "The layout of the records").
 //!
-//! All events have the sample type IDENTIFIER, TID, TIME, CALLCHAIN (and RAW for tracepoints), so the fields have
-//! constant positions, counted in 8-byte words.
+//! All events have the sample type IDENTIFIER, TID, TIME, CALLCHAIN, so these fields have constant positions, counted
+//! in 8-byte words. Tracepoints add RAW, and samples whose stack is unwound here add REGS_USER and STACK_USER.
 
 use perf_event_open_sys::bindings;
+
+use crate::unwind::REGISTERS;
 
 /// A stack sample.
 #[derive(Debug, PartialEq, Eq)]
@@ -16,8 +18,42 @@ pub struct Sample<'a> {
     pub time: u64,
     /// Instruction addresses from the leaf to the root, with the markers of the kernel's part and the user's part.
     pub chain: &'a [u64],
-    /// The fields of the tracepoint. Empty for a clock.
-    pub raw: &'a [u8],
+    /// The fields of the tracepoint, then registers and stack, if the event has them.
+    pub rest: &'a [u64],
+}
+
+/// The user's registers and stack at a sample.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct UserState<'a> {
+    /// In the order of `unwind::REGISTERS`.
+    pub registers: &'a [u64; REGISTERS.len()],
+    /// From the stack pointer on.
+    pub stack: &'a [u64],
+}
+
+impl<'a> UserState<'a> {
+    /// Parses what follows the other fields of a sample. `None`: a thread of the kernel, or a 32-bit program.
+    pub fn parse(words: &'a [u64]) -> Option<Self> {
+        let (&abi, words) = words.split_first()?;
+        if abi != u64::from(bindings::PERF_SAMPLE_REGS_ABI_64) {
+            return None;
+        }
+        let (registers, words) = words.split_first_chunk()?;
+        let (&reserved, words) = words.split_first()?;
+        let (stack, copied) = words.split_at_checked(usize::try_from(reserved).ok()? / 8)?;
+        let copied = usize::try_from(*copied.first()?).ok()? / 8;
+        Some(Self { registers, stack: stack.get(..copied)? })
+    }
+}
+
+impl<'a> Sample<'a> {
+    /// Returns the fields of the tracepoint, and the words after them.
+    pub fn tracepoint(&self) -> (&'a [u8], &'a [u64]) {
+        let bytes = bytes(self.rest);
+        let Some((size, data)) = bytes.split_first_chunk::<4>() else { return (&[], &[]) };
+        let size = u32::from_ne_bytes(*size) as usize;
+        (data.get(..size).unwrap_or(data), self.rest.get((4 + size).div_ceil(8)..).unwrap_or_default())
+    }
 }
 
 /// A new executable mapping.
@@ -109,9 +145,9 @@ fn parse(words: &[u64]) -> Option<Record<'_>> {
     Some(match header as u32 {
         bindings::PERF_RECORD_SAMPLE => {
             let &[event, thread, time, count, ref rest @ ..] = body else { return None };
-            let (chain, raw) = rest.split_at_checked(usize::try_from(count).ok()?)?;
+            let (chain, rest) = rest.split_at_checked(usize::try_from(count).ok()?)?;
             let (pid, tid) = halves(thread);
-            Record::Sample(Sample { event, pid, tid, time, chain, raw: raw_data(raw) })
+            Record::Sample(Sample { event, pid, tid, time, chain, rest })
         }
         bindings::PERF_RECORD_MMAP2 => {
             let &[thread, start, length, offset, _, _, _, _, ref path @ ..] = fields()? else { return None };
@@ -144,13 +180,6 @@ fn halves(word: u64) -> (i32, i32) {
 fn bytes(words: &[u64]) -> &[u8] {
     // SAFETY: the bytes of the same words.
     unsafe { std::slice::from_raw_parts(words.as_ptr().cast(), size_of_val(words)) }
-}
-
-/// Raw data starts with its size in 4 bytes.
-fn raw_data(words: &[u64]) -> &[u8] {
-    let bytes = bytes(words);
-    let Some((size, data)) = bytes.split_first_chunk::<4>() else { return &[] };
-    data.get(..u32::from_ne_bytes(*size) as usize).unwrap_or(data)
 }
 
 /// A text that ends with a zero byte. A text that is not UTF-8 is cut at the first wrong byte.

@@ -97,7 +97,8 @@ mod tests {
         let Ok(event) = Event::open(Trigger::CpuClock { hz: 999 }, Target::own_thread(), false) else {
             return; // The machine does not permit it.
         };
-        let mut ring = Ring::map(&event, 1).unwrap();
+        // Space for seven samples with their stacks.
+        let mut ring = Ring::map(&event, 128 << 10).unwrap();
         event.enable().unwrap();
         let mut lost = 0;
         let deadline = Instant::now() + Duration::from_secs(20);

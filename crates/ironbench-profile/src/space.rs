@@ -95,6 +95,11 @@ impl Space {
         (address < mapping.end).then(|| (mapping.file, address - start + mapping.offset))
     }
 
+    /// Returns start, end, offset in the file, and file of each mapping.
+    pub fn mappings(&self) -> impl Iterator<Item = (u64, u64, u64, FileId)> {
+        self.mappings.iter().map(|(&start, mapping)| (start, mapping.end, mapping.offset, mapping.file))
+    }
+
     /// Parses `/proc/PID/maps` (proc_pid_maps(5)).
     pub fn of_maps(maps: &str, files: &mut Files) -> Self {
         let mut space = Self::default();

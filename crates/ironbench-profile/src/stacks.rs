@@ -42,7 +42,8 @@ pub struct Stacks {
     pub nodes: Vec<Node>,
     ids: HashMap<Node, StackId>,
     known: HashMap<u64, StackId>,
-    depth_limit: usize,
+    /// Number of frames after which a stack is cut.
+    pub depth_limit: usize,
     most_nodes: usize,
 }
 
@@ -57,22 +58,22 @@ impl Stacks {
         Self { nodes: vec![root], ids: HashMap::new(), known: HashMap::new(), depth_limit, most_nodes }
     }
 
-    /// Whether the kernel has cut the stack.
+    /// Whether the stack was cut at the depth limit.
     pub fn is_truncated(&self, chain: &[u64]) -> bool {
         chain.iter().filter(|&&address| !is_marker(address)).count() >= self.depth_limit
     }
 
-    /// Returns the stack of a list of addresses, from leaf to root.
-    pub fn id(&mut self, space: &Space, chain: &[u64]) -> StackId {
+    /// Returns the stack of a list of addresses, from leaf to root. `truncated`: callers are missing.
+    pub fn id(&mut self, space: &Space, chain: &[u64], truncated: bool) -> StackId {
         let mut hasher = DefaultHasher::new();
-        (space.id(), chain).hash(&mut hasher);
+        (space.id(), chain, truncated).hash(&mut hasher);
         let hash = hasher.finish();
         if let Some(&known) = self.known.get(&hash) {
             return known;
         }
         let places = places(space, chain);
-        let truncated = self.is_truncated(chain).then_some(Place::Truncated);
-        let stack = truncated.into_iter().chain(places.into_iter().rev()).fold(EMPTY, |caller, place| {
+        let root = truncated.then_some(Place::Truncated);
+        let stack = root.into_iter().chain(places.into_iter().rev()).fold(EMPTY, |caller, place| {
             let node = Node { caller, place };
             if let Some(&id) = self.ids.get(&node) {
                 return id;
@@ -145,7 +146,7 @@ mod tests {
     #[test]
     fn a_stack_starts_at_the_users_root_and_ends_at_the_kernels_leaf() {
         let mut stacks = Stacks::new(127);
-        let id = stacks.id(&space(), &[KERNEL, 0xf0, 0xf8, USER, 0x1010, 0x1020, 0x9999]);
+        let id = stacks.id(&space(), &[KERNEL, 0xf0, 0xf8, USER, 0x1010, 0x1020, 0x9999], false);
         let user = [Place::Unknown, Place::File(7, 0x1f), Place::File(7, 0x10)];
         let kernel = [Place::Kernel(0xf7), Place::Kernel(0xf0)];
         assert_eq!(path(&stacks, id), [&user[..], &kernel[..]].concat());
@@ -155,15 +156,15 @@ mod tests {
     fn the_same_stack_has_the_same_number_in_equal_spaces() {
         let mut stacks = Stacks::new(127);
         let chain = [USER, 0x1010, 0x1020];
-        assert_eq!(stacks.id(&space(), &chain), stacks.id(&space(), &chain));
-        assert_ne!(stacks.id(&space(), &chain), stacks.id(&Space::default(), &chain));
+        assert_eq!(stacks.id(&space(), &chain, false), stacks.id(&space(), &chain, false));
+        assert_ne!(stacks.id(&space(), &chain, false), stacks.id(&Space::default(), &chain, false));
     }
 
     #[test]
     fn a_stack_at_the_depth_limit_has_no_root() {
         let mut stacks = Stacks::new(2);
         let chain = [USER, 0x1010, 0x1020];
-        let id = stacks.id(&space(), &chain);
+        let id = stacks.id(&space(), &chain, true);
         assert!(stacks.is_truncated(&chain) && !stacks.is_truncated(&chain[..2]));
         assert_eq!(path(&stacks, id)[0], Place::Truncated);
     }
@@ -172,7 +173,7 @@ mod tests {
     fn frames_beyond_the_memory_limit_are_counted_for_their_caller() {
         let mut stacks = Stacks::with_limits(127, 3);
         let chain = [USER, 0x1010, 0x1020, 0x1030];
-        let id = stacks.id(&space(), &chain);
+        let id = stacks.id(&space(), &chain, false);
         assert_eq!(path(&stacks, id), [Place::File(7, 0x2f), Place::File(7, 0x1f)]);
         assert_eq!(stacks.nodes.len(), 3);
     }
