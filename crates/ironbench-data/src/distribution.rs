@@ -13,8 +13,7 @@ const SUMMANDS: u32 = 12;
 const HOT_ROWS: f64 = 0.01;
 /// Share of accesses that hit the window. It is also the upper share of the window that they hit (`--rand-spec-res`).
 const HOT_ACCESSES: f64 = 0.75;
-/// Parameter of the Pareto distribution: a share of `1 - PARETO` of the accesses hits a share of `PARETO` of the rows
-/// (`--rand-pareto-h`).
+/// Parameter of the Pareto distribution (`--rand-pareto-h`). With 0.2, 80% of the accesses hit 20% of the rows.
 const PARETO: f64 = 0.2;
 
 /// Kind of a distribution.

@@ -49,7 +49,7 @@ pub struct Scheduler {
 impl Scheduler {
     pub fn find() -> Result<Self, Missing> {
         let switch = description("sched_switch")?;
-        // sched_waking, other than sched_wakeup, always happens on the CPU of the waker.
+        // Unlike sched_wakeup, sched_waking is always recorded on the CPU of the waker.
         let waking = description("sched_waking")?;
         let described = || {
             Some(Self {

@@ -80,7 +80,7 @@ def execute(asked: RunFile) -> int:
 
 
 def _measured(plan: Plan, secrets: Secrets, store: Store, own: RunSection, claims: Sequence[Claim]) -> int:
-    # Imported after the checks: numpy takes longer to import than a refused command runs.
+    # Imported after the checks, so that a refused command does not wait for the import of numpy.
     from ironbench import engines, workloads
     from ironbench.cli import requirements, verdict
     from ironbench.lab import loop, run_plan, schedule, upkeep

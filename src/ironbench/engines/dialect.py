@@ -101,8 +101,8 @@ class Dialect:
         return f"json_value({document}, concat('$.', {name}))"
 
     def with_json_value(self, document: str, name: str, value: str) -> str:
-        """Returns an expression for a JSON object with another text in a field. Is called only for engines for which a
-        workload has a JSON column."""
+        """Returns an expression for a copy of a JSON object in which a field has a new text. Is called only for engines
+        for which a workload has a JSON column."""
         return f"json_set({document}, concat('$.', {name}), {value})"
 
     def digest(self, text: str) -> str:

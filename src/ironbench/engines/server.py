@@ -54,7 +54,8 @@ class ServerProgram:
     shared: str = ""
     """Prefix of the names of shared memory segments that remain when the server is killed."""
     shared_mark: int = 0
-    """First word of the segment that lists the segments of all the server's processes (`process.shared_memory`)."""
+    """First word (magic number) of the server's control segment, which lists its other shared memory segments
+    (`process.shared_memory`)."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -115,7 +115,8 @@ class Allowance:
     def holds(self, trials: int) -> bool:
         if self._budget_s is None or not self.passed:
             return True
-        if self.reason:  # trials with observers have run in the meantime, whose pace differs from that of blocks
+        # Trials with observers have run since then, so the pace of the blocks can no longer be computed.
+        if self.reason:
             return False
         spent_s = self._now() - self._began_s
         needed_s = trials * (self._now() - self._ready_s) / self.passed

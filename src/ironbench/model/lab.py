@@ -244,7 +244,7 @@ class Lab:
             return self.made_of(levels)
         base = self.setup(self.baseline).cell.levels
         changed = {factor: level for factor, level in levels.items() if base.get(factor) != level}
-        # Configurations in the confirmation of a screen are named only by their differences from the baseline.
+        # When a screen is confirmed, a configuration's name contains only the factors that differ from the baseline.
         return Configuration(cell, self.made_of(changed).values if cell == named(changed, CHANGES) else ())
 
     def made_of(self, levels: Mapping[str, str]) -> Configuration:

@@ -27,8 +27,8 @@ _IOS_PER_S = {
 }
 _STATISTIC = re.compile(rf"({'|'.join(_POOLED)})_(p\d+|mean|stdev|max)_s(\{{.*\}})?")
 _PERCENTILE = re.compile(rf"({'|'.join([*_POOLED, 'lateness', *_IOS_PER_S])})_p(\d+)_s(\{{.*\}})?")
-"""Pattern of the percentiles whose number of values is known from the trial's metrics. For other percentiles the number
-is known only where they are computed; `quantiles` leaves out those with too few values."""
+"""Pattern of percentiles for which the trial's metrics contain the number of values. For other percentiles, only the
+code that computes them knows the number; `quantiles` leaves out percentiles of too few values."""
 
 
 _HISTOGRAM_RESOLUTION = 1e-3

@@ -26,7 +26,7 @@ class _WithCause(msgspec.Struct):
     cause: str = ""
 
 
-# Created at import, because two threads that first use a type at the same time crash (msgspec 0.22, serve/app.py).
+# Created at import: msgspec 0.22 crashes if two threads (serve/app.py) first use a type simultaneously.
 _RECORD = msgspec.json.Decoder(Record)
 _WITH_SENTENCES = msgspec.json.Decoder(_WithSentences)
 _WITH_CAUSE = msgspec.json.Decoder(_WithCause)

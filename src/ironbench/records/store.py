@@ -177,8 +177,8 @@ class Store:
         """Brings the index up to date. Warns of files that are not readable records.
 
         `by_name`: whether to skip records that have a row, because checking a hundred thousand files takes half a
-        second. A record that was damaged or replaced under its name is then not noticed. `retry`: whether to read
-        unreadable records again.
+        second. Records that were damaged or replaced since they were indexed are then not noticed. `retry`: whether to
+        read unreadable records again.
         """
         state, known = self.state(), self.index.known(self._lab)
         stamps: dict[str, Stamp | None] = {}

@@ -19,7 +19,7 @@ from ironbench.report.wording.zero_latency import ceiling_sentence, limit_senten
 from ironbench.study.ceiling import Verdict
 from ironbench.study.study import Effect, Study
 from ironbench.study.subjects import failed_share
-from ironbench.words import upper_first
+from ironbench.words import listed, upper_first
 
 _NAMED = 6
 """Maximum number of comparisons that are listed one by one. The table of findings lists all."""
@@ -163,7 +163,8 @@ def _bottleneck(study: Study) -> str:
     if spent is None:
         return ""
     words = limit_sentence(spent, study.ceilings)
-    return f"With {wording.terms.configuration(study.configuration(study.baseline))}, {words[:1].lower()}{words[1:]}"
+    baseline = wording.terms.configuration(study.configuration(study.baseline), listed)
+    return f"With {baseline}, {words[:1].lower()}{words[1:]}"
 
 
 def _function(study: Study) -> str:

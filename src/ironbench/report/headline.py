@@ -55,8 +55,8 @@ def _required(study: Study) -> list[tuple[str, str]]:
 
 
 def _unanswered(study: Study) -> dict[str, str]:
-    """Returns the results of searches for the best number of clients that found no answer, by system. The trials of
-    such a search are not a peak."""
+    """Returns, by system, the results of searches for the best number of clients that found none. The trials of
+    such a search do not show a peak."""
     found = {}
     for part in study.closed:
         result = _search_of([part], study)
@@ -178,7 +178,7 @@ def _peak_sentence(part: SubjectResults) -> str:
     if peak is None:
         return ""
     scored, last = of_score(part.subject.records[0], peak), peak.trials[-1]
-    # More clients than those found by a search under limits may have a higher throughput but exceed a limit.
+    # If the search had limits, more clients may have a higher throughput, but exceed a limit.
     limits = last.limits if last.purpose == Purpose.CONFIRMATION else ()
     limited = [(limit, peak.metrics[limit.metric].centre) for limit in limits if limit.metric in peak.metrics]
     return run_answer.peak(

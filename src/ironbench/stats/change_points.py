@@ -72,7 +72,7 @@ INDEPENDENT = FalseAlarms(0.0, 6_000, 60)
 CORRELATED = FalseAlarms(0.5, 2_000, 232)
 """Printed by `python -m bench decisions` with `IRONBENCH_BENCH_QUESTIONS=history IRONBENCH_BENCH_SERIES=6000
 IRONBENCH_BENCH_SEED=80`, and with `correlated`, 2,000 series and the seed 81. Both must be run again after a change of
-the search. Reports and documentation state these numbers."""
+the search. Reports and documentation quote these rates of false alarms."""
 LEAST = 6
 """Minimum number of points for a search."""
 _SHORTEST = 2
@@ -152,7 +152,7 @@ def changes(values: Sequence[float], own_variances: Sequence[float], chance: flo
     between, alike = _between(x, own), 0.0
     if len(x) >= LEAST:
         alike = _correlation(x, own)
-        # Differences of neighbours show a fraction of 1 - r of the variance between points.
+        # Neighbours are alike, so their differences show only a fraction of the variance between points: 1 - r.
         supposed = _places(x, own + between / (1 - alike) * _inflation(alike), _SUPPOSED)
         between = _left(x, own, supposed)
         if supposed:
@@ -258,8 +258,8 @@ def _confirmed(x: Values, weights: Values, found: list[int], bound: float) -> li
 
 
 def _strength(x: Values, weights: Values, low: int, place: int, high: int) -> float:
-    """Returns the difference between the two sides of a change point in standard errors, reduced if it depends on a
-    single point."""
+    """Returns the difference between the means before and after a change point, in standard errors. The result is
+    smaller if the difference depends on a single point."""
     difference, error = _difference(x, weights, low, place, high)
     strength = abs(difference) / error
     for left_out in range(low, high):

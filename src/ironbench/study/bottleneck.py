@@ -129,7 +129,8 @@ class TimeSpent:
     """Parts in the order of `PARTS`, without parts that took no time. Shares sum to 1."""
     limit: LimitingResource
     roots: Mapping[str, float]
-    """Fraction of lock waits by wait event of the backend at the root of the lock chain; empty without lock waits."""
+    """Fraction of lock waits, by the wait event of the backend that blocks all others in the lock chain. Empty without
+    lock waits."""
     tables: Mapping[str, float]
     """Fraction of lock waits by table."""
     warnings: tuple[Note, ...] = ()

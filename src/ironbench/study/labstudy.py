@@ -120,7 +120,7 @@ def lab_study(
     usable = [(cell.name, cell.usable) for cell in cells if cell.usable]
     observed = _observed(records)
     seen = [(name, observed.get(name, own)) for name, own in usable]
-    # Slices time statements only if the lab requests it. These times cover all blocks.
+    # With slices, statements are timed in all blocks, or not at all if the lab does not request it.
     timed_in_blocks = not observed or any(record.statements for _, own in usable for record in own)
     by_query = queries(usable)
     return Study(

@@ -152,8 +152,8 @@ def without_peak(rows: Sequence[Listed]) -> dict[str, Note]:
 
 
 def steady(records: Sequence[Record]) -> tuple[list[Record], dict[str, Note]]:
-    """Returns the trials with a constant number of clients, and for each label of a system without such trials, the
-    reason."""
+    """Returns the trials with a constant number of clients, and the labels of the systems that have no such trials,
+    with the reason."""
     kept = [record for record in records if record.cell.load.curve is None]
     ranked = {record.system.label for record in kept}
     along = dict.fromkeys(record.system.label for record in records if record.system.label not in ranked)
@@ -176,7 +176,8 @@ def _at_peak(rows: Sequence[Listed]) -> list[Listed]:
             by_clients.setdefault(row.clients, []).append(row.throughput or 0.0)
         best = alike(by_clients)[0]
     kept = [row for row in candidates if row.clients == best]
-    # A trial with a different number of clients shows that this number was chosen among several and is not confirmed.
+    # One trial with another number of clients is kept: it shows that the best number was chosen among several and is
+    # not confirmed.
     others = [row for row in candidates if row.clients != best and row.purpose != Purpose.CONFIRMATION]
     return [*kept, *sorted(others, key=lambda row: row.throughput or 0.0)[:1]]
 

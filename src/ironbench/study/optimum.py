@@ -97,7 +97,8 @@ class SearchResult:
     """What ends the range above `point`: a limit's metric, `rate` (not sustained), `range`, or empty if throughput
     levels off."""
     ended_at: int
-    """Lowest point above `point` that exceeds the limit, or the lowest point if it cannot be measured; 0 for none."""
+    """Lowest point above `point` that exceeds the limit. If even the lowest point of the search cannot be measured:
+    this point. 0: there is no such point."""
     trials: int
     tried: tuple[int, ...] = ()
     """Measured points in ascending order."""

@@ -134,7 +134,7 @@ def _distinct_name(label: str, group: tuple[Record, ...], rivals: list[tuple[Rec
     own = facts_of(group[0])
     words = [f"{row.split('.')[-1]}={own[row]}" for row in rows if row in own and row != SEED]
     loops = [rival[0].cell.load.rate for rival in rivals]
-    if None in loops and any(loops):  # the kind of loop is more informative than the options that only one kind has
+    if None in loops and any(loops):  # prefer the kind of loop to options that only one kind has
         rate = group[0].cell.load.rate
         kind = "closed-loop" if rate is None else f"rate={rate:g}"
         of_loops = [f"{row.split('.')[-1]}=" for row in OF_ONE_LOOP]

@@ -48,7 +48,7 @@ class Option:
     whole: bool = True
     """Whether the value must be a whole number. Used only with bounds."""
     incidental: bool = False
-    """Whether the option does not change the measured work. Trials that differ only in such an option have done the
+    """Whether the option has no effect on the measured work. Trials that differ only in such an option did the
     same work."""
     path: Literal["", "file", "directory", "directories"] = ""
     """Kind of path that the value contains; `directories` is a comma-separated list. In a lab file, relative paths

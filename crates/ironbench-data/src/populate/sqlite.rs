@@ -137,7 +137,7 @@ impl Filler<'_> {
         self.engine.run(&plain(COMMIT, "COMMIT"), none).map(drop)
     }
 
-    /// Returns the number of rows of most INSERTs, and their text.
+    /// Returns the number of rows of a full INSERT (only the last one of a commit may be shorter), and its text.
     fn full(&self) -> (u64, Sql) {
         let populate = self.share.populate;
         let rows = if populate.method == Method::Batch { populate.batch.min(populate.commit) } else { 1 };

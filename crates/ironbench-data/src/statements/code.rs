@@ -1,4 +1,4 @@
-//! Scans text outside of literals and comments, where statements end.
+//! Finds the ends of statements, in text that is outside literals and comments.
 
 use super::{BYTE_ORDER_MARK, Dialect, Kind, Scanner, State};
 

@@ -110,7 +110,7 @@ impl<T> Waiting<T> {
         self.heap.peek().map_or(NEVER, |Reverse(first)| first.due.saturating_sub(self.ahead(first.due, ahead)))
     }
 
-    /// Removes and returns the first item if it must be sent now. Also returns how long before its due time that is.
+    /// Removes the first item if it must be sent now. Returns the item, and how long before its due time to send it.
     fn pop(&mut self, now: u64, ahead: impl Fn(u64) -> u64) -> Option<(T, u64)> {
         let first = &self.heap.peek()?.0;
         let ahead = self.ahead(first.due, ahead);

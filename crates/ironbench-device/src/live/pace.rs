@@ -97,7 +97,7 @@ struct Inner {
     behind: u64,
     /// Earliest time at which the next request may reach the model, so that arrivals stay in the order of the calls.
     next: u64,
-    /// Completions, in model time, whose answers have left and which no request has followed yet.
+    /// Completion times, in model time, of answered I/Os after which no new request has arrived yet.
     answered: BinaryHeap<Reverse<u64>>,
 }
 

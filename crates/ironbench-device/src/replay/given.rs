@@ -118,7 +118,7 @@ mod tests {
             let after = seen("disk", &Given { depth, warm_up: 200, count: 180, ..load() }, &both);
             assert_eq!((after.latency.count(), after.bytes), (180, 180 << 20));
             assert!((after.rate() - 75e6).abs() < 75e6 * 0.03, "{depth}: {}", after.rate());
-            // By Little's law, the counted I/Os fill the time, and the depth is constant throughout.
+            // By Little's law, IOPS times latency is the depth only if the depth was constant while I/Os were counted.
             let under_way = after.iops() * after.latency.mean_s();
             assert!((under_way - f64::from(depth)).abs() < f64::from(depth) * 0.01, "{depth}: {under_way}");
         }

@@ -91,7 +91,7 @@ def _mix(metrics: Mapping[str, Summary]) -> Table:
     rows: list[Row] = []
     for name, rate in rates.items():
         slowest = metrics.get(f"{P90}{{script={name}}}")
-        # The fraction of deferred deliveries is the fraction of their requests.
+        # A deferred delivery counts in the mix when it is requested.
         type_ = DELIVERY if name == REQUEST else "" if name == DELIVERY and REQUEST in rates else name
         rows.append(
             (

@@ -42,7 +42,7 @@ def comparison(effect: Effect, metric_named: bool = False) -> str:
     """
     finding, contrast = effect.finding, effect.contrast
     cell, baseline = configuration(contrast.cell), configuration(contrast.baseline)
-    at = f"With {configuration(contrast.where)}, " if contrast.where.values else ""
+    at = f"With {configuration(contrast.where, listed)}, " if contrast.where.values else ""
     subject = f"{at}{cell}" if at else opening(contrast.cell)
     if finding.conclusion in (Conclusion.FASTER, Conclusion.SLOWER):
         return f"{_difference(effect, subject, at)}{_though(finding)}."
@@ -221,7 +221,7 @@ def course(curve: Growth) -> str:
     means = {row.clients: quantity(row.measured, "1/s") for row in curve.fit.residuals}
     enough, step, beyond = counted(curve.course.enough, "client"), curve.course.first, curve.course.beyond
     last = "" if beyond else ", the highest number measured"
-    words = "throughput " if curve.name == ALL else f"With {configuration(curve.name)}, throughput "
+    words = "throughput " if curve.name == ALL else f"With {configuration(curve.name, listed)}, throughput "
     if step is None:
         words += f"shows no statistically clear growth beyond {enough} ({means[curve.course.enough]}){last}"
     else:

@@ -3,7 +3,7 @@ configuration."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
@@ -25,18 +25,18 @@ def status(value: str) -> str:
         return value
 
 
-def configuration(one: Configuration | str) -> str:
+def configuration(one: Configuration | str, joined: Callable[[Sequence[str]], str] = ", ".join) -> str:
     """Names a configuration by its factor values: `log=in memory clients=8` becomes `WAL in memory, 8 clients`.
 
     Settings keep the form that administrators write, `work_mem=64MB`. A name that is only known as text is returned as
-    it is.
+    it is. `joined`: joins the values; `listed` for a sentence that continues after the name.
     """
     if isinstance(one, str):
         return one
     mark = " (emulated)" if one.emulated else ""
     if one.name == BASELINE:
         return f"the {BASELINE}{mark}"
-    return (", ".join(value(*known) for known in one.values) or one.name) + mark
+    return (joined([value(*known) for known in one.values]) or one.name) + mark
 
 
 Configurations = Configuration | str | Sequence[Configuration | str]

@@ -119,8 +119,9 @@ def trial_seed(seed: int, trial: Trial, trials: int) -> int:
 
     A run with only one trial uses the seed itself, as pgbench does with --random-seed.
 
-    Trials with equal random numbers would access the same rows every time: caches would favour later trials, and a
-    workload that inserts and deletes at random would push the same customers to their limits. In a lab, however, all
+    Trials with equal random numbers would all access the same rows, which would then be in caches for later trials.
+    Also, a workload that inserts and deletes at random would change the same customers in every trial, until they
+    reach the limits of the workload. In a lab, however, all
     configurations of a block draw the same numbers. They are compared with each other and start from the same data, so
     that the effect of the numbers cancels out (common random numbers: Law, "Simulation Modeling and Analysis", section
     11.2).

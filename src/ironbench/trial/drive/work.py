@@ -54,8 +54,8 @@ def run_work(
 ) -> Driven:
     """Runs one trial. Exceptions of the workload are passed on."""
     workload = workloads.get(plan.choice.workload)
-    # `target` is called first, because a library engine may end its process in it, and observers must watch the process
-    # that does the work.
+    # Called before the observers start: the call may end the process of a library engine, and observers must watch
+    # the process that does the work.
     target = session.target(load.protocol, load.io)
     window = MeasuredWindow(target, sources(), follow)
     with interruptible() as interrupt, _bound(_cpus(plan.system)):

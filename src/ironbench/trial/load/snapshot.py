@@ -175,7 +175,8 @@ def _clear(building: Path) -> None:
         return
     if data_dirs.ours(building):
         os.close(data_dirs.lock(building))
-    # An initdb whose ironbench was killed continues for a short time. It cannot access its files under a new name.
+    # If ironbench was killed, its initdb continues for a short time. After the directory has been renamed, initdb no
+    # longer finds its files and ends.
     deadline = time.monotonic() + _INITDB_PATIENCE_S
     while building.exists() or gone.exists():
         if not gone.exists():

@@ -20,8 +20,7 @@ _TERSE = (
     (12, ("storage_iops",)),
     (14, (_CPU_PER_IO,)),
 )
-"""Pairs of a number of tests and metrics. With more tests than this number, a record omits these metrics to stay
-small."""
+"""Metrics that a record omits if it has more than the given number of tests, so that records stay small."""
 _COST = "cost"
 """Prefix of tests that measure the CPU time of an I/O. This metric is always stored."""
 _OF_SEVERAL = ("storage_bytes_per_s_best", "storage_bytes_per_s_lowest")

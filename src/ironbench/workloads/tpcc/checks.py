@@ -103,7 +103,8 @@ def violations(warehouses: range) -> dict[tuple[int, ...], str]:
             select h_w_id, h_d_id, sum(h_amount) as paid from history where {of("h_w_id")} group by h_w_id, h_d_id
         ) payments on h_w_id = d_w_id and h_d_id = d_id
         where {of("d_w_id")} and d_ytd <> coalesce(paid, 0)""",
-        # Delivered lines of the load have no amount. `left join` makes planners begin with the few other lines.
+        # The loaded lines that are already delivered have the amount 0. With `left join`, planners start from the few
+        # lines with an amount.
         (10, 12): f"""
         select sum(case when c_balance <> coalesce(delivered, 0) - coalesce(paid, 0) then 1 else 0 end),
             sum(case when c_balance + c_ytd_payment <> coalesce(delivered, 0) then 1 else 0 end)
@@ -177,7 +178,7 @@ def before(session: Session) -> TpccState:
 def check(
     session: Session, options: Mapping[str, str], then: TpccState, summary: Mapping[str, Any]
 ) -> tuple[Check, ...]:
-    # This check is the first, because the following queries of this session would also be counted.
+    # The commits are read first: each further query of this session would count as a commit.
     commits = commits_check(session, then.commits, summary)
     warehouses = int(options["warehouses"])
     kept = _conditions(session, _lasting(sample(warehouses, then.orders)))

@@ -58,7 +58,7 @@ impl<'a> StatementKeys<'a> {
         is_whole.then_some(Self { returned: (slot != NONE).then_some((slot, column)), replaced: bytes })
     }
 
-    /// Returns the values to replace, by place.
+    /// Returns the values to replace, in the order of their position in the statement.
     pub fn replaced(&self) -> impl Iterator<Item = Replaced> + 'a {
         let mut rest = self.replaced;
         std::iter::from_fn(move || {

@@ -117,7 +117,7 @@ pub struct Market {
     /// Prices that met a limit and wait for a place in a batch.
     triggers: VecDeque<Entry>,
     ticker: Vec<Entry>,
-    /// Orders that a Market-Feed found before their clients had received the reply that confirmed them.
+    /// Own orders that a Market-Feed found in the database before the client had received the reply to their commit.
     found_early: HashSet<i64>,
     ready: VecDeque<Due>,
     /// Failed jobs, and when to retry them.
