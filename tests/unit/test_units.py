@@ -166,7 +166,7 @@ def test_mistakes_are_values_with_path_cause_and_hint() -> None:
     found = {text(one.path): one for one in mistakes(document, LabFile)}
     assert set(found) == {"system.memroy", "system.log", "load.threads", "load.duration", "load.clients"}
     assert found["system.memroy"].hint == "did you mean memory?"
-    assert found["system.log"].hint == "log belongs to [layout]"
+    assert found["system.log"].hint == "`log` belongs to [layout]"
     assert all(one.cause and one.hint for one in found.values())
 
 

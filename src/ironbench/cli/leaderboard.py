@@ -33,7 +33,7 @@ def leaderboard(
         str,
         typer.Option(
             metavar="COLUMN",
-            help="Column to sort by: score, core, socket, currency, system or cores.",
+            help="Column to sort by: `score`, `core`, `socket`, `currency`, `system` or `cores`.",
             autocompletion=_sorts,
         ),
     ] = "",

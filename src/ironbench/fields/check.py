@@ -65,7 +65,7 @@ def nearest_field(name: str, siblings: Collection[str]) -> str:
     """Returns a hint: a field of the same section with a similar name, or the section that has a field of this name."""
     if name in SHORT and name not in siblings:
         section, field = SHORT[name]
-        return f"{field} belongs to [{section}]"
+        return f"`{field}` belongs to [{section}]"
     return nearest(name, list(siblings))
 
 

@@ -167,7 +167,7 @@ def _validate_stages(declared: DeclaredLab, section: str) -> None:
         range_of("measure.repeats").require(where, sum(counts))
     if isinstance(measure.stages, list) and measure.repeats not in (None, sum(counts)):
         raise InputError(
-            where, f"sum up to {sum(counts)} blocks, but repeats is {measure.repeats}", "remove one of the two"
+            where, f"sum up to {sum(counts)} blocks, but `repeats` is {measure.repeats}", "remove one of the two"
         )
     if looks is not None and looks > declared.repeats and measure.budget == "":
         raise InputError(

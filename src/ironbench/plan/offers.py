@@ -70,7 +70,7 @@ def read(text: str, name: str) -> SystemsFile:
     """Reads a systems file. Raises InputError that names the file, the system and the field."""
     file = converted(document(text, name, _HINT), _OffersFile, name, _HINT)
     if not file.system:
-        raise InputError(name, "has no systems", "add [system.NAME] with sockets, cores and buy")
+        raise InputError(name, "has no systems", "add [system.NAME] with `sockets`, `cores` and `buy`")
     offers = tuple(_offer(name, key, row) for key, row in file.system.items())
     _known_shares(name, offers)
     years = None if file.years is None else Decimal(str(file.years))

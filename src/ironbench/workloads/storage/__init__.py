@@ -99,7 +99,7 @@ class Storage(Workload):
             )
         if valid["sustain"] != usual["sustain"] and not any(test.sustained for test in tests):
             cause = f"tests={valid['tests']} has no sustained write"
-            hint = f"write tests={valid['tests']}+sustained, or remove it"
+            hint = f"write `tests={valid['tests']}+sustained`, or remove it"
             raise InputError(written("workload.with", f"sustain={valid['sustain']}"), cause, hint)
         if valid["direct"] == "off" and any(test.hot for test in tests):
             cause = "tests=cost compares direct reads with reads from the page cache"

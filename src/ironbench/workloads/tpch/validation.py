@@ -25,7 +25,7 @@ from ironbench.workloads.tpch.streams import StreamStep
 _STORED = Path(__file__).with_name("expected")
 _LARGEST = 1 << 28
 """Maximum size of an answer file in bytes."""
-_WAY_OUT = "name a directory written with answers=DIR"
+_WAY_OUT = "name a directory written with `answers=DIR`"
 VERSION = 1
 """Version of query texts and stored answers. Data that were validated with a different version are validated again."""
 
