@@ -20,8 +20,9 @@ use crate::stacks::Stacks;
 use crate::timeline::Windows;
 use crate::tracefs::Scheduler;
 
-/// Size of a CPU's ring of clock samples, for 100 ms with stacks at 999 Hz.
-const CLOCK_RING: usize = 2 << 20;
+/// Size of a CPU's ring of clock samples, for 500 ms with stacks at 999 Hz. The first samples of a program take longest,
+/// because its unwind tables are read.
+const CLOCK_RING: usize = 8 << 20;
 /// Size of a CPU's ring of switches, for 300 ms of 10,000 switches per second, and of all these rings together.
 const SWITCH_RING: usize = 32 << 20;
 const SWITCH_RINGS: usize = 256 << 20;
@@ -270,15 +271,15 @@ fn depth_limit() -> usize {
 }
 
 fn now_ns() -> u64 {
-    seconds(libc::CLOCK_MONOTONIC)
+    clock_ns(libc::CLOCK_MONOTONIC)
 }
 
 fn cpu_s() -> f64 {
-    seconds(libc::CLOCK_THREAD_CPUTIME_ID) as f64 / 1e9
+    clock_ns(libc::CLOCK_THREAD_CPUTIME_ID) as f64 / 1e9
 }
 
 /// Returns the time of a clock in ns.
-fn seconds(clock: libc::clockid_t) -> u64 {
+fn clock_ns(clock: libc::clockid_t) -> u64 {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: the kernel writes the time.
     unsafe { libc::clock_gettime(clock, &raw mut time) };

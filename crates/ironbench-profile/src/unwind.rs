@@ -10,7 +10,7 @@ use framehop::{
     CacheNative, Error, ExplicitModuleSectionInfo, MayAllocateDuringUnwind, Module, UnwindRegsNative, Unwinder as _,
     UnwinderNative,
 };
-use object::{Object, ObjectSection, ObjectSegment};
+use object::{Object, ObjectSection, ObjectSegment, ReadCache};
 
 use crate::record::UserState;
 use crate::space::{FileId, Files, Space};
@@ -42,8 +42,9 @@ impl Tables {
         if !fs::metadata(path).ok()?.is_file() {
             return None;
         }
-        let program = fs::read(path).ok()?;
-        let program = object::File::parse(&*program).ok()?;
+        // Programs may have hundreds of megabytes, of which only these sections are read.
+        let program = ReadCache::new(fs::File::open(path).ok()?);
+        let program = object::File::parse(&program).ok()?;
         let section = |name| {
             let section = program.section_by_name(name)?;
             let start = section.address();
