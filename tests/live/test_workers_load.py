@@ -88,6 +88,7 @@ def test_a_plan_of_a_large_load_tells_pieces_time_and_memory(
 
 
 @pytest.mark.long
+@pytest.mark.timeout(600)
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGSTOP])
 def test_a_load_that_loses_a_worker_goes_on_and_has_every_row_once(served: Served, number: signal.Signals) -> None:
     load(served, "0.2")

@@ -165,6 +165,8 @@ class CommitCount:
     """Commits of the session that reads the count, over the session's whole lifetime."""
     maintained: int = 0
     """Number of vacuums and analyzes of tables by background maintenance."""
+    unreported: int = 0
+    """Number of these vacuums and analyzes whose commits the server has not counted yet."""
     rest_s: float = 60.0
     """Interval between two rounds of background maintenance in seconds."""
 

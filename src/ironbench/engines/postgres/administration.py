@@ -203,17 +203,23 @@ class PostgresAdministration(Administration):
     checkpoint_setting = "checkpoint_timeout"
 
     def commits(self, session: Session) -> CommitCount | None:
+        """Returns the count of commits. A worker of autovacuum reports each table at once, but its commits only when it
+        ends."""
         facts.flush_counts(session)
         assert isinstance(session, CommitCounter)
         own = session.commits
         (row,) = session.query(
             "select xact_commit, "
             "(select coalesce(sum(autovacuum_count + autoanalyze_count), 0) from pg_stat_all_tables), "
-            "(select setting from pg_settings where name = 'autovacuum_naptime') "
+            "(select setting from pg_settings where name = 'autovacuum_naptime'), "
+            "(select count(*) filter (where last_autovacuum >= began) + "
+            "count(*) filter (where last_autoanalyze >= began) from pg_stat_all_tables, "
+            "(select min(backend_start) as began from pg_stat_activity "
+            "where backend_type = 'autovacuum worker' and datname = current_database()) as running) "
             "from pg_stat_database where datname = current_database()"
         )
-        committed, maintained, rest_s = (int(value or 0) for value in row)
-        return CommitCount(committed, own, maintained, float(max(1, rest_s)))
+        committed, maintained, rest_s, unreported = (int(value or 0) for value in row)
+        return CommitCount(committed, own, maintained, unreported, float(max(1, rest_s)))
 
     def clients(self, session: Session) -> int:
         return int(session.query(_CLIENTS)[0][0] or 0)
