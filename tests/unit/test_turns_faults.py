@@ -177,7 +177,7 @@ def driven_sides(plan: Lab, trials: list[Trial]) -> list[Any]:
             cell=one.cell.name, setup=plan.setup(one.cell.name), driven=Driven("now", alive=True), record=None,
             prepared=NO_NOTES, kept=[], storage=storage, turns_s=[], loaded=None,
             plan=SimpleNamespace(series=plan.series), session=None,
-            stop=lambda: None,
+            end_profile=lambda: None, stop=lambda: None,
         )
         for one in trials
     ]  # fmt: skip

@@ -34,8 +34,9 @@ def normal(subject: str, text: str) -> str:
         ) from None
 
 
-def read_rate(model: str, capacity_bytes: int, depth: int) -> float:
-    """Returns the modelled rate of random 4 KiB reads per second at a queue depth."""
+def read_rate(model: str, capacity_bytes: int | None, depth: int) -> float:
+    """Returns the modelled rate of random 4 KiB reads per second at a queue depth. `capacity_bytes`: None means the
+    capacity of the model."""
     return _reads(model, capacity_bytes, depth)[0]
 
 
@@ -67,7 +68,7 @@ def rotates(model: str) -> bool:
     return any(known[name].kind == "disk" for name in _NAME.findall(model) if name in known)
 
 
-def _reads(model: str, capacity_bytes: int, depth: int, length: int = 4096) -> tuple[float, float]:
+def _reads(model: str, capacity_bytes: int | None, depth: int, length: int = 4096) -> tuple[float, float]:
     """Returns reads per second and the mean latency in seconds."""
     load = {"length": length, "depth": depth, "count": _COUNT, "warm_up": _COUNT // 10}
     iops, _, latency = _core.probe_device(model, for_core(models()), capacity_bytes, json.dumps(load).encode())

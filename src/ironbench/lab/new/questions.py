@@ -240,9 +240,6 @@ def _storage(here: LabContext) -> Iterator[str]:
     yield ""
 
 
-_DEVICE_BYTES = 1 << 40
-
-
 def _emulation_lines(rate: EmulationRate | None) -> Iterator[str]:
     if rate is None:
         yield "# `ironbench device calibrate` shows which models this machine can emulate. Remove the others."
@@ -252,7 +249,7 @@ def _emulation_lines(rate: EmulationRate | None) -> Iterator[str]:
 
 
 def _reads_per_s(model: str) -> float:
-    return expression.read_rate(model, _DEVICE_BYTES, expression.DEEP)
+    return expression.read_rate(model, None, expression.DEEP)
 
 
 def _emulated(model: str) -> str:
