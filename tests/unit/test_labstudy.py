@@ -17,6 +17,7 @@ from ironbench.model.note import note, text_note
 from ironbench.model.observer import OTHER_PROGRAMS
 from ironbench.model.record import EMULATION_LIMIT, Status
 from ironbench.model.system import Choice, Device, Layout, Partition
+from ironbench.records.described import described
 from ironbench.records.work import work_name, work_names
 from ironbench.report import document, formats, wording
 from ironbench.report.answer import answer, comparison
@@ -331,6 +332,15 @@ def test_failed_transactions_stand_in_the_answer_and_beside_the_rates_of_a_lab()
     (table,) = tables
     place = table.head.index("failed")
     assert [row[place] for row in table.texts] == ["–", "4.2%"]
+
+
+def test_a_lab_counts_in_the_unit_of_its_workload() -> None:
+    plan = lab(LOG, blocks=6)
+    events = [
+        replace(one, described=replace(described(one), units=("event", "events")))
+        for one in trials(plan, {"log=disk": 1000.0, "log=memory": 1500.0})
+    ]
+    assert studied(plan, events).counts == ("event", "events")
 
 
 def test_many_comparisons_are_told_by_how_they_ended() -> None:

@@ -204,8 +204,8 @@ def test_a_sleeping_thread_is_blocked_at_its_stack(program: Path) -> None:
     assert {line.kind for line in found} == {"wait"}
     assert 0.5 < sum(line.seconds for line in found) < 1.05
     assert all("main;timer_caller" in line.stack and line.stack.endswith("_[k]") for line in blocked)
-    # 20 ms each.
-    assert 10 < sum(line.samples for line in blocked) < 51
+    # 20 ms each, and the waits that the edges of the window cut.
+    assert 10 < sum(line.samples for line in blocked) <= 53
 
 
 @waits

@@ -10,6 +10,9 @@ from ironbench.fields.row import row, table
 from ironbench.model.curve import WORDS as CURVES
 from ironbench.ranges import DAY_S, MOST_BYTES, YEAR_S, Range
 
+USUAL_DURATION_S = 30.0
+"""Duration of a trial in seconds if neither the user nor the workload sets one."""
+
 Time = str | int | float
 Size = str | int
 Setting = str | bool | int | float
@@ -283,7 +286,7 @@ class LoadSection(FieldSection):
         row(
             "Measured time of each trial, e.g. 30s.",
             Range(0.001, YEAR_S, "s", example="30s", note="a trial must measure for some time"),
-            usual="30s, or the workload's own default",
+            usual=f"{USUAL_DURATION_S:g}s, or the workload's own default",
         ),
     ] = ""
     transactions: Annotated[

@@ -12,6 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from ironbench.errors import in_a_file
+from ironbench.fields.sections import USUAL_DURATION_S
 from ironbench.lab import size
 from ironbench.lab.build import Builder
 from ironbench.model.lab import CHANGES, SCREEN, Confirmation, Lab, Stage, named
@@ -76,7 +77,7 @@ def _stages(lab: Lab, found: Screen, comparisons: int, block_s: float) -> tuple[
     Effects that were selected because they are large are overestimated. The budget may allow fewer blocks.
     """
     base = lab.setup(lab.baseline)
-    trial_s = base.cell.load.duration_s or 30.0
+    trial_s = base.cell.load.duration_s or USUAL_DURATION_S
     spread = PairVariation(found.spread or 0.0, trial_s, found.freedom + 1, "the pairs of trials in the screen")
     seen = min(abs(math.log(one.ratio)) - one.error for one in found.matter)
     detect, target = size.detector(comparisons), math.expm1(max(seen, 1e-6))

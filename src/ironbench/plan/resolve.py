@@ -9,7 +9,7 @@ from pathlib import Path
 
 from ironbench.errors import InputError, nearest, quoted, written
 from ironbench.fields.lab import range_of
-from ironbench.fields.sections import DataSection, LoadSection, Sections, Setting
+from ironbench.fields.sections import USUAL_DURATION_S, DataSection, LoadSection, Sections, Setting
 from ironbench.model.curve import Curve
 from ironbench.model.own_data import OwnData
 from ironbench.model.system import Choice, Layout, Load, System
@@ -19,7 +19,6 @@ from ironbench.plan import curves, rates
 IDEAL = ("log", "data", "temp", "client")
 _MOST_CPUS = 8192
 """Maximum number of CPUs that Linux supports on one machine (CONFIG_NR_CPUS of x86-64, arch/x86/Kconfig)."""
-DURATION_S = 30.0
 WARMUP_S = 5.0
 
 
@@ -58,7 +57,7 @@ def system(sections: Sections, label: str, folder: Path | None, cpus: Iterable[i
 def load(
     section: LoadSection,
     seed: int,
-    usual_s: float | None = DURATION_S,
+    usual_s: float | None = USUAL_DURATION_S,
     usual_warmup_s: float = WARMUP_S,
     usual_max_tries: int = 1,
     usual_protocol: str = Load().protocol,
@@ -208,7 +207,7 @@ def _warmup(section: LoadSection, duration_s: float | None, usual_s: float) -> f
     """Returns the warm-up in seconds. For `auto`, returns a fifth of the measured time (5 s to 60 s), which is used
     until a pilot trial determines the warm-up."""
     if section.warmup == "auto":
-        return min(60.0, max(5.0, (duration_s or DURATION_S) / 5))
+        return min(60.0, max(5.0, (duration_s or USUAL_DURATION_S) / 5))
     warmup_s = _time("load.warmup", section.warmup)
     return usual_s if warmup_s is None else warmup_s
 

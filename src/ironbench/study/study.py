@@ -275,8 +275,9 @@ class Study:
 
     @property
     def counts(self) -> tuple[str, str]:
-        """Singular and plural name of a unit of work."""
-        return counted_in([part.subject.records[0] for part in self.parts])
+        """Singular and plural name of a unit of work; `transaction` if there are several kinds of work."""
+        first = [part.subject.records[0] for part in self.parts] or [one.usable[0] for one in self.cells if one.usable]
+        return counted_in(first)
 
     @property
     def open_loop(self) -> bool:

@@ -9,6 +9,7 @@ from typing import Any, Literal
 
 from ironbench import engines, ranges
 from ironbench.errors import InputError, nearest, written
+from ironbench.fields.sections import USUAL_DURATION_S
 from ironbench.model.described import LEADING
 from ironbench.model.driven import Driven
 from ironbench.model.inside import ScriptCommand
@@ -289,7 +290,7 @@ class Workload(ABC):
 
     def usual_duration_s(self, options: Mapping[str, str]) -> float | None:
         """Returns the duration of a trial in seconds if the user sets none; None: until the work is done."""
-        return 30.0
+        return USUAL_DURATION_S
 
     def resting_s(self, options: Mapping[str, str]) -> float:
         """Returns the seconds for which a trial waits between its measurements, in addition to its duration."""

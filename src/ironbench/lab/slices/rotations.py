@@ -132,8 +132,8 @@ class Rotations:
 
 
 def is_disturbed(taken: DisturbanceShares) -> bool:
-    """Returns whether other programs used too much CPU time, by the same rule as for trials (`record.judge`,
-    "cpu-taken")."""
+    """Returns whether other programs used too much CPU time, by the limit for trials in
+    `records.judge` ("cpu-taken"). Programs that cannot be counted have been left out."""
     return taken.share > BUSY
 
 
