@@ -80,8 +80,9 @@ def test_a_hot_row_makes_locks_the_limit_and_the_root_is_named(server: Server) -
     """The holder of the row keeps it over a round trip to its client."""
     found = spent(server({"synchronous_commit": "off"}), HOT, Load(clients=16, duration_s=6.0))
     assert found.limit.resource == "locks", found
-    assert "rows of t" in wording.text(found.limit.note), found
-    assert "the session at the root of the lock chain" in wording.text(found.limit.note)
+    evidence = {one.code: one.values for one in found.limit.note.values["evidence"]}
+    assert evidence["locks-of-table"]["table"] == "t", found
+    assert evidence["locks-root"]["event"] == "Client.ClientRead", found
 
 
 @pytest.mark.long
