@@ -31,8 +31,8 @@ OF_POSTGRES = {
     "ExecInterpExpr",
     "hash_search_with_hash_value",
 }
-"""Functions in which every busy backend spends time. If PostgreSQL was compiled without frame pointers, callers are
-unknown."""
+"""Functions in which every busy backend spends time. Callers are unknown if a PostgreSQL has neither unwind tables nor
+frame pointers."""
 
 
 def profiles(user: User) -> dict[str, tuple[SampledStack, ...]]:

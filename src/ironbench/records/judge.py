@@ -106,7 +106,7 @@ def _profile(driven: Driven) -> list[Note]:
 
 def _outside_share(profile: Profile) -> float:
     """Returns the fraction of the frames, weighted by samples, that are outside every program and library. The usual
-    cause is a caller without frame pointer."""
+    cause is a program without unwind tables and without frame pointers."""
     stacks = [(stack.split(";"), samples) for stack, samples in zip(profile.stack, profile.samples, strict=True)]
     every = sum(len(frames) * samples for frames, samples in stacks)
     return sum(frames.count(OUTSIDE) * samples for frames, samples in stacks) / every if every else 0.0

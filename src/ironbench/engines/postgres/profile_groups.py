@@ -40,7 +40,7 @@ GROUPS = {
     r"ExecutorRun|standard_ExecutorRun|ExecutorStart|ExecProcNode.*|PortalRun.*": "executor",
     r"(Checkpointer|WalWriter|BackgroundWriter|AutoVacLauncher|ApplyLauncher|PgArchiver|IoWorker|Logger|Startup)"
     r"(Process)?Main|PgArchiver_MainLoop|SysLoggerMain|ServerLoop": WAITING_FOR_WORK,
-    # Functions of the C library, for builds without frame pointers, in which the callers are unknown.
+    # Functions of the C library, for stacks whose callers are unknown.
     r"(__libc_|__GI_)?(send|recv)": "client communication",
     r"(__GI_)?fdatasync": "WAL flush",
     r"(__GI_)?fsync": "data writes",

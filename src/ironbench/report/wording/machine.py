@@ -99,8 +99,8 @@ def profile_unresolved(share: Number, outside: Number = 0.0) -> str:
     )
     if highest(outside) >= highest(share) / 2:
         fix = (
-            "callers are missing, because programs were compiled without frame pointers; for complete stacks, use a "
-            "build with -fno-omit-frame-pointer"
+            "callers are missing, because programs contain neither unwind tables nor frame pointers; for complete "
+            "stacks, use a build with -fno-omit-frame-pointer"
         )
     return f"{percent(share, PROFILE_UNRESOLVED)} of the frames in the sampled stacks have no function name: {fix}"
 
