@@ -80,22 +80,20 @@ def area_of(stack: SampledStack) -> str:
     return f"{stack.role}:{stack.reason or stack.kind}"
 
 
-Label = Callable[[SampledStack], str]
-"""Function that returns the name under which a stack is summed; the stack is left out if the name is empty."""
-
-
 def summed(
-    trials: Sequence[Iterable[SampledStack]], transactions: Sequence[float], label: Label
-) -> dict[str, Measured]:
-    """Sums the stacks of each trial by name, as seconds per transaction; one row for each name."""
-    found: dict[str, Measured] = {}
+    trials: Sequence[Iterable[SampledStack]], transactions: Sequence[float], group: Callable[[SampledStack], str]
+) -> dict[tuple[str, str], Measured]:
+    """Sums the stacks of each trial by area and group, as seconds per transaction. Stacks without a group are left
+    out."""
+    found: dict[tuple[str, str], Measured] = {}
     for column, (stacks, count) in enumerate(zip(trials, transactions, strict=True)):
         for one in stacks:
-            if one.samples and (name := label(one)):
-                if name not in found:
-                    found[name] = Measured(np.zeros((1, len(trials))), np.zeros((1, len(trials))))
-                found[name].seconds[0, column] += one.seconds / count
-                found[name].error[0, column] += (one.seconds / count) ** 2 / one.samples
+            if one.samples and (name := group(one)):
+                key = area_of(one), name
+                if key not in found:
+                    found[key] = Measured(np.zeros((1, len(trials))), np.zeros((1, len(trials))))
+                found[key].seconds[0, column] += one.seconds / count
+                found[key].error[0, column] += (one.seconds / count) ** 2 / one.samples
     return found
 
 

@@ -20,7 +20,7 @@ from ironbench.records.described import profile_groups
 from ironbench.stats.intervals import t_quantile, t_two_sided
 from ironbench.stats.multiplicity import discoveries
 from ironbench.study.archive import Archive
-from ironbench.study.call_tree import CallTree, Measured, area_of, call_tree, summed
+from ironbench.study.call_tree import CallTree, Measured, call_tree, summed
 from ironbench.study.comparability import complete_blocks
 from ironbench.study.profile_groups import OTHER, activity_of, in_transaction, kernel_path
 from ironbench.study.profiled import (
@@ -110,7 +110,7 @@ def compare_profiles(before: Side, after: Side, archive: Archive, *, in_blocks: 
     activities, kernel = (
         tuple(
             sorted(
-                (GroupChange(*one.fields, one in significant, *_parts(key)) for key, one in changes.items()),
+                (GroupChange(*one.fields, one in significant, *key) for key, one in changes.items()),
                 key=lambda one: (-abs(one.delta_s), one.name),
             )
         )
@@ -155,31 +155,18 @@ class _Stacks:
             return None
         return _Stacks(trials, tuple(record.metrics["transactions"] for record in records), activity)
 
-    def activities(self) -> dict[str, Measured]:
+    def activities(self) -> dict[tuple[str, str], Measured]:
         """Returns the times by area and activity; empty if the engine names no activity in these stacks."""
-        found = summed(self.trials, self.transactions, lambda one: f"{area_of(one)}{_JOINT}{self.activity(one.stack)}")
-        return found if any(_parts(key)[1] != OTHER for key in found) else {}
+        found = summed(self.trials, self.transactions, lambda one: self.activity(one.stack))
+        return found if any(name != OTHER for _, name in found) else {}
 
-    def kernel(self) -> dict[str, Measured]:
+    def kernel(self) -> dict[tuple[str, str], Measured]:
         """Returns the times by area and subsystem of the kernel."""
-
-        def label(one: SampledStack) -> str:
-            return f"{area_of(one)}{_JOINT}{path}" if (path := kernel_path(one)) else ""
-
-        return summed(self.trials, self.transactions, label)
+        return summed(self.trials, self.transactions, kernel_path)
 
 
-_JOINT = "\t"
-
-
-def _parts(key: str) -> tuple[str, str]:
-    """Splits the key of a group into area and name."""
-    area, _, name = key.partition(_JOINT)
-    return area, name
-
-
-def _times(groups: Mapping[str, Measured]) -> tuple[ProfiledTime, ...]:
-    times = (ProfiledTime(*_parts(key), float(one.seconds.mean())) for key, one in groups.items())
+def _times(groups: Mapping[tuple[str, str], Measured]) -> tuple[ProfiledTime, ...]:
+    times = (ProfiledTime(*key, float(one.seconds.mean())) for key, one in groups.items())
     return tuple(sorted(times, key=lambda one: (-one.time_s, one.name)))
 
 

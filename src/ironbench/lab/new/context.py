@@ -1,4 +1,4 @@
-"""What `lab new` knows of the server, the machine and the user's files."""
+"""Facts about the server, the machine and the user's files that `lab new` writes into a lab file."""
 
 from __future__ import annotations
 
