@@ -1,5 +1,5 @@
-"""Measures one trial and makes its record. A bench either keeps one engine for all trials or starts an engine for
-each."""
+"""Measures trials and stores their records. A bench runs the engine: either one engine for all trials, or a new engine
+for each trial."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def measure(
     pool: WorkerPool | None = None,
     live: LiveFile | None = None,
 ) -> Record:
-    """Drives one trial and stores its record. `storage`: emulated devices of the engine."""
+    """Runs one trial and stores its record. `storage`: emulated devices of the engine."""
     how = due.trial.cell.load
     if live is not None:
         live.begin(due.trial, due.title)
@@ -201,7 +201,7 @@ class FreshEngineBench:
     known: TrialNotes = NO_NOTES
     """Notes that are added to every record."""
     traces: str = ""
-    """Directory for traces, see `Plan.traces`."""
+    """Directory for traces of emulated devices; see `Plan.traces`."""
     pool: WorkerPool | None = None
     live: LiveFile | None = None
 
@@ -245,27 +245,27 @@ class FreshEngineBench:
                         live=self.live,
                     )
             lasting = not setup.system.layout.devices  # an emulated device is removed after its trial
-            # trials with other purposes belong to no block
+            # pilots, searches and other extra trials belong to no block
             if record.status.comparable and lasting and trial.purpose == Purpose.LAB:
                 self.data.kept(setup, trial.block)
         except UnwrittenError:
             raise
         except IronbenchError as error:
-            # the record is stored, but stopping the engine failed, so nothing may start on this machine
+            # the record is stored, but the engine could not be stopped, so no other trial may start on this machine
             if record is not None:
                 raise
             self.printer.error(error)
             return [failed(plan, trial, self.store, error.note, self.upkeep.taken(prepared))]
         finally:
             if lab.every_command and setup.system.layout.data:
-                # This process leaves the directory, because a command may unmount the directory's file system.
+                # Ends this process's use of the directory, because a command may unmount the directory's file system.
                 data_dirs.release(Path(setup.system.layout.data))
             self.upkeep.leave_trial()
         return [record]
 
 
 def failed(plan: Plan, trial: Trial, store: Store, cause: Note, prepared: TrialNotes) -> Record:
-    """Stores the record of a trial that never ran."""
+    """Stores a record with status "failed" for a trial that could not run."""
     now = datetime.now(UTC).isoformat(timespec="seconds")
     driven = Driven(now, alive=True, failure=cause)
     return make.keep(store, plan, trial, make.TrialOutcome(driven, prepared))

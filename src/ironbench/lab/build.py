@@ -36,8 +36,8 @@ from ironbench.workloads import Workload
 
 @dataclass(slots=True)
 class Builder:
-    """Builds setups from declared configurations, for both lab files and the command line. Equal systems are validated
-    once."""
+    """Builds setups from declared configurations, for both lab files and the command line. Systems that are equal are
+    validated only once."""
 
     declared: DeclaredLab
     machines_needed: bool = True
@@ -49,7 +49,7 @@ class Builder:
     ways_out: dict[str, str] = field(default_factory=dict)
     """Hints for configurations that cannot be measured here, by the configuration's name."""
     _machines: dict[str, int] = field(default_factory=dict)
-    """Number of machines by the address of the Ray cluster."""
+    """Number of machines of each Ray cluster, by the cluster's address."""
     _asked: dict[str, tuple[System, Secrets] | InputError] = field(default_factory=dict)
 
     def setups(self, cells: Sequence[DeclaredCell]) -> list[Setup]:
@@ -74,8 +74,8 @@ class Builder:
     def setup(self, cell: DeclaredCell) -> Setup:
         """Builds a setup. Raises InputError if the declaration is invalid.
 
-        If the declaration is valid but this machine or engine cannot run it, a lab file's setup gets the reason in
-        `skipped`; the command line raises InputError.
+        If the declaration is valid but this machine or engine cannot run it, the result depends on its origin. For a
+        lab file, the setup is returned with the reason in `skipped`. For the command line, InputError is raised.
         """
         file = self.declared.file
         try:
@@ -93,7 +93,7 @@ class Builder:
             return replace(setup, skipped=f"{error.subject}: {error.cause}")
 
     def _wanted(self, cell: DeclaredCell) -> tuple[Setup, tuple[DeviceRequest, ...]]:
-        """Returns the declared setup, read field by field, and the devices that it names."""
+        """Returns the setup as declared, and the devices that the declaration requests."""
         sections, file = cell.sections, self.declared.file
         folder = Path(file).absolute().parent if file else None
         workload, options = _chosen(sections, folder)
@@ -129,7 +129,7 @@ class Builder:
             workload.accepts(system, load, choice)
             scripts = workload.compile(engine.name, choice, engine.protocol(load.protocol))
             if choice.data is not None and choice.data.imported and system.dsn is not None:
-                # These scripts run in a copy of the database, on a server that also contains other databases.
+                # These scripts run in a copy of the database. They must not affect the server's other databases.
                 for name, sql in scripts.items():
                     engine.data_import.examined_script(name, sql)
             if choice.defines and not workload.scripts(engine.name, choice):
@@ -145,12 +145,14 @@ class Builder:
         return Setup(Cell(cell.name, load, dict(cell.levels)), system, choice, search=search), devices
 
     def _commands(self, cell: DeclaredCell) -> tuple[Commands, ...]:
-        """Returns the commands of every trial, then those of the configuration's factor values. Raises InputError."""
+        """Returns the commands that every trial runs, followed by the commands of this configuration's factor values.
+        Raises InputError."""
         every = [("trial" if self.declared.file else "run", cell.sections.commands), *cell.added]
         return tuple(one for of, section in every if (one := without_password(commands.read(section, of))))
 
     def _possible(self, setup: Setup, devices: Sequence[DeviceRequest]) -> Setup:
-        """Completes the setup with the engine's defaults, on devices that this machine can emulate."""
+        """Completes the setup with the engine's defaults and with emulated devices. Raises InputError if this machine
+        or this engine cannot run the setup."""
         system, choice, load = setup.system, setup.choice, setup.cell.load
         workload, crash = workloads.get(choice.workload), self.declared.measure.crash
         if missing := engines.get(system.engine).missing(workload.needs):
@@ -190,7 +192,8 @@ class Builder:
         return replace(setup, system=system)
 
     def _require_workers(self, system: System, choice: Choice, load: Load) -> None:
-        """Raises InputError if several workers cannot drive this work, or if the cluster has too few machines."""
+        """Raises InputError if this workload cannot be divided among several workers, or if the cluster has too few
+        machines."""
         if not load.workers:
             return
         engine, workload = engines.get(system.engine), workloads.get(choice.workload)
@@ -249,7 +252,7 @@ class Builder:
             for factor in self.declared.factors
             if any(path[0] in sections for level in factor.levels for path in level.changes)
         ]
-        if self.declared.design == SCREEN:  # if all factors vary, the name of the run is more readable
+        if self.declared.design == SCREEN:  # all factors vary, so the run's name is clearer
             changed = [cell.name]
         own = cell.levels.get("cell", "") if not self.declared.factors else ""
         parts = [cell.sections.system.label, own, *changed]
@@ -275,10 +278,10 @@ def without_password(found: Commands) -> Commands:
 
 
 def _with_zero_latency_devices(system: System, *, cuttable: bool) -> System:
-    """Returns the system with its zero-latency parts on zero-latency devices if its memory is limited, because files in
-    memory would count towards the limit. Returns the system unchanged if this machine cannot emulate devices. Raises
+    """If the system's memory is limited, moves its zero-latency parts to emulated zero-latency devices, because files
+    in memory would count towards the limit. Returns the system unchanged if this machine cannot emulate devices. Raises
     InputError."""
-    limited = system.memory_total_bytes is not None and "data" not in system.ideal  # zero-latency data has no limit
+    limited = system.memory_total_bytes is not None and "data" not in system.ideal  # ideal data have no limit
     needed = engines.get(system.engine).ideal_bytes(system) if limited else {}
     if not needed or capability.lacking():
         return system
@@ -311,9 +314,9 @@ def _require_checkpoints(system: System, load: Load) -> None:
 
 
 def _require_transport(system: System, load: Load) -> None:
-    """Raises InputError if the engine has no choice of protocol, or is not reached over a network.
-
-    Without this check, configurations that differ only in the protocol would be equal.
+    """Raises InputError if the engine does not support the declared protocol, or if `load.io` is set for an engine that
+    is not accessed over a network. Without this check, configurations that differ only in these fields would be the
+    same.
     """
     engine, usual = engines.get(system.engine), Load()
     known = engine.traits.protocols
@@ -385,7 +388,7 @@ def _require_files(system: System, choice: Choice, load: Load) -> None:
 
 
 def _require_new_connections(system: System, choice: Choice, load: Load) -> None:
-    """Raises InputError if clients cannot reconnect, or if the workload has a separate option for reconnecting."""
+    """Raises InputError if the clients of this engine or workload cannot reconnect in the declared way."""
     engine, workload = engines.get(system.engine), workloads.get(choice.workload)
     if not (load.reconnect or load.reconnect_on_loss):
         return
@@ -404,8 +407,8 @@ def _require_new_connections(system: System, choice: Choice, load: Load) -> None
 
 
 def _require_room(system: System, estimate_bytes: int) -> None:
-    """Raises InputError if the data do not fit. ironbench's own directory may already contain the data, so loading
-    checks the space again."""
+    """Raises InputError if the data do not fit. A directory that ironbench created is not checked here, because it may
+    already contain the data; loading checks its space."""
     data = system.layout.data
     device_bytes = arrange.partition_bytes(system.layout.devices, "data")
     if device_bytes is not None:

@@ -10,15 +10,15 @@ from ironbench.words import listed
 
 
 def differing(systems: Mapping[str, System]) -> str:
-    """Says which builds have features that the first one lacks, or the reverse; "" if the known builds are alike.
-
-    `systems`: by name, the baseline first. For example `15.18 is built with TLS and ICU, 18.4 is not`.
+    """Describes which builds have features that the baseline's build lacks, or the reverse; "" if there is no known
+    difference. `systems`: systems by name, starting with the baseline. Example of the result: `15.18 is built with TLS
+    and ICU, 18.4 is not`.
     """
     if not systems:
         return ""
     (baseline, first), *others = systems.items()
     before = engines.get(first.engine).build_features(first) or {}
-    parts: dict[tuple[bool, tuple[str, ...]], str] = {}  # one configuration stands for all with its build
+    parts: dict[tuple[bool, tuple[str, ...]], str] = {}  # configurations with the same build are listed once
     for name, other in others:
         after = (engines.get(other.engine).build_features(other) or {}) if other.engine == first.engine else {}
         differ = [feature for feature, built in before.items() if after.get(feature, built) != built]
@@ -35,8 +35,7 @@ def differing(systems: Mapping[str, System]) -> str:
 
 
 def unknown(systems: Mapping[str, System]) -> str:
-    """Returns the names of the builds whose features cannot be read although their engine has some; "" if there are
-    none."""
+    """Returns a note that names the builds whose optional features cannot be read; "" if there are none."""
     names = [name for name, one in systems.items() if engines.get(one.engine).build_features(one) is None]
     if not names:
         return ""

@@ -64,17 +64,16 @@ def confirming(lab: Lab, found: Screen, printer: Printer) -> Confirmation:
 
 
 def secrets_of(lab: Lab, secrets: Mapping[str, Secrets]) -> dict[str, Secrets]:
-    """Returns the credentials of a confirmed lab. Its new configurations use the servers, and therefore the
-    credentials, of existing ones."""
+    """Returns the credentials of a confirmed lab. New configurations use the same servers as existing configurations,
+    and therefore the same credentials."""
     by_dsn = {setup.system.dsn: secrets[setup.cell.name] for setup in lab.setups if setup.cell.name in secrets}
     new = {setup.cell.name: by_dsn[setup.system.dsn] for setup in lab.setups if setup.system.dsn in by_dsn}
     return {**new, **secrets}
 
 
 def _stages(lab: Lab, found: Screen, comparisons: int, block_s: float) -> tuple[Stage, ...]:
-    """Chooses as many blocks as detect the smallest effect found, minus one standard error.
-
-    Effects that were selected because they are large are overestimated. The budget may allow fewer blocks.
+    """Chooses enough blocks to detect the smallest effect that the screen found, minus one standard error, because
+    effects that were selected for their size are overestimated. The budget may allow fewer blocks.
     """
     base = lab.setup(lab.baseline)
     trial_s = base.cell.load.duration_s or USUAL_DURATION_S
@@ -108,8 +107,8 @@ def _built(lab: Lab, found: Screen, printer: Printer) -> Iterator[Setup]:
 
 
 def _cells(declared: DeclaredLab, found: Screen) -> Iterator[tuple[str, dict[str, str]]]:
-    """Yields each value of a factor that matters, one at a time. Then yields all better values combined, if there are
-    several that are new."""
+    """Yields one configuration for each new value of each factor that matters. If several factors have a better value
+    than the baseline's, also yields a configuration that combines these better values."""
     base = {one.name: one.names[0] for one in declared.factors}
     for one in found.matter:
         for level in (*one.between, one.last):

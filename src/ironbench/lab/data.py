@@ -31,7 +31,7 @@ class _Left:
     read_only: bool
     """Whether nothing was written since the data were restored."""
     lasting: bool
-    """Whether a trial since the data were restored has changed them permanently."""
+    """Whether a trial has permanently changed the data since they were restored."""
     reused: bool = False
     """Whether the current trial started from the data that the previous trial left behind."""
     identity: tuple[int, int] | None = None
@@ -124,7 +124,8 @@ class LabData:
 
 
 def _most_workers(lab: Lab) -> Load:
-    """Returns the load with the most workers. Data do not depend on factors, so all of these workers can load them."""
+    """Returns the load with the most workers. The number of workers does not change the data, so loading uses the
+    highest number of all configurations."""
     return max((setup.cell.load for setup in lab.possible), key=lambda load: load.workers)
 
 

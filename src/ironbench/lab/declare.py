@@ -69,8 +69,8 @@ def refuse_in_use(setups: Sequence[Setup]) -> None:
 
 
 def in_use(setups: Sequence[Setup]) -> list[str]:
-    """Lists the conflicts that `refuse_in_use` reports as warnings. A plan starts nothing, so a directory may be free
-    later."""
+    """Lists the conflicts that `refuse_in_use` reports as warnings. A dry run starts no server, and the directory may
+    be free by the time the lab runs."""
     return list(dict.fromkeys(f"{error}; stop it before you run the lab" for error in _in_use(setups)))
 
 
@@ -186,7 +186,7 @@ def _by_slices(draft: Lab, declared: DeclaredLab, contents: Mapping[str, Content
 
 
 def _require_every_run(declared: DeclaredLab, setups: Sequence[Setup], ways_out: Mapping[str, str]) -> None:
-    """Raises InputError if a run of the screen cannot be measured, or its load is not known in advance."""
+    """Raises InputError if a run of the screen cannot be measured, needs a change by hand, or searches for its load."""
     for setup in setups:
         if setup.skipped:
             levels = named(setup.cell.levels)
@@ -203,7 +203,7 @@ def _require_every_run(declared: DeclaredLab, setups: Sequence[Setup], ways_out:
 
 
 def _commands_of_lab(declared: DeclaredLab) -> dict[str, Any]:
-    """Returns the fields of the lab for its commands. Raises InputError."""
+    """Returns the arguments of `Lab` that contain the lab's commands and their directory. Raises InputError."""
     limit = declared.commands.command_limit
     pairs = {"commands": (declared.commands.lab, "lab"), "block_commands": (declared.commands.block, "block")}
     found = {name: without_password(commands.of_pair(pair, limit, of)) for name, (pair, of) in pairs.items()}
@@ -211,7 +211,8 @@ def _commands_of_lab(declared: DeclaredLab) -> dict[str, Any]:
 
 
 def _refuse_varied_search(declared: DeclaredLab, cells: Sequence[DeclaredCell]) -> None:
-    """Raises InputError if the best load is searched for although some configurations declare a load."""
+    """Raises InputError if the lab searches for the best load, but the load or its limit differs between
+    configurations."""
     base = declared.base["load"]
     for of in ("clients", "rate"):
         loads = {name: [getattr(cell.sections.load, name) for cell in cells] for name in (of, "limit")}
@@ -262,7 +263,8 @@ def _factors(declared: DeclaredLab, cells: Sequence[DeclaredCell], setups: Seque
 
 
 def _words(factor: VariedFactor, setups: Sequence[Setup]) -> tuple[str, ...]:
-    """Returns the workload's names of the factor's values; empty unless the factor varies one option that has names."""
+    """Returns the workload's names for the factor's values; empty unless the factor varies exactly one workload option
+    whose values have names."""
     varied = {path for level in factor.levels for path in level.changes}
     chosen = {setup.cell.levels.get(factor.name, ""): setup.choice for setup in setups}
     of = {one.workload for one in chosen.values()}

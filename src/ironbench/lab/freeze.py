@@ -83,8 +83,8 @@ def require_rights(setups: Iterable[Setup], secrets: Mapping[str, Secrets]) -> N
 
 
 def rights_of(setup: Setup) -> tuple[tuple[str, str], ...]:
-    """Lists the privileges that a configuration needs on an existing server, as pairs of the option or workload and the
-    privilege."""
+    """Lists the privileges that a configuration needs on an existing server. Each item is a pair: the option or
+    workload that needs the privilege, and the privilege."""
     if setup.system.dsn is None:
         return ()
     workload = workloads.get(setup.choice.workload)
@@ -105,8 +105,8 @@ def require_scripts(lab: Lab) -> None:
 
 
 def end_orphans(lab: Lab) -> None:
-    """Waits for servers and emulated devices of a killed ironbench in this lab's directories, and helps them to
-    stop."""
+    """Stops the servers and emulated devices that a killed ironbench process left in this lab's directories, and waits
+    until they have ended."""
     places = {directory for setup in slice_plan.placed(lab) for directory in slice_plan.directories(setup)}
     for entry in register.entries():
         if entry.data in places and register.orphaned(entry):

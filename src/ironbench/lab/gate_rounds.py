@@ -67,8 +67,8 @@ def adds_blocks(
 
 
 def _a_block_s(records: Sequence[Record]) -> float:
-    """Returns the median number of seconds between the starts of two blocks. This excludes loading, searches and
-    pilots, and pauses of the lab."""
+    """Returns the median number of seconds between the starts of two successive blocks. The median excludes loading,
+    searches, pilots and pauses of the lab."""
     began: dict[int, float] = {}
     for record in records:
         if record.purpose == Purpose.LAB:

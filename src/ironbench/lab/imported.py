@@ -1,4 +1,5 @@
-"""Lists what an imported lab would run, connect to or read when it is resumed, because someone else chose all of it."""
+"""Lists what an imported lab would run, connect to or read when it is resumed, so that the user can decide whether to
+trust the lab's author."""
 
 from __future__ import annotations
 

@@ -151,11 +151,12 @@ def conduct(
     forgiven: Collection[str] = (),
     traces: str = "",
 ) -> list[Record]:
-    """Measures every trial of a lab that has no record yet, stage by stage, until the findings decide.
+    """Measures every trial of a lab that has no record yet, stage by stage, until an interim analysis ends the lab or
+    no stage is left.
 
-    `known`: notes for every record. `forgiven`: failed records to ignore. `traces`: directory for traces of emulated
-    devices, if requested. The caller must have locked the lab's directory. Raises UnwrittenError if a record cannot be
-    stored, and FailureError if trials fail repeatedly or a command of the lab fails.
+    `known`: notes for every record. `forgiven`: ids of failed records to ignore. `traces`: directory for traces of
+    emulated devices; empty for no traces. The caller must have locked the lab's directory. Raises UnwrittenError if a
+    record cannot be stored, and FailureError if trials fail repeatedly or a command of the lab fails.
     """
     before, began_s = len(directory.records()), time.monotonic()
     records = _conducted(secrets, directory, printer, known, forgiven, traces)

@@ -24,7 +24,7 @@ from ironbench.study.findings import findings
 
 FACTOR = "side"
 SIDES = ("A", "again")
-"""Names of the two configurations: the baseline, and the baseline again under a second name."""
+"""Names of the two configurations. Both are the baseline."""
 
 
 def against_itself(lab: Lab, secrets: dict[str, Secrets], blocks: int) -> tuple[Lab, dict[str, Secrets]]:
@@ -72,10 +72,9 @@ def is_one(lab: Lab) -> bool:
 
 
 def floors(records: Sequence[Record], lab: Lab) -> tuple[Noise, ...]:
-    """Returns the run-to-run variation of every total metric of an A/A lab; empty below six complete blocks.
-
-    The variation follows from the standard deviation of log ratios between blocks, so more blocks make it more certain,
-    not smaller.
+    """Returns the run-to-run variation of every total metric of an A/A lab; empty if there are fewer than six complete
+    blocks. The variation is computed from the standard deviation of log ratios between blocks. More blocks make this
+    estimate more precise, but the variation does not get smaller.
     """
     found = findings(records, lab, max((record.stage for record in records), default=1))
     usable = [record for record in records if record.status.comparable]

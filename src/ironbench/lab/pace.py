@@ -16,8 +16,8 @@ from ironbench.plan import blocks
 from ironbench.records import progress
 
 TOLERATED = 1.1
-"""Factor by which a lab may exceed its budget, because estimates of time are not more precise than this, and because a
-plan fills its budget and leaves no time for waits."""
+"""A lab may take up to this many times its budget, because estimates of time are not more precise, and because a plan
+uses the whole budget and leaves no time for waits."""
 
 
 class Pace:
@@ -115,7 +115,8 @@ class Allowance:
     def holds(self, trials: int) -> bool:
         if self._budget_s is None or not self.passed:
             return True
-        # Trials with observers have run since then, so the pace of the blocks can no longer be computed.
+        # The decision is final: after it, trials with observers ran, so the pace of the blocks can no longer be
+        # computed.
         if self.reason:
             return False
         spent_s = self._now() - self._began_s

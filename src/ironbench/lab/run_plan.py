@@ -114,7 +114,8 @@ def resumed(asked: RunFile, store: Store) -> tuple[Plan, Secrets]:
     @cache
     def like(server: str) -> set[str]:
         """Returns the keys (`index.alike`) of index rows for this work and these loads on this machine. `server`:
-        machine of the database server, which is known only from records if ironbench did not start the server."""
+        machine of the database server. For a server that ironbench did not start, only the records contain this
+        machine."""
         return {index.alike(plan.system, plan.choice, load, (server, machine)) for load in loads}
 
     rows: dict[str, list[Listed]] = {}
@@ -142,8 +143,8 @@ def resumed(asked: RunFile, store: Store) -> tuple[Plan, Secrets]:
 
 
 def _alike(plan: Plan, record: Record) -> bool:
-    """Returns whether a record of the same work and load comes from the plan's command: same options, search, power cut
-    and profile."""
+    """Returns whether a record of the same work and load was made by the same command as the plan, that is, with the
+    same options, search, power cut and profile."""
     searched = (record.search_range, record.limits) == (plan.search_range, plan.limits)
     how = (record.crash, record.profile) == (plan.crash, plan.profile)
     return searched and how and record.choice.options == plan.choice.options
@@ -155,8 +156,8 @@ def measured(store: Store, series: str) -> list[Record]:
 
 
 def _within_budget(asked: RunFile, search: Search | None, setups: Sequence[Setup]) -> tuple[int, list[Setup]]:
-    """Returns the number of blocks, and the setups with the trial length, that detect the smallest difference within
-    the budget. Raises InputError."""
+    """Chooses the number of blocks and the trial length that detect the smallest difference within the budget. Returns
+    this number and the setups with this trial length. Raises InputError."""
     budget_s = range_of("measure.budget").read("--budget", asked.measure.budget)
     if search:
         raise InputError(
@@ -183,7 +184,8 @@ def _within_budget(asked: RunFile, search: Search | None, setups: Sequence[Setup
 def _require_undecided(asked: RunFile, engine: Engine) -> None:
     """Raises InputError if an option is combined with a zero-latency part that overrides it.
 
-    In labs, a factor value may make a part zero-latency whose options other values set.
+    A lab may combine them, because one value of a factor can set an option, and another value can replace the same part
+    by a zero-latency part.
     """
     think_s = range_of("load.think_time").read("--think-time", asked.load.think_time)
     decided: Mapping[str, Mapping[str, bool]] = {
@@ -252,7 +254,8 @@ def _place(role: str, text: str) -> str:
 
 
 def _devices(asked: RunFile, layout: Mapping[str, str]) -> dict[str, Any]:
-    """Returns a [devices] section if options add properties to the device expressions."""
+    """Returns a [devices] section with the properties that options add to the device expressions; empty if there are no
+    such options."""
     emulated = [where for where in layout.values() if arrange.is_expression(where)]
     chosen = {name: value for name in _OF_DEVICES if (value := getattr(asked.every_device, name))}
     unused = [*chosen, *(["trace"] if asked.run.trace else [])]

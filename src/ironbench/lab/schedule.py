@@ -58,7 +58,7 @@ class Schedule(Protocol):
 
 
 class Sweep:
-    """Every trial of a plan in the plan's order, then additional trials of the peak."""
+    """Runs every trial of a plan in the plan's order, and then additional trials at the peak."""
 
     def __init__(self, plan: Plan, store: Store) -> None:
         self._plan, self._store = plan, store
@@ -81,10 +81,8 @@ def remaining(plan: Plan, records: Sequence[Record]) -> Plan:
 
 
 class BestLoad:
-    """Trials that are chosen one by one until the best load is found, then additional trials of this load, or of lower
-    loads until one is confirmed.
-
-    Raises FailureError if a limit is on a metric that the trials lack.
+    """Chooses trials one by one until the best load is found. Then additional trials confirm this load; if they do not,
+    lower loads are tried. Raises FailureError if the trials lack a metric that has a limit.
     """
 
     def __init__(self, plan: Plan, search: Search, store: Store, printer: Printer) -> None:
@@ -115,8 +113,8 @@ class BestLoad:
 
 
 class Blocks:
-    """Schedule of a lab: searches, the baseline's peak and pilots, then blocks, stage by stage, until the findings
-    decide."""
+    """Schedule of a lab: first searches, trials of the baseline's peak, and pilots; then blocks, stage by stage, until
+    an interim analysis ends the lab."""
 
     def __init__(
         self,
@@ -144,7 +142,7 @@ class Blocks:
 
     @property
     def why(self) -> str:
-        """Why the budget ended the lab; empty if it did not."""
+        """Message that the budget ended the lab; empty if it did not."""
         return self._allowance.reason
 
     def next(self, records: Sequence[Record]) -> NextTrial | None:
@@ -166,13 +164,13 @@ class Blocks:
         return replace(due, title=title, quiet_s=quiet_s, left=self._pace.left)
 
     def waiting(self, records: Sequence[Record]) -> Trial | None:
-        """Returns the next trial in blocks, or after the blocks the next trial with observers. Raises FailureError as
-        `planned` does."""
+        """Returns the next trial of the blocks. After the last block, returns the next trial with observers. Raises
+        FailureError as `planned` does."""
         return self.planned(records) or self._observed(records)
 
     def _observed(self, records: Sequence[Record]) -> Trial | None:
-        """Returns the next trial with observers, for configurations that have results. A failed trial is repeated
-        once."""
+        """Returns the next trial with observers. Configurations without results have no such trial. A failed trial is
+        repeated once."""
         for trial in planned.observed_trials(self._directory.lab()):
             own = [one for one in records if one.cell.name == trial.cell.name]
             tries = [one for one in own if one.purpose == Purpose.OBSERVED]
@@ -195,7 +193,7 @@ class Blocks:
                 return waiting[0]
             lab, number = self._directory.lab(), len(declared)
             stage = next((one for one in lab.method.stages if one.number == number + 1), None)
-            # An added round starts regardless of the findings of the round before.
+            # An added round starts regardless of the findings of the previous round.
             if stage is None or (number and not stage.added and decided(lab, records, number)):
                 return None
             of_stage = tuple(trial for trial in lab.trials if trial.stage == stage.number)
@@ -253,8 +251,8 @@ def _warmed(
 def decided(lab: Lab, records: Sequence[Record], stage: int) -> bool:
     """Returns whether the findings after a stage end the lab.
 
-    Either no further interim analysis is planned, or every comparison has a verdict and every claim an answer.
-    Comparisons and claims about configurations that later stages do not measure are ignored.
+    The lab ends if no further interim analysis is planned, or if every comparison has a verdict and every claim is
+    decided. Comparisons and claims about configurations that later stages do not measure are ignored.
     """
     look = looks.at(lab.method, stage)
     if look.number == look.looks:
@@ -271,10 +269,9 @@ def decided(lab: Lab, records: Sequence[Record], stage: int) -> bool:
 
 
 def add_round(directory: LabDirectory, blocks: int) -> None:
-    """Adds a round to a finished lab, with the lab's configurations and order. Fixed-rate configurations are only in
-    the first blocks.
-
-    A screen's round repeats its confirmation. Stages that were planned but skipped are not measured.
+    """Adds a round of blocks to a finished lab, with the same configurations and the same kind of order. Fixed-rate
+    configurations are measured only in the first of these blocks. In a confirmed screen, the round contains only the
+    configurations of the confirmation. Stages that were planned but skipped are not measured.
     """
     lab, declared = directory.lab(), directory.declared()
     first = 1 + max(trial.block for one in declared for trial in one.trials)
@@ -316,14 +313,14 @@ def repeat_failed(directory: LabDirectory) -> int:
 
 
 def _of_another(record: Record) -> bool:
-    """Returns whether the failure was caused by another system of the trial's block."""
+    """Returns whether the trial failed because another system of its block failed."""
     return any(one.code == NOT_WHOLE for one in record.causes)
 
 
 def _refuse_futile(lab: Lab, fresh: Sequence[Record]) -> None:
     """Raises FailureError if no trial of a whole block succeeded, because further trials would also fail."""
-    # Loads above a system's capacity do not count as failures, nor do trials that failed because of another system of
-    # their block. Trials with observers come after all blocks.
+    # Not counted: searches, because a load may exceed a system's capacity; trials that failed because of another system
+    # of their block; and trials with observers, which follow all blocks.
     others = (Purpose.SEARCH, Purpose.OBSERVED)
     fresh = [one for one in fresh if one.purpose not in others and not _of_another(one)]
     enough = progress.TRIES * len(lab.possible)
@@ -343,7 +340,7 @@ def _refuse_futile(lab: Lab, fresh: Sequence[Record]) -> None:
 
 def _peak_trial(directory: LabDirectory, records: Sequence[Record], forgiven: Collection[str] = ()) -> Trial | None:
     """Returns the next trial that measures the baseline's peak; None if the peak is not needed or already known. Stores
-    a new peak.
+    the peak once all of its trials are complete.
 
     Raises FailureError if a trial failed as often as it may be attempted.
     """

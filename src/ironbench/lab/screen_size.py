@@ -72,7 +72,8 @@ def sized(
     budget_s: float | None,
     secrets: dict[str, Secrets],
 ) -> Planned:
-    """Plans a screen with the declared size, or with the best size within the budget, and computes what it detects."""
+    """Plans a screen with the declared size, or with the best size within the budget, and computes its minimum
+    detectable effect."""
     known = noise.known(labs.results())
     spread = size.of_machine(draft.setups, draft.method.metric, known, content_key(fingerprint()))
     detect, lab = detector(len(draft.factors)), draft

@@ -21,8 +21,8 @@ from ironbench.study.searched import load_of, step
 
 
 def reopen(directory: LabDirectory, records: Sequence[Record], forgiven: Collection[str]) -> None:
-    """Restarts searches that depend on forgiven trials, unless their configuration was already measured at the
-    result."""
+    """Discards the results of searches that depend on forgiven trials, so that these searches continue. Configurations
+    that were already measured at the result of their search are excluded."""
     measured = {record.cell.name for record in records if record.purpose != Purpose.SEARCH}
     cells = {record.cell.name for record in records if record.purpose == Purpose.SEARCH and record.id in forgiven}
     names = {setup.cell.name for setup in directory.frozen().lab.setups}
@@ -53,7 +53,7 @@ def next_trial(
 
 
 def require_cells(lab: Lab) -> None:
-    """Raises FailureError if searches left the lab without its baseline, or with nothing to compare with it."""
+    """Raises FailureError if, after the searches, the lab has no baseline or nothing to compare with the baseline."""
     none = [setup for setup in lab.setups if setup.best and setup.best.point is None]
     if none and (lab.setup(lab.baseline).skipped or not lab.comparisons):
         why = none[0].skipped

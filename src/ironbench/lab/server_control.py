@@ -122,8 +122,8 @@ def _of(session: Session, system: System, cold: bool) -> ServerControl:
 
 @dataclass(slots=True)
 class ServerControl:
-    """Changes on the server's machine for one trial. As a context manager, it applies and undoes the changes that
-    last."""
+    """Changes on the server's machine for one trial. The context manager pins the server to CPUs on entry and unpins it
+    on exit."""
 
     session: Session
     system: System
@@ -134,11 +134,11 @@ class ServerControl:
     """Command that restarts the server."""
     _pin: Pin | None = None
     _broken: str = ""
-    """Why a lasting change was lost; empty if none was."""
+    """Why the pinning was lost during the trial; empty if it was not."""
     _runs: list[CommandRun] = field(default_factory=list)
 
     def __enter__(self) -> ServerControl:
-        if self.drops is None:  # after the pinning, the restart would undo it
+        if self.drops is None:  # for a cold cache, the server is pinned after its restart, which would undo the pinning
             self._hold()
         return self
 
@@ -176,7 +176,7 @@ class ServerControl:
         return place.processes[0]
 
     def noted(self, notes: TrialNotes) -> TrialNotes:
-        """Adds the changes that were made and undone to the notes."""
+        """Returns the notes with the changes on the server's machine added."""
         conditions = {}
         if self.pins is not None:
             conditions["server CPUs"] = f"{_cpus(self.system)}, set with taskset over SSH"
@@ -184,7 +184,7 @@ class ServerControl:
         return replace(found, commands=(*found.commands, *self._runs))
 
     def judged(self, driven: Driven) -> Driven:
-        """Adds a check that lasting changes stayed in effect."""
+        """Returns the trial with a check that the server stayed pinned."""
         if self.pins is None or driven.failure:
             return driven
         check = Check(

@@ -35,7 +35,7 @@ _OF_READERS = "/proc/self/"
 
 
 def require(systems: Iterable[System]) -> None:
-    """Checks that every machine to be watched accepts an ssh login. Raises InputError and FailureError."""
+    """Checks that every server machine to be sampled accepts an SSH login. Raises InputError and FailureError."""
     for text in dict.fromkeys(system.server for system in systems if system.server):
         tree.fetched(link.to(address.parse(text)))
 

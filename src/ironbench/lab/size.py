@@ -1,4 +1,4 @@
-"""Chooses the number of blocks and their length. Estimates their time and minimum detectable effect.
+"""Chooses the number of blocks and the trial length of a lab. Estimates its time and minimum detectable effect.
 
 Uses the same statistics as the analysis.
 """
@@ -35,28 +35,28 @@ class Resolution:
     """The effects that a lab of this size can detect."""
 
     detectable: float | None
-    """Minimum relative difference that is detected with 90% power at the last stage; None with too few blocks for a
-    verdict."""
+    """Smallest relative difference that the lab detects with 90% power at the last stage; None if there are too few
+    blocks for a verdict."""
     target: float
-    """A smaller difference that a user might want to detect."""
+    """A relative difference smaller than `detectable` that a user might want to detect."""
     needed: int | None
-    """Number of blocks needed for `target`; None for more than 500."""
+    """Number of blocks needed to detect `target`; None if more than 500 are needed."""
     trial_s: float
     """Trial length in seconds for which `detectable` holds: the shortest length, because it has the most noise."""
     spread: PairVariation
 
     @property
     def varies(self) -> float:
-        """The variation that was assumed to choose the number of blocks: at this trial length, and at the upper bound
-        of what is known."""
+        """The variation that is assumed for choosing the number of blocks: the upper bound of the known variation,
+        converted to this trial length."""
         from ironbench.stats import power
 
         return power.likely_spread(self.spread.at(self.trial_s), self.spread.seen)
 
 
 def detector(comparisons: int) -> budget.Detect:
-    """Returns a function that computes the minimum detectable effect, with the same correction for this number of
-    comparisons as in findings."""
+    """Returns a function that computes the minimum detectable effect. It corrects for the number of comparisons in the
+    same way as the findings do."""
     from ironbench.stats import power
     from ironbench.stats.multiplicity import LEVEL, levels
 
@@ -79,7 +79,8 @@ def resolution(
 
 
 def of_blocks(setups: Sequence[Setup], count: int) -> Resolution:
-    """Computes what a lab with two configurations and this many blocks of a run's trials can detect."""
+    """Computes the minimum detectable effect of a lab that compares two configurations in `count` blocks of a run's
+    trials."""
     spread = of_machine(setups, "throughput", noise.known(labs.results()), content_key(fingerprint()))
     return resolution(setups, (Stage(1, count),), spread, 1, 1)
 
@@ -94,10 +95,8 @@ def comparisons(lab: Lab) -> int:
 def of_machine(
     setups: Sequence[Setup], metric: str, known: Sequence[Noise], machine: str, method: str = TRIALS
 ) -> PairVariation:
-    """Returns the variation that `lab noise` measured on this machine: for this work, or else the largest of any work,
-    or else an assumption.
-
-    Noise depends on the `method`.
+    """Returns the variation that `lab noise` measured on this machine with this `method`: for this work, or else the
+    largest of any work. Returns an assumption if nothing was measured.
     """
     whole = (noise for noise in known if noise.blocks > 1 and 0 < noise.spread < math.inf)
     alike = (noise for noise in whole if noise.method == method)
@@ -111,7 +110,7 @@ def of_machine(
 
 
 MOST_OBSERVED = 0.1
-"""Maximum fraction of a budget for trials with observers. If they need more, they are omitted."""
+"""Maximum fraction of a budget that trials with observers may take. If they would take more, they are omitted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,7 +135,8 @@ def sized(
     budget_s: float | None,
     secrets: dict[str, Secrets],
 ) -> Planned:
-    """Plans a lab with the declared size, or with the best size within the budget, and computes what it detects."""
+    """Plans a lab with the declared size, or with the best size within the budget, and computes its minimum detectable
+    effect."""
     method = TRIALS if draft.method.slice_s is None else SLICES
     known = noise.known(labs.results())
     spread = of_machine(draft.setups, draft.method.metric, known, content_key(fingerprint()), method)
@@ -234,12 +234,11 @@ def keep_lengths(setups: Sequence[Setup]) -> bool:
 
 
 def of_run(setups: Sequence[Setup], declared: bool, budget_s: float) -> tuple[int, float]:
-    """Chooses the blocks and trial length of a run with known trial lengths. `declared`: whether the user set a length.
-
-    Raises InputError if there is too little time.
+    """Chooses the number of blocks and the trial length of a run whose trials have a fixed duration. `declared`:
+    whether the user set the duration. Raises InputError if the budget is too small.
     """
     contents = {setup.cell.name: content(setup, "auto") for setup in setups}
-    for setup in setups:  # the size of the dump is used instead of stored copies, so that --resume makes the same plan
+    for setup in setups:  # uses the size of the dump and not of stored copies, so that --resume makes the same plan
         if setup.choice.data is not None and setup.choice.data.imported:
             name = setup.cell.name
             contents[name] = replace(contents[name], bytes=setup.choice.data.data_bytes)
@@ -288,7 +287,7 @@ def content(setup: Setup, restore: str) -> Content:
 
 
 def data_bytes(setup: Setup) -> int:
-    """Estimates the size of the data that the trials start from."""
+    """Estimates the size in bytes of the data at the start of a trial."""
     data, workload = setup.choice.data, workloads.get(setup.choice.workload)
     if data is not None and data.imported:
         return snapshot.known_bytes(setup.system, data) or data.data_bytes
@@ -296,7 +295,8 @@ def data_bytes(setup: Setup) -> int:
 
 
 def _reading_s(setup: Setup, workload: workloads.Workload) -> float:
-    """Estimates the additional seconds for reads from an emulated device, for work that ends by itself."""
+    """Estimates the additional seconds that reads from an emulated device take, for a workload that ends when its work
+    is done."""
     device = setup.system.layout.device_of("data")
     if device is None:
         return 0.0

@@ -1,4 +1,4 @@
-"""Runs the user's commands around trials, and undoes each however the trial ends.
+"""Runs the user's commands around trials, and undoes each command even if the trial fails.
 
 A cleanup command is stored before the command that it undoes is started (`host.pending_cleanups`). After a kill or a
 power cut, `ironbench cleanup` and `ironbench lab resume` run the stored command.
@@ -44,7 +44,7 @@ _KEPT = 16_384
 
 
 class Upkeep:
-    """The commands that are currently in effect, as a stack of scopes, and their results."""
+    """The user's commands that are currently in effect, as a stack of scopes, and the results of all commands."""
 
     def __init__(self, began: str, folder: str, printer: Printer, log: Path | None = None) -> None:
         """Creates an empty stack. `began`: as in `PendingCleanup`; `folder`: where commands run; `log`: file for all
@@ -56,9 +56,10 @@ class Upkeep:
         self._runs: list[CommandRun] = []
         self._output: list[str] = []
         self.waited_s = 0.0
-        """Seconds spent waiting for people."""
+        """Seconds spent waiting for a person to make changes."""
         self.hurried = False
-        """Whether ironbench is ending. A person who must undo something is then informed but not waited for."""
+        """Whether ironbench is ending. If a person must undo a change, ironbench then shows the change but does not
+        wait for the person."""
 
     def now(self) -> float:
         """Returns monotonic seconds, without the time spent waiting for a person."""
@@ -125,7 +126,7 @@ class Upkeep:
             elif by_hand and pending is not None:
                 self._undo(pending)
             elif pending is not None:
-                with processes.interrupt_held():  # the cleanup finishes even if ironbench is asked to end
+                with processes.interrupt_held():  # Ctrl-C does not interrupt a cleanup
                     self._undo(pending)
             self._stack.pop()
 
@@ -175,7 +176,7 @@ class Upkeep:
             with self._log.open("a", encoding="utf-8") as file:
                 file.write(json.dumps({**line, "output": output}, ensure_ascii=False) + "\n")
         except OSError:
-            return  # a full disk must not prevent a cleanup, and writing the next record will report it
+            return  # a full disk must not prevent a cleanup; it will be reported when the next record is written
 
 
 def without_passwords(text: str) -> str:
@@ -280,10 +281,9 @@ def code(code: int, began: str, say: Callable[[str], None]) -> int:
 
 
 def run_pending_cleanups(say: Callable[[str], None], began: str = "", forget: bool = False) -> list[PendingCleanup]:
-    """Runs the pending cleanups of ironbench processes that have ended, the latest first. Returns those that failed.
-
-    `began`: only cleanups of this experiment. `forget`: whether to forget a cleanup that fails again, which leaves it
-    to the user.
+    """Runs the pending cleanups of ironbench processes that have ended, the latest first. Returns the cleanups that
+    failed. `began`: run only cleanups of this experiment. `forget`: whether to forget a cleanup that fails again. The
+    user must then revert the change by hand.
     """
     stubborn = []
     for pending in pending_cleanups.orphans(began):

@@ -30,7 +30,7 @@ class Warmup:
 
 
 def missing(cells: Iterable[Cell], records: Sequence[Record], forgiven: Collection[str] = ()) -> Trial | None:
-    """Returns the next pilot to measure; None if every configuration has had a pilot or its pilots failed too often.
+    """Returns the next pilot to measure; None if every configuration has a successful pilot or too many failed ones.
 
     `forgiven`: ids of failed pilots to ignore, unless a trial of their configuration already has another warm-up.
     """
@@ -46,7 +46,7 @@ def missing(cells: Iterable[Cell], records: Sequence[Record], forgiven: Collecti
 
 
 def pilot(cell: Cell, attempt: int = 1) -> Trial:
-    """Returns a pilot trial: the configuration's load without warm-up, long enough to determine one."""
+    """Returns a pilot trial: the configuration's load without warm-up, for long enough to determine the warm-up."""
     load = replace(cell.load, duration_s=PILOT_S, transactions=None, warmup_s=0.0)
     return Trial(replace(cell, load=load), 0, Purpose.PILOT, attempt=attempt)
 

@@ -21,7 +21,7 @@ from ironbench.trial.load import estimate, own, snapshot
 from ironbench.words import counted, in_percent, listed
 
 _MORE = in_percent(TOLERATED - 1)
-"""By how much a lab may exceed its budget, in words."""
+"""The percentage by which a lab may exceed its budget, as text."""
 
 
 def resolution_fields(resolution: Resolution) -> dict[str, Any]:
@@ -36,7 +36,7 @@ def resolution_fields(resolution: Resolution) -> dict[str, Any]:
 
 
 def cost(planned: Planned) -> Iterator[str]:
-    """Yields the number of trials, the time and the space."""
+    """Yields lines about the number of trials, the time and the disk space."""
     lab, costs = planned.lab, planned.costs
     around = sum((*costs.around_s, *costs.rated_around_s)) / len((*costs.around_s, *costs.rated_around_s))
     before, observed = blocks.trials_before(lab), len(blocks.observed_trials(lab))
@@ -123,7 +123,7 @@ def _brings(setup: Setup) -> bool:
 
 
 def own_data(setups: Sequence[Setup]) -> Iterator[str]:
-    """Yields the target servers, sizes and times of importing the user's own data."""
+    """Yields lines about importing the user's own data: target servers, size and time."""
     found: dict[str, tuple[OwnData, list[System]]] = {}
     for setup in setups:
         if setup.choice.data and _brings(setup):
@@ -167,8 +167,8 @@ def resolved(planned: Planned) -> str:
 
 
 def needed_s(resolution: Planned) -> float | None:
-    """Returns the time of a lab with enough blocks for the smaller difference; None if it needs more than 500
-    blocks."""
+    """Returns the time in seconds of a lab that can detect the smaller difference (`Resolution.target`); None if this
+    needs more than 500 blocks."""
     count = resolution.resolution.needed
     return None if count is None else resolution.costs.lab_s(resolution.resolution.trial_s, count)
 
@@ -184,7 +184,7 @@ def resolves(resolution: Resolution, what: str, none: str, needs: str) -> str:
 
 
 def _asked(lab: Lab) -> Iterator[str]:
-    """Yields how often a person must act, and the effect on the order of trials."""
+    """Yields lines about how often a person must act, and how this affects the order of trials."""
     if not (count := commands.asks(lab)):
         return
     yield (

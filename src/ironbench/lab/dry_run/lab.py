@@ -116,7 +116,8 @@ def _meaning(claim: Any) -> str:
 
 
 def _rated(planned: Planned) -> Iterator[str]:
-    """Yields what comparing response times at the same load means, and what it costs."""
+    """Yields lines about the fixed-rate trials that compare response times at the same load, and about the time that
+    they take."""
     lab, costs = planned.lab, planned.costs
     shares = list(dict.fromkeys(setup.cell.load.rate_share or 0.0 for setup in lab.rated))
     trials = costs.rated_blocks * len(lab.rated) + (costs.peak_trials - costs.declared_peaks)
@@ -207,7 +208,7 @@ def _order(lab: Lab) -> str:
 
 
 def _method(lab: Lab) -> Iterator[str]:
-    """Yields the method of measuring a block, and the reason for it."""
+    """Yields lines about how a block is measured (trials or slices), and why."""
     method = lab.method
     if method.slice_s is None and not method.why_trials:
         yield "method: trials, one after another (measure.method)"
@@ -238,7 +239,7 @@ def _method(lab: Lab) -> Iterator[str]:
 
 
 def _why_slices(planned: Planned) -> Iterator[str]:
-    """Yields the reason for using slices, if their variation has not been measured on this machine yet."""
+    """Yields lines about the advantage of slices, if their variation has not been measured on this machine yet."""
     if planned.lab.method.slice_s is not None and planned.resolution.spread.source == ASSUMED.source:
         yield (
             "the variation of slices was not measured on this machine, so ironbench assumes a typical variation "

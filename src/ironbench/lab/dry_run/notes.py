@@ -72,7 +72,7 @@ def _cached(setups: Sequence[Setup], data_bytes: Mapping[str, int]) -> Iterator[
         return
     unmeasured = [data for setup in setups if (data := setup.choice.data) and _unmeasured(setup)]
     if any(not data.dump for data in unmeasured):
-        return  # SQL files create them, so nothing is known of their size
+        return  # the data are created by SQL files, so their size is unknown
     largest = max(data_bytes[setup.cell.name] for setup in setups)
     held = min(setup.system.memory_total_bytes or slice_plan.memory_there() for setup in setups)
     if not 0 < largest < held:
@@ -96,8 +96,8 @@ def _unmeasured(setup: Setup) -> bool:
 
 
 def _data_device(layout: Layout) -> Hashable:
-    """Identifies the device of the data: the model of an emulated one, otherwise the file system of the directory. Two
-    directories of one file system, such as those of two versions of an engine, are on the same device."""
+    """Identifies the device that stores the data: the model of an emulated device, or else the file system of the
+    directory. Two directories on one file system, for example of two versions of an engine, are on the same device."""
     if (emulated := layout.device_of("data")) is not None:
         return emulated.model
     return space.file_system(layout.data) if layout.data else None
@@ -157,7 +157,8 @@ def latency_text(latency_s: float) -> str:
 
 
 def _notes(lab: Lab) -> Iterator[str]:
-    """Yields the added latency, and conditions that are known in advance to flag records."""
+    """Yields notes about differing builds, added latency, and conditions that will flag trials or leave claims
+    undecided."""
     able = lab.possible
     if text := builds.differing({setup.cell.name: setup.system for setup in able}):
         yield text_layout.clean(text)
@@ -181,7 +182,7 @@ def _notes(lab: Lab) -> Iterator[str]:
 
 
 def _more_memory(setups: Sequence[Setup]) -> Iterator[str]:
-    """Yields a warning about zero-latency parts for which a limit on memory was raised."""
+    """Yields a warning for each configuration whose memory limit is raised because zero-latency files are in memory."""
     for setup in setups:
         system = setup.system
         if system.memory_total_bytes is None or not (needed := ideal_bytes(system)):
@@ -196,7 +197,8 @@ def _more_memory(setups: Sequence[Setup]) -> Iterator[str]:
 
 
 def _emulation(setups: Sequence[Setup]) -> Iterator[str]:
-    """Yields warnings about emulated devices that are faster than this machine can emulate, as far as that is known."""
+    """Yields warnings about devices that are too fast for this machine to emulate, or a note that its emulation speed
+    is unknown."""
     named: dict[tuple[str, int], list[str]] = {}
     for setup in setups:
         for device in setup.system.layout.devices:
@@ -219,12 +221,13 @@ def _emulation(setups: Sequence[Setup]) -> Iterator[str]:
 
 
 def _about(rate: float) -> str:
-    """Formats a rate with two digits, because calibrations vary by more: `98,000`."""
+    """Formats a rate with two significant digits, such as `98,000`, because calibrations are not more precise than
+    that."""
     return grouped(float(f"{rate:.2g}"))
 
 
 def _too_fast(model: str, speed: EmulatedSpeed, rate: EmulationRate) -> str:
-    """Says why the emulation of a model may be too slow; empty if it is fast enough."""
+    """Explains why the emulation of a model may be too slow; empty if the emulation is fast enough."""
     here = f"this machine emulated at most {_about(rate.reads_per_s)} reads/s on {rate.day}"
     calibrate = "`ironbench device calibrate` measures again"
     match speed.fidelity:

@@ -93,7 +93,7 @@ def show(plan: Plan, before: Sequence[Record], over: bool, drawn: bool, json: bo
 
 
 def _counting(before: Sequence[Record]) -> list[Record]:
-    """Returns the records without those of aborted trials, which are measured again."""
+    """Returns the records of all trials that were not aborted. Aborted trials are measured again."""
     return [record for record in before if record.status is not Status.CUT_SHORT]
 
 

@@ -39,7 +39,8 @@ __all__ = [
 
 
 def lab_context(kind: str, asked: NewLab, folder: Path | None) -> LabContext:
-    """Describes the server, which is queried if it has a DSN. Raises InputError and FailureError.
+    """Returns the facts that a lab file of this kind needs. Queries the server if a DSN is given. Raises InputError and
+    FailureError.
 
     `folder`: directory of the lab file. None: the lab file has no directory yet, so files are named by their absolute
     paths.
@@ -134,7 +135,7 @@ def suggestions(field: Field) -> list[str]:
 
 
 def _without_password(engine: Engine, dsn: str) -> str:
-    """Returns the address of a second server in the form in which the lab file contains it."""
+    """Returns the DSN of a second server without its password, as it is written to the lab file."""
     if not dsn:
         return ""
     system, _ = engine.engine_for(dsn).validated(System(engine.name, "new", dsn=dsn), 1)
@@ -142,7 +143,8 @@ def _without_password(engine: Engine, dsn: str) -> str:
 
 
 def _rate(name: str, written: str | float) -> float:
-    """Reads a field with a rate, which options and forms give as text; 0 if it was not given. InputError."""
+    """Reads the rate in a field; 0 if the field is empty. Command-line options and web forms contain the rate as text.
+    Raises InputError."""
     known = table(NewLab)[name]
     return known.row.range.read(known.options[0], written) if written and known.row.range else 0.0
 

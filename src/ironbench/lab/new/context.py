@@ -42,7 +42,7 @@ class LabContext:
     other_version: str = ""
     """Version of the programs in the directory `other`."""
     devices: tuple[str, ...] = ()
-    """Device models to emulate; if empty, those of `_DEVICES`."""
+    """Device models to emulate; if empty, the models in `questions._DEVICES`."""
     today: float = 0.0
     """Today's peak load in transactions per second; 0 if it was not given."""
     capture: str = ""

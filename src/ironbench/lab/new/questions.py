@@ -128,8 +128,8 @@ def _upgrade(here: LabContext) -> Iterator[str]:
 
 
 def _versions(here: LabContext) -> dict[str, str]:
-    """Returns the versions that a lab without existing servers compares, the older one first, with the `bin` setting of
-    each; "" for the programs that ironbench uses without this setting."""
+    """Returns the versions that a lab without existing servers compares, and the `bin` setting of each version. The
+    older version is first. The setting is "" for the programs that ironbench uses by default."""
     if here.other:
         both = {here.version: "", here.other_version: here.other}
         return {version: both[version] for version in sorted(both, key=_number)}
@@ -138,7 +138,7 @@ def _versions(here: LabContext) -> dict[str, str]:
 
 
 def warnings(kind: str, here: LabContext) -> list[str]:
-    """Returns what makes a comparison of the lab file's values less clear than its question."""
+    """Returns warnings about differences between the builds that are compared, apart from their versions."""
     if kind != "upgrade" or here.dsn:
         return []
     systems = {
@@ -169,7 +169,7 @@ def _machines(here: LabContext) -> Iterator[str]:
 
 
 _MULTIPLES = (0.5, 0.75, 1.0, 1.25, 1.5, 1.75, 2.0, 2.5, 3.0)
-"""Rates in `lab new headroom`, as multiples of today's."""
+"""Rates in `lab new headroom`, as multiples of today's rate."""
 
 
 def _headroom(here: LabContext) -> Iterator[str]:

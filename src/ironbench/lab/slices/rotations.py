@@ -1,4 +1,5 @@
-"""The turns of a block: a pilot chooses the slice length, then rotations are measured and disturbed ones dropped.
+"""The turns of a block: a pilot chooses the slice length, then rotations are measured, and disturbed rotations are
+dropped.
 
 A rotation is dropped as a whole, for all systems, and only because of other activity on the machine, never because of a
 system's result. Dropping therefore does not bias the results.
@@ -22,10 +23,10 @@ from ironbench.trial.observe.disturbance import DisturbanceShares
 from ironbench.words import counted
 
 MOST_START_UP = 0.01
-"""Maximum fraction of a slice that may be lost to start-up, in addition to the start-up that is never measured."""
+"""Maximum fraction of a slice that may be lost to start-up, in addition to `START_UP_S`, which is never measured."""
 MOST_DROPPED = 0.25
-"""Maximum fraction of rotations that are repeated. Further disturbed rotations are kept, and the records are
-flagged."""
+"""Maximum fraction of rotations that are dropped and repeated. Further disturbed rotations are kept, and the records
+are flagged."""
 SLOW_START = "slow-start"
 """Code of the warning that slices are too short for their start-up."""
 _BY_CHANCE = 0.01
@@ -44,16 +45,16 @@ class Rotations:
     kept_disturbed: list[DisturbanceShares] = field(default_factory=list)
     """Disturbed turns that were kept because too many rotations were already dropped."""
     start_up_s: float | None = None
-    """Lower bound of the work that the worst system loses per turn after the start-up, in seconds; measured by the
-    pilot."""
+    """Seconds of work that the worst system loses per turn, at least, after the unmeasured start-up (`START_UP_S`);
+    None if there was no pilot."""
 
     def warm_up(self) -> None:
-        """Drives each system's warm-up. Raises DriveEndedError, OneSystemError and KeyboardInterrupt."""
+        """Runs each system's warm-up. Raises DriveEndedError, OneSystemError and KeyboardInterrupt."""
         for side in self._order():
             side.turn(side.warmup_s or START_UP_S, 0.0)
 
     def pilot(self, longest_s: float) -> float:
-        """Returns the shortest slice length with a small enough loss at its start, at most `longest_s`.
+        """Returns the shortest slice length of which a small enough fraction is lost at the start, at most `longest_s`.
 
         Returns `longest_s` if too few transactions were observed. Raises DriveEndedError, OneSystemError and
         KeyboardInterrupt.
@@ -72,8 +73,8 @@ class Rotations:
     def measure(self, count: int, slice_s: float, show: Callable[[int], None]) -> None:
         """Measures rotations until `count` of them are kept. Raises DriveEndedError, OneSystemError and
         KeyboardInterrupt."""
-        # Servers that ironbench started are its descendants. An existing server may or may not be visible on this
-        # machine.
+        # Processes of this benchmark. Servers that ironbench started are its child processes. An existing server may or
+        # may not be visible on this machine.
         own = {os.getpid(), *(pid for side in self.sides for pid in side.processes())}
         in_sight = all(side.processes() for side in self.sides)
         most_dropped = int(count * MOST_DROPPED)
@@ -91,7 +92,7 @@ class Rotations:
             show(kept)
 
     def warnings(self) -> tuple[Note, ...]:
-        """Returns warnings for the records of all systems, if more rotations were disturbed than could be dropped."""
+        """Returns a warning for the records of all systems if more rotations were disturbed than could be dropped."""
         if not self.kept_disturbed:
             return ()
         worst = max(self.kept_disturbed, key=lambda one: one.share)
@@ -132,19 +133,19 @@ class Rotations:
 
 
 def is_disturbed(taken: DisturbanceShares) -> bool:
-    """Returns whether other programs used too much CPU time, by the limit for trials in
-    `records.judge` ("cpu-taken"). Programs that cannot be counted have been left out."""
+    """Returns whether other programs used too much CPU time. The limit is the same as for trials ("cpu-taken" in
+    `records.judge`)."""
     return taken.share > BUSY
 
 
 def chosen(start_up_s: float, longest_s: float = LENGTHS_S[-1]) -> float:
-    """Returns the shortest length in which start-up takes a small enough fraction, or else the longest length."""
+    """Returns the shortest slice length of which start-up takes a small enough fraction, or else the longest length."""
     return next((one for one in LENGTHS_S if start_up_s < MOST_START_UP * one and one <= longest_s), longest_s)
 
 
 def slow_start(start_up_s: float, slice_s: float) -> tuple[Note, ...]:
-    """Returns a note for slices that are too short for their start-up. Longer slices would be too few for a block, or
-    are not allowed."""
+    """Returns a note if the slices are too short for their start-up, but longer slices are not possible: there would be
+    too few in a block, or the length is already the maximum."""
     if start_up_s < MOST_START_UP * slice_s:
         return ()
     needed_s = LEAST_TURNS * chosen(start_up_s)

@@ -1,4 +1,5 @@
-"""Runs the checks of a block's systems that use the same tables. Each check sees the work of all systems."""
+"""Combines the data checks of systems that use the same tables. Each check compares the tables with the work of all
+these systems."""
 
 from __future__ import annotations
 
@@ -16,11 +17,13 @@ _SUMMED = (
 """Fields of a summary that checks compare with the data (`workloads.commit_check` and the checks of each workload)."""
 _OF_SCRIPTS = ("completed", "transactions", "failed")
 _STATEMENTS = 100
-"""Maximum number of statements in the session of each further system, before its start and for its checks."""
+"""Maximum number of statements that ironbench runs in the session of each additional system, before the start and for
+checks."""
 
 
 class SharedChecks:
-    """Synchronises systems of one block on one database: checks start when all clients of all systems have finished."""
+    """Synchronises the systems of a block that use the same database. Their checks start when all clients of all
+    systems have finished."""
 
     def __init__(self, systems: int) -> None:
         self._systems = systems

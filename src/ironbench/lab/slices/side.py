@@ -1,4 +1,5 @@
-"""A system of a block that runs beside others. It is driven in turns, and paused between them."""
+"""A system that is interleaved with the other systems of its block. It gets load only in its turns, and is paused
+between them."""
 
 from __future__ import annotations
 
@@ -59,14 +60,14 @@ class TurnDriver:
         self.progress: Progress | None = None
         self.rehearsal: Progress | None = None
         self.stopping = False
-        """Whether the drive must end. May be set before the drive starts."""
+        """Whether the trial must end. May be set before the trial starts."""
         self.requests = False
-        """Whether checkpoints are requested during trials. If so, they are requested in turns, by the system's own
-        time."""
+        """Whether checkpoints are requested during the trial. If so, `SliceSide` requests them during the system's
+        turns. Their interval counts only the time of these turns."""
 
     def drive(self, plan: bytes, load: Load, progress: Progress, started: str) -> Driven:
-        # Samples that are taken by the clock would include other systems' turns. Checkpoints are requested by
-        # `SliceSide` instead.
+        # Samples at fixed intervals would include other systems' turns. Checkpoints are requested by `SliceSide`
+        # instead.
         whole = msgspec.json.decode(plan, type=dict[str, Any])
         self.requests = any(one["name"] == REQUEST for one in whole.pop("observers"))
         whole["observers"] = []
@@ -76,12 +77,12 @@ class TurnDriver:
         return self._driven(msgspec.json.encode(whole), progress, started)
 
     def rehearse(self, plan: bytes, load: Load, progress: Progress, started: str) -> Driven:
-        """Drives the rehearsal before the first turn, without interruption."""
+        """Runs the rehearsal before the first turn, without interruption."""
         self.rehearsal = progress
         return self._driven(plan, progress, started)
 
     def stop(self) -> None:
-        """Ends the current drive and the next one. Called from another thread."""
+        """Ends the current run of the load and prevents another one. Called from another thread."""
         self.stopping = True
         for one in filter(None, (self.rehearsal, self.progress)):
             one.stop()
@@ -102,7 +103,7 @@ class SliceSide:
     loaded: Loaded
     prepared: TrialNotes
     place: str
-    """Where the system's data are."""
+    """Key of the place where the system's data are stored; see `lab.data.place_of`."""
     began_s: float = 0.0
     """Start of the block, as `time.monotonic`."""
     storage: SystemDevices = field(default_factory=lambda: SystemDevices(NO_DEVICES))
@@ -114,14 +115,15 @@ class SliceSide:
     frozen_used: ResourceUsage = field(default_factory=ResourceUsage)
     """Resources that the system's processes used while the system was paused."""
     debt_s: float = 0.0
-    """Seconds after the last turn for a running checkpoint, for another one, and for writing back their data."""
+    """Seconds after the last turn that were spent on finishing a running checkpoint, on one more checkpoint, and on
+    writing back their data."""
     unreached: set[str] = field(default_factory=set)
     """Directories whose file systems could not be synced because they belong to another user."""
     checkpoints: int = 0
     settled: bool = False
-    """Whether the system was driven to the end and its checks passed."""
+    """Whether the system's load ran to the end and the system's checks passed."""
     record: Record | None = None
-    """The system's record once it is written, so that a Ctrl-C does not cause a second one."""
+    """The system's record after it was written. Prevents a second record after Ctrl-C."""
     profile: Profile | None = None
     """The stacks that were sampled in the system's measured slices."""
     _profiler: Profiler | None = None
@@ -178,7 +180,7 @@ class SliceSide:
             return  # the waiting thread has stopped the rehearsal
         finally:
             if self.shared is not None:
-                self.shared.give_up()  # has no effect once all clients have ended
+                self.shared.give_up()  # no effect if all clients have ended
 
     @property
     def _progress(self) -> Progress:
@@ -220,7 +222,7 @@ class SliceSide:
         self.slices[-1] = replace(self.slices[-1], taken=taken)
 
     def forget(self) -> None:
-        """Drops the last slice. A checkpoint that was requested in it will be requested again."""
+        """Drops the last slice. If a checkpoint was requested in this slice, it will be requested again."""
         self._progress.forget()
         self.checkpoints = self._requested_before
         self.slices[-1] = replace(self.slices[-1], dropped=True)
@@ -232,8 +234,8 @@ class SliceSide:
     def started(self) -> StartTransactions:
         """Measures transactions right after start-up and at full speed, in two turns that are not recorded.
 
-        The clients pause between the two turns, and the system is not frozen. The second turn also needs a start-up,
-        because its first transactions would be lost without one. Raises DriveEndedError, OneSystemError and
+        Between the two turns, the clients pause, but the server is not paused. The second turn also has an unmeasured
+        start-up, because its first transactions would otherwise be lost. Raises DriveEndedError, OneSystemError and
         KeyboardInterrupt.
         """
         with attribute_errors_to(self.cell):
@@ -253,9 +255,8 @@ class SliceSide:
         return transactions, busy_s / self.clients if busy_s > 0 else slice_s
 
     def _over(self) -> BaseException:
-        """Returns why a turn has no result.
-
-        The core treats a Ctrl-C as the end of waiting. The drive then continues, so waiting for it would never end.
+        """Returns the exception for a turn without a result. After Ctrl-C, the core stops waiting for the turn, but the
+        load continues. This method then does not wait for the load, because it would never end.
         """
         if self._at_turns.progress is not None and not self._at_turns.progress.over:
             return KeyboardInterrupt()
@@ -268,8 +269,8 @@ class SliceSide:
             self._profiler = profiling.started(request, self.session)
 
     def end_profile(self) -> None:
-        """Stops sampling. The profile contains only samples of this system's slices, without start-up and dropped
-        slices. A second call has no effect."""
+        """Stops sampling. The profile contains only samples from this system's kept slices, and not from their
+        start-up. A second call has no effect."""
         profiler, self._profiler = self._profiler, None
         if profiler is not None and self.kept:
             began = ((self.began_s + one.at_s + one.start_up_s, one.length_s) for one in self.kept)
@@ -318,8 +319,8 @@ class SliceSide:
         return time.perf_counter() - began
 
     def _request_checkpoint(self) -> None:
-        """Requests a checkpoint as often as in a trial, by the system's own time. The checkpoint runs in this turn and
-        the following turns."""
+        """Requests a checkpoint if one is due. As in a trial, checkpoints have a fixed interval, but it counts only the
+        time of this system's slices. The checkpoint runs in this turn and the following turns."""
         every_s = self.checkpoint_s
         if every_s is None:
             return
@@ -332,7 +333,7 @@ class SliceSide:
 
     @property
     def checkpoint_s(self) -> float | None:
-        """Interval of requested checkpoints in seconds of the system's own time; None if none are requested."""
+        """Interval between requested checkpoints in seconds of this system's slices; None if none are requested."""
         return checkpoints.settled(self.setup).cell.load.checkpoint_s if self._at_turns.requests else None
 
     def _checkpointed(self) -> None:
@@ -363,13 +364,13 @@ class SliceSide:
         self.rest()
 
     def finish(self) -> None:
-        """Disconnects the system's clients and starts its checks, after all systems have finished their writes. Raises
-        FailureError."""
+        """Disconnects the system's clients and starts its checks. Called after all systems have finished their writes.
+        Raises FailureError."""
         self.wake()
         self._progress.finish()
 
     def settle(self) -> None:
-        """Waits for the system's checks. Raises DriveEndedError if a check failed or there is no result."""
+        """Waits for the system's checks to finish. Raises DriveEndedError if a check failed or there is no result."""
         self._join()
         self.settled = self._whole()
         if not self.settled:

@@ -27,36 +27,35 @@ USUAL_S = 1.0
 LENGTHS_S = (0.5, 1.0, 2.0, 5.0)
 """Slice lengths in seconds from which a pilot chooses."""
 LEAST_TURNS = 5
-"""Minimum number of turns of each system in a block. With fewer, the systems would share little of the machine's noise.
-
-The shortest trials that a budget chooses (`plan.budget.LENGTHS_S`) have this many turns of the usual length.
+"""Minimum number of turns of each system in a block. With fewer turns, the machine's noise would not affect the systems
+equally. The shortest trials that a budget chooses (`plan.budget.LENGTHS_S`) have this many turns of the usual length.
 """
 EARLY_S, LATE_S = 0.5, 0.8
-"""Measured parts of the pilot's two turns, in seconds: right after the first start-up, and later in the second turn."""
+"""Seconds that are measured in each of the pilot's two turns: right after the start-up of the first turn, and later in
+the second turn."""
 AT_WORK_S = 0.3
-"""Seconds at the start of the second turn that are skipped. After them, the clients are at different points of their
-transactions."""
+"""Seconds at the start of the pilot's second turn that are not measured. After this time, the clients are at different
+points of their transactions."""
 START_UP_S = 0.1
 """Seconds at the start of each turn that are not measured, because processes were just resumed and CPU caches contain
 other systems' data."""
 PILOT_TURNS = 3
-"""Number of the pilot's measurements of each system, in the first block."""
+"""How often the pilot measures each system, in the first block."""
 CHANGE_S = 0.02
 """Approximate seconds for pausing one system and resuming the next."""
 _PILOTED_S = START_UP_S + EARLY_S + AT_WORK_S + LATE_S + CHANGE_S
-"""Seconds that each of the pilot's measurements of a system takes."""
+"""Seconds that one measurement of a system takes in the pilot."""
 OWN_BYTES = 256 << 20
 """Memory that each server uses in addition to cache and data, for processes, connections and sorts."""
 
 
 def rotations(load: Load, slice_s: float) -> int:
-    """Returns the number of turns of each system in a block, so that the system's slices add up to the length of a
-    trial."""
+    """Returns the number of turns of each system in a block. The system's slices add up to the duration of a trial."""
     return max(1, round((load.duration_s or 0.0) / slice_s))
 
 
 def fits(duration_s: float, slice_s: float) -> bool:
-    """Returns whether a block of that length has enough turns."""
+    """Returns whether a duration is long enough for the minimum number of turns."""
     return duration_s * (1 + 1e-9) >= LEAST_TURNS * slice_s
 
 
@@ -67,7 +66,7 @@ def longest(duration_s: float) -> float:
 
 
 def fitted(lab: Lab) -> Lab:
-    """Returns the lab with the slice length assumed for planning, if a pilot chooses the length."""
+    """If a pilot will choose the slice length, returns the lab with the length that is assumed for planning."""
     if not lab.method.slice_piloted:
         return lab
     duration_s = next(setup.cell.load.duration_s or 0.0 for setup in lab.possible)
@@ -133,7 +132,7 @@ def directories(setup: Setup) -> set[str]:
 
 
 def why_trials(lab: Lab, contents: Mapping[str, Content]) -> str:
-    """Returns why the systems of this lab cannot be interleaved; empty if they can."""
+    """Returns the reason why the systems of this lab cannot be interleaved; empty if they can."""
     setups = lab.possible
     for setup in setups:
         for why in _against(setup):
@@ -189,9 +188,8 @@ def _drives_otherwise(workload: Workload, engine: str, options: Mapping[str, str
 
 
 _IN_TURNS = ("drive loop", "thread CPU clock", "counters of the device's process", "timed", "counted")
-"""Prefixes of metric sources that records of slices contain in addition to the workload's metrics.
-
-Observers are not among them, because they sample by the clock.
+"""Prefixes of the sources of metrics that records of slices contain, in addition to the workload's metrics. Observers
+are not among them, because they sample at fixed intervals.
 """
 
 
@@ -287,8 +285,8 @@ def frozen(lab: Lab) -> bool:
 
 
 def _short_of(setups: Sequence[Setup], contents: Mapping[str, Content]) -> Iterator[str]:
-    """Yields shortages of memory or space. `setups`: with the directories that are used when the systems run at the
-    same time."""
+    """Yields shortages of memory or disk space. `setups`: the configurations, with the directories that they use when
+    their systems run at the same time."""
     if any(setup.system.dsn is not None for setup in setups):
         return  # an existing server already uses its memory and space
     there = memory_there()

@@ -1,8 +1,8 @@
 """Emulated devices of an interleaved system, whose model time stops with the system.
 
-A device without model timing answers at once. When it follows the model again, the model's time continues where it
-stopped (`Pace::set`, crates/ironbench-device/src/live/pace.rs). The device of a paused system therefore accumulates no
-burst credit, and no turn starts with a burst that was earned by idle time.
+A device without model timing completes each request immediately. When its model timing is switched on again, the
+model's time continues where it stopped (`Pace::set`, crates/ironbench-device/src/live/pace.rs). The device of a paused
+system therefore accumulates no burst credit, and no turn starts with burst credit from idle time.
 """
 
 from __future__ import annotations
@@ -49,13 +49,13 @@ class SystemDevices:
         self.devices.set_model_timing(on=True)
 
     def begin(self, session: Session) -> None:
-        """Starts observation before the first slice."""
+        """Reads the devices' counters before the first slice."""
         if self.devices.mounted:
             self._sources = observe.get(_OBSERVER).sources(session, Tree())
         self._first = self._read()
 
     def end(self) -> None:
-        """Ends observation after the last slice, so that later writes and checks are excluded."""
+        """Reads the devices' counters after the last slice, so that later writes and checks are excluded."""
         self._last = self._read()
 
     def observed(self, turns_s: float) -> Observation:

@@ -17,11 +17,11 @@ class Slice:
     """Start of the turn in seconds since the first turn of the block."""
     length_s: float
     transactions: int
-    """Number of transactions that started in the slice and succeeded, whenever they ended."""
+    """Number of successful transactions that started in the slice, including those that ended after it."""
     failed: int
     busy_s: float
-    """Seconds that all clients together spent on these transactions and on failed ones, including think time after
-    them."""
+    """Seconds that all clients together spent on these transactions and on the failed ones, including the think time
+    after each."""
     start_up_s: float
     """Seconds from the start of the turn to the start of the slice."""
     drain_s: float
@@ -31,7 +31,7 @@ class Slice:
     taken: float = 0.0
     """Fraction of all cores' CPU time that others used during the turn."""
     dropped: bool = False
-    """Whether the slice was dropped with its rotation because of a disturbance. Dropped slices enter no metric."""
+    """Whether the slice was dropped with its rotation because of a disturbance. No metric includes dropped slices."""
 
     def rate(self, clients: int) -> float:
         """Returns the transactions per second for this number of clients."""
@@ -39,7 +39,7 @@ class Slice:
 
 
 class OneSystemError(Exception):
-    """A failure that concerns only one system of the block, whose configuration is `cell`."""
+    """A failure of a single system of the block. `cell` is the system's configuration."""
 
     def __init__(self, cell: str, error: IronbenchError) -> None:
         super().__init__(cell, error)

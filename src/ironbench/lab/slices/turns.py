@@ -1,10 +1,10 @@
 """Measures a lab with slices: the systems of a block run at the same time and are driven in turns.
 
-Noise on a shared machine is slow: it changes more from minute to minute than from second to second. Systems that
-alternate every second share this noise, so it cancels in their ratio (randomised multiple interleaved trials: Abedi and
-Brecht, "Conducting repeatable experiments in highly variable cloud computing environments", ICPE 2017). Blocks sample
-the variation between server starts, because each block restarts every system. Findings are therefore computed from
-blocks.
+Noise on a shared machine is slow: it changes more from minute to minute than from second to second. It affects systems
+that alternate every second equally, so it cancels in their ratio (randomised multiple interleaved trials: Abedi and
+Brecht, "Conducting repeatable experiments in highly variable cloud computing environments", ICPE 2017). Each block
+restarts every system, because performance also varies from one server start to the next. Findings are therefore
+computed from blocks and not from slices.
 """
 
 from __future__ import annotations
@@ -49,11 +49,13 @@ from ironbench.trial.load import restore
 from ironbench.words import counted
 
 SLICES = "slices.json"
-"""File in a record with every slice of its system: start, length, transactions, and unmeasured times."""
+"""File in a record that contains every slice of the record's system: start, length, transactions, and unmeasured
+times."""
 
 
 MUCH_WRITTEN = 0.05
-"""Maximum time spent on writing between turns, as a fraction of the slices. Above it, records get a warning."""
+"""Maximum time spent on writing between turns, as a fraction of the time of all slices. If it is exceeded, the record
+gets a warning."""
 
 
 @dataclass(slots=True)
@@ -66,7 +68,7 @@ class InterleavedBench:
     each: FreshEngineBench
     directory: LabDirectory
     since: str = ""
-    """Time at which interleaving of the current block's systems started."""
+    """Time at which the current block started."""
 
     def over(self, record: Record) -> bool:
         return self.each.over(record)
@@ -80,15 +82,14 @@ class InterleavedBench:
     def _block(self, due: NextTrial) -> Sequence[Record]:
         lab, block = self.each.lab, due.trial.block
         trials = [one for one in lab.trials if one.block == block and not lab.setup(one.cell.name).of]
-        # The whole block is repeated, whatever is left of an earlier attempt. Trials of the baseline's peak also belong
-        # to block 0.
+        # A block is always repeated as a whole. Only records of these configurations count as earlier attempts, because
+        # trials of the baseline's peak also have block number 0.
         before = progress.attempts(self.directory.records(), block, {one.cell.name for one in trials})
         trials = [replace(one, attempt=1 + before) for one in trials]
         sides: list[SliceSide] = []
         if self.each.live is not None:
             self.each.live.begin(due.trial, _title(due, len(trials)))
-        # The time is stored in all records of the block, including those of systems that did not fail, so that no
-        # record looks as if its lab was killed.
+        # All records of the block contain this time, so that no record looks as if its lab was killed.
         self.since = datetime.now(UTC).isoformat(timespec="milliseconds")
         notes = self.each.known
         with ExitStack() as stack:
@@ -110,7 +111,7 @@ class InterleavedBench:
                 kept = [
                     self._kept_of(trial, side, len(sides)) for trial, side in self._paired(trials, sides) if side.driven
                 ]
-                # After the last turn, no record is marked as aborted, so the loop would not end by itself.
+                # If Ctrl-C came after the last turn, no record is aborted, so the measurement loop would continue.
                 if not any(one.status is Status.CUT_SHORT for one in kept):
                     raise
                 return kept
@@ -166,7 +167,8 @@ class InterleavedBench:
                     finish(side)
 
     def _slice_s(self, rotations: Rotations, longest_s: float) -> float:
-        """Returns the slice length of earlier blocks, or of the lab; in the first block, a pilot may choose it."""
+        """Returns the slice length that the lab sets or that earlier blocks used. In the first block, a pilot may
+        choose the length."""
         method = self.each.lab.method
         if not method.slice_piloted:
             return method.slice_s or slice_plan.USUAL_S
@@ -184,17 +186,15 @@ class InterleavedBench:
         return found
 
     def _piloted(self) -> Iterator[Record]:
-        """Yields comparable records of earlier blocks with the pilot's slice length. They also contain the pilot's
-        warning.
-
-        Aborted records contain only the length.
+        """Yields the comparable records of earlier blocks. They contain the slice length that the pilot chose, and the
+        pilot's warning. Aborted records are left out, because they contain only the length.
         """
         whole = (one for one in self.directory.records() if one.purpose == Purpose.LAB and one.status.comparable)
         return (one for one in whole if one.turns_since)
 
     def _side(self, stack: ExitStack, trial: Trial, notes: TrialNotes, before: Sequence[SliceSide]) -> SliceSide:
-        """Restores a system's data and starts its engine. If the server exists already, one of `before` may be using
-        it."""
+        """Restores a system's data and starts its engine. Systems on an existing server may use the same database as a
+        system in `before`; the data are then not restored again."""
         each, lab = self.each, self.each.lab
         setup = lab.setup(trial.cell.name)
         apart = slice_plan.with_own_directories(lab, setup)
@@ -233,8 +233,8 @@ class InterleavedBench:
         return [(trial, by_cell[trial.cell.name]) for trial in trials if trial.cell.name in by_cell]
 
     def _kept_of(self, trial: Trial, side: SliceSide, systems: int) -> Record:
-        """Returns the stored record of a system that was driven, either completely or until it was aborted. `systems`:
-        systems in the block."""
+        """Stores and returns the record of a system whose load ran, either completely or until it was aborted.
+        `systems`: number of systems in the block."""
         id = record_id(side.plan.series, trial)
         # Ctrl-C was pressed just after the record was written
         if side.record is None and self.each.store.path(id).is_dir():
@@ -269,8 +269,8 @@ class InterleavedBench:
     ) -> Sequence[Record]:
         """Stores failed records for a block in which one system failed, because the block is repeated as a whole.
 
-        `blamed`: the configuration that failed, if known. `over`: the system of that configuration, if its drive ended
-        and has a record.
+        `blamed`: the configuration that failed, if known. `over`: the system of that configuration, if its load ended
+        with a result.
         """
         stop_all(sides)
         records = []
@@ -320,8 +320,8 @@ def _in_words(side: SliceSide, rotations: Rotations) -> str:
 
 
 def written_between(side: SliceSide) -> tuple[Note, ...]:
-    """Returns a note about dirty data that were written between turns. A system's throughput does not include this
-    time."""
+    """Returns a note if much time was spent on writing dirty data between turns, because a system's throughput does not
+    include this time."""
     share = (sum(one.paid_s for one in side.kept) + side.debt_s) / side.measured_s
     if share <= MUCH_WRITTEN:
         return ()
@@ -329,16 +329,16 @@ def written_between(side: SliceSide) -> tuple[Note, ...]:
 
 
 def not_written_back(side: SliceSide) -> tuple[Note, ...]:
-    """Returns a note that ironbench has no access to an existing server's files, so that their dirty data could not be
-    written back."""
+    """Returns a note if ironbench could not write back the dirty data of an existing server, because it has no access
+    to the server's files."""
     if not side.unreached:
         return ()
     return (note("not-written-back", directories=tuple(sorted(side.unreached))),)
 
 
 def fewer_checkpoints(side: SliceSide) -> tuple[Note, ...]:
-    """Returns a note that fewer checkpoints started than required: at most one per turn, and none while another is
-    running."""
+    """Returns a note if fewer checkpoints were requested than planned. At most one is requested per turn, and none
+    while another is running."""
     every_s = side.checkpoint_s
     planned = 0 if every_s is None else math.ceil(side.measured_s / every_s * (1 - 1e-9))
     if side.checkpoints >= planned:
@@ -354,7 +354,7 @@ def stop_all(sides: Sequence[SliceSide]) -> None:
 
 
 def _share(sides: Sequence[SliceSide]) -> None:
-    """Lets systems on the same data share their checks."""
+    """Makes systems that use the same data share their checks."""
     by_place: dict[str, list[SliceSide]] = {}
     for side in sides:
         by_place.setdefault(side.place, []).append(side)
@@ -365,8 +365,8 @@ def _share(sides: Sequence[SliceSide]) -> None:
 
 
 def _clients(lab: Lab) -> int:
-    """Returns the number of connections that a system's engine must accept. On one existing server, this includes all
-    systems."""
+    """Returns the number of connections that a system's engine must accept. If all systems are on one existing server,
+    this is the number for all systems together."""
     if slice_plan.frozen(lab):
         return most_clients(lab)
     return sum(
