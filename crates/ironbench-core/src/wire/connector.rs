@@ -44,7 +44,7 @@ pub struct Connected<P: ServerProtocol> {
 }
 
 impl<P: ServerProtocol> Connected<P> {
-    /// Returns an object that cancels the session's statement; None if the protocol has no request for that.
+    /// Returns an object that cancels the session's statement; None if the protocol has no such request.
     pub fn canceller(&self) -> Option<Cancel<P>> {
         self.connector.canceller(&self.state, self.stream.is_tls())
     }
@@ -211,8 +211,8 @@ impl<P: ServerProtocol> Connector<P> {
         Ok(channel)
     }
 
-    /// Returns an object that cancels the statement of a session; None if the protocol has no request for that. The
-    /// request uses TLS only if the session does.
+    /// Returns an object that cancels the statement of a session; None if the protocol has no such request. The request
+    /// uses TLS only if the session does.
     pub(super) fn canceller(&self, state: &P::State, over_tls: bool) -> Option<Cancel<P>> {
         let key = P::cancel_key(state)?;
         let config = self.config.clone().filter(|_| over_tls);

@@ -1,4 +1,4 @@
-//! Errors of a connection to a server, in a form that the messages for users are made from.
+//! Errors of a connection to a server, with the details from which messages for users are worded.
 
 use std::io;
 

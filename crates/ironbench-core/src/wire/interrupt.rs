@@ -28,7 +28,7 @@ pub type Cancelling = Box<dyn Fn() -> Result<()> + Send>;
 /// A function that returns whether the server answers a new connection in time.
 pub type Probe = Arc<dyn Fn() -> bool + Send + Sync>;
 
-/// Whether connection attempts show that a server is responsive: one was answered, or none timed out.
+/// Whether connection attempts show that a server is responsive: at least one was answered, or none timed out.
 pub(super) fn answers<P: ServerProtocol>(tries: impl Iterator<Item = std::result::Result<(), Fault<P>>>) -> bool {
     let mut waited_in_vain = false;
     for one in tries {
@@ -40,11 +40,11 @@ pub(super) fn answers<P: ServerProtocol>(tries: impl Iterator<Item = std::result
     !waited_in_vain
 }
 
-/// A watch that distinguishes a hung server from a busy one. A statement may run for hours without sending a byte. But
-/// if the server does not answer a new connection either, the wait ends.
+/// A watch that distinguishes a hung server from a busy server. A statement may run for hours without sending a byte.
+/// But if the server does not answer a new connection either, the wait ends.
 struct Watch {
     probe: Probe,
-    /// Time without a byte after which the server is probed.
+    /// Time after which the server is probed if no byte has arrived.
     silence: Duration,
     heard: Instant,
     probing: Option<JoinHandle<bool>>,
@@ -79,7 +79,7 @@ impl Watch {
 
 pub struct Interrupt {
     wish: Wish,
-    /// Cancels the statement. None while connecting, when no statement runs and only the wait is ended.
+    /// Cancels the statement. None while connecting: no statement runs then, and an interrupt only ends the wait.
     cancel: Option<Cancelling>,
     sent: Option<Instant>,
     watch: Option<Watch>,
@@ -96,7 +96,7 @@ impl Interrupt {
         self.heard();
     }
 
-    /// Makes waits fail with `TimedOut` if the server is silent for `silence` and `probe` then fails.
+    /// Makes waits fail with `TimedOut` if the server sends nothing for `silence` and `probe` then fails.
     pub fn watch(&mut self, silence: Duration, probe: Probe) {
         self.watch = Some(Watch { probe, silence, heard: Instant::now(), probing: None });
     }

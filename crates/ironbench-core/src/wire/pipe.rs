@@ -71,7 +71,8 @@ impl Input {
         &self.bytes[self.start..self.end]
     }
 
-    /// Returns room for at least `READ_SIZE` bytes, and for as many again as have arrived of an incomplete message.
+    /// Returns free space for at least `READ_SIZE` bytes. For an incomplete message, the free space is at least as
+    /// large as the part that has arrived.
     fn room(&mut self) -> &mut [u8] {
         if self.start > 0 {
             self.bytes.copy_within(self.start..self.end, 0);

@@ -1,4 +1,4 @@
-//! What differs between the servers' protocols. [`Connector`] opens the sessions of every protocol.
+//! The traits and types in which the protocols of servers differ. [`Connector`] opens the sessions of every protocol.
 
 use std::fmt::{Debug, Display};
 
@@ -25,7 +25,7 @@ pub struct Names {
     pub no_tls: &'static str,
 }
 
-/// Where a server is, and how it is connected to.
+/// Address of a server, and settings of connections to it.
 pub struct Target<'a> {
     pub address: Address,
     pub tls: Wanted<'a>,
@@ -37,17 +37,17 @@ pub struct Target<'a> {
 /// A server's answer to a request for TLS.
 pub enum TlsAnswer {
     Accepted,
-    /// The server does not support TLS. The text is what it says about that, after a colon; it may be empty.
+    /// The server does not support TLS. The text is a colon and the server's reason, or empty if it gave none.
     Refused(String),
 }
 
-/// The codes of an error that a server sent. Empty or 0: the protocol has no such code.
+/// The codes of an error that a server sent. A code is empty or 0 if the protocol has no such code.
 pub struct Codes<'a> {
     pub sqlstate: &'a str,
     pub number: u16,
 }
 
-/// A protocol of servers. The methods are called in the order of the steps of a connection.
+/// The protocol of one kind of server. The methods are listed in the order in which a connection calls them.
 pub trait ServerProtocol: Debug + Clone + Send + Sync + 'static {
     const NAMES: Names;
     /// Protocol name in the TLS handshake (ALPN).
@@ -60,11 +60,11 @@ pub trait ServerProtocol: Debug + Clone + Send + Sync + 'static {
     /// A reason why received bytes are not a message.
     type Malformed: std::error::Error + Send + Sync + 'static;
     type ServerError: Debug + Display;
-    /// What the server sends before the client; `()` if the client starts.
+    /// The message with which the server starts; `()` if the client sends first.
     type Greeting;
     /// What the client knows about an open session.
     type State: Debug + Send;
-    /// What identifies a session in a request to cancel its statement.
+    /// The data that identify a session in a request to cancel its statement.
     type CancelKey: Clone + Send + Sync;
 
     /// Checks what can be checked without a network.
@@ -72,7 +72,7 @@ pub trait ServerProtocol: Debug + Clone + Send + Sync + 'static {
 
     fn target(settings: &Self::Settings) -> Target<'_>;
 
-    /// Connects at one address. Protocols override this method if the server may accept a second attempt.
+    /// Connects at one address. Protocols override this method to make a second attempt, for example without TLS.
     fn enter(connector: &Connector<Self>, attempt: &Attempt) -> std::result::Result<Connected<Self>, Fault<Self>> {
         connector.start(attempt, connector.tls())
     }
@@ -110,7 +110,7 @@ pub trait ServerProtocol: Debug + Clone + Send + Sync + 'static {
         security: Security,
     ) -> std::result::Result<Self::State, Fault<Self>>;
 
-    /// Returns what cancels the session's statement; None if the protocol has no request for that.
+    /// Returns the key for cancelling the session's statement; None if the protocol has no such request.
     fn cancel_key(state: &Self::State) -> Option<Self::CancelKey>;
 
     /// Cancels the statement of the session with `key` over a new connection.
@@ -122,7 +122,7 @@ pub trait ServerProtocol: Debug + Clone + Send + Sync + 'static {
 
     fn codes(error: &Self::ServerError) -> Codes<'_>;
 
-    /// Returns whose fault a refused connection is, and a hint.
+    /// Returns the kind of the error of a refused connection (input or failure), and a hint.
     fn admission(error: &Self::ServerError) -> (Kind, &str);
 
     /// Names the user in the message about a refused connection, such as `, user NAME`.

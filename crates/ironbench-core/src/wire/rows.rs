@@ -2,7 +2,7 @@
 
 use crate::Error;
 
-/// Memory limit for the rows of one result. No query outside the measured window comes near it. A server that sends
+/// Memory limit for the rows of one result. Queries outside the measured window return far less. A server that sends
 /// more might never stop sending.
 const MOST: usize = 64 << 20;
 
@@ -27,7 +27,7 @@ pub(super) fn too_much() -> Error {
 pub struct Rows {
     columns: Vec<String>,
     text: String,
-    /// End in `text` of each value, row by row; `NULL` marks a null value.
+    /// Position in `text` where each value ends, row by row; `NULL` marks a null value.
     ends: Vec<usize>,
     starts: Vec<usize>,
     width: usize,
@@ -48,7 +48,7 @@ impl Rows {
         Self { width, only_counted: true, ..Self::default() }
     }
 
-    /// Creates the result of the next statement, which keeps or only counts its rows like this one.
+    /// Creates an empty result for the next statement. It keeps its rows or only counts them, as this result does.
     pub(super) fn following(&self, columns: Vec<String>) -> Self {
         if self.only_counted { Self::counted(columns.len()) } else { Self::new(columns) }
     }
@@ -78,7 +78,7 @@ impl Rows {
             return Ok(Pushed::Misfit);
         }
         self.count += 1;
-        // A row without columns also needs memory in the consumer.
+        // The consumer of the rows needs memory even for rows without columns.
         let taken = self.text.len() + (self.starts.len() + self.ends.len() + self.count) * size_of::<usize>();
         Ok(if taken > MOST { Pushed::TooMuch } else { Pushed::Taken })
     }

@@ -36,20 +36,21 @@ pub struct Outcome {
     pub warnings: u64,
 }
 
-/// What differs between the blocking sessions of the servers' protocols.
+/// The part of a blocking session that depends on the server's protocol.
 pub trait SessionProtocol: ServerProtocol {
     /// The engine's name in messages.
     const NAME: &'static str;
     /// The engine's word for a request in messages.
     const REQUEST: &'static str = "statement";
 
-    /// A sent request; `()` if its reply can be read without it.
+    /// Data of a sent request that are needed to read its reply; `()` if none are needed.
     type Request;
 
     /// Appends the request of `sql` to the output.
     fn request(session: &mut Session<Self>, sql: &str) -> Result<Self::Request>;
 
-    /// Handles what has arrived since the last reply. Anything that could be taken for the next reply is an error.
+    /// Handles the messages that have arrived since the last reply. A message that could be mistaken for the next reply
+    /// is an error.
     fn take_unasked(_: &mut Session<Self>) -> std::result::Result<(), Fault<Self>> {
         Ok(())
     }
@@ -63,7 +64,7 @@ pub trait SessionProtocol: ServerProtocol {
     /// Appends the message that ends a session.
     fn terminate(output: &mut Vec<u8>);
 
-    /// Takes the error with which the server explained, in an earlier message, why it closes the connection.
+    /// Returns, and removes, the error in which the server announced that it would close the connection.
     fn last_words(_: &mut Self::State) -> Option<Box<Self::ServerError>> {
         None
     }
@@ -139,8 +140,8 @@ impl<P: SessionProtocol> Session<P> {
         self.connector.canceller(&self.state, self.is_tls())
     }
 
-    /// Returns how many transactions the server has committed for this session, without the one at its start; 0 if the
-    /// protocol does not show that.
+    /// Returns how many transactions the server has committed for this session, not counting the transaction at the
+    /// start of the session; 0 if the protocol does not show that.
     pub fn commits(&self) -> u64 {
         P::commits(&self.state)
     }

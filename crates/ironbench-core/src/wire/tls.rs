@@ -1,6 +1,6 @@
 //! TLS as libpq's `sslmode` defines it. The mode `require` encrypts without authenticating the server. `verify-ca`
-//! requires a certificate from a trusted authority, and `verify-full` also the right host name in it. Source:
-//! PostgreSQL 18 documentation, 32.19.
+//! requires a certificate from a trusted authority, and `verify-full` additionally requires that the certificate
+//! contains the right host name. Source: PostgreSQL 18 documentation, 32.19.
 
 use std::{path::Path, sync::Arc};
 
@@ -270,9 +270,9 @@ impl ServerCertVerifier for Verifier {
     }
 }
 
-/// Returns `tls-server-end-point` (RFC 5929), a digest of the server's certificate with the hash of its signature.
-/// SHA-256 replaces older hashes. Returns None for SHA-512 and unknown signatures, for which SCRAM works without
-/// channel binding.
+/// Returns `tls-server-end-point` (RFC 5929), a digest of the server's certificate computed with the hash function of
+/// its signature. SHA-256 replaces older hashes. Returns None for SHA-512 and unknown signatures, for which SCRAM works
+/// without channel binding.
 pub(super) fn server_end_point(tls: &ClientConnection) -> Option<Vec<u8>> {
     let certificate = tls.peer_certificates()?.first()?;
     let suite = match signature_hash(certificate)? {

@@ -23,7 +23,7 @@ pub(super) fn shortened(sql: &str) -> String {
     }
 }
 
-/// Error for a reply that belongs to no request. The connection is closed, because the reply could be taken for the
+/// Error for a reply that belongs to no request. The connection is closed, because this reply could be mistaken for the
 /// reply to the next request.
 pub const UNASKED: &str = "the server sent an unexpected answer";
 

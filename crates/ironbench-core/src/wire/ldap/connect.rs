@@ -72,7 +72,7 @@ impl ServerProtocol for Ldap {
         connector.reach(attempt)?.ask_for_tls().map(drop)
     }
 
-    /// A notice of disconnection is an error.
+    /// Returns the next message. A notice of disconnection is returned as an error.
     fn cut<'a>(_: &mut i32, input: &mut &'a [u8]) -> std::result::Result<Option<Message<'a>>, Fault> {
         match message::next(input)? {
             Some(message) if message.id == 0 => Err(Fault::Server(Box::new(done(message.body)?))),
@@ -146,7 +146,7 @@ impl Channel<Ldap> {
         self.counter
     }
 
-    /// Sends the output, and waits for the single message that answers it.
+    /// Sends the output and waits for its answer, a single message with the tag `answer`.
     pub(super) fn ask(&mut self, answer: u8) -> std::result::Result<Vec<u8>, Fault> {
         self.flush()?;
         let id = self.counter;

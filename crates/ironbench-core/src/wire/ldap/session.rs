@@ -19,9 +19,9 @@ use crate::wire::{
 };
 use crate::{Error, Result};
 
-/// Number of add operations of a bulk load that run at the same time.
+/// Number of add operations that a bulk load keeps in flight.
 const UNDER_WAY: usize = 32;
-/// Size from which on collected requests are sent.
+/// Number of collected bytes at which requests are sent.
 const PIECE: usize = 32 << 10;
 /// Name of the running statement in messages.
 const LOADING: &str = "loading entries";
@@ -64,7 +64,7 @@ impl SessionProtocol for Ldap {
         if !operation.succeeded(done.code) {
             return Err(refused(&done, line));
         }
-        // A comparison returns its result as one row.
+        // A comparison returns `true` or `false` as one row.
         if operation.verb == Verb::Compare {
             outcome.rows = Rows::new(vec!["found".to_owned()]);
             let word: &[u8] = if done.code == code::COMPARE_TRUE { b"true" } else { b"false" };
@@ -131,7 +131,7 @@ impl SessionProtocol for Ldap {
         wrong.map_or(Ok(done), Err)
     }
 
-    /// A number means that the server rejected an operation and that the session stays usable.
+    /// Returns no codes: an error with a number would mean that the session stays usable.
     fn codes_when_ended(_: &Done) -> Codes<'_> {
         Codes { sqlstate: "", number: 0 }
     }

@@ -12,8 +12,8 @@ use crate::{Error, Result};
 /// small enough for the second-level cache.
 const FRAME: usize = 64 * 1024;
 
-/// A LOAD DATA in progress. If it is dropped before [`CopyIn::finish`], the connection is closed, because nothing else
-/// makes the server roll the load back.
+/// A LOAD DATA in progress. If it is dropped before [`CopyIn::finish`], the connection is closed, because the server
+/// rolls the load back only then.
 #[derive(Debug)]
 pub struct CopyIn<'a> {
     session: &'a mut Session<Mysql>,

@@ -28,9 +28,8 @@ pub fn caching_sha2_password(password: &[u8], nonce: &[u8]) -> Vec<u8> {
     xor(once, &hash(&SHA256, &[&twice, nonce]))
 }
 
-/// Signs the nonce with Ed25519.
-/// Unlike in RFC 8032,
-/// a password of any length replaces the 32-byte secret key (MariaDB's plugin/auth_ed25519/ref10/sign.c).
+/// Signs the nonce with Ed25519. Unlike in RFC 8032, a password of any length replaces the 32-byte secret key
+/// (MariaDB's plugin/auth_ed25519/ref10/sign.c).
 pub fn client_ed25519(password: &[u8], nonce: &[u8]) -> Vec<u8> {
     let wide = |parts: &[&[u8]]| {
         let digest: [u8; 64] = hash(&SHA512, parts).try_into().expect("SHA-512 gives 64 bytes");

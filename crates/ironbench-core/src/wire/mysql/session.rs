@@ -44,7 +44,7 @@ impl SessionProtocol for Mysql {
         loop {
             match session.answer(&mut outcome) {
                 Ok(Some(Answer::LocalInfile)) => {
-                    // The server requested a file, and the client does not send one just because of that.
+                    // The server requested a file. The client never sends a file at a server's request.
                     refused_data = true;
                     session.channel.answer(b"").map_err(|fault| session.lose(fault, sql))?;
                 }

@@ -123,8 +123,8 @@ impl<'a> Policy<'a> {
         self.methods.contains(&method)
     }
 
-    /// Rejects a server that uses another method than the user accepts, before anything that depends on the password is
-    /// sent. `method` is libpq's name. `bound` tells whether SCRAM is bound to the TLS connection.
+    /// Rejects a server that uses a method that the user does not accept. Must be called before anything that depends
+    /// on the password is sent. `method` is libpq's name. `bound`: whether SCRAM is bound to the TLS connection.
     fn judge(&self, method: &str, bound: bool) -> Result<(), Fault> {
         let listed = self.methods.iter().any(|word| word.trim_start_matches('!') == method);
         let excluding = self.methods.iter().any(|word| word.starts_with('!'));
@@ -144,7 +144,7 @@ impl<'a> Policy<'a> {
     }
 }
 
-/// Chooses the SCRAM variant and its channel binding, which is used, not offered by the server, or not supported by the
+/// Chooses the SCRAM variant. The channel binding is either used, or not offered by the server, or not supported by the
 /// client.
 fn choose(offered: &[u8], over_tls: bool, end_point: Option<Vec<u8>>) -> Result<(&'static str, ChannelBinding), Fault> {
     let has = |name: &str| offered.split(|&byte| byte == 0).any(|mechanism| mechanism == name.as_bytes());

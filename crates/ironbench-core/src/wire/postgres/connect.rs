@@ -103,8 +103,8 @@ impl ServerProtocol for Postgres {
         Target { address, tls, relay: settings.relay.as_ref(), timeout_s: settings.connect_timeout_s }
     }
 
-    /// Tries a second time without TLS with `prefer`, and with TLS with `allow`, if the server may accept only that
-    /// (SQLSTATE 28000).
+    /// Tries a second time if the server may accept only the other kind of connection (SQLSTATE 28000): without TLS
+    /// with `prefer`, and with TLS with `allow`.
     fn enter(connector: &Connector, attempt: &Attempt) -> std::result::Result<Connected, Fault> {
         let tls = connector.tls();
         match connector.start(attempt, tls.filter(|_| connector.mode != Mode::Allow)) {
@@ -177,7 +177,8 @@ impl ServerProtocol for Postgres {
         let (mut channel, ()) = connector.open(attempt, connector.tls())?;
         frontend::cancel_request(&mut channel.output, key.0, key.1);
         channel.flush()?;
-        // The server answers by closing the connection. The request has been sent, however this wait ends.
+        // The server answers by closing the connection. The request has been sent, so the result of this wait does not
+        // matter.
         let _ = channel.next();
         Ok(())
     }

@@ -31,7 +31,7 @@ impl<'a> CopyIn<'a> {
                 Err(fault) => return Err(session.lose(fault, sql)),
                 Ok(tag::COPY_IN_RESPONSE) => break,
                 Ok(tag::NOTICE_RESPONSE | tag::PARAMETER_STATUS) => {
-                    // Only this message is taken, because CopyInResponse may be followed directly by another one.
+                    // Only one message is consumed, because CopyInResponse may directly follow this message.
                     session.step(&mut Outcome::default()).map_err(|fault| session.lose(fault, sql))?;
                 }
                 Ok(_) => {

@@ -31,7 +31,7 @@ impl SessionProtocol for Postgres {
         Ok(())
     }
 
-    /// Accepts notices, and the error that ends the session.
+    /// Accepts messages that a server may send at any time, such as notices, and the error that ends the session.
     fn take_unasked(session: &mut Session<Self>) -> std::result::Result<(), Fault> {
         session.channel.read_arrived()?;
         while session.channel.peek()?.is_some() && protocol::is_unasked_allowed(session.channel.unread()) {

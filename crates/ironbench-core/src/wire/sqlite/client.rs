@@ -23,7 +23,7 @@ pub struct Client {
 
 struct Prepared {
     statement: Statement<'static>,
-    /// For each parameter of the statement, its index among the parameters of the command.
+    /// For each parameter of the statement, its index among the parameters of the SQL command.
     places: Vec<usize>,
 }
 
@@ -167,8 +167,8 @@ impl Prepared {
     }
 }
 
-/// Returns the index of each parameter among those of the command. Parameters are `$1`, `$2`, … in the compiled text.
-/// SQLite treats these as names and numbers them in order of appearance.
+/// Returns the index of each of the statement's parameters among those of the command. Parameters are `$1`, `$2`, … in
+/// the compiled text. SQLite treats these as names and numbers them in order of appearance.
 fn places(statement: &Statement<'_>, known: usize) -> std::result::Result<Vec<usize>, Trouble> {
     (1..=statement.parameter_count())
         .map(|index| {

@@ -20,7 +20,7 @@ const DIGEST: &str = "ironbench_digest";
 const STEPS_PER_LOOK: i32 = 10_000;
 const ASK_EVERY: Duration = Duration::from_millis(50);
 
-/// Rows as text, formatted like those of the core's PostgreSQL session.
+/// Rows as text, formatted as the PostgreSQL session formats them.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub struct Table {
     pub columns: Vec<String>,
@@ -179,8 +179,8 @@ pub fn failed(path: &str, error: &rusqlite::Error) -> Error {
     let trouble = Trouble::of(error);
     let mut failure = Error::failure(format!("SQLite {path}"), format!("{} ({})", trouble.message, trouble.class));
     if !trouble.lasting {
-        // SQLite has no SQLSTATEs. A code that is set marks an error of the statement, after which the session stays
-        // usable.
+        // SQLite has no SQLSTATEs. The class in this field tells callers that only the statement failed and that the
+        // session stays usable.
         failure.sqlstate = trouble.class.into_owned();
     }
     failure
@@ -218,7 +218,7 @@ fn count_all(connection: &Connection, sql: &str) -> rusqlite::Result<u64> {
     Ok(count)
 }
 
-/// Formats a value like the core's PostgreSQL session: NULL is None, bytes are hexadecimal after `\x`.
+/// Formats a value as the PostgreSQL session does: NULL is None, bytes are hexadecimal after `\x`.
 pub fn text(value: ValueRef<'_>) -> Option<String> {
     match value {
         ValueRef::Null => None,

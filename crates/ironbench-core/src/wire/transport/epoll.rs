@@ -37,9 +37,9 @@ struct Client {
     sent: usize,
     /// Whether the client waits for room in the socket.
     blocked: bool,
-    /// The message while the client is blocked, taken from the outbox.
+    /// The message that is being sent while the client is blocked; it was moved out of the outbox.
     in_flight: Vec<u8>,
-    /// Whether the caller must be notified when the whole outbox has been sent.
+    /// Whether the caller wants `Arrival::Shipped` when the whole outbox has been sent.
     shipping: bool,
 }
 
@@ -50,7 +50,7 @@ pub struct Epoll {
     next: usize,
     failed: Vec<(usize, io::Error)>,
     shipped: Vec<usize>,
-    /// Clients whose sockets may have more to read, without an event that announces it.
+    /// Clients whose sockets may have more to read although no further event will report it.
     unfinished: Vec<usize>,
     /// The unfinished clients to be read in this round.
     resumed: Vec<usize>,
@@ -95,7 +95,7 @@ impl Epoll {
         }
     }
 
-    /// Reads the bytes that have arrived for a client. `ended` is explained at [`Client::pull`].
+    /// Reads the bytes that have arrived for a client. For `ended` see [`Client::pull`].
     #[inline]
     fn pull(&mut self, id: usize, ended: bool) -> Option<Arrival> {
         match self.clients[id].pull(ended) {
@@ -167,7 +167,7 @@ impl Transport for Epoll {
     }
 
     fn receive(&mut self, _client: usize) {
-        // Nothing has to be done: an event is handled by reading everything, and the next event needs no request.
+        // Nothing to do: every event is handled by reading all bytes, and later events arrive without a request.
     }
 
     fn farewell(&mut self, client: usize) {
@@ -213,7 +213,7 @@ impl Transport for Epoll {
                     return Some(Arrival::Shipped(client));
                 }
                 if let Some(client) = self.resumed.pop() {
-                    // The connection may already have ended, in an event that was consumed before.
+                    // The peer may already have closed the connection, in an event that was consumed before.
                     match self.pull(client, true) {
                         None => continue,
                         arrival => return arrival,

@@ -110,8 +110,8 @@ pub enum Arrival {
 
 /// Sends and receives the messages of a thread's clients `0..n`.
 pub trait Transport {
-    /// Whether a message is sent immediately rather than in the next `wait`. If so, the clock is read again for every
-    /// reply.
+    /// Whether a message is sent immediately rather than in the next `wait`. If so, callers read the clock again for
+    /// every reply.
     const SENDS_AT_ONCE: bool;
     /// Name of the transport in records.
     const NAME: &'static str;
@@ -124,8 +124,8 @@ pub trait Transport {
     /// Sends the outbox without expecting a reply. `Arrival::Shipped` reports when it has been sent.
     fn ship(&mut self, client: usize);
 
-    /// Whether the last message is still being sent.
-    /// The transport then has its own copy of the bytes, so the outbox may change.
+    /// Whether the last message is still being sent. Meanwhile, the caller may change the outbox, because the transport
+    /// has the bytes elsewhere.
     fn is_sending(&self, _client: usize) -> bool {
         false
     }
@@ -154,7 +154,7 @@ pub trait Transport {
         Err(io::ErrorKind::Unsupported.into())
     }
 
-    /// Returns how often receiving had to be restarted because all receive buffers were in use.
+    /// Returns how often a receive had to be restarted because all receive buffers were in use.
     fn rearms(&self) -> u64 {
         0
     }

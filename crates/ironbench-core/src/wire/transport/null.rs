@@ -1,5 +1,5 @@
-//! The null engine, which answers every message immediately, or after a fixed time without using CPU. It serves to
-//! measure the cost of ironbench itself.
+//! The null engine, which answers every message immediately, or after a fixed time without using CPU. It is used to
+//! measure the overhead of ironbench.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
@@ -15,7 +15,7 @@ pub struct Null {
     /// Clients whose messages have been sent and not answered yet, if the engine has no service time.
     sent: VecDeque<usize>,
     shipped: VecDeque<usize>,
-    /// Number of answers that `next` may return.
+    /// Number of answers that `next` may return in this round.
     answered: usize,
     served: BinaryHeap<Reverse<(u64, usize)>>,
     now: u64,

@@ -15,7 +15,7 @@ const MOST_BUFFERS: usize = 256;
 /// The ring's only buffer group.
 pub const GROUP: u16 = 0;
 
-/// A pool of `count` descriptors, which the kernel reads as a ring, followed by the buffers.
+/// A mapping with `count` descriptors, which the kernel reads as a ring, followed by the buffers.
 pub struct Pool {
     memory: NonNull<u8>,
     count: u16,
@@ -87,7 +87,8 @@ impl Drop for Pool {
     }
 }
 
-/// Returns the size of the descriptors in bytes, rounded up to whole buffers to keep those aligned.
+/// Returns the size of the descriptors in bytes, rounded up to a multiple of the buffer size to keep the buffers
+/// aligned.
 fn descriptors(count: usize) -> usize {
     (count * size_of::<BufRingEntry>()).next_multiple_of(BUFFER)
 }

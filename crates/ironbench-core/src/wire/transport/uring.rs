@@ -2,7 +2,7 @@
 //! serves.
 //!
 //! Every client has one multishot receive, armed for the whole trial, which gets a buffer when something arrives. A
-//! message takes one entry: a send that completes silently. Sends and receives are independent, so that client and
+//! message takes one entry: a send without a completion event. Sends and receives are independent, so that client and
 //! server cannot block each other over a long message. Only this thread submits entries (`IORING_SETUP_SINGLE_ISSUER`).
 //! Completions are processed only while the thread waits (`IORING_SETUP_DEFER_TASKRUN`, Linux 6.1). With an older
 //! kernel, epoll is used. Sources: io_uring_setup(2), io_uring_enter(2), io_uring_prep_recv_multishot(3).
@@ -21,10 +21,10 @@ use crate::wire::Stream;
 
 /// Number of entries of the submission queue. When more clients send in one round, the round is submitted in parts.
 const MOST_ENTRIES: u32 = 4096;
-/// Maximum length of a message that is sent silently. A longer message may have to wait for room in the socket, so its
-/// completion is awaited.
+/// Maximum length of a message that is sent without a completion event. A longer message may have to wait for room in
+/// the socket, so its completion is awaited.
 const LONGEST_SILENT: usize = 2 << 10;
-/// Time that the kernel may take to release the buffers at the end.
+/// Time limit for the kernel to release the buffers at the end.
 const CANCEL_TIMEOUT: Timespec = Timespec::new().nsec(200_000_000);
 
 struct Client {
@@ -187,7 +187,7 @@ impl Uring {
                 Some(Arrival::Bytes(id))
             }
             error => match -error {
-                // All buffers are in use in this round. They will be free again when this entry is submitted.
+                // All buffers are in use in this round. They are free again by the time this entry is submitted.
                 errno @ (libc::ENOBUFS | libc::EINTR | libc::EAGAIN) => {
                     self.rearms += u64::from(errno == libc::ENOBUFS);
                     self.arm(id);

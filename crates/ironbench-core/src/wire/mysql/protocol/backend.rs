@@ -87,7 +87,7 @@ pub struct Greeting {
     pub nonce: Vec<u8>,
 }
 
-/// Prefix of MariaDB's version (before 11.0), for replicas that take the server for MySQL.
+/// Prefix of MariaDB's version number (before 11.0), by which replicas recognise a server that speaks MySQL's protocol.
 const DISGUISE: &str = "5.5.5-";
 
 impl Greeting {

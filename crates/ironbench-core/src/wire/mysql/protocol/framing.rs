@@ -14,10 +14,10 @@ pub enum Malformed {
     Unasked,
 }
 
-/// Maximum length of an accepted packet. A longer packet arrives in several parts, and only skipped rows may have
-/// several parts.
+/// Maximum length of an accepted packet. A longer packet arrives in several parts, and only skipped rows may be that
+/// long.
 pub const LONGEST: usize = PART - 1;
-/// Length of a part that is followed by another one.
+/// Length of a part that is followed by another part.
 pub(super) const PART: usize = 0xff_ffff;
 /// Size of the header: length and sequence number.
 pub const HEAD: usize = 4;
@@ -39,8 +39,8 @@ pub enum Rows {
     Skip,
 }
 
-/// Whether everything that has arrived may be sent while no reply is expected. Only the error with which a server ends
-/// the session may be sent then. Anything else would be taken for the next reply.
+/// Whether a server may send the bytes that have arrived while no reply is expected. Only the error with which a server
+/// ends the session is allowed. Any other packet would be mistaken for the next reply.
 pub fn is_unasked_allowed(input: &[u8]) -> bool {
     input.get(HEAD).is_none_or(|first| *first == ERROR)
 }
@@ -115,7 +115,7 @@ impl Framer {
         if length == 0 {
             return Some(false);
         }
-        // A row with such a first byte contains a value of at least 16 MiB, so its packet has another part.
+        // A row that starts with such a byte contains a value of at least 16 MiB, so its packet has several parts.
         first.map(|first| !matches!(first, 0xfe | 0xff))
     }
 }

@@ -139,9 +139,9 @@ fn refused(tag: u8, size: usize) -> Malformed {
     if LONGEST[usize::from(tag)] == 0 { Malformed::Nonsense } else { Malformed::TooLong { tag, size } }
 }
 
-/// Whether all messages that have arrived are of the kinds that a server sends on its own. These are notices, changed
-/// settings, notifications, and the error that ends the session. Anything else, while no reply is expected, would be
-/// taken for the next reply.
+/// Whether a server may send the messages that have arrived while no reply is expected. Only notices, changed settings,
+/// notifications, and the error that ends the session are allowed. Any other message would be mistaken for the next
+/// reply.
 pub fn is_unasked_allowed(mut input: &[u8]) -> bool {
     use tag::{ERROR_RESPONSE, NOTICE_RESPONSE, NOTIFICATION_RESPONSE, PARAMETER_STATUS};
     while let Some(&tag) = input.first() {
@@ -158,7 +158,7 @@ pub fn is_unasked_allowed(mut input: &[u8]) -> bool {
 }
 
 /// Returns the length of the message at the start of `input`, including its header; `None` if the header is incomplete.
-/// The length tells how much memory a buffer needs for a larger message.
+/// Callers use the length to size the buffer for a large message.
 #[inline]
 pub fn message_size(input: &[u8]) -> Result<Option<usize>, Malformed> {
     let Some(&[_, a, b, c, d]) = input.first_chunk::<HEAD>() else {

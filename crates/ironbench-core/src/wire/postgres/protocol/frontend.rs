@@ -11,7 +11,8 @@ pub fn has_zero_byte(text: &str) -> bool {
     text.as_bytes().contains(&0)
 }
 
-/// Appends a message, which consists of `tag`, the length (including itself), and what `body` appends.
+/// Appends a message. It consists of `tag`, the length (including the length field itself), and the bytes that `body`
+/// appends.
 #[inline(always)]
 fn message(out: &mut Vec<u8>, tag: u8, body: impl FnOnce(&mut Vec<u8>)) {
     out.push(tag);
@@ -89,7 +90,7 @@ pub fn query(out: &mut Vec<u8>, sql: &str) {
     message(out, b'Q', |out| text(out, sql));
 }
 
-/// Appends the same message as [`query`], with SQL that `write` appends, without the terminating zero byte.
+/// Appends the same message as [`query`]. `write` appends the SQL without the terminating zero byte.
 #[inline]
 pub fn query_with(out: &mut Vec<u8>, write: impl FnOnce(&mut Vec<u8>)) {
     message(out, b'Q', |out| {
@@ -98,8 +99,8 @@ pub fn query_with(out: &mut Vec<u8>, write: impl FnOnce(&mut Vec<u8>)) {
     });
 }
 
-/// Appends a message that prepares `sql` as `statement` (`""` is the unnamed one). The server infers the parameter
-/// types.
+/// Appends a message that prepares `sql` as `statement` (`""` is the unnamed statement). The server infers the
+/// parameter types.
 pub fn parse(out: &mut Vec<u8>, statement: &str, sql: &str) {
     message(out, b'P', |out| {
         text(out, statement);
@@ -108,8 +109,8 @@ pub fn parse(out: &mut Vec<u8>, statement: &str, sql: &str) {
     });
 }
 
-/// Appends a message that binds `statement` to the unnamed portal, with parameters and results as text. `write(i, out)`
-/// appends parameter `i` and returns true, or returns false for NULL without appending anything.
+/// Appends a message that creates the unnamed portal from `statement`, with parameters and results as text. `write(i,
+/// out)` appends parameter `i` and returns true, or returns false for NULL without appending anything.
 #[inline]
 pub fn bind(out: &mut Vec<u8>, statement: &str, parameters: u16, mut write: impl FnMut(usize, &mut Vec<u8>) -> bool) {
     message(out, b'B', |out| {
@@ -127,8 +128,8 @@ pub fn bind(out: &mut Vec<u8>, statement: &str, parameters: u16, mut write: impl
     });
 }
 
-/// Appends the same message as [`bind`], with binary parameters. `write` appends each as a four-byte length and its
-/// value.
+/// Appends the same message as [`bind`], with binary parameters. `write` appends each parameter as a four-byte length
+/// and the value.
 #[inline]
 pub fn bind_binary(out: &mut Vec<u8>, statement: &str, parameters: u16, write: impl FnOnce(&mut Vec<u8>)) {
     message(out, b'B', |out| {
@@ -141,8 +142,8 @@ pub fn bind_binary(out: &mut Vec<u8>, statement: &str, parameters: u16, write: i
     });
 }
 
-/// Appends the same message as [`bind`], with parameters in the form of the message: `values` contains the length and
-/// the text of each.
+/// Appends the same message as [`bind`], with parameters that are already encoded: `values` contains the length and the
+/// text of each parameter.
 #[inline]
 pub fn bind_values(out: &mut Vec<u8>, statement: &str, parameters: u16, values: &[u8]) {
     message(out, b'B', |out| {
