@@ -1,6 +1,6 @@
 //! The error type of the core; the crate ironbench-python converts it to `ironbench.errors`.
 
-/// An error shown as `subject: cause`. `hint` says what the user can do and may be empty.
+/// An error shown as `subject: cause`. `hint` is advice for the user and may be empty.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{subject}: {cause}")]
 pub struct Error {

@@ -17,7 +17,7 @@ use statrs::function::gamma::ln_gamma;
 /// Limit of t² up to which the probability inside ±t is computed. Above it, the probability outside ±t is computed.
 /// Neither then loses digits to 1 − x.
 const MIDDLE: f64 = 3.0;
-/// Degrees of freedom from which Hill's expansion is exact to 1e-13 for probabilities of at least 1e-15.
+/// Degrees of freedom at and above which Hill's expansion is accurate to 1e-13 for probabilities of at least 1e-15.
 const MANY: f64 = 1000.0;
 /// Degrees of freedom beyond which the distribution equals the normal distribution to 1e-10.
 const NORMAL: f64 = 1e12;

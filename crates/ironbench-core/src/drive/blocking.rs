@@ -20,7 +20,7 @@ use pgbench_script::{Gather, Given, Slot, Sql, Value, Variables};
 /// Maximum sleep of a thread before it checks again whether to stop.
 const LOOK_NS: u64 = 50 * MILLISECOND;
 
-/// How long the trial waits for calls that have not returned when it is over.
+/// Time limits for calls that have not returned when the trial is over.
 #[derive(Debug, Default)]
 pub struct Patience {
     stopped_at: Option<u64>,
@@ -153,8 +153,8 @@ impl<C: Library> Running<'_, '_, '_, C> {
         ended
     }
 
-    /// Runs the transactions that were due inside the window, after it has closed, until the trial gives up. Returns
-    /// how many it ran.
+    /// After the window has closed, runs the transactions that were due inside it, until the trial stops waiting.
+    /// Returns how many transactions it ran.
     fn drain(&mut self, schedule: &SharedSchedule, mut taken: Option<u64>) -> u64 {
         let end = self.recorder.window_end();
         let mut begun = 0;
@@ -197,7 +197,7 @@ impl<C: Library> Running<'_, '_, '_, C> {
         if closed_before_due { None } else { Some(if think { clock::now() } else { due }) }
     }
 
-    /// Waits for a job. Returns when it was due, or None if the trial is over.
+    /// Waits for a job. Returns the time at which the job was due, or None if the trial is over.
     fn next_work(&mut self) -> Option<u64> {
         while self.start.goes_on() {
             let now = clock::now();
@@ -240,7 +240,8 @@ impl<C: Library> Running<'_, '_, '_, C> {
         }
     }
 
-    /// Crosses an edge of the window. If the window opens during a transaction (`inside`), that transaction counts.
+    /// Notes that the window has opened or closed. If the window opens during a transaction (`inside`), that
+    /// transaction counts.
     #[cold]
     fn cross(&mut self, now: u64, inside: bool) {
         let warming_up = self.recorder.is_warming_up();

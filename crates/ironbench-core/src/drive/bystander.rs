@@ -2,8 +2,8 @@
 //! reads a row by its key over a connection that stays open. It shows how, for example, a backup affects other users of
 //! the server.
 //!
-//! Requests of both kinds follow a schedule, so that the response time includes the time that a request waited for the
-//! one before it.
+//! Requests of both kinds follow a schedule. The response time of a request therefore includes the time that it waited
+//! for the previous request.
 
 use std::ops::Range;
 use std::sync::atomic::Ordering::Relaxed;

@@ -93,7 +93,7 @@ impl Control {
         seconds.get(after..).unwrap_or_default().to_vec()
     }
 
-    /// Publishes the finished seconds; `all` is every second so far.
+    /// Publishes the finished seconds. `all` contains every finished second, including those already published.
     pub fn show_seconds(&self, all: &[Second]) {
         let mut seconds = self.seconds.lock().expect("no thread panics while it holds the seconds");
         let known = seconds.len();

@@ -77,7 +77,7 @@ pub fn run(orders: &Orders, program: &Program, poll: Poll) -> Result<Haul> {
     }
 }
 
-/// Runs the scripts of a program over connections that `open` makes from a client's number.
+/// Runs the scripts of a program on a blocking engine. `open` opens the connection of the client with the given number.
 pub fn called<C: Library>(
     orders: &Orders,
     program: &Program,

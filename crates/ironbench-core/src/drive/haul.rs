@@ -41,7 +41,7 @@ pub struct Due {
     pub in_window: Option<u64>,
     /// Waiting times of the due transactions that never started.
     pub never_begun: Histogram,
-    /// Time that the earliest transaction not started at the end of the window had waited by then.
+    /// How long the earliest due transaction that had not started had been waiting at the end of the window.
     pub longest_wait_ns: u64,
 }
 
@@ -106,7 +106,7 @@ impl Haul {
     }
 
     /// Counts the transactions of the schedule that were due and those that were never started. Transactions start in
-    /// the order of the schedule, so the missing ones are the last.
+    /// the order of the schedule, so the transactions that never started are the last ones.
     pub(super) fn count_due(&mut self, plan: &Plan, origin: u64, window_start: u64, gave_up: u64) {
         let (Some(mut schedule), Some(scheduled)) = (pace::schedule(plan, origin), self.ended.scheduled) else {
             return;

@@ -1,4 +1,4 @@
-//! The drive loop, which runs transactions against an engine. It is called once per trial, takes a frozen plan and
+//! The drive loop, which runs transactions against an engine. It is called once per trial, takes a complete plan and
 //! returns one result.
 pub mod blocking;
 mod bystander;

@@ -23,7 +23,7 @@ impl<P: ServerProtocol> From<Connected<P>> for Carried {
     }
 }
 
-/// Number of connections opened in parallel by all driving threads. A higher number would not help, as one server
+/// Number of connections opened in parallel by all driving threads. A higher number would not help, because one server
 /// process accepts all connections.
 const AT_ONCE: usize = 8;
 /// Number of connections below which opening all of them takes less time than starting helper threads.

@@ -19,7 +19,7 @@ const LOOP_DELAY: &str = "loop_delay";
 /// Histogram of the number of replies per wait (counts, not times).
 const REPLIES_PER_WAIT: &str = "replies_per_wait";
 
-/// A table: values by name of the column.
+/// A table: the values of each column, by the column's name.
 pub type Columns = BTreeMap<String, Vec<f64>>;
 
 #[derive(Debug, Clone)]

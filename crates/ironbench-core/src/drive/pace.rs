@@ -24,9 +24,9 @@ pub enum Pace<'a> {
     ByRole,
 }
 
-/// The schedule of an open loop, shared by all threads. A free client takes the next transaction, whichever thread it
-/// is on, and sleeps until the scheduled start. A transaction therefore waits only while all clients are busy, and each
-/// scheduled start wakes only one thread.
+/// The schedule of an open loop, shared by all threads. Any free client, in any thread, takes the next transaction and
+/// sleeps until its scheduled start. A transaction therefore waits only while all clients are busy, and each scheduled
+/// start wakes only one thread.
 #[derive(Debug)]
 pub struct SharedSchedule(Mutex<Queue>);
 

@@ -62,8 +62,8 @@ pub struct TransactionLogFile {
     pub sampling_rate: f64,
 }
 
-/// A part of a load that several drives generate together. Together, the parts do what a single drive of all clients
-/// would do. All parts have the same number of threads.
+/// A part of a load that several drives generate together. The parts together do the same work as a single drive of all
+/// clients. All parts have the same number of threads.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Part {
@@ -143,8 +143,8 @@ pub enum Engine {
         #[serde(default)]
         sql_mode: String,
     },
-    /// An engine that replies immediately, or after `service_ns` without using CPU. It serves to measure ironbench
-    /// itself.
+    /// An engine that replies immediately, or after `service_ns` without using CPU. It is used to measure the overhead
+    /// of ironbench.
     Null {
         #[serde(default)]
         service_ns: u64,

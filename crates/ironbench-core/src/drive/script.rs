@@ -39,7 +39,7 @@ pub struct ScriptClient<'p> {
     /// Random stream for choosing scripts. It is separate, so that choosing a script does not change the numbers that
     /// `random()` draws.
     choice: Random,
-    /// Chooses scripts instead of weights; None without a source of jobs.
+    /// Chooses the scripts in place of the weights; None without a source of jobs.
     role: Option<Box<dyn Role + 'p>>,
     /// The script of a job that the client has taken but not started.
     claimed: Option<usize>,
@@ -240,7 +240,7 @@ impl<'p> ScriptClient<'p> {
         Some(self.ending(false))
     }
 
-    /// Counts the end of a transaction in the tally. The recorder counts only successes itself.
+    /// Counts the end of a transaction in the tally. The recorder itself counts only successes.
     #[inline]
     pub fn count_end(&mut self, well: bool, tally: &mut Tally) -> Ending {
         let counts = &mut tally.kinds[self.script];

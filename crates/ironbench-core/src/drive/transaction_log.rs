@@ -110,8 +110,8 @@ fn buffer() -> Vec<u8> {
     Vec::with_capacity(BUFFER_BYTES)
 }
 
-/// Log lines of one driving thread. When they are dropped, the remaining lines are passed to the writer. This may wait,
-/// because the window has closed.
+/// Log lines of one driving thread. When they are dropped, the remaining lines are passed to the writer. This may
+/// block, which does no harm after the window has closed.
 pub(super) struct Lines<'a> {
     log: &'a TransactionLog,
     buffer: Vec<u8>,

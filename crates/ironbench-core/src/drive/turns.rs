@@ -122,13 +122,13 @@ impl Turns {
         self.under_way.load(Relaxed) == 0
     }
 
-    /// Wakes all waiting callers, because the trial is over for any reason.
+    /// Wakes all waiting callers when the trial is over, for whatever reason.
     pub(super) fn end(&self) {
         self.state().over = true;
         self.changed.notify_all();
     }
 
-    /// Whether the trial is over. A caller that stopped waiting asks this.
+    /// Whether the trial is over. Callers check this when a wait has ended without a result.
     pub fn is_over(&self) -> bool {
         self.state().over
     }
@@ -230,7 +230,7 @@ impl Turns {
     }
 }
 
-/// Returns the time at which clients rest before the first turn, or `NEVER` without turns.
+/// Returns the time from which clients rest before the first turn: 0, or `NEVER` in a trial without turns.
 pub(super) fn rest_at(asked: bool) -> u64 {
     if asked { 0 } else { NEVER }
 }

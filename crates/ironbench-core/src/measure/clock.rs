@@ -16,7 +16,7 @@ fn read(clock: libc::clockid_t) -> u64 {
     time.tv_sec as u64 * SECOND + time.tv_nsec as u64
 }
 
-/// Returns the current instant, which serves for differences and timers.
+/// Returns the current instant, for computing durations and setting timers.
 #[inline]
 pub fn now() -> u64 {
     read(libc::CLOCK_MONOTONIC)

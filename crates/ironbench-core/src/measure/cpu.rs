@@ -90,8 +90,8 @@ pub fn bind_thread(cpus: &[usize]) -> bool {
     }
 }
 
-/// Makes the calling thread wake on time and run before ordinary threads, as far as permitted.
-/// Returns whether it has the priority.
+/// Removes the timer slack of the calling thread, and makes it run before ordinary threads if that is permitted
+/// (sched(7), SCHED_FIFO). Returns whether the kernel granted the priority.
 pub fn hasten_thread() -> bool {
     // SAFETY: the first call takes only integers; the second reads a structure on the stack.
     unsafe {

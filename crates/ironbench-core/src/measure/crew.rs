@@ -140,17 +140,17 @@ impl<S> Gate<S> {
     }
 
     /// Waits, for at most `most`, until this many threads are waiting for the start or one thread has failed. Returns
-    /// whether either happened.
+    /// false if the time limit passed first.
     pub fn ready(&self, threads: usize, most: Duration) -> bool {
         self.wait(most, |state| state.ready >= threads || self.is_stopped())
     }
 
-    /// Waits, for at most `most`, until this many threads have ended. Returns whether all of them have.
+    /// Waits, for at most `most`, until this many threads have ended. Returns false if the time limit passed first.
     pub fn ended(&self, threads: usize, most: Duration) -> bool {
         self.wait(most, |state| state.ended >= threads)
     }
 
-    /// Sleeps for `most`, or until the gate is stopped. Returns false if it is stopped.
+    /// Sleeps for `most`, or until the gate is stopped. Returns false if the gate is stopped.
     pub fn pause(&self, most: Duration) -> bool {
         !self.wait(most, |_| self.is_stopped())
     }
@@ -184,7 +184,8 @@ impl<S> Gate<S> {
 }
 
 impl<S: Copy> Gate<S> {
-    /// Reports that this thread is ready, and waits for the common start. Returns None if the gate was stopped before.
+    /// Reports that this thread is ready, and waits for the common start. Returns None if the gate was stopped before
+    /// the start.
     pub fn pass(&self) -> Option<S> {
         self.lock().ready += 1;
         self.moved.notify_all();
@@ -221,7 +222,7 @@ pub fn led<S: Send, T: Send, R>(
     })
 }
 
-/// Does the same work in several threads. Each gets its number.
+/// Does the same work in several threads. `work` gets the number of its thread.
 pub fn together<T: Send>(
     name: &str,
     threads: usize,
@@ -274,7 +275,7 @@ impl<S: Send + 'static, T: Send + 'static> Resident<S, T> {
         self.gate.ended(1, most)
     }
 
-    /// Detaches the thread, in case it hangs.
+    /// Detaches the thread without waiting for it, because it may hang.
     pub fn leave(mut self) {
         self.thread = None;
     }
@@ -290,7 +291,7 @@ impl<S, T> Drop for Resident<S, T> {
     fn drop(&mut self) {
         if let Some(thread) = self.thread.take() {
             self.gate.stop();
-            // Ignored: the gate keeps the error, and a drop cannot return it.
+            // The result is ignored, because the gate keeps the error and a drop cannot return it.
             let _ = thread.join();
         }
     }

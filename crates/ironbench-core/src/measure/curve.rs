@@ -1,10 +1,9 @@
 //! A quantity that follows a declared curve over time: its value, its integral, and the inverse of the integral.
 //!
-//! With fixed arrivals, transactions of an open loop start where the integral of the rate passes integers.
-//! With Poisson arrivals, they start where it passes the sums of exponential gaps of mean 1.
-//! The latter are a Poisson process with exactly that rate.
-//! (Time change; Çınlar, "Introduction to Stochastic Processes", 1975, chapter 4.7.)
-//! The rate is followed continuously, not in steps.
+//! With fixed arrivals, a transaction of an open loop starts whenever the integral of the rate reaches an integer. With
+//! Poisson arrivals, a transaction starts whenever the integral reaches the next sum of exponential gaps with mean 1.
+//! These starts are a Poisson process with exactly that rate (time change; Çınlar, "Introduction to Stochastic
+//! Processes", 1975, chapter 4.7). The starts follow every change of the rate continuously, not in steps.
 
 use std::f64::consts::TAU;
 
@@ -76,7 +75,8 @@ impl Piece {
         }
     }
 
-    /// Newton's method, with bounds that bisection narrows, because the value may be zero at both ends.
+    /// Finds the time at which a wave's integral is `sum` by Newton's method. Bisection bounds each step, because
+    /// Newton's method fails where the value is zero, which may be the case at both ends.
     fn wave_place(&self, sum: f64, seconds: f64) -> f64 {
         let (mut low, mut high) = (0.0, seconds);
         let mut at = seconds * sum / self.whole();
@@ -140,8 +140,8 @@ impl Curve {
         self.pieces[first..].iter().find_map(|one| one.rises_to(level, at))
     }
 
-    /// Returns the time in seconds at which the integral is `sum`, or infinity if it never is.
-    /// `hint` is the index of a piece that does not end before; it is updated.
+    /// Returns the time in seconds at which the integral is `sum`, or infinity if the integral never reaches `sum`.
+    /// `hint` is the index of a piece that does not end before that time; the function updates it.
     pub fn place(&self, sum: f64, hint: &mut usize) -> f64 {
         while let Some(next) = self.pieces.get(*hint + 1)
             && next.before < sum

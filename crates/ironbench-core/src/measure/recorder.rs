@@ -1,14 +1,16 @@
-//! Records the measurements of one driving thread. A transaction costs three records in histograms and a few additions.
+//! Records the measurements of one driving thread. The cost of a transaction is three histogram records and a few
+//! additions.
 //!
 //! Counts, throughput and service times cover transactions that end inside the window, whenever they started.
-//! Transactions in progress when the window closes count as unfinished. The recorder also keeps how much both edges of
-//! the window add to the sum of service times, so that the sum can be compared with clients × window.
+//! Transactions in progress when the window closes count as unfinished. The recorder also keeps the service time that
+//! lies outside the window of transactions that cross its edges, so that the sum of service times can be compared with
+//! clients × window.
 //!
 //! Response times cover transactions that were due inside the window (in a closed loop: that started there).
 //! Transactions that end while the trial drains are included, because otherwise exactly the slow ones would be missing.
-//! A transaction that is unfinished even then is right-censored. The time it had waited counts, which is a lower bound
-//! of its response time. If a number of transactions ends the window, response times cover transactions that ended
-//! inside it. In turns, all measurements cover transactions that start inside a slice: see `turns`.
+//! A transaction that is unfinished even after that is right-censored: the time that it had waited is recorded, as a
+//! lower bound of its response time. If a number of transactions ends the window, response times cover transactions
+//! that ended inside it. In turns, all measurements cover transactions that start inside a slice: see `turns`.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::mpsc::Sender;
@@ -51,7 +53,7 @@ const NOTHING: Window = Window { start: NEVER, end: 0 };
 enum Phase {
     WarmUp,
     Open,
-    /// The window rests between two turns, and then continues as if no time had passed.
+    /// The recorder waits between two turns. In the next turn, the window continues as if no time had passed.
     Resting,
     Closed,
 }
@@ -82,7 +84,7 @@ pub struct Recorder<'a> {
     counted: Counts,
     at_start: Tally,
     carried_ns: u64,
-    /// Span of time: transactions that start in it are measured when they end.
+    /// Transactions that start in this span of time are measured when they end.
     begins: Window,
     cpu_at_start: Cpu,
     cpu: Cpu,
@@ -106,7 +108,7 @@ pub struct Recording {
     pub censored: Histogram,
     /// Time inside the window of each transaction that was in progress when the window closed.
     pub in_flight: Histogram,
-    /// Time that the earliest of the unfinished transactions had been due.
+    /// How long before the end of the window the earliest unfinished transaction was due, in nanoseconds.
     pub longest_wait_ns: u64,
     /// Reply times by command of the program; empty unless each statement is timed.
     pub answers: Vec<Histogram>,

@@ -78,7 +78,7 @@ impl Second {
     }
 }
 
-/// A second that can be merged with that of another drive.
+/// A second of one drive that can be merged with the same second of another drive.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MergeableSecond {
     /// Response times, encoded by [`Histogram::to_pairs`].
@@ -95,7 +95,7 @@ struct Passed {
     width_ns: u64,
 }
 
-/// Merges the seconds of all threads. Keeps histograms only of seconds that some thread has not sent yet.
+/// Merges the seconds of all threads. Keeps a second's histogram only until all threads have sent that second.
 #[derive(Debug)]
 pub struct Seconds {
     /// Number of seconds that each thread has sent.

@@ -1,5 +1,5 @@
 //! Counters of a driving thread since its clients connected. The counters only grow. The counts of a window are the
-//! difference between two states.
+//! difference between the tally at its end and at its start.
 
 use std::collections::BTreeMap;
 
@@ -156,8 +156,7 @@ impl Tally {
         }
     }
 
-    /// Counts the error because of which a transaction of `kind` fails. `retryable`: whether a retry could have
-    /// succeeded.
+    /// Counts the error that made a transaction of `kind` fail. `retryable`: whether a retry could have succeeded.
     pub fn failure(&mut self, kind: usize, class: &str, retryable: bool, words: impl Fn() -> String) {
         self.error(class, &words);
         if self.failures[kind].is_none() {

@@ -1,4 +1,4 @@
-//! The queue of bytes of one direction of a relay, each with the instant at which it may leave.
+//! A queue that delays the bytes of one direction of a relay. Each byte has an instant before which it must not leave.
 
 use std::collections::VecDeque;
 
@@ -27,7 +27,7 @@ pub struct Delay {
     bytes: VecDeque<u8>,
     pieces: VecDeque<Piece>,
     end: Option<(u64, End)>,
-    /// Instant before which nothing that arrives from now on may leave.
+    /// Instant before which later arrivals must not leave.
     earliest: u64,
 }
 
@@ -39,7 +39,7 @@ impl Delay {
         Self { delay_ns, bytes: VecDeque::new(), pieces: VecDeque::new(), end: None, earliest: 0 }
     }
 
-    /// Keeps later arrivals at least until `instant`.
+    /// Sets the earliest instant at which later arrivals may leave.
     pub fn not_before(&mut self, instant: u64) {
         self.earliest = self.earliest.max(instant);
     }
@@ -60,7 +60,7 @@ impl Delay {
         self.earliest
     }
 
-    /// Returns when the first bytes or the end may leave; `NEVER` if neither waits.
+    /// Returns when the first bytes or the end may leave; `NEVER` if there are neither.
     pub fn next(&self) -> u64 {
         let end = self.end.map_or(NEVER, |(due, _)| due);
         self.pieces.front().map_or(end, |first| first.due)
@@ -98,13 +98,13 @@ impl Delay {
         Some(end)
     }
 
-    /// Drops the bytes that wait, because their receiver is gone.
+    /// Drops the waiting bytes, because their receiver is gone.
     pub fn discard(&mut self) {
         self.bytes = VecDeque::new();
         self.pieces.clear();
     }
 
-    /// Returns the memory, in bytes, of the bytes that wait for their time.
+    /// Returns the memory used by waiting bytes and their bookkeeping, in bytes.
     pub fn held_bytes(&self) -> usize {
         self.bytes.len() + self.pieces.len() * size_of::<Piece>()
     }
@@ -116,7 +116,7 @@ mod tests {
 
     use super::*;
 
-    /// Takes out everything that may leave, at most `most` bytes.
+    /// Removes and returns the bytes that may leave, but at most `most`.
     fn taken(delay: &mut Delay, now: u64, most: usize) -> Vec<u8> {
         let mut bytes = delay.leaving(now).concat();
         bytes.truncate(most);

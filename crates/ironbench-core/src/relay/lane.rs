@@ -22,7 +22,7 @@ use crate::{Error, Result};
 
 /// Maximum number of bytes read at a time from one connection.
 const PIECE_BYTES: usize = 64 << 10;
-/// Maximum number of events handled between two looks at the clock.
+/// Maximum number of events handled between two readings of the clock.
 const MOST_EVENTS: usize = 64;
 /// How often an idle thread checks whether it must end.
 const TICK: Timespec = Timespec { tv_sec: 0, tv_nsec: 100 * MILLISECOND as i64 };
@@ -35,7 +35,7 @@ const MOST_BYTES: usize = 256 << 20;
 const LEAST_EACH: usize = 64 << 10;
 const MOST_EACH: usize = 64 << 20;
 
-/// Numbers of the two sides of a connection, which also stand for the directions that begin there.
+/// Numbers of the two sides of a connection. A direction has the number of its sender's side.
 const CLIENT: usize = 0;
 const SERVER: usize = 1;
 /// Kind of a timer that concerns the connection as a whole.
@@ -85,7 +85,7 @@ struct Pair {
 
 #[derive(Default)]
 struct Slot {
-    /// Number that distinguishes the connections that use the slot one after the other.
+    /// Number that distinguishes the successive connections in this slot.
     generation: u32,
     pair: Option<Pair>,
 }
@@ -314,7 +314,7 @@ impl Lane {
         let ended = flags.intersects(epoll::EventFlags::HUP | epoll::EventFlags::ERR);
         match pair.stage {
             Stage::Preface(_) => self.read_preface(slot),
-            Stage::Connecting if side == CLIENT => self.remove(slot), // it has given up
+            Stage::Connecting if side == CLIENT => self.remove(slot), // the client has given up
             Stage::Connecting => self.connected(slot),
             Stage::Open => {
                 if flags.contains(epoll::EventFlags::OUT) {
@@ -404,7 +404,7 @@ impl Lane {
         if !way.is_read {
             if ended && !socket.parked {
                 socket.parked = true;
-                let _ = epoll::delete(&self.epoll, &socket.fd); // it cannot be reported any more
+                let _ = epoll::delete(&self.epoll, &socket.fd); // a closed socket has no further events to report
             }
             return;
         }
@@ -435,7 +435,7 @@ impl Lane {
         (MOST_BYTES / (2 * self.pairs.max(1))).clamp(LEAST_EACH, MOST_EACH)
     }
 
-    /// Sends the bytes that are due in the direction that begins at `side`, and the direction's end.
+    /// Sends the bytes that are due in the direction from `side` to the other side, and then the direction's end.
     fn deliver(&mut self, slot: u32, side: usize) {
         let room = self.room();
         let pair = self.slots[slot as usize].pair.as_mut().expect("the caller has seen it");
@@ -455,7 +455,7 @@ impl Lane {
                     let tally = &self.shared.tallies[self.number];
                     tally.bytes.fetch_add(count as u64, Relaxed);
                     way.delay.left(count, now, |late_ns| {
-                        // A wait for a receiver that does not read is no delay of the relay.
+                        // Time in which the receiver did not read is not a delay caused by the relay.
                         if !was_blocked {
                             tally.pieces.fetch_add(1, Relaxed);
                             tally.late_ns.fetch_add(late_ns, Relaxed);
@@ -478,7 +478,7 @@ impl Lane {
             Some(End::Closed) => {
                 way.is_closed = true;
                 if let Some(to) = &pair.sides[other] {
-                    let _ = shutdown(&to.fd, Shutdown::Write); // a receiver that is gone needs no end
+                    let _ = shutdown(&to.fd, Shutdown::Write); // errors are ignored: the receiver may be gone
                 }
                 if pair.sides[SERVER].is_none() || pair.ways[other].is_closed {
                     return self.remove(slot);
@@ -492,12 +492,12 @@ impl Lane {
         self.time(slot, side);
     }
 
-    /// Handles a direction whose receiver is gone. Its sender is told when the other direction has ended.
+    /// Handles a direction whose receiver is gone. The sender gets a reset when the other direction has ended.
     fn broken(&mut self, slot: u32, side: usize, now: u64) {
         let pair = self.slots[slot as usize].pair.as_mut().expect("the caller has seen it");
         let other = 1 - side;
         if pair.sides[SERVER].is_none() {
-            return self.remove(slot); // the client has not waited for the error
+            return self.remove(slot); // the client has not waited for the server's error
         }
         pair.ways[side].is_broken = true;
         pair.ways[side].delay.discard();
@@ -541,7 +541,7 @@ impl Lane {
         }
     }
 
-    /// Registers a side for the events that it waits for. A side that cannot be registered is given up.
+    /// Registers a side for the events that it waits for. If that fails, the connection is closed.
     fn register(&mut self, slot: u32, side: usize) {
         let generation = self.slots[slot as usize].generation;
         let Some(pair) = &mut self.slots[slot as usize].pair else { return };

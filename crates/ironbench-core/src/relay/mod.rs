@@ -1,5 +1,4 @@
-//! A relay that delays everything between clients and a server, in both directions, as a network with that latency
-//! would.
+//! A relay between clients and a server that delays everything in both directions, like a network with that latency.
 //!
 //! A byte leaves the relay half a round trip after it arrived, never earlier, and in order. The relay adds nothing but
 //! delay: any number of bytes may be in flight, up to a limit of memory. Opening a connection takes a round trip, as
@@ -154,8 +153,8 @@ impl Relay {
         &self.address
     }
 
-    /// Measures by how much a round trip exceeds the declared time on the idle relay. The lateness that is counted
-    /// separately is not included. Takes about 60 ms, or five round trips if they take longer.
+    /// Measures by how much a round trip exceeds the declared time on the idle relay. The result does not include the
+    /// lateness of pieces, which is counted separately. Takes about 60 ms, or five round trips if they take longer.
     pub fn measure(&self) -> Result<()> {
         let address = RelayAddress { address: self.address.clone(), token: self.token.clone() };
         let declared = Duration::from_nanos(2 * self.shared.delay_ns);
@@ -195,7 +194,7 @@ fn listener(socket: Option<&str>) -> std::io::Result<(OwnedFd, String)> {
     listener.set_nonblocking(true)?;
     let address = listener.local_addr()?.to_string();
     let listener = OwnedFd::from(listener);
-    listen(&listener, BACKLOG)?; // the standard library asks for 128
+    listen(&listener, BACKLOG)?; // the standard library would use a backlog of 128
     Ok((listener, address))
 }
 

@@ -2,13 +2,14 @@
 //!
 //! A sleeping thread wakes late by tens of microseconds, because of timers and idle states of the processor. Therefore
 //! it asks to be woken earlier, by its recent wake-up latency, and spins for the rest of the time. With many pieces in
-//! flight, nobody waits for a single one. The thread then does not spin, and leaves the CPU to client and server.
+//! flight, the lateness of a single piece hardly matters. The thread then does not spin, and leaves the CPU to client
+//! and server.
 
 /// Assumed wake-up latency before the first measurement.
 const LATE_NS: u64 = 15_000;
 /// Maximum time to spin, however high the wake-up latency is.
 const LONGEST_SPIN_NS: u64 = 60_000;
-/// Number of pieces in flight from which on the thread does not spin.
+/// Number of pieces in flight at and above which the thread does not spin.
 const MANY: usize = 8;
 
 /// Moving average of the wake-up latency.

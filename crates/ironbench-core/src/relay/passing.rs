@@ -14,7 +14,7 @@ use super::preface;
 use crate::wire::{Endpoint, RelayAddress};
 use crate::{Error, Result};
 
-/// Number of round trips over the direct connection, and the maximum through the relay.
+/// Number of round trips over the direct connection. Through the relay, there are at most as many.
 const PINGS: u32 = 200;
 /// Approximate duration of the measurement.
 const LASTS: Duration = Duration::from_millis(60);

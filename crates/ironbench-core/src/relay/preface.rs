@@ -1,4 +1,4 @@
-//! The bytes that a client and the relay exchange before those of the connection.
+//! The bytes that a client and the relay exchange before the bytes of the connection itself.
 //!
 //! The client sends the relay's token and the address of the server. The relay connects to that address and answers
 //! with the error number of connect(2), or 0. The client can thus report an unreachable server as it would without a
@@ -16,7 +16,7 @@ pub const TOKEN_BYTES: usize = 16;
 pub const ANSWER_BYTES: usize = 4;
 /// Maximum number of bytes of an address. A socket's path has at most 107 (unix(7)).
 const MOST_ADDRESS: usize = 255;
-/// Number of bytes that no preface exceeds.
+/// Maximum number of bytes of a preface.
 pub const MOST_BYTES: usize = TOKEN_BYTES + 1 + MOST_ADDRESS;
 
 pub type Token = [u8; TOKEN_BYTES];
@@ -27,7 +27,7 @@ pub fn token(text: &str) -> Option<Token> {
     Some(number.to_be_bytes())
 }
 
-/// Returns the address as text: `127.0.0.1:5432`, the path of a Unix socket, or `@` and the name of an abstract one.
+/// Returns the address as text: `127.0.0.1:5432`, the path of a Unix socket, or `@` and the name of an abstract socket.
 fn text(endpoint: &Endpoint) -> Vec<u8> {
     match endpoint {
         Endpoint::Tcp(address) => address.to_string().into_bytes(),
@@ -56,7 +56,7 @@ pub(crate) fn written(token: &Token, server: &Endpoint) -> Vec<u8> {
 /// Result of reading the bytes of a preface received so far.
 #[derive(Debug)]
 pub(crate) enum Received {
-    /// The preface is incomplete so far.
+    /// The preface is still incomplete.
     Part,
     /// The sender is not a client of this relay.
     Foreign,

@@ -1,5 +1,5 @@
-//! Files that stay open and are read again from their beginning, which is cheap enough for 20 readings per second and
-//! more.
+//! Files that are kept open and read again from their beginning. This is cheap enough for 20 and more readings per
+//! second.
 //!
 //! `/proc` and `/sys` generate their text again on each read at offset 0 (Linux:
 //! Documentation/filesystems/seq_file.rst).

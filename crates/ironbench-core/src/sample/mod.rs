@@ -30,7 +30,7 @@ use watch::{Collected, Reader, Watched};
 const KEEP_BYTES: usize = 16 << 20;
 /// Time that `stop` waits for a round in progress before it abandons the thread.
 const STOP_PATIENCE: Duration = Duration::from_secs(2);
-/// Interval of the checks whether to stop while waiting for the server.
+/// Interval at which a wait for the server checks whether to stop.
 const LOOK: Duration = Duration::from_millis(50);
 /// Minimum period. At this period (1 kHz), a source costs about 1% of a core.
 const SHORTEST_PERIOD_S: f64 = 0.001;
@@ -84,7 +84,7 @@ struct Worker {
     collected: Arc<Mutex<Collected>>,
     /// Index in the plan of each of this worker's sources.
     places: Vec<usize>,
-    /// A flag that ends a hanging reading for which nobody waits any more.
+    /// A flag that ends a hanging reading whose result is not needed any more.
     give_up: Arc<AtomicBool>,
     /// Commits on the worker's connection; None without a connection.
     commits: Option<Arc<AtomicU64>>,
@@ -208,8 +208,8 @@ fn files(root: &Path, sources: &[ObserverSource]) -> Group {
 
 impl Sampler {
     /// Samples every source now, in addition to the ticks. The drive loop calls this at the end of the measured window,
-    /// which starts at tick 0, so that differences of counters cover exactly the window. It never blocks: the marks are
-    /// served at the latest by `stop`.
+    /// which starts at tick 0, so that differences of counters cover exactly the window. This function never blocks:
+    /// the threads take these samples soon after, at the latest when `stop` is called.
     pub fn mark(&self) {
         self.marked.store(true, Ordering::Relaxed);
         for worker in self.workers.iter().filter(|worker| !worker.requests) {
@@ -218,7 +218,8 @@ impl Sampler {
         }
     }
 
-    /// Serves pending marks (or takes a last round if there was no mark), and ends the sampler.
+    /// Waits until the samples requested by `mark` have been taken (or takes a last round if there was no mark), and
+    /// ends the sampler.
     pub fn stop(mut self) -> Samples {
         if !*self.marked.get_mut() {
             self.mark();

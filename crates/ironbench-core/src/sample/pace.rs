@@ -1,4 +1,4 @@
-//! Time for the sampling loop, as a trait, so that tests of the loop need not wait.
+//! The clock and waits of the sampling loop, as a trait, so that tests of the loop need not wait.
 
 use std::sync::mpsc::{Receiver, RecvTimeoutError, TryRecvError};
 use std::time::{Duration, Instant};

@@ -117,7 +117,7 @@ fn trouble_is_noted_once_per_spell_and_the_others_go_on() {
     assert_eq!(times[1].len(), 10);
 }
 
-/// A reader so slow that the samples are taken away before it returns.
+/// A reader so slow that the collected samples are taken before it returns.
 struct Slow(Arc<Mutex<Collected>>);
 
 impl Reader for Slow {

@@ -1,4 +1,4 @@
-//! Generated keys: the values that the server returns in a replay take the place of the recorded ones.
+//! Generated keys. In a replay, the values that the server returns replace the recorded values.
 //!
 //! Each key that a later statement contains has a slot. The slots are in a file without a name, so that the system can
 //! write them to disk: the memory of a replay does not depend on its length.
@@ -28,7 +28,7 @@ pub struct StatementKeys<'a> {
     replaced: &'a [u8],
 }
 
-/// A recorded value that the replay replaces by its own.
+/// A recorded value that the replay replaces with the key that the server has generated in this replay.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Replaced {
     /// Position of the value: the number of the parameter, from 1, or the offset in the text, in bytes.

@@ -39,7 +39,7 @@ pub struct Capture {
     /// Factor by which the replay is faster than the recording.
     pub speed: f64,
     /// Recorded transactions per second. If the plan has a rate, the replay's speed is the plan's rate divided by this
-    /// one.
+    /// rate.
     pub rate: f64,
     /// Number of generated keys that later statements contain.
     #[serde(default)]
@@ -65,7 +65,7 @@ pub enum Mode {
     Think,
     /// Transactions start at their recorded times, and their statements one directly after the other.
     Rate,
-    /// Each transaction starts directly after the one before it in its session.
+    /// Each transaction starts directly after the previous transaction of its session.
     Fast,
 }
 
@@ -79,10 +79,10 @@ pub struct Figures {
     pub failed_again: AtomicU64,
     /// Statements that had failed when they were recorded and succeeded in the replay.
     pub failed_only_then: AtomicU64,
-    /// Statements that were skipped because an earlier one of their transaction failed.
+    /// Statements that were skipped because an earlier statement of their transaction failed.
     pub skipped: AtomicU64,
-    /// Values that were sent as the server had generated them. The next field counts those sent as recorded, because
-    /// the server had not yet generated a value.
+    /// Values that were replaced with keys that the server generated in this replay. The next field counts the values
+    /// that were sent as recorded, because the server had not yet generated their keys.
     pub keys: AtomicU64,
     pub keys_missing: AtomicU64,
 }
@@ -160,7 +160,7 @@ impl Capture {
         Ok(kinds)
     }
 
-    /// Kind and text of each place, in the order in which the summary counts them.
+    /// Returns kind and template of each place (a statement of a kind of transaction), in the order of the summary.
     fn expected_places(&self) -> Vec<(usize, &str)> {
         let each = self.kinds.iter().enumerate();
         each.flat_map(|(number, kind)| kind.statements.iter().map(move |text| (number, text.as_str()))).collect()

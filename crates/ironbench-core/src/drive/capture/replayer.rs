@@ -32,11 +32,11 @@ pub struct Replayer<'p> {
     client: usize,
     mode: Mode,
     speed: f64,
-    /// Kind and template of each place.
+    /// Kind and template of each place, which is a statement of a kind of transaction.
     places: &'p [(usize, &'p str)],
     keys: &'p Keys,
     figures: &'p Figures,
-    /// The next statement of the tape. The next field is the tape after it.
+    /// The next statement of the tape. `rest` is the part of the tape after this statement.
     next: Option<Statement<'p>>,
     rest: &'p [u8],
     /// The start of the replay on the local monotonic clock.
@@ -78,7 +78,7 @@ pub struct Replayer<'p> {
 }
 
 impl<'p> Replayer<'p> {
-    /// Creates a client that replays `tape`, its part of the tape. `pace` is the mode, and the factor by which the
+    /// Creates a client that replays `tape`, its part of the tape. `pace` contains the mode and the factor by which the
     /// replay is faster than the recording. `places` contains kind and template of each place. `keys` contains the keys
     /// of all clients.
     pub fn new(
@@ -158,7 +158,7 @@ impl<'p> Replayer<'p> {
         if pause > 0 { Step::Sleep(pause) } else { self.send(mailbox, now) }
     }
 
-    /// Sends the next statement, and those that were recorded in one pipeline with it.
+    /// Sends the next statement, and the statements that were recorded in the same pipeline.
     fn send(&mut self, mailbox: &mut Mailbox, now: u64) -> Step {
         mailbox.outbox.clear();
         self.sent.clear();

@@ -41,9 +41,9 @@ pub struct Statement<'a> {
     pub pause_ns: u64,
     /// Kind of the transaction.
     pub kind: u32,
-    /// Number of the statement's place, which is counted and timed separately.
+    /// Number of the statement's place (a statement of a kind of transaction), which is counted and timed separately.
     pub place: u32,
-    /// Name of the prepared statement; empty for the unnamed one and for the simple protocol.
+    /// Name of the prepared statement; empty for the unnamed statement and for the simple protocol.
     pub name: &'a [u8],
     pub text: &'a [u8],
     /// Number of parameters. The next field contains the parameters as in a Bind message: lengths and values.
@@ -87,7 +87,8 @@ impl<'a> Statement<'a> {
         out.write_all(self.keys)
     }
 
-    /// Splits the first statement from the bytes of a tape. Returns None at the end or if the bytes are damaged.
+    /// Reads the first statement of `tape`, and advances `tape` past it. Returns None at the end or if the bytes are
+    /// damaged.
     #[inline]
     pub fn read(tape: &mut &'a [u8]) -> Option<Self> {
         let length = u32::from_le_bytes(*tape.first_chunk::<4>()?) as usize;

@@ -116,8 +116,9 @@ impl<T: Transport, X: Transaction> Running<'_, '_, T, X> {
         self.rests_at != NEVER && self.drain_until == NEVER && self.clients.iter().any(|client| client.lost.is_some())
     }
 
-    /// Returns the time between the loss of each connection and the end of the slice, summed over the lost clients. The
-    /// time counts as if the clients had still been there, so that throughput is that of the remaining clients.
+    /// Returns the time between the loss of each connection and the end of the slice, summed over the lost clients.
+    /// This time counts as busy time, as if the clients had stayed. The throughput is then what the remaining clients
+    /// achieved.
     pub(super) fn absence(&self) -> u64 {
         let lost = self.clients.iter().filter_map(|client| client.lost);
         lost.map(|lost| self.turn.until.saturating_sub(lost.max(self.turn.from))).sum()

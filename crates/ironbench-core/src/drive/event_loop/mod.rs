@@ -278,7 +278,7 @@ impl<T: Transport, X: Transaction> Running<'_, '_, T, X> {
     }
 
     /// Handles a transaction that ended without sending a message. The loop completes a round before the client's next
-    /// transaction. Otherwise it could run such transactions forever.
+    /// transaction. Otherwise the loop could run such transactions forever and never handle replies.
     #[cold]
     fn ended_without_engine(&mut self, client: usize, ending: Ending) -> Step {
         let now = clock::now();
@@ -364,8 +364,8 @@ impl<T: Transport, X: Transaction> Running<'_, '_, T, X> {
         }
     }
 
-    /// Returns the first step of the client's next transaction.
-    /// Returns None if the client thinks, waits for a scheduled start, or has ended.
+    /// Returns the first step of the client's next transaction. Returns None if the client is in its think time, waits
+    /// for a scheduled start, or has ended.
     #[inline]
     fn next_transaction(&mut self, client: usize, now: u64) -> Option<Step> {
         let drained = self.drain_until != NEVER && !self.pace.is_open();
@@ -398,8 +398,8 @@ impl<T: Transport, X: Transaction> Running<'_, '_, T, X> {
         }
     }
 
-    /// Returns the first step of the client's next transaction.
-    /// Returns None if the client thinks, or rests until the curve makes it active.
+    /// Returns the first step of the client's next transaction. Returns None if the client is in its think time, or
+    /// rests until the curve makes it active.
     #[cold]
     fn next_of_active(&mut self, client: usize, now: u64) -> Option<Step> {
         let free = now + self.pace.think_ns();

@@ -81,7 +81,7 @@ impl<T: Transport, X: Transaction> Running<'_, '_, T, X> {
     #[cold]
     pub(super) fn rest(&mut self) -> u64 {
         let rested = clock::now();
-        // A rest cuts the last think times short, but these count in full.
+        // The end of a turn interrupts the think time of some clients, but their think time counts in full.
         let cut = self.clients.iter_mut().filter_map(|client| client.paused.take()).count();
         self.recorder.paused(self.pace.think_ns() * cut as u64);
         self.recorder.paused(self.absence());
@@ -100,7 +100,7 @@ impl<T: Transport, X: Transaction> Running<'_, '_, T, X> {
             self.turn = turn;
             (self.rests_at, self.straddling, self.settled) = (turn.until, 0, false);
             self.recorder.turn(turn.from, turn.until);
-            // The rest does not count as think time.
+            // The time between two turns does not count as think time, so the timers are postponed by it.
             let thinking = self.timers.drain().map(|Reverse((due, client))| Reverse((due + (now - rested), client)));
             self.timers = thinking.collect();
             while let Some(client) = self.idle.pop_front() {
@@ -122,7 +122,7 @@ impl<T: Transport, X: Transaction> Running<'_, '_, T, X> {
             self.ended.scheduled = Some(Scheduled { in_time: self.scheduled, begun: 0 });
         }
         for client in self.clients.iter() {
-            // A late client has a transaction in progress, which may still end.
+            // A client that is behind schedule has a transaction in progress, which may still end.
             let not_begun = client.not_begun(end);
             self.ended.not_started += not_begun;
             self.recorder.never_begun(not_begun);

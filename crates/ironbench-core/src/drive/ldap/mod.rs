@@ -98,7 +98,8 @@ impl<'p> LdapScript<'p> {
         }
     }
 
-    /// See [`crate::drive::plan::Engine::Ldap`].
+    /// Sets the bind with which the client becomes the connection's own user again; see
+    /// [`crate::drive::plan::Engine::Ldap`].
     pub fn binding_back(self, own: Option<&'p OwnBind>) -> Self {
         Self { own, ..self }
     }

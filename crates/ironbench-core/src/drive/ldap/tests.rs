@@ -51,7 +51,7 @@ fn run(text: &str, answers: &[Vec<u8>]) -> (Vec<Step>, Tally) {
     run_as(None, text, answers)
 }
 
-/// Runs `text` like `run`, with clients that bind as their own user again.
+/// Runs `text` like `run`, with a client that binds as its own user again after a bind as another user.
 fn run_as(own: Option<&OwnBind>, text: &str, answers: &[Vec<u8>]) -> (Vec<Step>, Tally) {
     let (plan, control, program) = (plan(), Control::new(), program(text));
     let shares = crate::drive::crew::shares(1, 1);

@@ -68,8 +68,8 @@ fn ends_session(error: &ServerError) -> bool {
 const NOT_PREPARABLE: u16 = 1295;
 
 impl<'p> MysqlScript<'p> {
-    /// Creates a client. `given` are the variables of `-D`. `cached`: whether the server omits column descriptions that
-    /// have not changed.
+    /// Creates a client. `given`: the variables that are set with `-D`. `cached`: whether the server omits column
+    /// descriptions that have not changed.
     pub fn new(
         mut script: ScriptClient<'p>,
         protocol: Protocol,

@@ -135,7 +135,7 @@ impl<'p> Requests<'p> {
     }
 }
 
-/// Appends the parameters of an Execute. Their types are included when one differs from the last time.
+/// Appends the parameters of an Execute. Their types are included if one of them differs from the type sent last.
 #[inline]
 fn parameters(slots: &[Slot], variables: &Variables, kinds: &mut [u8], out: &mut Vec<u8>) {
     if slots.is_empty() {

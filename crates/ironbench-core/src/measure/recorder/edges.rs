@@ -32,7 +32,8 @@ impl Recorder<'_> {
         self.phase == Phase::Closed && self.due_from > 0 && (self.due_from..self.window.end).contains(&intended)
     }
 
-    /// Records a transaction in progress that was due at `intended` and sent at `begun`. The window has closed before.
+    /// Records a transaction in progress that was due at `intended` and sent at `begun`. Called after the window has
+    /// closed.
     pub fn in_flight(&mut self, intended: u64, begun: u64) {
         if self.due_from > 0 {
             self.edges.in_flight.record(self.inside_window(begun));
@@ -41,7 +42,7 @@ impl Recorder<'_> {
     }
 
     /// Records jobs that were due inside the window but did not start, after the window has closed. Their due times are
-    /// unknown, so each job counts with the length of the window, among the slowest.
+    /// unknown, so each job is recorded with the length of the window, which makes it one of the slowest.
     pub fn never_begun(&mut self, count: u64) {
         if self.due_from > 0 {
             self.edges.censored.record_n(self.window.end - self.window.start, count);

@@ -21,8 +21,8 @@ impl Rounds {
 }
 
 impl Recorder<'_> {
-    /// Records that the loop worked for `ns` between two waits for the engine.
-    /// The first wait had returned this many replies.
+    /// Records that the loop worked for `ns` between two waits for the engine. The first of these waits had returned
+    /// `replies` replies.
     #[inline]
     pub fn round(&mut self, ns: u64, replies: u64) {
         if self.phase == Phase::Open && replies > 0 {

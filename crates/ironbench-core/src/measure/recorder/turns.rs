@@ -1,16 +1,16 @@
-//! Records a window in turns. The window rests between turns and then continues as if no time had passed. The last turn
-//! can be discarded.
+//! Records a window in turns. Between turns, the window is suspended; then it continues as if no time had passed. The
+//! last turn can be discarded.
 //!
 //! Clients start together at each turn, so the number of transactions that *end* inside a slice is quantised. For
 //! example, with 0.75 s per transaction, a slice of one second contains one or two transactions per client, never 1.33.
 //! Therefore a transaction is measured if it *starts* inside a slice, whenever it ends. Throughput is clients ×
 //! transactions / time that clients spent on them.
 //!
-//! This throughput is unbiased for the following reason. A client's first transaction that starts in a slice and its
-//! first that starts after the slice are stopping times. Wald's identity (A. Wald, "On cumulative sums of random
-//! variables", Annals of Mathematical Statistics 15, 1944) therefore applies. The expected time between the two is the
-//! expected number of transactions times their mean duration. This holds for any distribution and any phase in which a
-//! slice finds the clients.
+//! This throughput is unbiased for the following reason. Consider a client's first transaction that starts in a slice,
+//! and its first transaction that starts after the slice. Both are stopping times. Wald's identity (A. Wald, "On
+//! cumulative sums of random variables", Annals of Mathematical Statistics 15, 1944) therefore applies. The expected
+//! time between their starts is the expected number of transactions times their mean duration. This holds for any
+//! distribution and wherever in their transactions the clients are when a slice starts.
 
 use super::{NOTHING, Phase, Recorder, Rounds, Slice, Window};
 use crate::measure::Tally;
@@ -19,7 +19,7 @@ use crate::measure::clock::NEVER;
 use crate::measure::cpu::Cpu;
 use crate::measure::tally::Counts;
 
-/// State of the window in a trial that is driven in turns. Without turns, the window never rests.
+/// State of the window in a trial that is driven in turns. Without turns, the window is never suspended.
 pub(super) struct Turns {
     /// Start of the window, or of its current slice.
     pub opened: u64,
@@ -30,7 +30,7 @@ pub(super) struct Turns {
     pub answers: Option<Vec<Buckets>>,
     /// Finished seconds of a turn that may still be discarded.
     pub pending: Vec<Slice>,
-    /// Whether a slice has started and its clients do not rest yet.
+    /// Whether a slice has started and its clients have not all started to rest.
     pub counting: bool,
     /// Whether at least one turn has been measured.
     pub took_place: bool,
@@ -107,13 +107,14 @@ impl Recorder<'_> {
         (ended.since(left_out), self.turns.busy_ns - self.turns.before.busy_ns)
     }
 
-    /// Whether a transaction that started at `begun` is measured, in a slice whose clients do not rest yet.
+    /// Whether a transaction that started at `begun` is measured, in a slice whose clients have not all started to
+    /// rest.
     pub fn measures_in_turn(&self, begun: u64) -> bool {
         self.turns.counting && self.measures(begun)
     }
 
-    /// Adds the time between a measured transaction and the client's next one.
-    /// Late timers make it longer than the declared think time.
+    /// Adds the time between a measured transaction and the client's next one. This time can be longer than the
+    /// declared think time, because timers may be late.
     pub fn paused(&mut self, ns: u64) {
         self.turns.busy_ns += ns;
     }
@@ -143,8 +144,8 @@ impl Recorder<'_> {
         self.counted = self.counted.plus(one);
     }
 
-    /// Discards the measurements and the time of the last turn, while the window rests. The turn's transactions then
-    /// count like those of the warm-up.
+    /// Discards the measurements and the time of the last turn, while the window is suspended. The turn's transactions
+    /// then count like those of the warm-up.
     pub fn forget(&mut self) {
         if self.phase != Phase::Resting {
             return;
@@ -191,7 +192,7 @@ impl Recorder<'_> {
         self.boundary = NEVER;
     }
 
-    /// Continues the window at the start of the next turn, as if no time had passed since it rested.
+    /// Continues the window at the start of the next turn, as if no time had passed since the end of the last slice.
     pub(super) fn go_on(&mut self) {
         self.phase = Phase::Open;
         self.skip_rest();
@@ -207,7 +208,7 @@ impl Recorder<'_> {
         self.boundary = self.next_boundary();
     }
 
-    /// Leaves out the transactions that ended since the window rested.
+    /// Leaves out the transactions that ended since the last slice ended.
     pub(super) fn skip_rest(&mut self) {
         let meanwhile = self.tally.since(&self.turns.tally_at_rest);
         self.counted = self.counted.plus(meanwhile.total());
