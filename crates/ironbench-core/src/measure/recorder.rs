@@ -2,9 +2,9 @@
 //! additions.
 //!
 //! Counts, throughput and service times cover transactions that end inside the window, whenever they started.
-//! Transactions in progress when the window closes count as unfinished. The recorder also keeps the service time that
-//! lies outside the window of transactions that cross its edges, so that the sum of service times can be compared with
-//! clients × window.
+//! Transactions in progress when the window closes count as unfinished. The recorder also keeps the time before the
+//! window of transactions that started before it, and the time inside the window of transactions in progress at its
+//! end. With these, the sum of service times can be compared with clients × window.
 //!
 //! Response times cover transactions that were due inside the window (in a closed loop: that started there).
 //! Transactions that end while the trial drains are included, because otherwise exactly the slow ones would be missing.

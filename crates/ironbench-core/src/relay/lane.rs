@@ -404,7 +404,7 @@ impl Lane {
         if !way.is_read {
             if ended && !socket.parked {
                 socket.parked = true;
-                let _ = epoll::delete(&self.epoll, &socket.fd); // a closed socket has no further events to report
+                let _ = epoll::delete(&self.epoll, &socket.fd); // epoll would report the hang-up repeatedly
             }
             return;
         }
