@@ -11,7 +11,8 @@ use serde::Deserialize;
 const SUMMANDS: u32 = 12;
 /// Width of the window of hot rows, as a share of all rows (`--rand-spec-pct`).
 const HOT_ROWS: f64 = 0.01;
-/// Share of accesses that hit the window. It is also the upper share of the window that they hit (`--rand-spec-res`).
+/// Share of accesses that hit the window. Also the share of the window, counted from its upper end, that these accesses
+/// hit (`--rand-spec-res`).
 const HOT_ACCESSES: f64 = 0.75;
 /// Parameter of the Pareto distribution (`--rand-pareto-h`). With 0.2, 80% of the accesses hit 20% of the rows.
 const PARETO: f64 = 0.2;

@@ -102,7 +102,8 @@ impl Brokerage {
         sink.end_row()
     }
 
-    /// Emits the last price at the end of the initial trades. Nothing has been sold on the next day yet.
+    /// Emits the price of a security at the end of the initial trades. The volume is 0, because no trade of the next
+    /// day has happened yet.
     pub(super) fn last_trade<S: Sink>(&self, number: u64, sink: &mut S) -> Result<(), S::Error> {
         let end = self.span_ms() - 1;
         let price = market::price_cents(number, end);

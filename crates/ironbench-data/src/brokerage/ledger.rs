@@ -83,7 +83,8 @@ impl Brokerage {
         Ok(())
     }
 
-    /// Returns the name of each trader and, for each account, of the other person who may trade for it.
+    /// Returns the name of each trader and, for each account, the name of another person who may trade for it; empty if
+    /// there is none.
     fn executors(&self, traders: &[Trader]) -> Vec<(String, Vec<String>)> {
         let full = |customer| {
             let (first, last) = self.name(customer);
@@ -155,7 +156,7 @@ fn trade_row<S: Sink>(
     sink.end_row()
 }
 
-/// A limit order is pending before it is submitted.
+/// Emits the status changes of a trade. A limit order is pending before it is submitted.
 fn history<S: Sink>(number: u64, trade: &Trade, sink: &mut S) -> Result<(), S::Error> {
     let placed = trade.placed_ms.map(|time| ("PNDG", time));
     let rest = [("SBMT", trade.submitted_ms), ("CMPT", trade.completed_ms)];

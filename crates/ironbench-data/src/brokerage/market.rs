@@ -82,7 +82,7 @@ pub fn meets_in_ms(security: u64, falls: bool, limit_cents: i64, time_ms: i64) -
     // Distance from the turning point to the limit.
     let way = if falls { HIGHEST_CENTS - limit_cents } else { limit_cents - LOWEST_CENTS };
     let meets = (way * HALF_MS + SPAN_CENTS - 1) / SPAN_CENTS;
-    // The price moves towards the limit at once, or turns first.
+    // Either the price already moves towards the limit, or it must turn first.
     if rises != falls { meets - since } else { HALF_MS - since + meets }
 }
 

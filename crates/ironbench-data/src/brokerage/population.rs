@@ -6,7 +6,7 @@ use crate::dice::Dice;
 
 use super::{Brokerage, Purpose};
 
-/// Number of customers of a load unit. The scale is a multiple of it.
+/// Number of customers of a load unit. The number of all customers is a multiple of it.
 pub const LOAD_UNIT: u64 = 1000;
 /// Number of customers of a group, whose trades are numbered consecutively (docs/adr/0024-trades-by-groups.md).
 pub const GROUP: u64 = 40;

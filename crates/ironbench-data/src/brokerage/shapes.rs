@@ -33,7 +33,7 @@ pub struct Shape {
     columns: &'static [&'static str],
 }
 
-/// Number of addresses of exchanges, which come before those of companies and of customers.
+/// Number of addresses of exchanges, which precede the addresses of companies and customers.
 pub const EXCHANGE_ADDRESSES: u64 = super::market::EXCHANGES;
 pub const NEWS_PER_COMPANY: u64 = 2;
 pub const ZIP_CODES: u64 = 14_741;

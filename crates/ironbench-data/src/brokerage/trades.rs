@@ -133,7 +133,8 @@ fn limit(kind: Kind, security: u64, submitted_ms: i64, dice: &mut Dice) -> (i64,
     let price = market::price_cents(security, submitted_ms);
     let (since, rises) = market::phase(security, submitted_ms);
     if rises != kind.waits_for_fall() {
-        // Before it turned, the price was on the other side of the limit for as long as it has moved since.
+        // The price passed this value in the other direction `since` before its turning point, so the order can have
+        // waited for up to twice `since`.
         return (price, dice.between(0, 2 * since));
     }
     let bid =

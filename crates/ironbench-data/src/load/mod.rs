@@ -99,7 +99,8 @@ impl Piece {
 const LARGEST_PIECE: u64 = 64 << 20;
 const SMALLEST_PIECE: u64 = 256 << 10;
 
-/// Divides every table so that `workers` have about the same amount of work. Rows that belong together stay together.
+/// Divides the tables into pieces, so that `workers` have about the same amount of work. Rows that belong together stay
+/// together.
 fn cut(tables: &[Table], workers: usize, done: &[Units]) -> Vec<Piece> {
     let total: u64 = tables.iter().map(|table| table.units * table.bytes_per_unit).sum();
     let size = (total / (workers as u64 * 4)).clamp(SMALLEST_PIECE, LARGEST_PIECE);

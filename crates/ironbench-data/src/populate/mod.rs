@@ -22,8 +22,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::wide::Wide;
 
-/// Limit for the parameters of a statement.
-/// PostgreSQL numbers them with 16 bits, and SQLite allows 32 766 (SQLITE_MAX_VARIABLE_NUMBER).
+/// Maximum number of rows per INSERT, because engines limit the number of parameters of a statement. PostgreSQL numbers
+/// parameters with 16 bits, and SQLite allows 32 766 (SQLITE_MAX_VARIABLE_NUMBER).
 pub const MOST_BATCHED: u64 = 6_000;
 
 /// The `work` of a drive plan that populates a table.

@@ -11,9 +11,9 @@ const LONGEST_DELIMITER: usize = 15;
 /// State of the current statement.
 #[derive(Debug, Default)]
 pub(super) struct Statement {
-    /// Offset of its first word or symbol.
+    /// Offset of the statement's first word or symbol.
     pub begins: Option<usize>,
-    /// First word, in capitals.
+    /// First word of the statement, in capitals.
     pub first: Vec<u8>,
     words: usize,
     parentheses: usize,

@@ -39,7 +39,7 @@ struct Known {
     /// Number of rows that `tpchgen` partitions at scale factor 1; 0 for a table that is never partitioned. Lines are
     /// partitioned by orders, and part suppliers by parts.
     base: u64,
-    /// Number of those rows in one unit, which has about half a megabyte of text.
+    /// Number of these partitioned rows in one unit, which has about half a megabyte of text.
     per_unit: u64,
 }
 

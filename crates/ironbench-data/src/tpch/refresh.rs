@@ -1,9 +1,9 @@
 //! The rows that the sets of refresh function RF1 insert.
 //!
 //! A set inserts as many orders as it deletes, by the rules of the initial population (TPC-H specification 2.17.3,
-//! clauses 2.6 and 4.2). A new order thus differs from the one that it replaces in everything but the neighbourhood of
-//! its key. New rows come from the random number streams of the loaded orders, continued after the last one. Sets 3,001
-//! to 4,000 insert the loaded rows again, after which the database is as it was loaded.
+//! clauses 2.6 and 4.2). A new order thus differs completely from the order that it replaces, except that their keys
+//! are close to each other. New rows come from the random number streams of the loaded orders, continued after the last
+//! one. Sets 3,001 to 4,000 insert the loaded rows again, after which the database is as it was loaded.
 
 use tpchgen::generators::OrderGenerator;
 

@@ -52,8 +52,8 @@ pub(super) struct Numbers {
 }
 
 impl Numbers {
-    /// Creates the choice. `grows`: whether records are inserted. As in YCSB, popular records then include some that do
-    /// not exist yet, so that the same records stay popular. Their number is a tenth of the loaded records.
+    /// Creates the choice. `grows`: whether records are inserted. As in YCSB, the choice then includes records that do
+    /// not exist yet (a tenth of the number of loaded records), so that the same records stay popular.
     pub(super) fn new(distribution: Distribution, records: u64, grows: bool) -> Self {
         let space = if grows { records + records.div_ceil(10) } else { records };
         let ranks = if distribution == Distribution::Latest { records } else { RANKS };

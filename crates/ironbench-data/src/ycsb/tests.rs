@@ -24,7 +24,7 @@ fn key(number: u64) -> String {
     key
 }
 
-/// The expected keys are those that YCSB's loads and traces show first.
+/// The expected keys are the first keys in YCSB's loads and traces.
 #[test]
 fn keys_are_those_of_ycsb() {
     let expected = ["user6284781860667377211", "user8517097267634966620", "user1820151046732198393"];

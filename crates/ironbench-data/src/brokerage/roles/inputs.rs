@@ -268,8 +268,8 @@ impl<'a> Inputs<'a> {
         let security = account.securities.at(self.dice.below(account.securities.count));
         let kind = Kind::of(self.dice.below(100));
         let quantity = 100 << self.dice.below(4);
-        // This is a quarter of the orders of accounts that let others trade. 40% of accounts do, so it is a tenth of
-        // all orders.
+        // Another person places a quarter of the orders of accounts that permit this. 40% of accounts permit it, so
+        // other people place a tenth of all orders.
         let executor = account.trusted[0].filter(|_| self.dice.below(4) == 0);
         let market_cents = market::price_cents(security, times.curve_ms);
         let drawn_cents = self.dice.between(LOWEST_CENTS, HIGHEST_CENTS);

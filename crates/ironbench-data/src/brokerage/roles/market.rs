@@ -74,7 +74,7 @@ pub struct Counts {
     /// Market orders without a result.
     pub pending: usize,
     /// Number of orders that wait for their price. If a Market-Feed of this process finds an order of another process,
-    /// that order is still counted in the other process. Therefore it is subtracted here, so that each order counts
+    /// that order is still counted in the other process. Therefore this process subtracts it, so that each order counts
     /// once over all processes.
     pub limits: i64,
     /// Maximum number of jobs that were due and not started.
@@ -203,7 +203,7 @@ impl Market {
         price_cents(security, self.curve.ms(now))
     }
 
-    /// Handles a trade that has its result: the ticker gets its price, and one more.
+    /// Handles a trade whose result has been stored: adds its price and one further price to the ticker.
     pub fn traded(&mut self, trade: i64, price_cents: i64, now: u64) {
         let Some((security, quantity)) = self.submitted.remove(&trade) else { return };
         self.look_at_limits(now);

@@ -61,8 +61,8 @@ pub struct Options {
     /// Interval of Data-Maintenance in seconds.
     #[serde(default = "a_minute")]
     pub maintenance_s: f64,
-    /// Time in which a price moves from $20 to $30 and back, 900 s in the standard. A limit order waits a sixth of it
-    /// on average, and at most all of it.
+    /// Time in which a price moves from $20 to $30 and back, 900 s in the standard. A limit order waits for a sixth of
+    /// this time on average, and at most for the whole time.
     #[serde(default = "quarter_hour")]
     pub price_period_s: f64,
     /// Number of the first trade, above all existing ones; None for the number after the initial trades.
@@ -141,7 +141,7 @@ pub struct Roles {
 }
 
 impl Roles {
-    /// Creates the roles of `clients` customers, those of this part.
+    /// Creates the roles of this part, which has `clients` customers.
     ///
     /// # Errors
     /// Input: the options are invalid.

@@ -1,4 +1,4 @@
-//! The work of one client, which is its next transaction with inputs, and the consequences of its last one.
+//! The work of one client: chooses its next transaction with inputs, and handles the result of its last transaction.
 
 use std::fmt::Write;
 
@@ -19,8 +19,8 @@ use crate::sheet::{Sheet, Slots};
 /// Queues in which clients wait.
 const MARKET: usize = LAGGING_LINE;
 const MAINTENANCE: usize = MARKET + 1;
-/// Interval at which the market checks for work from other threads. Only orders with a shorter delay can become late
-/// because of it, one order in 200.
+/// Interval at which the market checks for work from other threads. Only orders with a shorter delay, which are one in
+/// 200, can become late because of it.
 const LOOK_NS: u64 = 5_000_000;
 pub(super) const TABLES: i64 = 12;
 
@@ -32,7 +32,7 @@ pub(super) enum Duty {
     Everything,
 }
 
-/// The job of a client, with what is needed when the job ends.
+/// The job of a client, with the data that are needed when the job ends.
 enum Hand {
     Order(Order, bool),
     Market { due: Due, price_cents: i64 },

@@ -1,7 +1,7 @@
 //! The terminals of a trial. Each terminal draws its transactions, with their inputs, from its own deck of cards.
 //!
-//! With the standard's pacing, a terminal keys before each transaction and thinks after it. With deferred deliveries, a
-//! terminal only queues a Delivery, and additional clients carry it out.
+//! With the standard's pacing, a terminal waits for a keying time before each transaction and for a think time after
+//! it. With deferred deliveries, a terminal only queues a Delivery, and additional clients carry it out.
 
 mod deck;
 mod inputs;
@@ -36,8 +36,8 @@ pub const VARIABLES: &[&str] = Input::ALL;
 /// Longest think time, as a multiple of the mean.
 const LONGEST_THINK: f64 = 10.0;
 
-/// Time that terminals have worked before the trial. It lets them start at different points of their cycle, which takes
-/// 21 s on average.
+/// Simulated time for which terminals have worked before the trial. It lets them start at different points of their
+/// cycle, which takes 21 s on average.
 const WORKED_S: f64 = 100.0;
 
 /// Interval at which a client checks whether a terminal of another thread has queued a Delivery.
@@ -100,7 +100,7 @@ pub struct Terminals {
 }
 
 impl Terminals {
-    /// Creates the terminals of `clients` clients, those of this part.
+    /// Creates the terminals of this part, which has `clients` clients.
     ///
     /// # Errors
     /// Input: the options are invalid.

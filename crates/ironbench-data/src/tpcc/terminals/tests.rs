@@ -334,7 +334,7 @@ fn scripts_and_data_of_other_workloads_are_refused() {
 
 #[test]
 fn numbers_that_are_drawn_often_are_spread_by_the_constant() {
-    // Without the constant, the numbers with many ones in binary would be the frequent ones in every trial.
+    // Without the constant, numbers with many ones in binary would be frequent in every trial.
     let mut dice = Dice::new(1, 2, 3);
     let mean = |dice: &mut Dice, c| (0..COUNT).map(|_| nurand(dice, 1023, 1, 3000, c)).sum::<u64>() / COUNT as u64;
     assert!(mean(&mut dice, 0).abs_diff(mean(&mut dice, 700)) > 50);
