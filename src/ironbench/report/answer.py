@@ -22,14 +22,14 @@ from ironbench.study.subjects import failed_share
 from ironbench.words import listed, upper_first
 
 _NAMED = 6
-"""Maximum number of comparisons that are listed one by one. The table of findings lists all."""
+"""Maximum number of comparisons that are listed one by one. The table of findings lists all comparisons."""
 _CURVES = 3
 _RANK = {Conclusion.FASTER: 0, Conclusion.SLOWER: 0, Conclusion.EQUIVALENT: 1, Conclusion.CANNOT_TELL: 2}
 
 
 def answer(study: Study) -> Answer:
-    """States a lab's verdicts, or how the systems of runs compare with the first system. Claims no more than the data
-    support."""
+    """Returns the answer for a study: the verdicts of a lab, or for runs, how each system compares with the first one.
+    Runs get no verdict."""
     if study.lab is None:
         points = [AnswerPoint(text, name) for name, text in headline(study)]
         return Answer(points[0], tuple(points[1:]))
@@ -47,8 +47,8 @@ def answer(study: Study) -> Answer:
 
 
 def comparisons(study: Study) -> list[AnswerPoint]:
-    """Lists comparisons of the factor in the question first; among these, upper bounds first, then decided comparisons.
-    Comparisons beyond the limit are only counted."""
+    """Returns a point for each comparison, in the order of `_rank`. If there are too many comparisons, the last ones
+    are only counted."""
     if not any(effect.finding.blocks for effect in study.effects):
         return [AnswerPoint(lab_answer.no_comparison(study), doubt=_repeat_failed(study.effects))]
     measured = {(one.finding.cell, one.finding.baseline): one for one in study.ceilings}
@@ -57,7 +57,7 @@ def comparisons(study: Study) -> list[AnswerPoint]:
     still_open = study.ended(Conclusion.CANNOT_TELL)
     points: list[AnswerPoint] = []
     named = len(ranked) if len(ranked) <= _NAMED + 1 else _NAMED
-    # A comparison with a zero-latency device already says what it would take to decide.
+    # The sentence about a comparison with a zero-latency device already names what is needed to decide it.
     open_yet = [one for one in still_open if _pair(one) not in measured]
     last_open = -1
     leading = sum(1 for _ in takewhile(lambda one: _pair(one) in bounds, ranked))
@@ -84,13 +84,15 @@ def _pair(effect: Effect) -> tuple[str, str]:
 
 
 def _rank(study: Study, bounds: Collection[tuple[str, str]], effect: Effect) -> tuple[int, bool, int, float]:
-    """Returns a sort key: a change of only the factor in the question comes first, then a change of this and other
-    factors, then all others. Among these, upper bounds come first, because they tell whether any other value can gain
-    much. Then decided comparisons come before equivalent and inconclusive ones, and decided ones are ordered by the
-    distance of their confidence interval from 1.
+    """Returns a sort key. Comparisons that change only the factor in the question come first, then comparisons that
+    change this factor and others, then all others. Within each of these groups, upper bounds come first, because they
+    limit the gain from any other value of the factor. They are followed by decided, equivalent, and inconclusive
+    comparisons, in this order. Decided comparisons are sorted by the distance of their confidence interval from 1, the
+    largest first.
 
-    Across factors, the size does not count: a large effect of a different factor would look like the answer.
-    `bounds`: pairs of configuration and baseline whose comparison is an upper bound.
+    The size of an effect never moves a comparison to another group: a large effect of a different factor at the top
+    would look like the answer to the question. `bounds`: pairs of configuration and baseline for which the comparison
+    is an upper bound.
     """
     lab, finding, distance = study.lab, effect.finding, 0.0
     assert lab is not None
@@ -105,7 +107,8 @@ def _rank(study: Study, bounds: Collection[tuple[str, str]], effect: Effect) -> 
 
 
 def comparison(effect: Effect, metric_named: bool = False) -> AnswerPoint:
-    """States the outcome of one comparison, its size and confidence interval, and which data a side can lose."""
+    """States the outcome of one comparison, the ratio with its confidence interval, and which data a configuration may
+    lose in a crash."""
     doubts = (
         lab_answer.why_inconclusive(effect.finding),
         *(lab_answer.emulated_too_slow(*one) for one in effect.too_slow),
@@ -115,14 +118,14 @@ def comparison(effect: Effect, metric_named: bool = False) -> AnswerPoint:
 
 
 def with_advice(effect: Effect) -> AnswerPoint:
-    """Describes a single comparison, with the advice that would settle it."""
+    """Describes a single comparison. If the comparison is inconclusive, adds advice on how to decide it."""
     point, advice = comparison(effect), lab_answer.to_decide(effect.finding.advice)
     return replace(point, doubt=" ".join(filter(None, (point.doubt, advice))))
 
 
 def _advice_for(open_ones: Sequence[Effect]) -> str:
-    """Returns the advice for the comparison that needs the most blocks, because with fewer blocks it would stay
-    undecided. Failed blocks need separate advice, because more blocks do not replace them."""
+    """Returns the advice for the comparison that needs the most blocks, because fewer blocks would leave it undecided.
+    Failed blocks need separate advice, because additional blocks do not replace them."""
     repeat = _repeat_failed(open_ones)
     known = [(one.advice, one.detectable) for effect in open_ones if (one := effect.finding).advice]
     known = [one for one in known if one[0].code != REPEAT_FAILED]
@@ -135,7 +138,7 @@ def _advice_for(open_ones: Sequence[Effect]) -> str:
 
 
 def _repeat_failed(open_ones: Sequence[Effect]) -> str:
-    """Returns the advice for the comparison with most failed blocks; empty if no trial failed."""
+    """Returns the advice for the comparison with the most failed blocks; empty if no trial failed."""
     known = [advice for effect in open_ones if (advice := effect.finding.advice) and advice.code == REPEAT_FAILED]
     return lab_answer.to_decide(max(known, key=lambda one: int(one.values["blocks"]))) if known else ""
 

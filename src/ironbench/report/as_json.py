@@ -1,4 +1,4 @@
-"""JSON documents for programs: values in base units, names of the catalogue, no rounding."""
+"""JSON documents for programs: unrounded values in base units, with metric names as in records."""
 
 from __future__ import annotations
 
@@ -69,8 +69,8 @@ def run_fields(records: Sequence[Record], store: Store) -> dict[str, Any]:
 
 
 def plain_value(value: Any) -> Any:
-    """Converts a value for JSON: dataclasses to dicts, notes with their sentence, configurations and records to their
-    names."""
+    """Converts a value for JSON. A dataclass becomes a dict, a note becomes its code, values and sentence, a
+    configuration its name, and a record its id."""
     if isinstance(value, Record):
         return value.id
     if isinstance(value, Configuration):
@@ -87,8 +87,8 @@ def plain_value(value: Any) -> Any:
 
 
 def _plain_fields(value: Any) -> Iterator[tuple[str, Any]]:
-    """Yields the fields of a dataclass for JSON. A field with a single note yields the note's text, and the note under
-    a second name."""
+    """Yields the fields of a dataclass for JSON. A field that contains a note yields two fields: the note's text, and
+    the note itself under a second name."""
     for name, field in value.__dataclass_fields__.items():
         known = getattr(value, name)
         if field.type in ("Note", "Note | None"):

@@ -10,8 +10,8 @@ from ironbench.host import data_dirs
 from ironbench.report import theme
 
 STEPS = (16, 20, 24, 28, 32, 36, 40, 44, 48, 52, 56, 60, 64)
-"""Container widths in rem. Below one of these widths, a table shows each row as a stack of cells; a table uses the
-smallest width that fits it."""
+"""Container widths in rem at which the layout of tables changes. A table uses the smallest of these widths that fits
+its columns. In a narrower container, the table shows each row as a stack of cells."""
 _STACKED = (
     "thead{position:absolute;clip-path:inset(50%);width:1px;height:1px;overflow:hidden}",
     "tbody{display:block}",
@@ -45,7 +45,7 @@ def style() -> str:
 
 
 def part(name: str) -> str:
-    """Reads a style sheet or script that every page has."""
+    """Reads a style sheet or script from this package."""
     return files("ironbench.report").joinpath(name).read_text(encoding="utf-8")
 
 

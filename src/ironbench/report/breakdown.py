@@ -27,9 +27,9 @@ FEW = 3
 them."""
 _FACTS = 6
 WIDTH = 60
-"""Maximum number of characters of a statement."""
+"""Maximum number of characters that are shown of a statement."""
 _LEAST = 0.02
-"""Minimum change of a part of the time, as a fraction of the whole, for the part to be in the breakdown."""
+"""Minimum change of a wait class, as a fraction of the transaction time, for a separate row in the breakdown."""
 LEAD = (
     "Each level of the breakdown is part of the level above it. The confidence intervals are at 95% and carry no "
     "verdict: with many intervals, some exclude zero difference by chance."
@@ -46,8 +46,8 @@ _HEAD = ("level", "", "before", "after", "change", "95% CI")
 
 
 def section(one: Explanation, id: str = ID, title: str = TITLE, *, chart: bool = True) -> Section:
-    """Returns the breakdown, with the waterfall if `chart` is true. Empty if nothing below the response time was
-    measured."""
+    """Returns the breakdown, with the waterfall if `chart` is true. The section is empty if nothing below the response
+    time was measured."""
     if not one.goes_down:
         return Section(id, title)
     charts = (waterfall.chart(one.waterfall, f"{id}-waterfall"),) if chart and one.waterfall else ()
@@ -63,7 +63,7 @@ def lead(*several: Explanation) -> str:
 
 
 def breakdown_table(one: Explanation) -> Table:
-    """Returns a row for each thing that differs, level by level."""
+    """Returns a row for each difference, level by level."""
     return Table(_HEAD, tuple(_rows(one)), words=True)
 
 

@@ -20,9 +20,9 @@ from ironbench.workloads.capture.contents import Contents, Pauses, contents
 from ironbench.workloads.capture.keys import KeyUse
 
 _WIDTH = 100
-"""Maximum number of characters of a statement in a table."""
+"""Maximum number of characters that a table shows of a statement."""
 _SHORT_S = 2.0
-"""Minimum length in seconds of a capture that has a meaningful highest rate."""
+"""Minimum length of a capture in seconds. The highest rate of a shorter capture is not meaningful."""
 _LEFT_OUT = (
     "A replay runs either all statements of a transaction or none. Exceptions are LISTEN, "
     "statements about the whole server, and fetches from a cursor: a replay skips these statements but runs the "

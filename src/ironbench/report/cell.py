@@ -14,7 +14,7 @@ from ironbench.study.subjects import failed_share
 from ironbench.study.summarise import Summary
 
 ESTIMATE = "≈"
-"""Mark before every number that is an estimate or is derived from one."""
+"""Character that is written before a number if the number is an estimate or is derived from one."""
 CONFIDENCE = 0.95
 """Confidence level of intervals that are not corrected for multiple comparisons."""
 
@@ -26,7 +26,7 @@ class TableCell:
     value: float | None = None
     """The value in base units; None if the cell shows only its range."""
     unit: str = "1"
-    """Unit of the value, one of those that `numbers.written` knows."""
+    """Unit of the value. `numbers.written` defines the units."""
     low: float | None = None
     high: float | None = None
     confidence: float | None = None
@@ -36,7 +36,7 @@ class TableCell:
     estimate: bool = False
     """Whether the value is an estimate or is derived from one."""
     bare: bool = False
-    """Whether the unit is shown elsewhere, for example in the column's head."""
+    """Whether the cell omits the unit because it is shown elsewhere, for example in the column's head."""
     note: str = ""
     """A remark about the value, which is shown after it in parentheses."""
 
@@ -95,8 +95,8 @@ def _range(content: TableCell, low: float, high: float) -> str:
 
 
 def typed(content: Content) -> Any:
-    """Formats a cell for programs: text unchanged, numbers with their unit, and null or the reason if there is no
-    value."""
+    """Converts a cell for programs. Text stays unchanged, and a number comes with its unit. A missing value becomes
+    None or the reason why it is missing."""
     if isinstance(content, str):
         return content
     if isinstance(content, Missing):
@@ -113,7 +113,7 @@ def centre(summary: Summary | None, unit: str) -> TableCell | Missing:
 
 
 def spread(summary: Summary, unit: str) -> TableCell | Missing:
-    """Returns the smallest and largest of the repeats without the centre."""
+    """Returns the smallest and the largest value of the repeats, without the centre."""
     if summary.n == 1:
         return Missing("n=1: no range")
     return TableCell(None, unit, summary.low, summary.high)
@@ -138,12 +138,12 @@ def ratios(columns: Sequence[Mapping[str, Summary]], metric: str) -> list[TableC
 
 
 def count(number: float, note: str = "") -> TableCell:
-    """Returns the cell of a whole number of things."""
+    """Returns a cell with a whole number and no unit."""
     return TableCell(number, "count", note=note)
 
 
 def failed(trials: Sequence[Record]) -> TableCell | Missing:
-    """Returns the fraction of failed transactions over all trials together. Returns an empty cell if failures were not
+    """Returns the fraction of failed transactions in all trials together. Returns an empty cell if failures were not
     counted."""
     share = failed_share(trials)
     return ABSENT if share is None else TableCell(share, "failed") if share else count(0)

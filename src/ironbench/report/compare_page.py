@@ -1,4 +1,4 @@
-"""`compare A B`: resolves both names, compares the two sides, and makes the page."""
+"""Compares the records behind two names (`ironbench compare A B`), and builds the page about the comparison."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from ironbench.study.subjects import Subject, by_work, entering, needs_mark
 from ironbench.words import counted
 
 if TYPE_CHECKING:
-    # Comparing two labels does not need these modules and starts faster without them.
+    # Imported only for type checks, because a comparison of two labels starts faster without these modules.
     from ironbench.study.explain import Explanation
     from ironbench.study.study import Effect
 
@@ -48,7 +48,7 @@ _WHOLE = {"throughput": "throughput of the whole trial"}
 
 @dataclass(frozen=True, slots=True)
 class NamedComparison:
-    """The comparison of two names given by the user."""
+    """The comparison of two sides, each named by the user."""
 
     sides: tuple[NamedRecords, NamedRecords]
     store: Archive
@@ -71,15 +71,15 @@ class NamedComparison:
         return explain((before, a), (after, b), self.store, in_blocks=bool(self.pairs), observed=observed)
 
     def _configuration(self, side: NamedRecords, records: Sequence[Record]) -> Configuration:
-        """Returns the side that the user named, under the name given on the command line."""
+        """Returns the configuration of a side, under the name given on the command line."""
         lab = LabDirectory(side.store.directory).lab() if self.pairs else None
         values = lab.configuration(side.cells[0]).values if lab else ()
         return Configuration(side.word, values, needs_mark(side.word, records))
 
 
 def compare_named(of_a: NamedRecords, of_b: NamedRecords, different_work: bool = False) -> NamedComparison:
-    """Compares B with A. Raises InputError if a name means nothing usable or several kinds of work, or if the sides did
-    different work."""
+    """Compares B with A. Raises InputError if a name matches no usable trial or several kinds of work, or if the two
+    sides ran different workloads."""
     a, b, records_a, records_b = of_a.word, of_b.word, of_a.records, of_b.records
     pairs = _findings(of_a, of_b)
     store = Archives([of_a.store, of_b.store])
@@ -108,8 +108,8 @@ def compare_named(of_a: NamedRecords, of_b: NamedRecords, different_work: bool =
 
 
 def _in_complete_blocks(a: list[Record], b: list[Record]) -> tuple[list[Record], list[Record]]:
-    """Leaves out usable trials of blocks in which the other configuration has none, because findings do not use them.
-    Without any complete block, the trials of each side are shown as they are."""
+    """Removes usable trials from blocks in which the other configuration has no usable trial, because findings do not
+    use such trials. If no block is complete, returns both sides unchanged."""
     paired = complete_blocks(entering(a), entering(b))
     if not all(paired):
         return a, b
@@ -133,8 +133,8 @@ def _require_one_work(name: str, records: Sequence[Record]) -> None:
 
 
 def _findings(a: NamedRecords, b: NamedRecords) -> tuple[Effect, ...]:
-    """Returns the findings of two configurations of one lab, paired by block; () for other sides. Raises InputError if
-    a side means several configurations, or if both mean the same one."""
+    """Returns the findings about two configurations of one lab, paired by block; () if the sides are not configurations
+    of one lab. Raises InputError if a side matches several configurations, or if both match the same one."""
     if not (a.cells and b.cells) or a.store.directory != b.store.directory:
         return ()
     for one in (a, b):
@@ -153,8 +153,7 @@ def _findings(a: NamedRecords, b: NamedRecords) -> tuple[Effect, ...]:
 
 
 def usable(word: str, records: Sequence[Record]) -> list[Record]:
-    """Returns the trials that may be compared. If there are none, raises InputError that contains the causes and what
-    would help."""
+    """Returns the trials that may be compared. If there are none, raises an InputError with the causes and a hint."""
     found = [record for record in records if record.status.comparable]
     if not found:
         known = ((record.status.word, wording.cause(record)) for record in records)
@@ -204,8 +203,8 @@ def page(
 
 
 def _names(found: SystemComparison) -> list[str]:
-    """Returns both names, marked as emulated if their storage was emulated, because a name given on the command line
-    may lack the mark."""
+    """Returns both names. Adds `(emulated)` if the storage was emulated, because a name from the command line may lack
+    this mark."""
     names = zip((found.a, found.b), found.emulated, strict=True)
     return [f"{name} (emulated)" if emulated and "emulated" not in name else name for name, emulated in names]
 
@@ -219,7 +218,8 @@ def _answer(found: SystemComparison, deciding: Sequence[Effect], in_blocks: bool
     """Returns the verdicts if a lab declared the comparison. Otherwise, returns the ratio, and why there is no
     verdict."""
     if deciding:
-        # Answers of labs import statistics modules, which takes longer than the rest of a comparison without verdicts.
+        # This module imports the statistics modules, which takes longer than all other work for a comparison without
+        # verdicts.
         from ironbench.report.answer import with_advice
 
         first, *others = map(with_advice, deciding)
@@ -230,7 +230,7 @@ def _answer(found: SystemComparison, deciding: Sequence[Effect], in_blocks: bool
 
 
 def _ratio(found: SystemComparison) -> str:
-    """States the ratio of the leading metric at both peaks. For open loops, states whether the systems sustained their
+    """States the ratio of the main metric at both peaks. For open loops, states whether the systems sustained their
     rates."""
     if found.leading[0] != "throughput":
         return _leading_ratio(found)
@@ -244,7 +244,7 @@ def _ratio(found: SystemComparison) -> str:
 
 
 def _leading_ratio(found: SystemComparison) -> str:
-    """States the ratio of the leading metric, for work whose result is not a throughput of clients."""
+    """States the ratio of the main metric, for workloads whose main metric is not the throughput of clients."""
     rows = [row for metric in found.leading if (row := found.peaks.row(metric) if found.peaks else None)]
     row = next((row for row in rows if row.ratio is not None), None)
     if row is None or row.ratio is None or row.means is None:
@@ -289,15 +289,15 @@ def _peaks(found: SystemComparison) -> Section:
         where = "Each side at the target rate"
     elif found.clients is None:
         where = "Each side at its peak"
-    # A metric for which neither higher nor lower is better favours neither side. The JSON document contains all
-    # metrics.
+    # Metrics for which neither higher nor lower is better are left out, because they favour neither side. The JSON
+    # document contains all metrics.
     rows = [row for row in found.peaks.rows if "{" not in row.metric and row.better != "neither"]
     rows.sort(key=lambda row: row.metric not in found.leading)
     zero = [row.metric for row in rows if not (row.a.high or row.b.high)]
     closed = all(load.rate is None for load in found.loads)
     twice = [row.metric for row in rows if closed and row.metric.startswith("service_time")]
     shown = [row for row in rows if row.metric not in (*zero, *twice)]
-    if found.leading[0] != "throughput":  # the leading metric of such work is a throughput of a different kind
+    if found.leading[0] != "throughput":  # the main metric is then a different kind of throughput
         shown = [replace(row, metric=_WHOLE.get(row.metric, row.metric)) for row in shown]
     notes = [f"{'; '.join(bases)}."]
     notes += [compare_answer.geometric_means()] if any(row.a.n > 1 or row.b.n > 1 for row in shown) else []

@@ -60,7 +60,7 @@ def page(costs: Costs) -> Page:
 
 
 def _alone(costs: Costs) -> str:
-    """Returns the answer for a single system, which there is nothing to compare with."""
+    """Returns the answer if there is no second system to compare with."""
     row = costs.rows[0] if costs.rows else None
     if row is None:
         return cost_answer.nothing_to_compare()
@@ -74,7 +74,8 @@ def _cautions(bill: CostBreakdown) -> tuple[str, ...]:
 
 
 def _fields(costs: Costs) -> dict[str, Any]:
-    """Returns the values of the page for programs. Money is text, so that no cent is lost."""
+    """Returns the values of the page for programs. Amounts of money are strings, because floating-point numbers could
+    be inexact."""
     return {
         "schema": 1,
         "question": costs.question,
@@ -108,7 +109,8 @@ def advice(costs: Costs) -> list[str]:
 
 
 class _Names:
-    """Names systems in a text. Where a system is named first, the number of its flagged trials is added."""
+    """Returns the names of systems for a text. The first time that a system is named, the number of its flagged trials
+    is added."""
 
     def __init__(self) -> None:
         self._named: set[str] = set()
@@ -121,8 +123,8 @@ class _Names:
 
 
 def _per_price(costs: Costs, names: _Names) -> list[str]:
-    """Names the system with the most work per price, and compares the others with it. Returns an empty text for a
-    single system."""
+    """Names the system with the most work per price, and compares the other systems with it. Returns an empty list if
+    there are fewer than two systems with a price, or if no system has a score."""
     currency = next((row.bill.currency for row in costs.rows if row.bill and row.bill.currency), "")
     ranked = [one.row for one in costs.ranking]
     others = [row for row in costs.rows if row not in ranked and row.priced]
@@ -173,7 +175,8 @@ def _more(ratio: CostRange | None, row: SystemCost, other: SystemCost) -> str:
 
 
 def doubts(costs: Costs) -> tuple[bool, list[str]]:
-    """Returns whether every system misses the target, and why the answer is not a clear yes; empty if it is."""
+    """Returns whether every system misses the target, and the reasons why the answer is not a clear yes. The list of
+    reasons is empty if the answer is a clear yes."""
     attained = [row.target for row in costs.rows if row.target is not None]
     assert costs.target is not None
     deciding = (costs.cheapest, *costs.tied) if costs.cheapest else costs.rows
@@ -373,7 +376,8 @@ def _bill_fields(bill: CostBreakdown) -> dict[str, Any]:
 
 
 def _bounds(range: CostRange | None) -> list[float] | None:
-    """Returns both bounds of a score; None if there is no score, or if a single trial leaves it without bounds."""
+    """Returns both bounds of a score; None if there is no score, or if it has no bounds because there was only one
+    trial."""
     return [range.low, range.high] if range and range.bounded else None
 
 
@@ -400,8 +404,8 @@ def _span(range: CostRange, digits: int) -> str:
 def compared(
     selection: Sequence[str], target: str, systems: str, sheets: Sequence[str], currency: str, results: str
 ) -> Costs:
-    """Computes costs from the options of `ironbench cost`. Raises InputError that names the option, file, system or
-    price with the mistake."""
+    """Computes costs from the options of `ironbench cost`. Raises an InputError that names the invalid option, file,
+    system or price."""
     if not target and not systems:
         raise InputError("cost", "--target or --systems is missing", 'for example --target "p99 < 10ms at 5000 tps"')
     prices.currency(f"--currency {currency}", currency)
@@ -430,8 +434,8 @@ def compared(
 
 
 def _in_order(declared: SystemsFile, labels: Sequence[str]) -> SystemsFile:
-    """Returns the systems in order. Systems whose records the user named come first, in the user's order; the first is
-    the baseline."""
+    """Sorts the systems. Systems whose records the user named come first, in the user's order. The first system is the
+    baseline."""
     place = {label: number for number, label in enumerate(labels)}
     return replace(declared, offers=tuple(sorted(declared.offers, key=lambda one: place.get(one.records, len(place)))))
 
@@ -443,8 +447,8 @@ def _declared(path: str) -> SystemsFile:
 def _against(
     store: Store, selection: Sequence[str], declared: SystemsFile | None, target: targets.Target
 ) -> list[Record]:
-    """Reads the selected records that may decide whether a system meets the target. Of the other records, reads one or
-    two for each load of each system, so that notes can mention what else was measured."""
+    """Reads those selected records that can decide whether a system meets the target. From the other records, reads one
+    or two for each load of each system, so that notes can mention what else was measured."""
     labels = _labels(declared)
     telling: dict[tuple[str, bool], str] = {}
 

@@ -9,7 +9,7 @@ from ironbench.model.record import Record
 
 
 def sentences(records: Iterable[Record]) -> dict[str, str]:
-    """Returns, for each workload, the sentence, for those workloads of the records that require a sentence."""
+    """Returns the required sentences by workload. Workloads of the records that require no sentence are left out."""
     from ironbench import workloads
 
     texts = {}
@@ -17,6 +17,6 @@ def sentences(records: Iterable[Record]) -> dict[str, str]:
         try:
             texts[name] = workloads.get(name).derived
         except InputError:
-            # A record is readable even if this version does not have the record's workload.
+            # A record stays readable even if this version of ironbench lacks the record's workload.
             continue
     return {name: sentence for name, sentence in texts.items() if sentence}

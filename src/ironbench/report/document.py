@@ -48,13 +48,15 @@ from ironbench.units import rate
 from ironbench.words import counted, some
 
 _MOST_CARDS = 4
-"""Maximum number of comparisons for which each gets a card. The chart shows all comparisons."""
+"""Maximum number of comparisons that are shown as cards. If there are more, no cards are shown; the chart always shows
+all comparisons."""
 _USUAL = 0.95
 """Confidence level of the interval of a single comparison."""
 
 
 def report(study: Study, archive: Archive = EMPTY_ARCHIVE) -> Page:
-    """Returns the page of a study. archive: the evidence of its trials, for the values of every second."""
+    """Returns the page of a study. `archive`: stored data about the study's trials, from which the values of every
+    second are read."""
     return Page(
         title=title(study),
         lead=study.work,
@@ -159,8 +161,8 @@ def _reached(peak: Peak, records: Sequence[Record], units: str) -> tuple[TableCe
 
 
 def _of_rate(one: Rate, units: str) -> tuple[Content, str, list[tuple[str, Content]]]:
-    """Returns a card whose figure is the requested rate if the system sustained it, and otherwise the rate that it
-    reached."""
+    """Returns figure, unit and facts of a card. The figure is the target rate if the system sustained it, and otherwise
+    the rate that the system reached."""
     finished = centre(one.finished, "1/s")
     rows: list[tuple[str, Content]] = [
         ("clients", count(one.clients)),
@@ -191,7 +193,8 @@ def _of_effect(effect: Effect) -> Card:
 
 
 def peaks(study: Study) -> Table:
-    """Returns a row for each system driven in a closed loop: its peak and the trials behind the peak."""
+    """Returns a row for each system that was driven in a closed loop: its peak throughput, and response times and
+    failures of the trials at the peak."""
     if (shown := presentation.of_study(study)) is not None:
         return shown.peaks(study)
     rows: list[Row] = []
@@ -301,8 +304,8 @@ def _confidence_note(study: Study) -> str:
 def contents(studies: Sequence[Study]) -> Section | None:
     """Returns the table of contents: a row for each system of every kind of work, in the report's order.
 
-    Returns None if the first lines of the report name all of these systems, or if all are rates of one system, because
-    the answer should come first.
+    Returns None for labs. Also returns None if the first lines of the report name all of these systems, or if there is
+    only one system at several rates, because the answer should come first.
     """
     one_system = len(studies) == 1 and (len(studies[0].parts) <= NAMED or len(studies[0].systems) == 1)
     if any(study.lab for study in studies) or one_system:
@@ -318,7 +321,7 @@ def contents(studies: Sequence[Study]) -> Section | None:
 
 
 def _leading_figure(part: SubjectResults) -> tuple[Content, Content]:
-    """Returns the leading figure, and at which load it was measured."""
+    """Returns the main result of a system, and the load at which it was measured."""
     main = part.curve.main
     if main is None:
         return Missing("no usable trial"), EMPTY

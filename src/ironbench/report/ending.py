@@ -61,7 +61,8 @@ def _statuses(study: Study) -> str:
 def search_summary(
     search: Search, records: Sequence[Record], archive: Archive, answer: SearchResult | None = None
 ) -> str:
-    """Returns the result of a search for a rate: its answer, a row per rate tried, and the warnings of its trials."""
+    """Returns the result of a search for a rate: the answer, a row for each rate that the search tried, and the
+    warnings of its trials."""
     # If a workload has clients without a schedule, the rate counts only the transactions of the other clients.
     finished = "scheduled_throughput"
     if not all(finished in record.metrics for record in records if record.status.comparable):

@@ -30,7 +30,7 @@ from ironbench.study.study import Study, studies
 from ironbench.words import counted, cut, upper_first
 
 _BELOW = ("queries", "statements", "time", "server-statements", "server-plans", "device-io", "cpu", "waits")
-"""Sections of a report on A and B that continue where the breakdown ends."""
+"""Ids of those sections of a report on A and B that show more detail than the breakdown."""
 _SCRIPTS = (
     "The contribution of a script to the mean response time is its share of the transactions times its mean "
     "response time. The mean response time of all transactions is the sum of these contributions. The table "
@@ -43,7 +43,8 @@ _IO = (
 
 
 _UNDECIDED = ("no-difference-ranges-overlap", "no-difference-within-interval")
-"""Codes of the reasons why enough trials show no difference. All other reasons forbid a verdict."""
+"""Codes of the reasons why the trials show no difference although they are sufficient. With any other reason, no
+verdict is possible."""
 
 
 def page(compared: NamedComparison, everything: bool = False) -> Page:
@@ -101,8 +102,8 @@ def _differences(one: Explanation, everything: bool) -> tuple[tuple[str, Table],
 def answer(one: Explanation, verdict: Sequence[AnswerPoint], doubt: str, not_shown: Note | None = None) -> Answer:
     """Puts the verdict or the ratio first, then a point for each level that explains part of it.
 
-    `not_shown`: why the trials show no difference. Then the answer says so first, and that the levels only list what
-    differed.
+    `not_shown`: why the trials show no difference; None if they show one. If it is set, the first point states that the
+    levels below only list what differed.
     """
     points = list(_points(one))
     if not_shown:
@@ -118,14 +119,14 @@ def answer(one: Explanation, verdict: Sequence[AnswerPoint], doubt: str, not_sho
 
 
 def _result(one: Explanation) -> Measure:
-    """Returns the measure that the trials were about. For an open loop it is the 99th percentile, because the load sets
-    the throughput."""
+    """Returns the measure that is the main result of the trials. For an open loop, this is the 99th-percentile response
+    time, because the target rate determines the throughput."""
     percentiles = [measure for measure in one.response if measure.metric == "response_time_p99_s"]
     return percentiles[0] if one.open_loop and percentiles else one.throughput[0]
 
 
 def _why_not_shown(compared: NamedComparison, one: Explanation) -> Note | None:
-    """Returns why the trials show no difference, judged as in `compare`; None if they show one."""
+    """Returns why the trials show no difference, by the same rules as `ironbench compare`; None if they show one."""
     deciding = [effect.finding for effect in compared.pairs if effect.finding.decides]
     if deciding:
         first = deciding[0]

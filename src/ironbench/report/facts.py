@@ -15,13 +15,13 @@ _WORDS = {
         "threads of one Python process, which saturate earlier than the clients that ironbench implements itself"
     ),
 }
-"""For each recorded value, its present wording. Records keep the recorded value, so that old and new records do not
-differ."""
+"""Current wording of recorded values. Records keep the original value, so that old and new records are equal in
+comparisons."""
 _KINDS = ("system", "load", "tag", "machine", "client", "engine", "software")
 
 
 def configuration(shared: Mapping[str, str]) -> list[tuple[str, Table]]:
-    """Returns a table of shared facts for each kind of facts."""
+    """Returns a table for each kind of fact, such as `machine`, that contains the shared facts of this kind."""
     tables = []
     for kind in _KINDS:
         rows = [
@@ -40,7 +40,7 @@ def difference_rows(rows: Sequence[Difference]) -> tuple[Row, ...]:
 
 
 _ADDRESS = 40
-"""Maximum number of characters of an address."""
+"""Maximum number of characters that are shown of an address."""
 
 
 def values(row: Difference) -> list[Content]:

@@ -1,4 +1,4 @@
-"""Words and tables about findings and about queries against the trend, shared by all formats."""
+"""Texts and tables about findings, and about queries that changed against the overall trend, for all formats."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from ironbench.study.study import Effect
 
 _FEW = 2
-"""Maximum number of comparisons that each have a table of all metrics. If there are more, only the main metrics are
-shown."""
+"""Maximum number of comparisons for which each gets a table of all metrics. If there are more, one table shows only the
+main metrics."""
 _MOST_ACROSS = 4
 _ACROSS = (
     "throughput",
@@ -58,7 +58,7 @@ def ratio_bounds(low: float, high: float, known: bool = True) -> TableCell | Mis
 
 
 def resolved(finding: Finding) -> TableCell | Missing:
-    """Returns the cell of the smallest difference that these blocks would detect."""
+    """Returns the cell of the minimum detectable effect."""
     return ABSENT if finding.detectable is None else TableCell(finding.detectable, "detectable")
 
 
@@ -128,7 +128,7 @@ def _with_interval(one: Finding) -> TableCell:
 
 
 def claimed_table(effects: Sequence[Effect]) -> Table:
-    """Returns the findings that exist only because of a claim, each with its metric."""
+    """Returns a row for each finding that was computed only because the lab declares a claim about it."""
     head = ("comparison", "metric", "ratio", "CI", "verdict", "blocks")
     rows = []
     for effect in effects:

@@ -87,7 +87,7 @@
       draw();
     });
     let known = 0;
-    // Drawing changes the height, so it waits for the next frame: an observer must not cause another notification.
+    // Drawing changes the height of the observed element, so it waits for the next frame: otherwise the observer would notify itself.
     const fit = () => { if (picture.clientWidth !== known) { known = picture.clientWidth; if (known) draw(); } };
     new ResizeObserver(() => requestAnimationFrame(fit)).observe(picture);
     detail.textContent = nodes[0].detail;

@@ -1,4 +1,4 @@
-"""Selects the flame graphs that formats for other viewers contain."""
+"""Selects the flame graphs for formats that other viewers read."""
 
 from __future__ import annotations
 

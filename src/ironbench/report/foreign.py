@@ -1,4 +1,5 @@
-"""Pages about foreign records, alone and beside trials of ironbench. These pages have no verdicts and no ratios."""
+"""Pages about foreign records, alone or side by side with trials of ironbench. These pages contain no verdicts and no
+ratios."""
 
 from __future__ import annotations
 
@@ -44,8 +45,8 @@ _METRICS = {
     "response_time_p999_s": ("", ""),
     "response_time_max_s": ("", ""),
 }
-"""For each metric, in the order of tables, its name and unit, if they differ from those of ironbench's metric with the
-same name."""
+"""Name and unit of each metric, in the order in which tables list metrics. An empty text means that the name or unit of
+ironbench's metric is used."""
 _HEADLINE = (
     *("new_orders_per_min", "transactions_per_min", "throughput", "response_time_mean_s", "response_time_p99_s"),
     "response_time_p95_s",
@@ -89,8 +90,8 @@ def records_named(selection: Sequence[str], results: str) -> list[ForeignRecord]
 
 
 def resolved(word: str, results: str) -> ForeignRecord | NamedRecords:
-    """Resolves a name that may mean a foreign record. If trials have the same name, they are returned. Raises
-    InputError."""
+    """Returns the records that a name matches. If the name matches both trials and a foreign record, returns the
+    trials. Raises InputError if it matches nothing, or several foreign records."""
     try:
         return named(word, results)
     except InputError:
@@ -128,7 +129,8 @@ def page(record: ForeignRecord) -> Page:
 
 
 def side_by_side(a: ForeignRecord | NamedRecords, b: ForeignRecord | NamedRecords) -> Page:
-    """Returns the page of two sides, at least one of which is a foreign record. Raises InputError."""
+    """Returns the page about two sides, at least one of which is a foreign record. Raises InputError if the other side
+    has no usable trials, or has trials of several systems or workloads."""
     records = foreign.with_labels([one for one in (a, b) if isinstance(one, ForeignRecord)])
     clients = next((one.clients for one in records if one.clients), None)
     rest = iter(records)
@@ -174,7 +176,7 @@ class _Side:
     document: Mapping[str, Any]
     lines: tuple[TimelineSeries, ...]
     step_s: float
-    """Seconds per point of the time lines."""
+    """Seconds that a point of `lines` covers."""
 
     @staticmethod
     def of_foreign(record: ForeignRecord) -> _Side:
@@ -194,8 +196,8 @@ class _Side:
 
     @staticmethod
     def of_trials(named: NamedRecords, clients: int | None) -> _Side:
-        """Returns a side that consists of trials. Raises InputError if the name means several systems or no usable
-        trial."""
+        """Returns a side that consists of trials. Raises InputError if the name matches several systems or workloads,
+        or no usable trial."""
         trials = beside(named.records, clients)
         if not trials:
             raise InputError(named.word, "has no usable trials", "name other records")
@@ -285,7 +287,8 @@ def _facts(sides: Sequence[_Side]) -> Table:
 def _charts(
     lines: Mapping[str, Sequence[TimelineSeries]], records: Sequence[ForeignRecord], step_s: float
 ) -> Iterator[Chart]:
-    """Draws the quantities that foreign records contain over time. lines: name of a side → its lines."""
+    """Draws each quantity for which a foreign record contains values over time. `lines`: the time series of each side,
+    by the side's name."""
     wanted = {metric for record in records for metric in record.seconds}
     for metric in (metric for metric in _OVER_TIME if metric in wanted):
         known = [(name, one) for name, own in lines.items() for one in own if one.metric == metric]
@@ -293,7 +296,7 @@ def _charts(
 
 
 def _lines(seconds: Iterable[SecondOfTrial]) -> tuple[TimelineSeries, ...]:
-    """Returns a time line for each metric."""
+    """Returns a time series for each metric."""
     points: dict[str, list[tuple[float, float]]] = {}
     for one in seconds:
         points.setdefault(one.metric, []).append((one.t_s, one.value))

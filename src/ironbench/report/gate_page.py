@@ -29,13 +29,13 @@ _KINDS: dict[type[Cause], str] = {
     NewStatement: "new statement",
     OtherPlanSteps: "other plan",
 }
-"""For each cause of a gate's decision, its name in JSON documents."""
+"""Names of the kinds of causes in JSON documents."""
 _HEAD = ("comparison", "metric", "ratio", "CI", "blocks", "gate")
 
 
 def junit(gate: Gate) -> bytes:
-    """Returns JUnit XML with a test case for each comparison: failed if it stops the change, skipped if it is
-    inconclusive and passes."""
+    """Returns JUnit XML with a test case for each comparison and each claim. A test case fails if it makes the gate
+    fail. It is skipped if it is inconclusive but lets the gate pass."""
     stopped = [one for one in gate.comparisons if gate.stops(one)]
     open_yet = [one for one in gate.comparisons if one.outcome is GateOutcome.INCONCLUSIVE and not gate.stops(one)]
     refused = [one for one in gate.claims if gate.refuses(one)]
@@ -48,7 +48,7 @@ def junit(gate: Gate) -> bytes:
     suite = ElementTree.Element("testsuite", {"name": clean(gate.question), "errors": "0", **counts})
     caveats = _caveats(gate)
     for one in gate.comparisons:
-        # CI servers recognise a test case by its name, so the name consists of words from the lab file.
+        # CI servers track a test case across runs by its name, so the name contains only words from the lab file.
         case = ElementTree.SubElement(suite, "testcase", {"classname": "ironbench.gate", "name": clean(_name(one))})
         message = f"{one.outcome}: {wording.text(one.why)}"
         if one in stopped:
@@ -80,8 +80,8 @@ def _lines(texts: Sequence[str]) -> str:
 
 
 def _stated(one: GatedComparison) -> list[str]:
-    """States the size of a change and the decision. An inconclusive comparison has both ends of its confidence interval
-    instead of a size, because a size reads as a result."""
+    """States the size of a change and the decision. For an inconclusive comparison, states both ends of the confidence
+    interval instead of a size, because readers would take a size for the result."""
     if one.outcome is not GateOutcome.INCONCLUSIVE:
         return [gate_answer.size(one.effect.finding), _reason(one)]
     inconclusive = one.outcome.value.lower()
@@ -91,7 +91,8 @@ def _stated(one: GatedComparison) -> list[str]:
 
 
 def _caveats(gate: Gate) -> list[str]:
-    """Lists the caveats for JUnit documents. CI servers show them only inside a test case."""
+    """Lists the caveats for JUnit documents. Every test case repeats them, because CI servers show only texts inside
+    test cases."""
     return [f"{gate_answer.CAVEAT} {text}" for text in _cautions(gate)]
 
 
@@ -125,7 +126,7 @@ def _words(head: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> tuple[tupl
 
 
 def _document(gate: Gate) -> dict[str, Any]:
-    """Returns the content of the page for programs: base units, names of the catalogue, no rounding."""
+    """Returns the content of the page for programs: unrounded values in base units, with metric names as in records."""
     return {
         "question": gate.question,
         "result": gate.outcome.value,
@@ -150,7 +151,7 @@ def _document(gate: Gate) -> dict[str, Any]:
 
 
 FORMATS = {"xml": "xml", "md": "md", "json": "json", "svg": "svg", "txt": "text"}
-"""For each file suffix, the format."""
+"""Output formats by file suffix."""
 
 
 def written(gate: Gate, format: str) -> bytes:
@@ -205,7 +206,7 @@ def _reason(one: GatedComparison) -> str:
 
 
 def _changes(gate: Gate, one: GatedComparison) -> list[str]:
-    """Lists the observed changes of a comparison that was not shown to be as fast as before."""
+    """Lists the likely causes of a slowdown; empty if the comparison passes."""
     return [] if one.outcome is GateOutcome.PASS else _why(gate, one)
 
 
@@ -214,8 +215,9 @@ def _why(gate: Gate, one: GatedComparison) -> list[str]:
 
 
 def _known(gate: Gate, one: GatedComparison) -> list[Cause]:
-    """Returns the likely causes of a slowdown. Statement times rest on few trials, one per configuration in a lab by
-    slices, so without a slowdown their differences are noise. New statements and changed plans are facts."""
+    """Returns the likely causes of a slowdown. Unless the comparison failed, slower statements are left out: statement
+    times come from few trials (in a lab with slices, from one per configuration), so their differences may be noise.
+    New statements and changed plans are certain and always included."""
     slower = one.outcome is GateOutcome.FAIL
     found = causes(gate.study, one.effect.finding)
     return [cause for cause in found if slower or not isinstance(cause, SlowerStatement)]
@@ -228,7 +230,7 @@ def _causes(gate: Gate, one: GatedComparison) -> list[dict[str, Any]]:
 
 def _cautions(gate: Gate) -> list[str]:
     study = gate.study
-    # The warnings of the study already contain those of its comparisons.
+    # The study's warnings already include the warnings of its own comparisons.
     others = (one.effect for one in gate.comparisons if one.effect not in study.effects)
     findings = (known for effect in others for known in effect.finding.warnings)
     known = (

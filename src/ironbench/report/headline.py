@@ -1,4 +1,4 @@
-"""The results of runs that the answer at the top of their report states. Runs carry no verdict, because their trials
+"""Sentences about the results of runs, for the answer at the top of a report. Runs get no verdict, because their trials
 were not run in blocks."""
 
 from __future__ import annotations
@@ -46,8 +46,8 @@ def headline(study: Study) -> list[tuple[str, str]]:
 
 
 def _required(study: Study) -> list[tuple[str, str]]:
-    """States whether the requirements of runs are met. This precedes anything that could be read as an answer to
-    them."""
+    """States whether the requirements of runs (`--require`) are met. These sentences come first, because readers could
+    take any earlier sentence for the answer."""
     return [
         (one.name, run_answer.required(one.judged.claim.text, one.judged.verdict, one.judged.reasons))
         for one in study.requirements
@@ -55,8 +55,8 @@ def _required(study: Study) -> list[tuple[str, str]]:
 
 
 def _unanswered(study: Study) -> dict[str, str]:
-    """Returns, by system, the results of searches for the best number of clients that found none. The trials of
-    such a search do not show a peak."""
+    """Returns the results of searches for the best number of clients that found no such number, by system. The trials
+    of such a search do not show a peak."""
     found = {}
     for part in study.closed:
         result = _search_of([part], study)
@@ -98,8 +98,9 @@ def _label(part: SubjectResults) -> str:
 
 
 def _recorded_search(parts: Sequence[SubjectResults]) -> str:
-    """Returns the result of the last search for a rate as recorded, and whether the confirmation trials sustained the
-    rate. Empty without a search. Used for records of earlier versions, which lack the search's range."""
+    """States the recorded result of the last search for a rate, and whether the confirmation trials sustained the rate.
+    Returns an empty text if there was no search. This is needed for records of earlier versions, which lack the
+    search's range."""
     fresh = [(record, part.curve.rate) for part in parts for record in part.subject.records if record.search_result]
     if not fresh:
         return ""
@@ -127,8 +128,8 @@ def _p99_s(metrics: Mapping[str, Summary]) -> float | None:
 
 
 def _clearness(part: SubjectResults) -> tuple[bool, float]:
-    """Returns a sort key. Systems with a shown difference from the first system come first, with the largest ratio at
-    the top."""
+    """Returns a sort key. Systems that were shown to differ from the first system come first. Among these and among the
+    others, larger changes come first."""
     standing = part.standing
     if standing is None or standing.ratio is None:
         return True, 0.0
@@ -136,8 +137,8 @@ def _clearness(part: SubjectResults) -> tuple[bool, float]:
 
 
 def _leading_ratios(study: Study) -> list[tuple[str, str]]:
-    """Compares the leading figure with the first system's, for work whose result is not a throughput. Returns only
-    systems whose range does not overlap with the first system's."""
+    """Compares the main metric of each system with the first system's, for workloads whose result is not a throughput.
+    Returns only systems whose range does not overlap with the first system's."""
     first = study.parts[0]
     ranked = []
     for part in study.parts[1:]:
@@ -151,7 +152,8 @@ def _leading_ratios(study: Study) -> list[tuple[str, str]]:
 
 
 def _apart(first: SubjectResults, part: SubjectResults) -> tuple[str, MeanRatio] | None:
-    """Returns the leading metric and its ratio if both ranges are known and do not overlap; None otherwise."""
+    """Returns the main metric and its ratio if both ranges are known and do not overlap. Returns None otherwise, or if
+    ranges of so few passes are often apart by chance."""
     mains = first.curve.main, part.curve.main
     if mains[0] is None or mains[1] is None:
         return None
@@ -205,14 +207,15 @@ RATES = ("1/s", "1/min")
 
 
 def of_score(record: Record, peak: Peak) -> str:
-    """Returns the rate by which the work is scored if it is not the throughput of all transactions; otherwise empty."""
+    """Returns the metric by which the workload is scored, if this metric is a rate but not the throughput of all
+    transactions. Otherwise, returns an empty text."""
     first = leading(record)[0]
     return "" if first in LEADING or first not in peak.metrics or unit_of(first) not in RATES else first
 
 
 def _ratio_sentence(part: SubjectResults) -> tuple[str, str]:
-    """Returns the sentence after the system's name. If no difference is shown, returns a whole sentence that states
-    this first."""
+    """Returns the system's name and a sentence that continues it. If the trials show no difference, the name is empty,
+    and the sentence is complete without it."""
     standing = part.standing
     if standing is None or standing.ratio is None or standing.means is None:
         return part.name, ""

@@ -17,7 +17,7 @@ from ironbench.study.headroom import LEAST_BLOCKS, Headroom, RateInterval, Syste
 from ironbench.words import upper_first
 
 _LOG_TIMES = 20
-"""Response times this far apart are drawn on a logarithmic axis."""
+"""Ratio of the largest to the smallest response time above which the axis is logarithmic."""
 
 
 def page(found: Headroom) -> Page:
@@ -39,7 +39,7 @@ def page(found: Headroom) -> Page:
 
 
 def answers(found: Headroom) -> list[str]:
-    """Says for each system how far the load can grow, then compares the systems."""
+    """States for each system how far the load can grow, then compares the systems."""
     limit = _limit(found)
     lines = []
     for system in found.systems:
@@ -65,7 +65,7 @@ def answers(found: Headroom) -> list[str]:
 
 
 def reasons(found: Headroom) -> list[str]:
-    """Says why the answer is incomplete; empty if it is complete."""
+    """Lists why the answer is incomplete; empty if it is complete."""
     lines = []
     for system in found.systems:
         if found.today is not None and system.complete and system.highest:
@@ -134,7 +134,7 @@ def _highest(found: Headroom) -> Table:
 
 
 def _bound(system: SystemHeadroom) -> Missing:
-    """Returns on which side of the measured rates the highest rate is."""
+    """States whether the highest rate is above or below all measured rates."""
     if system.above:
         return Missing(f"above {quantity(system.above_rate, '1/s')}")
     return Missing(f"below {quantity(system.below_rate, '1/s')}") if system.below else ABSENT
@@ -208,7 +208,7 @@ def _line(data: str, along: str, encoding: dict[str, Any]) -> dict[str, Any]:
 
 
 def _drawn(found: Headroom, factor: float) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-    """Returns the points, and those whose rate was not sustained in every trial."""
+    """Returns all points, and separately the points whose rate was not sustained in every trial."""
     means, missed = list[dict[str, Any]](), list[dict[str, Any]]()
     for system in found.systems:
         for at in system.rates:
@@ -235,7 +235,7 @@ def _by_rate(found: Headroom) -> Table:
 
 
 def _fields(found: Headroom) -> dict[str, Any]:
-    """Returns the content of the page for programs: base units, names of the catalogue."""
+    """Returns the content of the page for programs: values in base units, with metric names as in records."""
     ratios = (None, *found.ratios)
     return {
         "schema": 1,

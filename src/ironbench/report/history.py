@@ -65,14 +65,14 @@ def answer(found: Histories) -> Answer:
 
 
 def sections(found: Histories) -> Iterator[Section]:
-    """Yields a section for each work under one load."""
+    """Yields a section for each combination of workload and load."""
     for place, one in enumerate(found.all):
         tables = [("Segments", _segments(one))] if any(line.changes for line in one.lines) else []
         tables += [(f"Facts that changed with {line.name}", _differs(line)) for line in one.lines if line.differs]
         yield Section(
             f"history{place}",
             heading(one),
-            # With a single section, the answer already contains them.
+            # If this is the only section, the answer already contains these sentences.
             sentences=_sentences(one) if len(found.all) > 1 else (),
             charts=(chart(one, f"history{place}"),),
             tables=tuple(tables),
@@ -81,7 +81,8 @@ def sections(found: Histories) -> Iterator[Section]:
 
 
 def document(found: Histories) -> dict[str, Any]:
-    """Returns the content of the page for programs: base units, names of the catalogue, trials by their id."""
+    """Returns the content of the page for programs: values in base units, metric names as in records, trials by their
+    id."""
     return {
         "by": found.by,
         "histories": [_fields(one) for one in found.all],
@@ -114,7 +115,7 @@ def _sentence(line: HistoryLine, change: HistoryChange, metric: str) -> str:
 
 
 def heading(one: History) -> str:
-    """Returns the heading of a section, which names the work and its load."""
+    """Returns the heading of a section, which names the workload and its load."""
     return f"{one.work}, {wording.text(one.load)}"
 
 
@@ -203,7 +204,7 @@ def _line(line: HistoryLine) -> dict[str, Any]:
 
 
 _LONGEST = 14
-"""Maximum number of characters of a label below the axis."""
+"""Maximum number of characters that are shown of a label below the axis."""
 
 
 def chart(one: History, id: str) -> Chart:

@@ -1,5 +1,5 @@
-"""`lead A B`: the differences between two machines, the peaks of every work side by side, and curves against
-clients."""
+"""The page of `ironbench lead A B`: differences between two machines, the peaks of each workload side by side, and
+curves of throughput against clients."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ _AT_PEAK = dict.fromkeys(LEADING, " at the peak")
 
 
 def page(leads: Leads) -> Page:
-    """Returns the page: the differences between the machines, the peaks, and the ratio at each number of clients. The
-    tables contain the same figures as the charts, so charts are shown only in HTML and pictures."""
+    """Returns the page: the differences between the machines, the peaks, and the ratio at each number of clients.
+    Charts are shown only in HTML and pictures, because the tables contain the same figures."""
     drawn = [chart and replace(chart, depth=Depth.PAGE) for chart in (peak_chart(leads), clients_chart(leads))]
     of_peaks, of_clients = ((chart,) if chart else () for chart in drawn)
     main = telling(leads.differences)[0]
@@ -105,7 +105,7 @@ def _peak_fields(leads: Leads, work: WorkLead, peaks: CellComparison) -> dict[st
 
 
 def _ratio_fields(leads: Leads, row: ComparedMetric, means: MeanRatio) -> dict[str, Any]:
-    """Returns a ratio for programs. Its bounds are None if there is no confidence interval."""
+    """Returns the fields of a ratio for programs. Both bounds are None if there is no confidence interval."""
     return {
         "ratio": means.ratio,
         "low": means.low if means.known else None,
@@ -137,7 +137,7 @@ def _of_rows(work: WorkLead) -> str:
 
 
 def sentences(leads: Leads) -> list[str]:
-    """States what the hardware predicts, and the peak of each work in words."""
+    """States what the difference in hardware predicts, and the ratio of the peaks of each workload."""
     lines = [text for text in (_hardware(leads),) if text]
     for work in leads.works:
         if work.peaks is None:
@@ -217,7 +217,7 @@ def _hardware(leads: Leads) -> str:
 
 
 def _both(metric: str, means: MeanRatio, sides: Sequence[Sequence[Record]]) -> tuple[TableCell, ...]:
-    """Returns the values of both systems. Throughput is shown with its failed transactions."""
+    """Returns the values of both systems. A throughput is shown with the percentage of failed transactions."""
     return tuple(
         TableCell(value, unit_of(metric), note=failed_note(trials) if metric == "throughput" else "")
         for value, trials in zip(means.centres, sides, strict=True)
@@ -235,7 +235,7 @@ def _interval(one: MeanRatio) -> TableCell | Missing:
 # Charts.
 
 _SHORT = {"response_time_mean_s": "response time"}
-"""For each metric, the name that is shorter than the catalogue's."""
+"""Names that are shorter than the usual names of the metrics."""
 
 
 def words_of(metric: str) -> str:
@@ -243,7 +243,7 @@ def words_of(metric: str) -> str:
 
 
 def peak_chart(leads: Leads) -> Chart | None:
-    """Draws the ratio of each peak. Returns None if no work has a peak on both sides."""
+    """Draws the ratio of the peaks of each workload. Returns None if no workload has a peak on both sides."""
     shown = [
         (work, row, row.means)
         for work in leads.works
@@ -308,7 +308,7 @@ def _ends(one: MeanRatio) -> dict[str, float]:
 
 
 def _with_interval(one: MeanRatio) -> TableCell:
-    """Returns the ratio. If the trials vary, also returns its confidence interval."""
+    """Returns the ratio, with its confidence interval if the trials vary."""
     if not (one.known and one.low < one.high):
         return TableCell(one.ratio, "times")
     return TableCell(one.ratio, "times", one.low, one.high, CONFIDENCE)
@@ -344,12 +344,13 @@ def _marks(count: int, x: dict[str, Any], metrics: list[str]) -> list[dict[str, 
 
 
 _GROUP = 0.6
-"""Width of all works at one number of clients, as a fraction of the distance to the next number of clients."""
+"""Width of the points of all workloads at one number of clients, as a fraction of the distance to the next number of
+clients."""
 
 
 def clients_chart(leads: Leads) -> Chart | None:
-    """Draws ratios against clients. Returns None if no work has two numbers of clients on both sides, or if there are
-    too many works."""
+    """Draws ratios against clients. Returns None if both systems share fewer than two numbers of clients in every
+    workload, or if there are too many workloads."""
     works = [work for work in leads.works if len(work.by_clients) > 1]
     if not 0 < len(works) <= theme.SYSTEMS:
         return None
@@ -358,7 +359,8 @@ def clients_chart(leads: Leads) -> Chart | None:
     by_place = {
         (work.work, clients): row.means for work in works for clients, row in work.by_clients if row.means is not None
     }
-    # At each number of clients, the points of the works are drawn side by side, so that their intervals do not overlap.
+    # At each number of clients, the points of the workloads are drawn side by side, so that their confidence intervals
+    # do not overlap.
     points: list[dict[str, Any]] = [
         {
             "system": work.work,

@@ -37,7 +37,8 @@ _TIED = "A rank such as 1 to 3 means a tie: the 95% CIs of the tied systems over
 
 
 def page(rankings: Sequence[Ranking]) -> Page:
-    """Returns the page, with a section for each ranking. Own results are never ranked among published ones."""
+    """Returns the page, with a section for each ranking. The user's own results and published results are never in the
+    same ranking."""
     points = [AnswerPoint(_first(one), f"{one.title}:") for one in rankings]
     own = [not _published(one) for one in rankings]
     return Page(
@@ -131,7 +132,8 @@ _ORDERS = {"core": "score per core", "socket": "score per socket", "currency": "
 
 
 def others(place: RankedResult) -> dict[str, str]:
-    """Returns further columns: for a published result those of its list, and for an own result how it was measured."""
+    """Returns additional columns. For a published result, these are the columns of its list; for the user's own result,
+    how it was measured."""
     if place.basis is None:
         return dict(place.other)
     found = {"clients": str(place.clients), "based on": wording.text(place.basis)}
@@ -154,8 +156,8 @@ def _rank(place: RankedResult) -> TableCell:
 def _figures(
     places: Sequence[RankedResult], values: Sequence[float | None], estimates: bool = False
 ) -> tuple[TableCell | Missing, ...]:
-    """Returns the cells of figures. Figures that were measured here have confidence intervals. `estimates`: mark
-    figures that depend on estimated prices."""
+    """Returns the cells of figures. Figures that ironbench measured have confidence intervals. `estimates`: whether to
+    mark figures that depend on estimated prices."""
     return tuple(
         _figure(value, place.range(value), estimates and place.estimate)
         for place, value in zip(places, values, strict=True)
@@ -173,7 +175,7 @@ def _figure(value: float | None, range: CostRange | None, estimate: bool) -> Tab
 
 
 def rankings(name: str, per: str, sort: str, licence: str, sheets: Sequence[str], results: str) -> list[Ranking]:
-    """Returns the rankings that the options of `ironbench leaderboard` request. Raises InputError that names the
+    """Returns the rankings that the options of `ironbench leaderboard` request. Raises an InputError that names the
     invalid option."""
     if name and name not in published.names() and workloads.find(name) is None:
         known = [*published.names(), *workloads.names()]
@@ -224,7 +226,7 @@ def rankings(name: str, per: str, sort: str, licence: str, sheets: Sequence[str]
 
 
 def _own(names: Sequence[str], results: str, order: str, sheet: Sheet, licence: str) -> list[Ranking]:
-    """Ranks the user's own results. Only the trials behind a peak are read, which the index of records determines."""
+    """Ranks the user's own results. Finds the peaks in the index of records, and reads only the trials at the peaks."""
     store = Store(Path(results))
     rows = [row for row in store.listed() if row.workload in names]
     records = store.records(analysis.peaks(rows))

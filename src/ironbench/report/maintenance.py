@@ -1,5 +1,5 @@
-"""Results of the workload `populate` and of maintenance workloads: duration, work that is left to do, and the effect on
-a probe client."""
+"""Results of the workload `populate` and of maintenance workloads: duration, write backlog, and the effect on a probe
+client."""
 
 from __future__ import annotations
 

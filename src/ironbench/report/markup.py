@@ -1,4 +1,4 @@
-"""The environment of all HTML templates, and the classes that lay out their tables."""
+"""The Jinja environment of all HTML templates, and the CSS classes that determine the layout of tables."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from jinja2 import Environment
 
 _LONGEST_WORD = 16
-"""Number of characters for which a line in a cell always has room."""
+"""Number of characters that always fit into one line of a cell."""
 _LETTER, _PADDING = 0.5, 0.95
 """Mean width of a character, and width of the gap between cells, in rem at the font size of tables."""
 

@@ -112,7 +112,7 @@ def percent_change(ratio: float) -> str:
 
 
 def percent(share: float) -> str:
-    """Formats a fraction or a difference in percent. If it is unknown, returns a text that says so."""
+    """Formats a fraction or a difference in percent. Returns `not known` for a value that is not finite."""
     return in_percent(share) if math.isfinite(share) else NOT_KNOWN
 
 
@@ -141,8 +141,8 @@ def measured(summary: Summary | None, unit: str) -> str:
 
 
 def span(summary: Summary, unit: str) -> str:
-    """Formats the smallest and the largest of the repeats in one unit, such as `3.1 to 3.4 ms`. If there is no range,
-    returns a text that says so."""
+    """Formats the smallest and the largest of the repeats in one unit, such as `3.1 to 3.4 ms`. For a single value,
+    returns a text that there is no range."""
     if summary.n == 1:
         return "n=1: no range"
     return between(summary.low, summary.high, unit)
@@ -166,7 +166,7 @@ def times(ratio: float | None) -> str:
 
 
 def scale(unit: str, values: Sequence[float]) -> tuple[str, float]:
-    """Returns a unit for `values`, chosen by the largest, and the number by which to divide them."""
+    """Returns a unit that suits the largest of `values`, and the number by which to divide the values."""
     most = max((abs(value) for value in values if math.isfinite(value)), default=0.0)
     if unit in _LADDERS:
         name, factor = units.chosen(most, _LADDERS[unit])

@@ -18,7 +18,7 @@
       const place = document.getElementById(id);
       if (!place) continue;
       const options = { actions: false, renderer: "svg", formatLocale, tooltip: { theme: name } };
-      // A view listens to the window until it is finalized, so one is drawn after another: a place has one at a time.
+      // A Vega view keeps its window listeners until it is finalized, so the old view of an element is finalized before a new one is drawn.
       const drawn = async (before) => {
         before?.finalize();
         return vegaEmbed(place, coloured(specification, themes[name]), options);
@@ -30,7 +30,7 @@
   };
   const cell = (text) => {
     const plain = text.replace(/(?<![\d,])[1-9]\d{0,2}(?:,\d{3})+(?![\d,])/g, (figure) => figure.replaceAll(",", "")).replace(/\u2212(?=\d)/g, "-").replace(/[\u202f\u00a0]/g, " ");
-    // A label that a spreadsheet would take for a formula is text.
+    // The apostrophe prevents a spreadsheet from evaluating the label as a formula.
     const safe = /^[=@\t\r]|^[+-](?![\d.])/.test(plain) ? `'${plain}` : plain;
     return /[",\n\r]/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe;
   };
@@ -52,7 +52,7 @@
     place.after(button);
   }
   const now = (some) => draw(dark.matches ? "dark" : "light", some);
-  // A page that changes while it is open has new charts for places that it has.
+  // While a page is open, its elements can get new charts.
   document.addEventListener("charts", (event) => { Object.assign(specifications, event.detail); now(event.detail); });
   dark.addEventListener("change", () => now());
   addEventListener("beforeprint", () => draw("light"));

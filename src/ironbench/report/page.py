@@ -46,7 +46,7 @@ class Answer:
 
     @property
     def sentences(self) -> list[str]:
-        """All sentences of the answer without layout, for pictures."""
+        """All sentences of the answer in reading order, for output without layout."""
         texts = [self.decision.sentence, *(point.sentence for point in self.points), self.limit, *self.doubts]
         return [text for text in texts if text]
 
@@ -115,11 +115,11 @@ def with_rows(table: Table, name: str = "") -> tuple[tuple[str, Table], ...]:
 
 
 EVERYWHERE = "all configurations"
-"""Name that `by_value` returns for a value that all have."""
+"""Name that `by_value` returns for a value that all configurations have."""
 
 
 def by_value(values: Iterable[tuple[str, Value]]) -> Iterator[tuple[Value, str]]:
-    """Yields each value once, with the names of all who have the value."""
+    """Yields each value once, with the names of all configurations that have it. `values`: pairs of name and value."""
     names: dict[Value, list[str]] = {}
     for name, value in values:
         names.setdefault(value, []).append(name)
@@ -138,7 +138,7 @@ class Card:
     name: str
     mark: str
     colour: str
-    """Colour of the card. Colour and mark are names of the theme."""
+    """Colour of the card. `colour` and `mark` are names that `ironbench.report.theme` defines."""
     figure: Content
     unit: str
     facts: tuple[tuple[str, Content], ...] = ()
@@ -163,7 +163,7 @@ class Page:
 
     title: str
     lead: str
-    """The work or the records that the page is about, in one line."""
+    """One line that names the workload or the records that the page is about."""
     answer: Answer
     sections: tuple[Section, ...]
     cautions: tuple[str, ...] = ()
@@ -183,7 +183,7 @@ class Page:
     seconds: Callable[[], Iterable[tuple[str, SecondOfTrial]]] = tuple
     """Function that returns every second of every trial, with the name of the trial's configuration."""
     fields: Callable[[], dict[str, Any]] = dict
-    """Function that returns the values for programs: base units, names of the catalogue."""
+    """Function that returns the content for programs: values in base units, with metric names as in records."""
 
     @property
     def shown(self) -> tuple[Section, ...]:

@@ -1,4 +1,4 @@
-"""Presentations of workloads whose result is not a throughput, in reports of runs and labs, and in comparisons."""
+"""How reports and comparisons present workloads whose result is not a throughput."""
 
 from __future__ import annotations
 
@@ -30,22 +30,22 @@ class Presentation:
     card: Callable[[SubjectResults], tuple[Content, str, list[tuple[str, Content]]]]
     """Function that returns a system's figure, its unit, and some facts."""
     peaks: Callable[[Study], Table]
-    """Function that returns a row for each line of the result."""
+    """Function that returns the table of the results."""
     sections: Callable[[Study], Sequence[Section]]
-    """Function that returns sections that follow claims and findings and precede all others
-    (`sections/findings.py`)."""
+    """Function that returns additional sections. Reports show them after claims and findings, and before all other
+    sections (`sections/findings.py`)."""
     hides: frozenset[str]
     """Ids of the sections that do not apply to the workload."""
     compared: Callable[[SystemComparison], list[tuple[str, Table]]] = lambda _: []
     """Function that returns tables that replace the peaks of A and B; empty if there are none."""
     of_lab: Callable[[Groups], Sequence[Section]] = lambda _: ()
-    """Function that returns sections that a lab of the workload has in addition to its findings."""
+    """Function that returns additional sections for a lab that uses the workload."""
 
 
 @cache
 def _known() -> dict[str, Presentation]:
-    """Returns, for each workload, the presentation. The import is deferred, because a comparison of throughput needs
-    none of these modules."""
+    """Returns the presentations by workload. The modules are imported here, because a comparison of throughput needs
+    none of them."""
     from ironbench.report import maintenance, storage, tpch
 
     of_maintenance = Presentation(

@@ -1,5 +1,5 @@
-"""Derives the `ironbench run` command that repeats the trials of a system. It contains only options that are not
-defaults."""
+"""Derives the `ironbench run` command that repeats the trials of a system. The command contains only options that
+differ from their defaults."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ from ironbench.units import exact
 
 
 def run_command(records: Sequence[Record]) -> str:
-    """Returns an `ironbench run` command for the trials of a system. The load is always included, other options only if
-    they are not the default."""
+    """Returns an `ironbench run` command for the trials of a system. The command always contains the load, and other
+    options only if they differ from their defaults."""
     choice, load = records[0].choice, records[0].cell.load
     options = _usual_options(choice) | choice.options
     system = _declared(records[0].system, choice.workload, options)
@@ -93,7 +93,7 @@ def _load(records: Sequence[Record], choice: Choice, engine: str) -> dict[str, A
     workload = workloads.find(choice.workload)
     usual_tries = workload.usual_max_tries if workload else 1
     usual_protocol = workload.default_protocol(engine) if workload else Load().protocol
-    # Older records of work that drives itself also contain an `on_error`.
+    # Older records contain `on_error` even for workloads that drive themselves and ignore it.
     to_failures = workload is None or not workload.drives
     clients = ",".join(map(str, sorted({record.cell.load.clients for record in records})))
     timed = load.transactions is None and load.duration_s is not None
@@ -158,8 +158,8 @@ def _usual_options(choice: Choice) -> dict[str, str]:
 
 
 def _declared(system: System, workload_name: str, options: Mapping[str, str]) -> System:
-    """Returns the system as the user declared it, without the changes that engine, workload and zero-latency parts
-    made."""
+    """Returns the system as the user declared it, without the changes that the engine, the workload and zero-latency
+    devices made."""
     engine, workload = engines.find(system.engine), workloads.find(workload_name)
     if engine is None or workload is None or system.dsn is not None:
         return system
@@ -183,14 +183,15 @@ def _declared(system: System, workload_name: str, options: Mapping[str, str]) ->
         usual = with_added({})
         own = {name: value for name, value in system.settings.items() if usual.get(name) != value}
         again = with_added(own)
-    except (IronbenchError, OSError):  # programs or devices of a different machine
+    except (IronbenchError, OSError):  # this machine lacks a program or device of the recorded machine
         return replace(declared, settings=system.settings)
     follows = all(again.get(name) == value for name, value in system.settings.items())
     return replace(declared, settings=own if follows else system.settings)
 
 
 def _places(layout: Layout) -> dict[str, str]:
-    """Returns directories, and the models of emulated devices, because every run mounts such devices again."""
+    """Returns the directory or the device model for each role. The model is sufficient for an emulated device, because
+    every run mounts such devices again."""
     models = _models(layout)
     return {role: models.get(role) or getattr(layout, role) or "" for role in arrange.ROLES}
 
@@ -200,7 +201,7 @@ def _models(layout: Layout) -> dict[str, str]:
 
 
 def _every_device(layout: Layout, workload_name: str, options: Mapping[str, str], engine: str) -> dict[str, str]:
-    """Returns those options of the first emulated device that are not defaults."""
+    """Returns those options of the first emulated device that differ from their defaults."""
     if not layout.devices:
         return {}
     device, workload = layout.devices[0], workloads.find(workload_name)

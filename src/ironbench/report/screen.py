@@ -1,4 +1,4 @@
-"""Tables and the answer about a screen of many factors."""
+"""The table and the answer of a screening experiment."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ EFFECT, NO_EFFECT = "effect detected", "no effect detected"
 
 
 def verdict(one: ScreenedFactor) -> str:
-    """Returns what the screen shows for one factor. This is not a verdict of the lab."""
+    """Returns the result of the screening experiment for one factor. This is not one of the lab's verdicts."""
     return screening.better_at(EFFECT, one.better, bool(one.losses)) if one.matters else NO_EFFECT
 
 
@@ -41,7 +41,8 @@ def screened_table(screen: Screen) -> Table:
 
 
 def points(study: Study, screen: Screen, compared: Sequence[AnswerPoint]) -> list[AnswerPoint]:
-    """Returns the answer of a screen and of its confirmation. `compared`: points about the comparisons."""
+    """Returns the answer of a screening experiment and of the blocks that confirm it. `compared`: points about the
+    comparisons."""
     if not screen.complete:
         return [AnswerPoint(screening.incomplete(screen.trials, screen.missing))]
     if not screen.factors:
@@ -64,8 +65,8 @@ def _detectable(factors: Sequence[ScreenedFactor]) -> float:
 
 
 def _faster(study: Study, screen: Screen) -> list[str]:
-    """Returns configurations with one changed factor that are faster in the new blocks and that the screen did not find
-    slower."""
+    """Returns configurations with one changed factor that are faster in the confirmation blocks, unless the screening
+    experiment found them slower."""
     alone = {f"{one.name}={level}" for one in screen.matter for level in (*one.between, one.last)}
     alone -= {f"{one.name}={one.last}" for one in screen.matter if not one.changes}
     return [one.finding.cell for one in study.ended(Conclusion.FASTER) if one.finding.cell in alone]
@@ -77,7 +78,7 @@ def _supported(cells: Sequence[str], study: Study) -> str:
 
 
 def _not_confirmed(study: Study, screen: Screen) -> Iterator[str]:
-    """Yields effects of the screen that the new blocks did not confirm against the baseline."""
+    """Yields a sentence for each effect of the screening experiment that the confirmation blocks did not confirm."""
     by_cell: dict[str, Effect] = {effect.finding.cell: effect for effect in study.effects}
     for one in screen.matter:
         if (effect := by_cell.get(f"{one.name}={one.last}")) is None:

@@ -85,8 +85,8 @@ def headline(study: Study) -> list[tuple[str, str]]:
 
 
 def _judged(first: SubjectResults, part: SubjectResults) -> str:
-    """States how many tests have ranges that do not overlap with the first system's. Returns an empty text if ranges
-    are not judged."""
+    """States in how many tests the range does not overlap with the first system's. Returns an empty text if there are
+    too few passes to judge ranges."""
     chance = apart_by_chance(first.subject.records, part.subject.records)
     others = {one.name: one for one in tests_of(part)}
     pairs = [(one, others[one.name]) for one in tests_of(first) if one.name in others]
@@ -97,13 +97,14 @@ def _judged(first: SubjectResults, part: SubjectResults) -> str:
 
 
 def _fill(part: SubjectResults) -> str:
-    """States how full the file system is. Flash is slow when nearly full, and so are a disk's inner tracks."""
+    """States how full the file system is. Flash storage becomes slower when it is nearly full, and a nearly full hard
+    disk uses its slower inner tracks."""
     used = part.curve.main.metrics.get("capacity_used_share{role=data}") if part.curve.main else None
     return f", on a file system that is {quantity(used.centre, 'share')} full" if used else ""
 
 
 def card(part: SubjectResults) -> tuple[Content, str, list[tuple[str, Content]]]:
-    """Returns the figure of the table's first line, and a fact for each of the other lines."""
+    """Returns the result of the first test as the figure of the card, and a fact for each of the next tests."""
     lines = tests_of(part)
     if not lines:
         return EMPTY, "no usable trial", []
@@ -119,15 +120,16 @@ def _short(one: Tested) -> Content:
 
 
 def table(study: Study) -> Table:
-    """Returns, for one system, a row for each line with both directions; for several systems, a row for each test."""
+    """For one system, returns a row for each test, with the results of reads and writes side by side. For several
+    systems, returns a row for each test and direction."""
     if len(study.parts) == 1:
         return _known_table(tests_of(study.parts[0]))
     return _side_by_side([(part.name, tests_of(part)) for part in study.parts])
 
 
 def _side_by_side(parts: charts.Parts, blocks: Sequence[Sequence[Record]] = ()) -> Table:
-    """Returns a row for each test. `blocks`: for configurations of a lab, the trials of each, which are paired by
-    block; other ratios have no confidence interval."""
+    """Returns a row for each test. `blocks`: for a lab, the trials of each configuration, from which ratios are paired
+    by block. Without `blocks`, ratios have no confidence interval."""
     names = [name for name, _ in parts]
     sides = [{one.name: one for one in bandwidths(lines)} for _, lines in parts]
     rows = []
@@ -167,7 +169,7 @@ def _known_table(lines: Sequence[Tested]) -> Table:
 
 
 _Scale = tuple[float, str]
-"""Number of bytes in the unit, and the unit's name in the column's head."""
+"""Number of bytes per unit, and the unit's name."""
 _BANDWIDTH: _Scale = (1.0, "MB/s")
 
 
@@ -179,7 +181,7 @@ def _range(one: Tested, scale: _Scale) -> TableCell | Missing:
 
 
 def _syncs(parts: charts.Parts) -> tuple[tuple[str, Table], ...]:
-    """Returns flushed writes per second, a row per test."""
+    """Returns flushed writes per second, with a row for each test."""
     rows = []
     for name, lines in parts:
         for one in (line for line in lines if line.kind == "sync"):
@@ -250,7 +252,8 @@ def of_lab(groups: Sequence[tuple[str, Sequence[Record]]]) -> list[Section]:
 
 def _summaries(records: Sequence[Record]) -> dict[str, Summary]:
     names = dict.fromkeys(name for record in records for name in record.metrics if name.startswith("storage_"))
-    # A percentile that only some trials have would describe different trials than the percentile beside it.
+    # Metrics that only some trials have are left out, because they would describe other trials than the metrics beside
+    # them.
     whole = [name for name in names if all(name in one.metrics for one in records)]
     every = {name: summarise([one.metrics[name] for one in records]) for name in whole}
     return {name: one for name, one in every.items() if one}
@@ -303,7 +306,8 @@ def _lead_sustained(parts: Sequence[tuple[str, Sequence[Tested]]]) -> str:
 
 
 def compared(comparison: SystemComparison) -> list[tuple[str, Table]]:
-    """Returns every test of both sides: rates, and then latencies. Empty if storage was not measured."""
+    """Returns tables of all tests that both sides have: first rates, then latencies. Returns an empty list if storage
+    was not measured."""
     rows = comparison.peaks.rows if comparison.peaks else ()
     a, b = ({one.name: one for one in tested({row.metric: getattr(row, side) for row in rows})} for side in "ab")
     if not a:
@@ -345,7 +349,7 @@ def _figure(one: Tested, scale: _Scale) -> TableCell:
 
 
 def _scale(one: Tested) -> _Scale:
-    """Returns the scale of a test; a WAL test counts flushed writes per second."""
+    """Returns the scale of a test. The unit of a WAL test is flushed writes per second."""
     return (one.block_bytes, "count/s") if one.kind == "sync" else _BANDWIDTH
 
 

@@ -1,4 +1,4 @@
-"""Builds the studies of the records, or of the unfinished or finished labs, that a command names."""
+"""Builds studies from the records or labs that a command names. The labs may be unfinished."""
 
 from __future__ import annotations
 
@@ -40,8 +40,8 @@ def rendered(selection: Sequence[str], results: str, format: str) -> tuple[bytes
 
 
 def labs_of(selection: Sequence[str], store: Store) -> list[Study]:
-    """Returns the studies of lab directories; empty if none is named. Raises InputError if a directory contains no lab,
-    or if labs and records were mixed."""
+    """Returns the studies of the lab directories in `selection`; empty if it names none. Raises InputError if a
+    directory contains no lab, or if labs and records were mixed."""
     labs = directories(selection, store)
     if labs and len(labs) < len(selection):
         other = next(word for word in selection if word not in labs)
@@ -50,12 +50,12 @@ def labs_of(selection: Sequence[str], store: Store) -> list[Study]:
 
 
 def study_of(directory: LabDirectory) -> Study:
-    """Returns the study of all records that a lab has at this time."""
+    """Returns the study of all records that a lab contains so far."""
     return study(directory, directory.records())
 
 
 def study(directory: LabDirectory, records: Sequence[Record]) -> Study:
-    """Returns the study of these records of a lab."""
+    """Returns the study of a lab, computed from the given records only."""
     lab, counting = directory.lab(), (Purpose.LAB, Purpose.OBSERVED)
     measured = [record for record in records if record.purpose in counting]
     look = max(1, len(directory.declared()))
@@ -66,5 +66,6 @@ def study(directory: LabDirectory, records: Sequence[Record]) -> Study:
 
 
 def _around(directory: LabDirectory) -> list[Path]:
-    """Returns the results directory that contains the lab, because the machine's variation may be stored there."""
+    """Returns the results directory that contains the lab, because the machine's run-to-run variation may be stored
+    there."""
     return [directory.path.parents[1]] if directory.path.parent.name == "labs" else []

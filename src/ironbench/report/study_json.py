@@ -42,7 +42,7 @@ def document(study: Study) -> dict[str, Any]:
 
 
 def _standing(part: SubjectResults) -> dict[str, Any] | None:
-    """Compares the peak with the peak of the first system."""
+    """Returns the comparison of a system's peak with the peak of the first system; None for the first system."""
     if (one := part.standing) is None:
         return None
     low, high = one.extremes or (None, None)
@@ -53,7 +53,7 @@ def _standing(part: SubjectResults) -> dict[str, Any] | None:
 
 
 def _lab(study: Study, lab: Lab, fields: dict[str, Any]) -> dict[str, Any]:
-    """Returns the findings of a lab, and the fields that replace fields of the study."""
+    """Returns the fields that only a lab has, and fields that replace those of the study."""
     return {
         "findings": [_finding(effect) for effect in (*study.effects, *study.others)],
         "claims": _claims(study.claims),

@@ -1,4 +1,5 @@
-"""Text in columns, and bars of characters: readable without colour, in a log and through a pipe."""
+"""Formats text in columns, and bars of characters. The output needs no colour and no terminal, so it can be logged or
+piped."""
 
 from __future__ import annotations
 
@@ -16,8 +17,8 @@ from ironbench.words import clean_lines as clean_lines
 from ironbench.words import counted
 
 _NARROW = re.compile("[\x00-\u02ff\u2000-\u206f]*")
-"""Pattern of text whose characters take one column each: characters before the first combining one, and typographic
-spaces and dashes."""
+"""Pattern of text whose characters all take one column: characters below U+0300, where combining characters start, and
+typographic spaces and dashes."""
 _EIGHTHS = " ▏▎▍▌▋▊▉█"
 
 
@@ -31,8 +32,8 @@ def table(content: Table, indent: str = "  ") -> str:
 
 
 def answer(content: Answer, width: int = 100) -> str:
-    """Formats an answer, folded at `width`: the decision, a bullet for each point with its caveat below it, the limit,
-    and general caveats."""
+    """Formats an answer, folded at `width`: the decision, a bullet for each point with its caveat below it, the
+    bottleneck, and general caveats."""
     lines = [folded(content.decision.sentence, width)]
     for point in content.points:
         lines.append(folded(" ".join(filter(None, (point.name, point.text))), width, "  - ", "    "))
@@ -124,7 +125,7 @@ def width_of(text: str) -> int:
 
 _GAP = "  "
 _PROSE = 24
-"""Minimum width of folded prose. If the names leave less room, prose starts on a separate line."""
+"""Minimum width of folded prose. If the other columns leave less room, prose starts on a separate line."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,7 +176,7 @@ def fitted(columns: Sequence[Column], width: int | None) -> tuple[str, tuple[str
 
 
 def _filled(column: Column) -> list[str]:
-    """Returns head and cells padded to the same width. Each width is computed only once, because there may be ten
+    """Returns head and cells padded to the same width. Computes each width only once, because a column may have ten
     thousand cells."""
     cells = column.lines
     widths = list(map(width_of, cells))

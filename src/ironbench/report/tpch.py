@@ -45,7 +45,8 @@ _RANGES = " Parentheses contain the range of all trials."
 
 
 def figures(part: SubjectResults) -> dict[str, str]:
-    """Returns, for each figure of merit, by name, its metric, with the leading ones first."""
+    """Returns the metrics of the figures of merit (power, throughput, composite) by name. The workload's main metrics
+    come first."""
     metrics = [f"{name}{suffix}" for suffix in ("", "_unrounded") for name in _WORDS]
     leads = leading(part.subject.records[0])
     ranked = sorted(metrics, key=lambda metric: metric not in leads)
@@ -127,7 +128,7 @@ def _rows(parts: Sequence[SubjectResults]) -> list[Row]:
 
 
 def queries(part: SubjectResults) -> Table:
-    """Returns a single system's queries: their times, and the planning time contained in them if known."""
+    """Returns the query times of one system, and the planning times that are part of them, if known."""
     metrics = part.metrics
     names = sorted(part_of(name) for name in metrics if base_name(name) == "query_time_s")
     columns = [("time", "query_time_s")]

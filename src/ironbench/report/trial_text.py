@@ -30,7 +30,8 @@ _MAIN = ("throughput", "response_time_mean_s", "response_time_p50_s", "response_
 
 
 def several(records: Sequence[Record], width: int | None) -> str:
-    """Formats a row for each trial, caveats, and where to find more. `width`: columns of the terminal."""
+    """Formats a row for each trial, caveats, and a hint on which commands show more. `width`: columns of the
+    terminal."""
     first = records[0]
     blocks = [f"{text_layout.clean(first.system.label)}: {text_layout.clean(work_name(first.choice))}"]
     blocks += list(sentences(records).values())
@@ -77,7 +78,7 @@ def one(record: Record, machine: Mapping[str, str], engine: Mapping[str, Any], e
         **settings,
         **machine,
     }
-    # Options for the other kind of loop had no effect.
+    # An option that applies only to the other kind of loop (open or closed) had no effect.
     facts.pop("load.arrivals" if record.cell.load.rate is None else "load.think_time_s", None)
     blocks = [
         "\n".join(map(text_layout.clean, head)),
@@ -96,15 +97,16 @@ def one(record: Record, machine: Mapping[str, str], engine: Mapping[str, Any], e
 
 
 def _place(record: Record) -> str:
-    """Names a trial: `lab trial of block 2`; in a run `confirmation trial 1`, or `trial 1`, because a sweep may have
-    only one configuration."""
+    """Describes a trial, for example as `lab trial of block 2` or `confirmation trial 1`. A trial of a sweep is called
+    only `trial 1`, because a sweep may have only one configuration."""
     if record.purpose == Purpose.LAB:
         return f"lab trial of block {record.block + 1}"
     return f"{'trial' if record.purpose == Purpose.SWEEP else f'{record.purpose} trial'} {record.block + 1}"
 
 
 def _metrics(record: Record) -> str:
-    """Formats metrics in the catalogue's order. Metrics of a part follow the metric of the whole."""
+    """Formats metrics in the order of the metric reference. Metrics of a part, such as `name{part}`, follow the metric
+    `name`."""
     order = {name: place for place, name in enumerate(metrics())}
     names = sorted(record.metrics, key=lambda name: (order.get(base_name(name), len(order)), name))
     rows = tuple((name + _arrow(name), _value(record, name)) for name in names)

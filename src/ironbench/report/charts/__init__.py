@@ -1,2 +1,1 @@
-"""Charts as Vega-Lite specifications in plain dicts. The same specification is used for the interactive page, PNG and
-SVG."""
+"""Charts as Vega-Lite specifications in plain dicts. Interactive pages, PNG and SVG use the same specifications."""

@@ -14,12 +14,12 @@ from ironbench.report.cell import Missing, Row, TableCell, shown
 from ironbench.words import clean_document
 
 _DECADES = 3.45
-"""Number of decades of an axis above which there is no room for ticks between powers of ten."""
+"""Maximum number of decades of an axis that has room for ticks between the powers of ten."""
 LOG_CLIENTS = 60
 
 
 class Depth(Enum):
-    """The formats that show a section. A terminal has less room than a file, and neither can fold a section."""
+    """Which formats show a section. A terminal has less room than a file, and only HTML pages can fold a section."""
 
     EVERYWHERE = 1
     DOCUMENT = 2
@@ -81,7 +81,7 @@ class Chart:
     @property
     def embedded(self) -> dict[str, Any]:
         """The specification for an HTML page. Its marks have no ARIA labels, because the element around the chart has
-        the alternative text, and the figures follow."""
+        an alternative text, and a table with all figures follows."""
         config = {**self.specification["config"], "aria": False}
         found: dict[str, Any] = clean_document({"description": self.alt, **self.specification, "config": config})
         return found
@@ -91,7 +91,7 @@ def specification(
     layers: list[dict[str, Any]], datasets: dict[str, list[dict[str, Any]]], height: int = 280
 ) -> dict[str, Any]:
     """Returns a layered chart as wide as its container. Colours remain tokens until a theme is chosen. Layers without
-    data are left out, because Vega warns of a scale that it cannot compute."""
+    data are left out, because Vega would warn that it cannot compute their scale."""
     layers = [one for one in layers if datasets.get(one.get("data", {}).get("name", ""), True)]
     return {
         "width": "container",
@@ -105,7 +105,8 @@ def specification(
 
 
 def figures(cell: TableCell, factor: float = 1.0) -> dict[str, Any]:
-    """Returns value, range and text of a cell. `factor`: number of base units in a unit of the chart's axis."""
+    """Returns value, range and text of a cell as fields of a Vega data row. `factor`: number of base units per unit of
+    the chart's axis."""
     value = math.nan if cell.value is None else cell.value
     low, high = (value if end is None else end for end in (cell.low, cell.high))
     return {"value": value / factor, "low": low / factor, "high": high / factor, "text": shown(cell)}
@@ -179,7 +180,7 @@ def keys(names: list[str], mark: str = "") -> tuple[Key, ...]:
 
 
 _LARGEST_LOG = 690.0
-"""Largest exponent of e. With a larger one, the power overflows a JSON number."""
+"""Largest exponent of e whose power fits into a JSON number."""
 
 
 def ratio_domain(low: float, high: float, room: float = 0.04) -> list[float]:
@@ -190,8 +191,9 @@ def ratio_domain(low: float, high: float, room: float = 0.04) -> list[float]:
 
 
 def value_scale(values: list[float], factor: float) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Returns scale and axis of a measured value: linear from zero, or logarithmic if small values would be
-    indistinguishable from zero."""
+    """Returns scale and axis for measured values: linear from zero, or logarithmic if small values would be
+    indistinguishable from zero. `factor`: the ratio of the largest to the smallest value above which the scale is
+    logarithmic."""
     positive = [value for value in values if value and value > 0]
     if not wide_apart(positive, factor):
         return {"zero": True}, {"tickCount": 5, "format": ",~f"}
@@ -212,8 +214,8 @@ def decimal_ticks(low: float, high: float) -> list[float]:
 
 
 def ratio_ticks(domain: list[float], round_ratios: Sequence[float], most: int) -> list[float]:
-    """Returns about `most` of those `round_ratios` that are inside `domain`, far enough apart to be read. The ratio 1
-    is always included."""
+    """Returns about `most` of the `round_ratios` inside `domain`, far enough apart to be readable. The ratio 1 is
+    always included."""
     inside = [tick for tick in round_ratios if domain[0] <= tick <= domain[1]]
     gap = math.log(domain[1] / domain[0]) / most
     kept = [1.0]
@@ -227,7 +229,8 @@ def ratio_ticks(domain: list[float], round_ratios: Sequence[float], most: int) -
 
 
 def wide_apart(values: list[float], factor: float) -> bool:
-    """Returns whether small values would be indistinguishable from zero on a linear axis."""
+    """Returns whether the largest value is more than `factor` times the smallest positive value, so that small values
+    would be indistinguishable from zero on a linear axis."""
     positive = [value for value in values if value > 0]
     return bool(positive) and max(positive) / min(positive) > factor
 

@@ -1,5 +1,5 @@
-"""The effect chart: each comparison's ratio with its interval on a logarithmic axis, and the ratio of every block
-below."""
+"""The effect chart: the ratio of each comparison with its confidence interval on a logarithmic axis, and below it the
+ratio of every block."""
 
 from __future__ import annotations
 
@@ -22,7 +22,8 @@ if TYPE_CHECKING:
     from ironbench.study.factors import Contrast
     from ironbench.study.study import Effect, Study
 
-# Colour and mark of each conclusion. In a print without colour, the mark and the word of each row distinguish them.
+# Colour and mark of each conclusion. The mark and the word in each row distinguish conclusions in prints without
+# colour.
 LOOKS = {
     Conclusion.FASTER: ("s2", "triangle-up"),
     Conclusion.SLOWER: ("s1", "triangle-down"),
@@ -37,14 +38,13 @@ _MOST_TICKS = 8
 _MARKS = 0.18
 """Distance of the upper edge of a row's marks from the row's middle, as a fraction of a row."""
 _LONG = 70
-"""Maximum number of characters of a comparison's name that is drawn in full. The table and the tooltip always contain
-the full name."""
+"""Maximum number of characters of a name that the chart draws in full. The table always contains the full name."""
 _MOST_PERCENT = 2.0
-"""Ratio below which a change is written as a percentage. An increase by more than 100% is easier to read as a
+"""Ratios below this one are written as a percentage change. An increase by more than 100% is easier to read as a
 multiple."""
 _REACH = 1.6
-"""Multiple of the ratios' spread at which the axis ends. Confidence intervals of few blocks may be infinite and are
-clipped there."""
+"""The axis ends at this multiple of the largest block ratio (as a logarithm). Confidence intervals from few blocks may
+be infinite and are clipped there."""
 
 
 def effects(study: Study) -> list[Chart]:
@@ -119,14 +119,16 @@ def _change(ratio: float) -> str:
 
 
 def _short(contrast: Contrast) -> str:
-    """Shortens a long name to its first side and the values at which the two were compared."""
+    """Returns the name of a comparison. A long name is shortened to the compared configuration and the values that both
+    sides share."""
     name = terms.comparison(contrast)
     where = f", with {terms.configuration(contrast.where)}" if contrast.where.values else ""
     return name if len(name) <= _LONG else terms.configuration(contrast.cell) + where
 
 
 def _domain(shown: Sequence[Effect], margin: float) -> list[float]:
-    """Returns the axis range that contains intervals and blocks, 1 and the margin."""
+    """Returns an axis range that contains the confidence intervals, the ratios of all blocks, 1, and the equivalence
+    margin."""
     ratios = [math.log(r) for e in shown for _, r in e.finding.ratios if r > 0 and math.isfinite(r)] or [0.0]
     reach = _REACH * max(max(map(abs, ratios)), math.log1p(margin) * 1.5)
     known = [e.finding for e in shown if has_interval(e.finding)]
@@ -171,7 +173,7 @@ def _layers(count: int, x: dict[str, Any], ended: Sequence[Conclusion]) -> list[
 
 
 def axis_of(metric: str, what: str) -> str:
-    """Returns the title of an axis of ratios, which shows in which direction they are better."""
+    """Returns the title of a ratio axis. Arrows in the title show which direction is better."""
     direction = better(metric)
     if direction == "neither":
         return what

@@ -1,4 +1,5 @@
-"""Flame graphs: functions as bars as wide as their time per transaction, callers above the functions that they call."""
+"""Flame graphs. Each function is a bar whose width is the function's time per transaction. Callers are above the
+functions that they call."""
 
 from __future__ import annotations
 
@@ -20,10 +21,10 @@ _WHOLE = "all"
 
 @dataclass(frozen=True, slots=True)
 class Bar:
-    """A bar of a flame graph. Callers come before the functions that they call."""
+    """A bar of a flame graph. In lists, callers come before the functions that they call."""
 
     parent: int
-    """Index of the caller; -1 for the whole."""
+    """Index of the caller's bar; -1 for the bar of the total time."""
     name: str
     in_kernel: bool
     time_s: float
@@ -72,8 +73,8 @@ class FlameGraph:
         return rows
 
     def paths(self) -> list[tuple[tuple[Bar, ...], float]]:
-        """Returns, for each bar without the whole, its path from the outermost caller, and the seconds per transaction
-        in the function itself."""
+        """Returns a pair for each bar except the total: the path from the outermost caller to the bar, and the seconds
+        per transaction in the function itself."""
         callees = [0.0] * len(self.bars)
         for bar in self.bars:
             if bar.parent >= 0:
@@ -106,8 +107,8 @@ def of_profile(one: Profile, id: str) -> FlameGraph:
 
 
 def of_comparison(one: ProfileComparison, id: str) -> FlameGraph:
-    """Draws the difference: width from the slower configuration, colour from the difference, pale unless the difference
-    is certain."""
+    """Draws the difference between two profiles. The width of a bar is the time in the slower configuration, and its
+    colour shows the difference. Bars whose difference is not certain are pale."""
     roots = [node for node in one.nodes if node.parent < 0]
     before, after = sum(node.before_s for node in roots), sum(node.after_s for node in roots)
     later = after >= before
@@ -131,7 +132,7 @@ def of_comparison(one: ProfileComparison, id: str) -> FlameGraph:
 
 
 def _areas(nodes: Sequence[tuple[int, str]]) -> list[str]:
-    """Returns the area of each node."""
+    """Returns the area of each node: the name of the node's root."""
     found: list[str] = []
     for parent, name in nodes:
         found.append(name if parent < 0 else found[parent])

@@ -1,4 +1,4 @@
-"""Grouped bars. A stroke on each bar shows the range of the trials."""
+"""Charts of grouped bars. A line on each bar shows the range of the trials."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from ironbench.words import upper_first
 
 _HEIGHT = 250
 _FAR = 25
-"""Ratio of the largest to the smallest value from which the smallest would be invisible on an axis that starts at
+"""Ratio of the largest to the smallest value above which the smallest would be invisible on an axis that starts at
 zero."""
 
 
@@ -38,15 +38,15 @@ class Shown:
     unit: str
     note: str = ""
     table: Table | None = None
-    """Table that is used instead of the bars' values."""
+    """Table that the chart contains instead of a table of the bars' values."""
     top: float = 0.0
-    """Minimum upper end of the axis in base units, so that several charts have the same axis."""
+    """Minimum upper end of the axis in base units. Charts with the same `top` can be compared with each other."""
     wide: bool = False
 
 
 def grouped_bars(shown: Shown, bars: Sequence[Bar]) -> list[Chart]:
-    """Returns a chart with groups and names in the order of their first mention. Returns no chart if there are no
-    bars."""
+    """Returns a chart with groups and names in the order in which they first occur. Returns an empty list if there are
+    no bars."""
     if not bars:
         return []
     names, groups = (list(dict.fromkeys(getattr(bar, field) for bar in bars)) for field in ("name", "group"))
@@ -77,7 +77,8 @@ def grouped_bars(shown: Shown, bars: Sequence[Bar]) -> list[Chart]:
 
 
 def _height(values: list[float], top: float, far: bool) -> dict[str, Any]:
-    """Returns the vertical axis: from zero, and at least up to `top` if given; or logarithmic."""
+    """Returns the vertical axis. The axis is logarithmic if `far` is true; otherwise it starts at zero, and ends at
+    `top` if `top` is not 0."""
     if far:
         kind, axis = base.value_scale(values, 1.0)
         return {"type": "quantitative", "scale": kind, "axis": {**axis, "title": None}}
@@ -100,7 +101,7 @@ def _layers(groups: list[str], names: list[str], height: dict[str, Any], far: bo
         {"data": {"name": "bars"}, "mark": mark, "encoding": shown},
         {"data": {"name": "bars"}, "mark": rule, "encoding": stroke},
     ]
-    return layers[::-1] if far else layers  # points are drawn above their lines, and lines above their bars
+    return layers[::-1] if far else layers  # points are drawn over their lines, but lines over their bars
 
 
 def _colour(names: list[str]) -> dict[str, Any]:
@@ -114,11 +115,12 @@ def _table(bars: Sequence[Bar], unit: str, groups: Sequence[str], names: Sequenc
 
 
 _MOST_CHARTS = 3
-"""Maximum number of levels of the second factor for which there is a chart of every query."""
+"""Maximum number of values of the second factor for which a chart of all queries is drawn."""
 
 
 def level_bars(levels: Levels | None) -> list[Chart]:
-    """Draws the lab's metric. Levels of the first factor are groups, and levels of the second factor are colours."""
+    """Draws the lab's metric. Each value of the first factor is a group of bars, and each value of the second factor is
+    a colour."""
     if levels is None:
         return []
     title = f"{_capital(metric_words(levels.metric))} by {levels.first} and {levels.second}"
@@ -127,7 +129,7 @@ def level_bars(levels: Levels | None) -> list[Chart]:
 
 
 def level_queries(levels: Levels | None) -> list[Chart]:
-    """Draws the time of every query: one chart for each level of the second factor, all with the same scale."""
+    """Draws the time of every query: one chart for each value of the second factor, all with the same scale."""
     if levels is None:
         return []
     seconds = list(dict.fromkeys(cell.second for cell in levels.cells))[:_MOST_CHARTS]

@@ -17,8 +17,8 @@ _MOST_TICKS = 12
 
 
 def narrowing(steps: Mapping[str, Sequence[Finding]], looks: Sequence[int]) -> Chart | None:
-    """Draws the confidence intervals. Returns None if there is none yet. `steps`: name of a comparison → its finding
-    after each block. `looks`: the blocks after which the lab runs an interim analysis."""
+    """Draws the confidence intervals. Returns None if there is none yet. `steps`: for each comparison, by name, the
+    findings after each block. `looks`: numbers of blocks after which the lab runs an interim analysis."""
     known = [(name, one) for name, found in steps.items() for one in found if has_interval(one)]
     if not known:
         return None
@@ -60,7 +60,7 @@ def narrowing(steps: Mapping[str, Sequence[Finding]], looks: Sequence[int]) -> C
 
 
 def _ticks(rows: Sequence[Mapping[str, Any]]) -> list[int]:
-    """Returns whole blocks as ticks, or every second block if there are many."""
+    """Returns the numbers of blocks as ticks. If there are many, returns only every second, third, … one."""
     blocks = sorted({row["blocks"] for row in rows})
     return blocks[:: -(-len(blocks) // _MOST_TICKS)]
 

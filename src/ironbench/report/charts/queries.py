@@ -1,4 +1,4 @@
-"""Charts of queries: bars of each query's time relative to the baseline, and a map of times in every system."""
+"""Charts of query times: bars relative to the baseline, and a heat map of the times in every system."""
 
 from __future__ import annotations
 
@@ -30,23 +30,24 @@ _ROOM_PX = 26
 
 
 def _labels(count: int) -> str:
-    """Returns the label expression for `count` queries. If labels would touch, as on a phone, every second label is
-    lowered."""
+    """Returns the Vega expression for the labels of `count` queries. If labels would touch, as on a phone, every second
+    label is drawn one line lower."""
     second = f"round(datum.index * {max(1, count - 1)}) % 2"
     return f"width < {_ROOM_PX * count} && {second} ? ['', datum.label] : datum.label"
 
 
 _REACH = 1.5
-"""Power of the ratios at which the axis ends, because confidence intervals of few blocks may be very wide."""
+"""The axis ends at the most extreme ratio raised to this power, because confidence intervals from few blocks may be
+very wide."""
 
 
 def by_query(queries: Queries | None) -> list[Chart]:
-    """Returns all charts of single queries in reading order. Empty if the work has no queries."""
+    """Returns all charts of query times in reading order. Returns an empty list if the workload has no queries."""
     return [*query_bars(queries), *query_map(queries), *speed_up(queries)]
 
 
 def query_bars(queries: Queries | None) -> list[Chart]:
-    """Draws the ratios of query times as bars. Returns None if nothing was compared."""
+    """Draws the ratios of query times as bars. Returns an empty list if nothing was compared."""
     if queries is None or not queries.compared:
         return []
     subjects = queries.compared[:_MOST]
@@ -115,7 +116,7 @@ def query_table(queries: Queries) -> Table:
 
 
 def _layers(names: list[str], every: list[str], domain: list[float], labels: str) -> list[dict[str, Any]]:
-    # The legend includes the baseline, so that every system keeps its colour.
+    # The colour scale includes the baseline, so that every system keeps its colour.
     colour = base.colour(every)
     x: dict[str, Any] = {
         "field": "query",
@@ -165,7 +166,7 @@ def _layers(names: list[str], every: list[str], domain: list[float], labels: str
 
 
 def _domain(shown: Sequence[QuerySubject]) -> list[float]:
-    """Returns the axis range that contains ratios, intervals and 1."""
+    """Returns an axis range that contains the ratios, their confidence intervals (up to a limit), and 1."""
     logs = [math.log(one.ratio) for subject in shown for one in subject.ratios]
     logs += [math.log(subject.expected) for subject in shown if subject.expected]
     reach = _REACH * max(math.log(1.25), *map(abs, logs))
@@ -243,13 +244,13 @@ _LEAST_SYSTEMS = 2
 _HALF = 4
 """Maximum number of systems whose columns fit in half of a page's width."""
 _LINE = 44
-"""Maximum number of characters of all system names together on a phone. Longer names are folded."""
+"""Number of characters that fit side by side on a phone. Longer system names are folded."""
 _DARKEST = 10.0
-"""Multiple of the fastest time from which all fields have the darkest colour."""
+"""Multiple of the fastest time at which a field has the darkest colour. Slower queries have the same colour."""
 
 
 def query_map(queries: Queries | None) -> list[Chart]:
-    """Draws the map of query times. Returns None for a single system."""
+    """Draws a heat map of query times. Returns an empty list if there is only one system."""
     if queries is None or len(queries.subjects) < _LEAST_SYSTEMS:
         return []
     fastest = {query: min(s.times_s[query] for s in queries.subjects if query in s.times_s) for query in queries.names}
@@ -282,8 +283,8 @@ def _map_layers(names: list[str]) -> list[dict[str, Any]]:
     room = max(6, _LINE // len(names))
     lines = {name: textwrap.wrap(name, room) or [""] for name in names}
     folded = json.dumps(lines, ensure_ascii=False)
-    # Vega places the first line of a two-line axis label where a single line would be, so the second line needs room
-    # below.
+    # Vega draws the first line of a folded label at the position of an unfolded label, so further lines need additional
+    # room below it.
     above = _LABEL * (max(map(len, lines.values())) - 1)
     plain: dict[str, Any] = {"title": None, "domain": False, "ticks": False}
     x: dict[str, Any] = {

@@ -1,4 +1,5 @@
-"""Charts of rows. Each row's name is above the row's marks, so that long names need no margin and fit a phone."""
+"""Charts that consist of rows. The name of a row is above its marks, so that long names need no margin and fit on a
+phone."""
 
 from __future__ import annotations
 
@@ -12,7 +13,8 @@ from ironbench.report.charts.base import Key
 
 STEP = 52
 NAME, MARK, POINTS = -0.3, 0.02, 0.3
-"""Vertical positions of name, mark and single points, as fractions of a row from the row's middle."""
+"""Vertical positions of the name, the mark and the single points, as distances from the row's middle in fractions of a
+row."""
 _AXIS = 40
 
 
@@ -71,7 +73,7 @@ def _text(align: str, colour: str, limit: dict[str, str]) -> dict[str, Any]:
 
 
 _TOP, _BOTTOM = -0.04, 0.24
-"""Upper and lower edge of a bar, as fractions of a row from the row's middle."""
+"""Upper and lower edge of a bar, as distances from its position in fractions of a row."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,8 +87,8 @@ class RowBar:
 def stacked(
     bars: Sequence[RowBar], colours: Mapping[str, str], x: dict[str, Any], factor: float = 1.0
 ) -> dict[str, Any]:
-    """Returns a chart of stacked bars. `colours`: part → token with `@`, in stacking order. `x`: scale and axis.
-    `factor`: number of base units in a unit of the axis."""
+    """Returns a chart of stacked bars. `colours`: for each part, its colour token with `@`, in stacking order. `x`:
+    scale and axis. `factor`: number of base units per unit of the axis."""
     names = named([{"name": bar.name, "text": shown(bar.total) if bar.total else ""} for bar in bars])
     data = []
     for row, bar in zip(names, bars, strict=True):
@@ -152,8 +154,8 @@ def ratio_axis(title: str, domain: Sequence[float], ticks: Sequence[float]) -> d
 
 
 def looks(field: str, known: Mapping[str, tuple[str, str]]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Returns colour and shape encodings that depend on a field. `known`: value of the field → name of the colour
-    without `@`, and mark."""
+    """Returns colour and shape encodings that depend on a field. `known`: for each value of the field, the name of the
+    colour without `@`, and the mark."""
     colour, shape = (
         {"field": field, "type": "nominal", "scale": {"domain": list(known), "range": ranges}}
         for ranges in ([f"@{token}" for token, _ in known.values()], [mark for _, mark in known.values()])

@@ -30,7 +30,7 @@ _POINTS = (
 )
 _COST = "storage_cpu_per_io_s"
 _MEGABYTE = 1e6
-"""The unit of bandwidth in the usual table of disk benchmarks, whatever the bandwidth."""
+"""Number of bytes per MB. Disk benchmarks show every bandwidth in MB/s."""
 _RANGE = "Bars show the median of the passes (for KDiskMark's tests, the mean). Lines show the range of the passes."
 
 
@@ -72,7 +72,7 @@ def _cost_name(system: str, one: Tested, systems: int) -> str:
 
 
 def _bars(id: str, title: str, bars: Sequence[Bar], names: list[str]) -> list[Chart]:
-    """Draws latencies. `names`: names of the legend in order."""
+    """Draws the rates of tests as bars. `names`: names in the legend, in order."""
     if not bars:
         return []
     bandwidth, kind = bars[0][1].kind == "sequential", bars[0][1].kind
@@ -97,7 +97,7 @@ def _bars(id: str, title: str, bars: Sequence[Bar], names: list[str]) -> list[Ch
 
 
 def _table(names: Sequence[str], bars: Sequence[Bar], bandwidth: bool) -> Table:
-    """Returns a row for each test, and a column for each bar of the test's group."""
+    """Returns a row for each test, and a column for each of the test's bars."""
     cells = {(one.title, name): _cell(one, bandwidth) for name, one in bars}
     tests = dict.fromkeys(one.title for _, one in bars)
     rows = tuple((test, *(cells.get((test, name), ABSENT) for name in names)) for test in tests)

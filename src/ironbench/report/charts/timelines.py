@@ -1,4 +1,4 @@
-"""Time lines of a typical trial of each system, and the I/O of its devices in the same seconds."""
+"""Charts over time: a typical trial of each system, and the I/O of its devices during the same seconds."""
 
 from __future__ import annotations
 
@@ -34,7 +34,8 @@ _TITLES = {
 DASHES = {"line": [1, 0], "dash": [6, 3], "dot": [2, 2]}
 _STEPS = (1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 1200, 1800, 3600, 7200, 14400, 28800, 86400)
 _FEW = 30
-"""Maximum number of points in a line for which the points are marked. A line of a single point would be invisible."""
+"""Maximum number of points of a line whose points are marked. Without marks, a line of a single point would be
+invisible."""
 
 
 def timelines(study: Study) -> list[Chart]:
@@ -75,7 +76,8 @@ def over_time(
 ) -> list[Chart]:
     """Draws a quantity over time, with a colour for each of the names. Draws nothing if no line has two points.
 
-    lines: name and line. counted: plural of the unit of work. step_s: seconds per point.
+    `lines`: pairs of a system's name and a time series. `counted`: plural of the unit of work. `step_s`: seconds per
+    point.
     """
     if max((len(line.t_s) for _, line in lines), default=0) < 2:
         return []
@@ -121,7 +123,7 @@ def strokes_of(roles: list[str]) -> dict[str, str]:
 
 
 def _seconds(lines: list[tuple[str, TimelineSeries]]) -> list[int]:
-    """Returns about six whole seconds to mark on the axis."""
+    """Returns the seconds at which the axis has ticks: up to about seven whole numbers."""
     last = max((line.t_s[-1] for _, line in lines if line.t_s), default=0.0)
     step = next((step for step in _STEPS if last / step <= 7), _STEPS[-1])
     return list(range(0, int(last) + 1, step))

@@ -15,7 +15,7 @@ from ironbench.study.shares import ShareStep, Waterfall
 
 _ROW = 30
 _LEAST = 0.01
-"""Minimum fraction of the whole for which a part has a separate bar."""
+"""Minimum change, as a fraction of the transaction time, for a wait class to have a separate bar."""
 _REST = "other wait classes"
 _LESS, _MORE, _WHOLE = "less time", "more time", "total"
 _KINDS = {_WHOLE: "@p4", _LESS: "@s2", _MORE: "@s1"}
@@ -58,7 +58,8 @@ def chart(waterfall: Waterfall, id: str) -> Chart:
 
 
 def _worth_a_row(waterfall: Waterfall) -> list[ShareStep]:
-    """Joins steps that are too small to be seen into one step without a confidence interval. Their sum is kept."""
+    """Returns the steps of the chart. Steps that are too small to be visible are added up into one step without a
+    confidence interval."""
     least = _LEAST * max(waterfall.before_s, waterfall.after_s)
     small = [step for step in waterfall.steps if abs(step.delta_s) < least]
     if len(small) < 2:

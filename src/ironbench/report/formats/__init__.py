@@ -1,5 +1,5 @@
-"""Formats of `ironbench report`, which are found by the names of their modules. Each module has a docstring and a
-function `render`.
+"""Output formats of `ironbench report`. Each module of this package is a format with the module's name, and contains a
+docstring and a function `render`.
 
 `_NEED_FILE` contains the formats that cannot be shown on a terminal, `_SUFFIXES` the file suffixes that differ from a
 module's name. They are defined here because reading them from the modules would import all formats.
@@ -20,10 +20,10 @@ if TYPE_CHECKING:
     from ironbench.study.study import Study
 
 Render = Callable[[Sequence[Page], Section | None], bytes]
-"""Function that writes pages. If there are many pages, a table of contents precedes them."""
+"""Function that writes pages. The second argument is the table of contents that precedes them, or None."""
 _NEED_FILE = {"html", "png", "pprof", "svg"}
 _NEED_PROFILE = {"folded", "pprof"}
-"""Formats that only contain profiles."""
+"""Formats that contain only profiles."""
 _SUFFIXES = {
     "html": ("html", "htm"),
     "md": ("md", "markdown"),
@@ -41,7 +41,7 @@ def get(name: str, archive: Archive = EMPTY) -> Callable[[Sequence[Study]], byte
     """Returns a function that writes reports of studies. Raises InputError that names the nearest format if there is no
     such format.
 
-    archive: the evidence of the trials, for formats with the values of every second.
+    `archive`: stored data about the trials, for formats that contain the values of every second.
     """
     render = _render(name)
 
@@ -60,7 +60,7 @@ def of_pages(name: str) -> Callable[[Sequence[Page]], bytes]:
 
 
 def of_page(name: str) -> Callable[[Page], bytes]:
-    """Returns a function that writes a page that is not a report of records. Raises InputError as `get` does."""
+    """Returns a function that writes a single page. Raises InputError as `get` does."""
     render = of_pages(name)
     return lambda page: render([page])
 

@@ -1,6 +1,7 @@
-"""Every table of the report as rows of one CSV file: the text of a cell, and its unrounded numbers in base units.
+"""All tables of the report in one CSV file. Each line contains the text of a cell, and the cell's unrounded numbers in
+base units.
 
-For reports of records, rows with the values of every second of every trial follow.
+For reports about records, lines with the values of every second of every trial follow.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ _NUMBERS = ("value", "unit", "low", "high", "confidence", "t_s")
 _NONE = ("",) * len(_NUMBERS)
 HEAD = ("report", "section", "table", "row", "column", "text", *_NUMBERS)
 _FORMULA = re.compile(r"[=@]|[+-](?![\d.])")
-"""Characters with which a text begins that a spreadsheet would treat as a formula (OWASP, "CSV Injection")."""
+"""Pattern for the beginning of a text that a spreadsheet would treat as a formula (OWASP, "CSV Injection")."""
 _Row = tuple[str, ...]
 
 
@@ -59,7 +60,8 @@ def _table(title: str, section: str, name: str, table: Table) -> Iterator[_Row]:
 
 
 def _seconds(page: Page) -> Iterator[_Row]:
-    """Yields a line for each value of each second. The line's row is the trial, and its text the trial's status."""
+    """Yields a line for each value of each second. The column `row` contains the trial, and the column `text` the
+    trial's status."""
     units: dict[str, str] = {}
     for configuration, one in page.seconds():
         unit = units.setdefault(one.metric, TableCell(0.0, unit_of(one.metric)).base)

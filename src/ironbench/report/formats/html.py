@@ -1,4 +1,4 @@
-"""A self-contained HTML page: works without a network, can be printed, and fits a phone."""
+"""A self-contained HTML page, which needs no network, can be printed, and fits on a phone."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from ironbench.report.page import Page, Section
 
 
 def render(pages: Sequence[Page], contents: Section | None = None) -> bytes:
-    """Returns the whole file in UTF-8. The page loads nothing, and its policy forbids loading; texts of users are
-    escaped. Raises FailureError if a template fails."""
+    """Returns the whole file in UTF-8. The page loads nothing, and its content security policy forbids loading. Texts
+    from users are escaped. Raises FailureError if a template fails."""
     from jinja2 import TemplateError
     from markupsafe import Markup
 

@@ -21,7 +21,7 @@ def render(pages: Sequence[Page], contents: Section | None = None) -> bytes:
 
 
 def escaped(text: str) -> str:
-    """Escapes text so that Markdown shows it unchanged, including in tables. Addresses do not become links."""
+    """Escapes text so that Markdown shows it unchanged, even in tables, and does not turn URLs into links."""
     return _SPECIAL.sub(r"\\\1", text_layout.clean(text)).replace("://", ":\u200b//")
 
 
@@ -66,7 +66,7 @@ def _command(one: Command) -> list[str]:
 
 
 def answer(content: Answer) -> list[str]:
-    """Returns Markdown blocks: the decision in bold, a list of points, the limit, and general caveats."""
+    """Returns Markdown blocks: the decision in bold, a list of points, the bottleneck, and general caveats."""
     blocks = [f"**{escaped(content.decision.sentence)}**"]
     if content.points:
         blocks.append("\n".join(f"- {_point(point)}" for point in content.points))

@@ -14,18 +14,19 @@ from ironbench.words import clean_document
 _WIDTH = 860
 _GAP = 70
 _ENTRY, _LETTER = 40, 7
-"""Width in pixels of a legend entry's mark with its space, and width of a letter of its label."""
+"""Width in pixels of the mark of a legend entry, including the space around the mark, and of a letter of the label."""
 _LOCALE = {"decimal": ".", "thousands": ",", "grouping": [3], "currency": ["", ""]}
 _MARKS = {
     **{"line": "solid line", "dash": "dashed line", "dot": "dotted line", "tick": "upright stroke"},
     **{"square": "area", "circle": "point", "dots": "small points"},
 }
 _COLOURS = {"s0": "blue", "rule": "grey", "ink": "black"}
-"""Names of those colours of keys that do not belong to a system; `muted` is used for a key of all systems."""
+"""Names of those colours in legends that do not belong to a system. `muted` has no name, because it marks entries that
+apply to all systems."""
 _SMALL_LETTER = 5.6
 """Width in pixels of a letter of a subtitle."""
 _RESOLVE = {"scale": dict.fromkeys(("color", "shape", "stroke", "strokeDash", "xOffset"), "independent")}
-"""Settings by which every chart keeps its own legends and its own number of bars per group."""
+"""Vega-Lite settings that give every chart separate legends and a separate number of bars per group."""
 _SHARED = ("config", "autosize", "padding", "datasets")
 """Parts of a specification that apply to the whole picture."""
 
@@ -39,7 +40,7 @@ def svg(pages: Sequence[Page], contents: Section | None = None) -> bytes:
 
 
 def _page(page: Page) -> dict[str, Any]:
-    """Draws the answer and the charts that support it."""
+    """Returns the specification of one page: the answer, and the charts that support it."""
     cautions = [f"Note: {text}" for text in (*page.cautions, page.caption) if text]
     notes = [text for text in (page.lead, page.derived, *page.answer.sentences, *cautions) if text]
     return titled(page.title, notes, [section(part) for part in page.shown if part.charts])
@@ -61,7 +62,7 @@ def drawn_svg(specification: dict[str, Any]) -> bytes:
 
 
 def charts_png(title: str, notes: Sequence[str], charts: Sequence[Chart]) -> bytes:
-    """Draws any charts under a title and notes."""
+    """Draws charts below a title and notes."""
     return drawn_png(picture([titled(title, notes, [_row([chart]) for chart in charts])]))
 
 
@@ -123,7 +124,7 @@ def _chart(chart: Chart, width: int) -> dict[str, Any]:
     for layer in layers:
         _fit_legend(layer["encoding"], width)
     part = {key: value for key, value in chart.specification.items() if key not in _SHARED}
-    # Vega's legend names systems and parts. All other keys are described in the subtitle.
+    # Vega's legend contains only systems and parts. The subtitle describes all other legend entries.
     drawn = {label for layer in layers for label in _named(layer["encoding"])}
     marks = [_in_words(key) for key in chart.legend if key.label not in drawn]
     lines = ["; ".join(filter(None, (chart.unit, *marks))), chart.note]
@@ -139,7 +140,7 @@ def _named(encoding: dict[str, Any]) -> list[str]:
 
 
 def _in_words(key: Key) -> str:
-    """Describes a key in words, such as `dashed line: service time`. A label that already names its mark is
+    """Describes a legend entry in words, such as `dashed line: service time`. A label that already names its mark stays
     unchanged."""
     if ": " in key.label:
         return key.label
@@ -150,7 +151,7 @@ def _fit_legend(encoding: dict[str, Any], width: int) -> None:
     """Sets the number of legend columns to as many as fit the width."""
     for channel in ("color", "shape"):
         labels = encoding.get(channel, {}).get("scale", {}).get("domain", ())
-        # The domain of a measured value is a pair of numbers, and its legend is a scale.
+        # A quantitative domain is only a pair of numbers, and its legend is a continuous scale without entries.
         if labels and encoding[channel].get("type") == "nominal":
             columns = max(1, int(width // (_ENTRY + _LETTER * max(map(len, labels)))))
             limit = width // columns - _ENTRY  # in pixels; Vega shortens longer labels

@@ -50,7 +50,8 @@ def _profile(pages: Sequence[Page]) -> Iterator[bytes]:
 
 
 def _varint(value: int) -> bytes:
-    """Encodes a number in groups of 7 bits, lowest first. Negative numbers have 10 bytes, as int64."""
+    """Encodes a number in groups of 7 bits, the lowest group first. A negative number takes 10 bytes, as an int64
+    does."""
     value &= (1 << 64) - 1
     encoded = bytearray()
     while value > 0x7F:
