@@ -20,8 +20,8 @@ ROLES = ("data", "temp", "log")
 RAM = "ram"
 PAGE = 4096
 LOG_BYTES = 2 << 30
-"""Size of the partition for the log. PostgreSQL keeps up to 1 GB of WAL between checkpoints by default (max_wal_size),
-and may exceed it."""
+"""Size of the partition for the WAL (role `log`). PostgreSQL keeps up to 1 GB of WAL between checkpoints by default
+(max_wal_size), and may exceed it."""
 TEMP_BYTES = 1 << 30
 SPARE_BYTES = 1 << 30
 GROWTH = 2.0
@@ -114,8 +114,8 @@ def with_devices(layout: Layout, devices: tuple[Device, ...]) -> Layout:
 
 
 def zero_latency(system: System, needed: Mapping[str, int], *, cuttable: bool = False) -> System:
-    """Returns the system with the files of its ideal parts on zero-latency devices, which replace other places of these
-    files. Raises InputError: see `arranged`.
+    """Returns the system with the files of its ideal parts (`--ideal`) on zero-latency devices instead of their
+    configured devices. Raises InputError as `arranged` does.
 
     `needed`: part → maximum size of its files in bytes.
     """
@@ -200,7 +200,8 @@ def _needed(role: str, placed: Collection[str], estimate_bytes: int) -> int:
 
 def require_memory(subject: str, devices: Sequence[Device], undone: int) -> None:
     """Raises InputError if the devices in memory need more memory than is available, because the kernel would kill
-    processes. `undone`: bytes for undoing writes."""
+    processes. Also raises InputError if the backing directory of another device does not exist. `undone`: bytes for
+    undoing writes."""
     needed = sum(one.bytes for device in devices if device.backing == RAM for one in device.partitions) + undone
     may = int(ideal.available_bytes() * ideal.MOST_OF_MEMORY)
     if needed > may:

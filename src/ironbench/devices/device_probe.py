@@ -23,7 +23,8 @@ LOADS: dict[str, Mapping[str, Any]] = {
     "1 MiB sequential write, depth 8": {"random": False, "length": _LARGE, "depth": 8, "count": 2000, "reads": 0},
     LOG_WRITE: {"reads": 0, "random": False, "length": _LOG, "flush": True, "count": 2000},
 }
-"""For each label, the load as the core's `probe_device` takes it (`crates/ironbench-device/src/replay/probe.rs`)."""
+"""The load for each label, in the form that the core's `probe_device` accepts
+(`crates/ironbench-device/src/replay/probe.rs`)."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -111,7 +111,7 @@ class MountedDevice:
         return {"calibration": measured, "blocks": blocks, "counters": str(files / COUNTERS)}
 
     def say(self, word: str) -> dict[str, Any]:
-        """Executes one command of the parent process."""
+        """Executes one command from the parent process, and returns the answer. Raises FailureError."""
         if word == "model":
             for point in self._order.points.values():
                 output(["sync", "--file-system", point], timeout_s=None)  # syncfs(2) writes dirty pages to the device
@@ -131,7 +131,7 @@ class MountedDevice:
 
     def unmake(self, patience_s: float) -> list[str]:
         """Undoes `make` in reverse order, with modelled timing off. Returns a line for each step that could not be
-        undone. If all were undone, removes the register's entry."""
+        undone. If there is none, removes the device's entry from the register."""
         if self._live is not None:
             self._live.hurry()
             self.untraced = self._end_trace()
@@ -167,8 +167,9 @@ class MountedDevice:
         return f"{dropped} I/Os arrived faster than the trace could be written" if dropped else ""
 
     def _powered(self) -> dict[str, str]:
-        """Detaches, attaches and mounts everything again after a power cut, so that the kernel's caches are also
-        lost."""
+        """Detaches, attaches and mounts all loop devices again after a power cut, so that the contents of the kernel's
+        caches are also lost. Returns the new loop device of each partition. Raises FailureError if a device is still in
+        use."""
         files = self._folder / FILES
         if left := [
             *self._unmounted(),

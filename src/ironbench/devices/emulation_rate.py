@@ -22,7 +22,7 @@ from ironbench.model.judging_limits import FAITHFUL_LOAD
 TOO_FAST = 4.0
 """A model is refused if it is this many times as fast as the calibrated I/O path of this machine."""
 _REQUESTS = 2
-"""Requests of a WAL write with its flush; each takes about as long on the I/O path as a read."""
+"""Number of requests in a WAL write with its flush. On the I/O path, each request takes about as long as a read."""
 _FILE = "emulation-rate.json"
 
 
@@ -53,7 +53,8 @@ class Fidelity(StrEnum):
     LIMITED = "limited"
     """Too fast for this machine if the database keeps the device busy."""
     SHORT = "short"
-    """A single read, or a write of WAL with its flush, takes less time than on the I/O path of this machine."""
+    """The model completes a single read, or a WAL write with its flush, in less time than this machine's I/O path
+    needs."""
     REFUSED = "refused"
 
 
@@ -96,8 +97,8 @@ def is_too_fast(modelled_per_s: float, emulated_per_s: float) -> bool:
 
 
 def keep(calibration: Mapping[str, Any]) -> EmulationRate | None:
-    """Stores the calibration of a mounted device, and returns it. None if the device says nothing about models, because
-    the kernel passes its requests through."""
+    """Stores the calibration of a mounted device, and returns it. Returns None if the kernel handles the device's
+    requests without the emulating process, because such a calibration does not apply to device models."""
     if calibration["passes"] or calibration["reads_per_s"] <= 0:
         return None
     found = EmulationRate(

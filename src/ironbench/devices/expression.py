@@ -1,4 +1,5 @@
-"""Properties of a device expression: its normal form, the queue depth up to which it gets faster, its read rate."""
+"""Properties of a device expression: its normal form, its read rate, and the queue depth up to which its throughput
+rises."""
 
 from __future__ import annotations
 
@@ -54,7 +55,7 @@ def mixed_read_rate(model: str, capacity_bytes: int, read_bytes: int) -> float:
 
 
 def depth(model: str, capacity_bytes: int) -> int:
-    """Returns the queue depth up to which the device gets faster; 1 if its latency is negligible."""
+    """Returns the queue depth up to which the device's throughput rises; 1 if its latency is negligible."""
     if is_negligible(model, capacity_bytes):
         return 1
     gain = read_rate(model, capacity_bytes, DEEP) / read_rate(model, capacity_bytes, 1)

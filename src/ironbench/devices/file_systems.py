@@ -29,14 +29,14 @@ class FileSystem:
     package: str
     """Debian package that contains the program."""
     options: tuple[str, ...] = ()
-    """Mount options that may follow the name after a colon. Each is given up to and including its `=`."""
+    """Mount options that may follow the name after a colon. Each entry ends with the `=` before the option's value."""
     unflushed: str = ""
     """Mount option that disables flushes."""
 
 
 KINDS = {
-    # ext4: the inode tables are initialized at once, not by a kernel thread during trials (mkfs.ext4(8), -E). Nothing
-    # is discarded: a new image is already empty.
+    # ext4: the inode tables are initialized at once, not by a kernel thread during trials (mkfs.ext4(8), -E). No blocks
+    # are discarded, because a new image is already empty.
     "ext4": FileSystem(
         "mkfs.ext4",
         ("-q", "-F", "-m", "0", "-E", "nodiscard,lazy_itable_init=0,lazy_journal_init=0"),
@@ -50,13 +50,13 @@ KINDS = {
         "mkfs.btrfs", ("-q", "-f", "-K"), 128 << 20, "btrfs-progs", ("compress=", "compress-force="), "nobarrier"
     ),
 }
-"""For each file system, by name, its properties. The minimum sizes are those of the mkfs programs: mkfs.xfs(8) refuses
-less than 300 MB, mkfs.btrfs(8) less than 109 MiB."""
+"""The properties of each file system, by name. The mkfs programs require the minimum sizes: mkfs.xfs(8) refuses less
+than 300 MB, mkfs.btrfs(8) less than 109 MiB."""
 
 
 def validated(subject: str, text: str) -> str:
-    """Checks a file system given as `NAME` or `NAME:OPTION`, e.g. `btrfs:compress=zstd`. Raises InputError, also when
-    its mkfs program is not installed."""
+    """Checks and returns a file system given as `NAME` or `NAME:OPTION`, e.g. `btrfs:compress=zstd`. Raises InputError
+    if the name or the option is unknown, or if the mkfs program is not installed."""
     name, _, option = text.partition(":")
     kind = KINDS.get(name)
     if kind is None:
@@ -91,7 +91,7 @@ def make(text: str, block: str) -> None:
         except ProgramError as error:
             # mkfs.btrfs looks up the backing file of every mounted loop device and fails if one does not answer
             # (check_mounted_where in btrfs-progs). A loop device does not answer if the process of another emulated
-            # device has just died. The ironbench that uses that device unmounts it within seconds.
+            # device has just died. The ironbench process that uses that device unmounts it within seconds.
             if _UNCHECKED not in error.said:
                 raise
             if time.monotonic() > deadline:

@@ -155,8 +155,8 @@ class Mounted:
             )
 
     def _last_words(self) -> dict[str, Any]:
-        """Returns the message that the device's process sent when another command or a signal ended it. Returns an
-        empty text if the process died without a message."""
+        """Returns the message that the device's process sent when another command or a signal ended it. Returns {} if
+        the process died without a message."""
         frame = self._child.receive()
         words: dict[str, Any] = {} if frame is None else frame[0]
         return words
@@ -230,8 +230,8 @@ class Devices:
 
     @contextmanager
     def at_once(self) -> Iterator[None]:
-        """Lets the devices answer without delay during the `with` block, which must not contain a measurement. If a
-        device has died, `death` reports it."""
+        """Lets the devices answer without delay during the `with` block, which must not contain a measurement. Raises
+        no error if a device has died; `death` reports that."""
         with contextlib.suppress(FailureError):
             self.set_model_timing(on=False)
         try:
@@ -261,7 +261,8 @@ class Devices:
         return next((cause for one in self.mounted if (cause := one.death())), "")
 
     def conditions(self) -> dict[str, str]:
-        """Describes each mounted device, by its roles, for the conditions of the record."""
+        """Returns a description of each mounted device for the conditions of the record. The keys name the device's
+        roles."""
         return {_subject(one.device): _described(one) for one in self.mounted}
 
 
@@ -293,8 +294,8 @@ class _Watch(threading.Thread):
 
 
 def _end_servers(data: str | None) -> None:
-    """Kills only the servers of this process whose data directory is `data`, because servers on other devices may be
-    running at the same time."""
+    """Sends SIGQUIT to the servers of this process whose data directory is inside `data`; None: to all its servers.
+    Servers on other devices may be running at the same time, so `data` limits the signal to one system."""
     own = processes.identify(os.getpid())
     for entry in register.entries():
         ours = entry.kind != register.DEVICE and entry.owner == own

@@ -43,7 +43,7 @@ def on_its_clock(counters: Path, started_unix_s: float, elapsed_s: float) -> Tra
 
 
 def finish(path: Path, device: Device, trials: Sequence[TraceWindow] = ()) -> int:
-    """Writes the trace from the raw rows and deletes them; returns the number of rows. Raises FailureError."""
+    """Converts the raw rows into a trace, and deletes the raw file. Returns the number of rows. Raises FailureError."""
     import numpy as np
 
     from ironbench.devices import trace

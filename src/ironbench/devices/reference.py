@@ -17,7 +17,8 @@ A single letter (`stripe=64K`) is a power of 1024.
 
 
 def page() -> str:
-    """Returns the page: for each built-in model its figures, and what a storage benchmark would measure."""
+    """Returns the page as Markdown: the figures of each built-in model, and the results of a simulated storage
+    benchmark."""
     known = device_models()
     parts = [_INTRODUCTION, _table(known), ""]
     for model in known.values():

@@ -17,8 +17,8 @@ BEHIND = 0.05
 """Maximum delay of the last completion as a fraction of the recorded time. With a longer delay, the device does not
 keep up."""
 BEHIND_S = 0.1
-"""Maximum delay of the last completion in seconds that never counts as falling behind, because a few slow I/Os in a
-short trace can cause it."""
+"""A delay of the last completion up to this number of seconds never counts as falling behind, because a few slow I/Os
+at the end of a short trace can cause it."""
 MISSED = 0.25
 """Maximum relative error of the mean latency in a replay on the recorded device. With a larger error, the replay makes
 no prediction for other devices."""
@@ -101,8 +101,8 @@ class Prediction:
 
 
 def predicted(trace: Trace, model: str, models: bytes, capacity: int | None = None) -> Prediction:
-    """Replays the trace on a device of `capacity` bytes. Without `capacity`, the device is just large enough. `models`:
-    as returned by `models.for_core`.
+    """Replays the trace on a device of `capacity` bytes. Without `capacity`, the device is just large enough for the
+    trace. `models`: as returned by `models.for_core`.
 
     Raises InputError if the expression is invalid, or if the trace is empty or does not fit on the device.
     """
@@ -136,5 +136,5 @@ def checked(trace: Trace, models: bytes) -> ReplayCheck | None:
     if trace.recorded is None:
         return None
     own = predicted(trace, trace.recorded.device, models, trace.recorded.capacity)
-    # On a device without modelled latency, the recorded latencies are those of the emulation itself.
+    # On a device without modelled latency, the recorded latencies measure the emulation itself, so they check nothing.
     return ReplayCheck(own.model, own.recorded_mean_s, own.predicted_mean_s) if own.predicted_mean_s else None

@@ -19,7 +19,7 @@ COLUMNS = {
     "completed_ns": "completion time by the model, or the time of the answer if that is later; same clock as time_ns",
     "partition": "partition: data, temp or log",
 }
-"""For each column, the meaning. The names are also the column names of the Parquet file."""
+"""The meaning of each column. The keys are the column names of the Parquet file."""
 LATER = {
     "trial": "number of the trial that ran at time_ns, starting from 1; 0 outside trials",
     "device": "the emulated device that was recorded, as an expression",

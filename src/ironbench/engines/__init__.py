@@ -42,8 +42,8 @@ def _of_folder(folder: str) -> Engine:
 
 
 def find(name: str) -> Engine | None:
-    """Returns the engine with this name; None if this version does not know it. A record of another version may name
-    such an engine."""
+    """Returns the engine with this name; None if this version of ironbench has no such engine. Records written by
+    another version may name one."""
     try:
         return get(name)
     except InputError:

@@ -1,4 +1,5 @@
-"""Operations on a running engine around a trial, and the engine's counters. Engines override what they support.
+"""Operations on a running engine before, during and after a trial, and the engine's counters. Engines override what
+they support.
 
 The operations use the given session; they never start or stop an engine.
 """
@@ -39,7 +40,7 @@ class WriteCounters:
 
 MARK = "made by ironbench"
 """Comment on an object that ironbench created. The server stores the comment with the object, so a table that a user
-has dropped and created again does not have it."""
+has dropped and created again does not have the comment."""
 ENTRY_MARK = "ironbench: "
 """Start of the description of a directory entry that ironbench created. The entry and everything below it belong to
 ironbench."""
@@ -76,7 +77,7 @@ class MarkedObjects:
     databases: Mapping[str, int] = field(default_factory=dict)
     """For each database that ironbench created on the server for the user's own data, its size in bytes."""
     keys: Mapping[str, str] = field(default_factory=dict)
-    """For each database, the content key of the data, for databases that are complete."""
+    """The content key of the data in each complete database."""
     entries: Mapping[str, int] = field(default_factory=dict)
     """In a directory: DN of an entry → number of entries, including the entries below it; 0 if the server does not
     report the number."""
@@ -110,7 +111,7 @@ class ServerLocation:
     """Processes and directories of a server, with the process ids and paths of its machine."""
 
     processes: tuple[int, ...] = ()
-    """Processes of the server. Listing only the first process is enough, because its children are found from it."""
+    """Process ids of the server. The id of the first process is enough, because its children are found through it."""
     directories: Mapping[str, str] = field(default_factory=dict)
     """For each role, the directory; roles with an unknown directory are missing."""
     unseen: str = ""
@@ -158,7 +159,7 @@ class Insight:
 
 @dataclass(frozen=True, slots=True)
 class CommitCount:
-    """A server's count of commits in one database, and those commits that are known not to belong to a trial."""
+    """A server's count of commits in one database, and how many of these commits are known not to belong to a trial."""
 
     server: int
     own: int
@@ -166,7 +167,7 @@ class CommitCount:
     maintained: int = 0
     """Number of vacuums and analyzes of tables by background maintenance."""
     unreported: int = 0
-    """Number of these vacuums and analyzes whose commits the server has not counted yet."""
+    """Number of the vacuums and analyzes in `maintained` whose commits the server has not counted yet."""
     rest_s: float = 60.0
     """Interval between two rounds of background maintenance in seconds."""
 
@@ -222,8 +223,7 @@ class Administration:
         return {}
 
     def vacuum_dead_rows(self, session: Session, tables: Sequence[str], most: float) -> Mapping[str, str]:
-        """Vacuums tables whose dead rows exceed `most` times the live rows. Returns conditions for the trial's
-        record."""
+        """Vacuums tables with more than `most` dead tuples per live row. Returns conditions for the trial's record."""
         return {}
 
     def pace_checkpoints(

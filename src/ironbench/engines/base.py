@@ -65,8 +65,8 @@ class EngineCosts:
     log_bytes: int | None = None
     """Maximum size of the WAL; None if the WAL grows with everything that is written."""
     mixed_read_bytes: int = 65536
-    """Size of a random read that takes an emulated disk as long as an average read of the engine's analytical queries
-    does."""
+    """Size of a random read that takes as long on an emulated disk as an average read by the engine's analytical
+    queries."""
     row_overhead_bytes: int = 0
     """Bytes that a stored row takes in addition to its values."""
     page_bytes: int = 0
@@ -76,7 +76,7 @@ class EngineCosts:
     queries_s: float = 30.0
     """Duration in seconds of one stream of the 22 TPC-H-derived queries at scale factor 1 on two cores."""
     queries_read: float = 10.0
-    """Number of times that such a stream reads all data if a third of the data fits in memory."""
+    """Number of times that one stream of these queries reads all data if a third of the data fits in memory."""
     checkpoint_s: float = 0.0
     """Default interval between checkpoints in seconds; 0 if the engine makes none by itself."""
 
@@ -121,11 +121,11 @@ class Traits:
     packages: tuple[str, ...] = ()
     """Python packages that contain the engine; their versions are stored in every record."""
     events: Mapping[str, str] = field(default_factory=dict)
-    """For each wait event as named by the observer, what a backend does during this event, in words that follow "the
-    holder". Case is ignored."""
+    """For each wait event as named by the observer, what the holder of a lock is doing during this event, as a phrase
+    that continues "the holder". Case is ignored."""
     texts: tuple[str, ...] = ()
-    """Additional suffixes of SQL files that the engine can use, because they belong to the same database accessed in
-    another way."""
+    """Additional suffixes of SQL files that the engine can use, because these files were written for the same database.
+    """
     products: tuple[str, ...] = ()
     """Names that third-party ODBC drivers report for this database."""
     knobs: tuple[SuggestedSetting, ...] = ()
@@ -144,8 +144,8 @@ class Traits:
     pinned: Mapping[str, str] = field(default_factory=dict)
     """For each setting, the value that all versions in a comparison should use."""
     duplicate_key: tuple[str, ...] = ()
-    """Error classes of an INSERT of a key whose row the same transaction has deleted, if another transaction has
-    inserted the key again in the meantime; () if this cannot happen."""
+    """Error classes of an INSERT that fails with a duplicate key although its transaction has just deleted the key,
+    because another transaction has inserted the key in the meantime; () if this cannot happen."""
     derived_settings: tuple[str, ...] = ()
     """Settings that the user cannot set, because the server derives them from other settings or the layout determines
     them."""
@@ -159,19 +159,19 @@ class Traits:
 
 
 class Engine(ABC):
-    """Where a database comes from and how it is started. The core implements its wire protocol."""
+    """A database that ironbench can start or connect to. The core implements the wire protocol."""
 
     name: str
     traits: Traits
 
     administration: Administration = Administration()
-    """Operations on the running engine around a trial."""
+    """Operations on the running engine before, during and after a trial."""
     data_import: DataImport = DataImport()
     """Functions that import the user's own data into the engine."""
     profile_groups: Mapping[str, str] = MappingProxyType({})
-    """For each regular expression that matches the whole name of a function in a profile, the function's activity. The
-    first expression that matches any function of a stack determines the stack's activity. Waits with the activity
-    `model.profile.WAITING_FOR_WORK` are no part of a transaction."""
+    """The activity for each regular expression, which must match the whole name of a function in a profile. The first
+    expression that matches any function of a stack determines the stack's activity. Waits with the activity
+    `model.profile.WAITING_FOR_WORK` are not part of a transaction."""
 
     @property
     def variants(self) -> Mapping[str, Engine]:
@@ -210,8 +210,8 @@ class Engine(ABC):
         return ()
 
     def build_features(self, system: System) -> Mapping[str, bool] | None:
-        """Returns, for each optional feature that the version can have, whether the system's program was built with
-        them. Starts nothing. Returns None if the features are unknown, and nothing if the engine has no features that
+        """Returns, for each optional feature that the version can have, whether the system's program was built with it.
+        Starts nothing. Returns None if the features are unknown, and {} if the engine has no optional features that
         matter."""
         return {}
 
@@ -248,10 +248,10 @@ class Engine(ABC):
         return CopyResult()
 
     def restore(self, system: System, folder: Path) -> CopyResult:
-        """Replaces the files of a stopped system by a snapshot. Raises InputError if there is no space, and
+        """Replaces the files of a stopped system with a snapshot. Raises InputError if there is not enough space, and
         FailureError.
 
-        Files that come from no snapshot are renamed, never removed.
+        Files that were not restored from a snapshot are renamed, never removed.
         """
         return CopyResult()
 
@@ -265,8 +265,8 @@ class Engine(ABC):
         return None
 
     def ideal_bytes(self, system: System) -> dict[str, int]:
-        """Returns, for each zero-latency part whose files are in memory that the server allocates, the maximum size of
-        these files."""
+        """Returns the maximum size in bytes of the files of each zero-latency part that is placed in a directory in
+        memory."""
         return {}
 
     def preset(self, system: System, streams: int) -> dict[str, str]:

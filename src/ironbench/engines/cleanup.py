@@ -1,4 +1,4 @@
-"""Stops servers and removes devices that remained after the ironbench process that started them had died."""
+"""Stops servers and removes devices that were left behind when the ironbench process that started them died."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class CleanupResult:
     living: tuple[register.RegisterEntry, ...] = ()
     """Entries whose owner is alive; their processes are not touched."""
     removed: tuple[str, ...] = ()
-    """Directories that were removed: zero-latency parts left in memory, and default data directories."""
+    """Directories that were removed: zero-latency parts left in memory, default data directories, and snapshots."""
     kept: tuple[str, ...] = ()
     """Default data directories and snapshots that were kept because their removal was not requested."""
     used: tuple[str, ...] = ()
@@ -36,8 +36,8 @@ class CleanupResult:
 
 
 def cleanup(remove_data: bool, environ: Mapping[str, str] = os.environ) -> CleanupResult:
-    """Ends every server without a living owner and removes its sockets and register entry. Data are removed only with
-    `remove_data`."""
+    """Ends every server whose owner process is dead, and removes the server's sockets and register entry. Data are
+    removed only with `remove_data`."""
     entries = register.entries()
     orphans = [entry for entry in entries if register.orphaned(entry)]
     ended = [entry for entry in orphans if register.end(entry)]

@@ -55,11 +55,10 @@ class RestoreResult:
     """Result of a restore."""
 
     objects: Mapping[str, int] = field(default_factory=dict)
-    """For each kind of object (`tables`, `indexes`, `constraints`, `rows`, …), the number. The numbers were compared
+    """The number of objects of each kind (`tables`, `indexes`, `constraints`, `rows`, …). The numbers were compared
     with the dump's table of contents."""
     left_out: Mapping[str, int] = field(default_factory=dict)
-    """For each kind of statement, the number of statements that failed. No table, row, index or constraint depends on
-    them."""
+    """The number of failed statements of each kind. No table, row, index or constraint depends on these statements."""
     without: str = ""
     """Extensions that were skipped, in words."""
     has_end_mark: bool = True
@@ -76,7 +75,7 @@ class DataImport:
     """Whether ironbench can create databases on an existing server, so that trials there can start from the user's
     data."""
     templates: bool = False
-    """Whether ironbench can also copy one of the user's databases on such a server."""
+    """Whether ironbench can also copy one of the user's databases on an existing server."""
 
     def examined(self, system: System, dump: Path) -> Dump:
         """Reads the properties of a dump. Starts nothing. Raises InputError if the file is not a dump or cannot be
@@ -97,16 +96,16 @@ class DataImport:
         """Raises InputError if an SQL command of a script would have effects outside the database."""
 
     def place_dump(self, system: System, dump: Path) -> None:
-        """Copies the dump into a new directory, if the dump is a database file of the engine. Is called before the
-        engine starts there."""
+        """Copies the dump into a new directory, if the dump is a database file of the engine. Called before the engine
+        starts in that directory."""
 
     def restored(self, session: Session, dump: Path, jobs: int, show: Show) -> RestoreResult:
         """Restores a dump into an empty database. Raises FailureError if the resulting database must not be used."""
         return RestoreResult()
 
     def set_up(self, session: Session, file: Path, show: Show, dump: Path | None = None) -> Mapping[str, int]:
-        """Runs an SQL file after `dump`. Returns the failed statements as in `RestoreResult.left_out`. Raises
-        FailureError that contains the statement and the reason."""
+        """Runs an SQL file after `dump`. Returns the failed statements as in `RestoreResult.left_out`. Raises a
+        FailureError that names the failed statement and the reason."""
         return {}
 
     def way_out(self, session: Session, error: FailureError) -> str:
@@ -119,8 +118,9 @@ class DataImport:
         raise NotImplementedError
 
     def template_of(self, dsn: str) -> tuple[str, str]:
-        """Returns the user's database that a DSN names, and a DSN of another database on the same server, from which
-        the first can be copied. Returns "" and the DSN itself if there is no database to copy."""
+        """Returns the name of the user's database in a DSN, and the DSN of another database on the same server.
+        Connections to that other database can copy the user's database. Returns "" and the DSN itself if there is no
+        database to copy."""
         return "", dsn
 
     def copies(self, system: System, secrets: Secrets) -> DatabaseCopies:

@@ -30,7 +30,7 @@ class Dialect:
     true: tuple[str, ...] = ("1", "t", "true")
     """Texts by which query results represent a true value."""
     kinds: Mapping[str, str] = {}
-    """For each code of a relation's kind, as returned by the `non_tables` query, the name of the kind."""
+    """The name of each kind of relation, by the code that the `non_tables` query returns."""
     begin: str = "begin"
     """Statement that begins a transaction of statements that are sent together; "" if such statements always form a
     transaction."""
@@ -43,7 +43,7 @@ class Dialect:
 
     def transaction(self, isolation: str) -> str:
         """Returns the statement that begins a transaction at an isolation level, such as `read committed`. Engines with
-        a single level ignore it."""
+        a single level ignore `isolation`."""
         return "begin"
 
     def present(self, tables: Sequence[str]) -> str:
@@ -61,8 +61,8 @@ class Dialect:
         )
 
     def size(self, tables: Sequence[str]) -> str:
-        """Returns a query for the bytes of the tables with their indexes, or of the whole database if the engine has no
-        sizes of tables."""
+        """Returns a query for the total size in bytes of the tables and their indexes, or of the whole database if the
+        engine does not report sizes of tables."""
         return self.database_size()
 
     def database_size(self) -> str:

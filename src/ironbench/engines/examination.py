@@ -175,7 +175,8 @@ def examine(dsn: str) -> ExaminationResult:
 
 
 _FULL, _NEARLY = 0.95, 0.8
-"""Fractions of the maximum number of connections from which a finding is severe or a warning."""
+"""Fractions of the maximum number of connections: from `_FULL`, the finding is severe; from `_NEARLY`, it is a warning.
+"""
 
 
 def connections_reading(used: int, most: int, remedy: str) -> CheckResult:

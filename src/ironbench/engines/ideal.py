@@ -1,15 +1,15 @@
-"""Makes parts of a system nearly free in order to measure what they cost: where they are placed and whether they fit.
+"""Places parts of a system (`--ideal`) where they take almost no time, in order to measure how much time they cost.
 
 `log` and `temp` are placed in a directory in memory (tmpfs(5)) that belongs to one data directory. The directory is
 removed together with the server: when the server stops, when its owner dies (by the guard), or by `ironbench cleanup`.
-Syncing a log in memory is a system call that returns at once, so the engine's own work for the log remains.
+Syncing a WAL in memory is a system call that returns at once, so only the engine's own work for the WAL remains.
 
 Such files count towards a limit on the server's memory. The limit could only be raised by their maximum size, and the
 server would cache data in the unused part. With a limit, `log` and `temp` are therefore placed on zero-latency devices
 (`devices.arrange.zero_latency`), whose memory belongs to another process. Where devices cannot be emulated, the limit
 is raised, and the study does not attribute a gain to the part (`study.ceiling`).
 
-For `data`, the engine's cache is made larger than the data. An ideal `client` is a matter of the load (`plan.resolve`).
+For `data`, the engine's cache is made larger than the data. An ideal `client` changes only the load (`plan.resolve`).
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ def with_cache(system: System, files: Path, least_bytes: int) -> System:
 
 
 def in_memory(system: System) -> tuple[str, ...]:
-    """Returns the zero-latency parts whose files are in memory that the server allocates, and not on a device."""
+    """Returns the zero-latency parts whose files are in a directory in memory instead of on a zero-latency device."""
     return tuple(part for part in ("log", "temp") if part in system.ideal and not system.on_zero_latency_device(part))
 
 

@@ -19,8 +19,8 @@ from ironbench.host.copies import CopyResult
 from ironbench.model.system import System
 
 NOTE = "restored.json"
-"""Name of a file beside the database. It contains the snapshot from which the database was restored and the inode, so
-that a replaced database file is recognised."""
+"""Name of a file beside the database. The file contains the name of the snapshot from which the database was restored,
+and the inode of the database file, so that a replaced database file is detected."""
 _LOGS = ("-wal", "-journal", ".wal")
 """Suffixes of the WAL files and journals of SQLite and DuckDB."""
 _LARGEST_SETUP = 1 << 28
@@ -102,9 +102,10 @@ def take(file: Path, folder: Path, *, keep: bool) -> CopyResult:
 
 
 def put_back(file: Path, folder: Path) -> CopyResult:
-    """Replaces the database file by the copy in `folder`. Raises InputError if there is no space, and FailureError.
+    """Replaces the database file with the copy in `folder`. Raises InputError if there is not enough space, and
+    FailureError.
 
-    An existing file that was not restored from a snapshot is renamed to `….kept-N`, together with its log.
+    An existing file that was not restored from a snapshot is renamed to `….kept-N`, together with its WAL.
     """
     _remove_or_keep(file)
     aside = file.with_name(f"{file.name}.new")

@@ -29,7 +29,7 @@ class BackupRequest:
 
 @dataclass(frozen=True, slots=True)
 class TableState:
-    """Size and dead rows of a table."""
+    """Size of a table, and its number of dead tuples."""
 
     bytes: int
     """Size of the table in bytes, including indexes."""
@@ -56,12 +56,13 @@ def answering(session: Session) -> Callable[[], None]:
 class MaintenanceOperations(Protocol):
     @property
     def vacuums(self) -> Mapping[str, str]:
-        """For each kind of vacuum, the statement, with `{}` for the table. Kinds that the engine lacks are missing."""
+        """The statement for each kind of vacuum, with `{}` for the table. Kinds that the engine does not support are
+        missing."""
         ...
 
     @property
     def index_builds(self) -> Mapping[str, str]:
-        """For `off` and for `on` (concurrent index build), the statement, with `{}` for index and table."""
+        """The statement for an ordinary (`off`) or a concurrent (`on`) index build, with `{}` for index and table."""
         ...
 
     @property
@@ -95,18 +96,18 @@ class MaintenanceOperations(Protocol):
         ...
 
     def unpack(self, system: System, backup: Path, data: Path) -> Sequence[Program]:
-        """Returns commands that convert a backup in format `restorable` to a data directory. They must run one after
-        the other."""
+        """Returns commands that convert a backup in format `restorable` to a data directory. The commands must run one
+        after the other."""
         ...
 
     def replayed(self, system: System, session: Session, backup: Path) -> Program | None:
-        """Returns a command that loads a backup into the server running on `unpack`'s directory; None if the files are
-        already complete."""
+        """Returns a command that loads a backup into the server that runs on the data directory from `unpack`; None if
+        the files are already complete."""
         ...
 
     def make_dead_rows(self, session: Session, table: str, percent: int) -> None:
-        """Makes `percent` % of the rows dead, in such a way that only `vacuums` remove them. When this returns, the
-        server's counters include the dead rows."""
+        """Turns `percent` % of the rows into dead tuples that only the statements in `vacuums` remove. When this method
+        returns, the server's counters include the dead tuples."""
         ...
 
     def packed_pages(self, rows: int, row_bytes: int) -> int:

@@ -39,7 +39,8 @@ def write_note(files: Path, known: Mapping[str, Any]) -> None:
 
 @contextmanager
 def locked(place: Path) -> Iterator[None]:
-    """Locks the directory for the duration of the `with` block. Raises InputError if another ironbench uses it."""
+    """Locks the directory for the duration of the `with` block. Raises InputError if another ironbench process uses the
+    directory."""
     lock = places.lock(place)
     try:
         yield
@@ -55,7 +56,7 @@ def next_kept(path: Path) -> Path:
 
 def copy_back(folder: Path, files: Path) -> CopyResult:
     """Copies the files from a snapshot's `folder` back to `files`, which must not exist. Raises InputError if there is
-    no space, and FailureError."""
+    not enough space, and FailureError."""
     aside = files.with_name(f"{files.name}.new")
     shutil.rmtree(aside, ignore_errors=True)
     space.require(files.parent, copies.size(folder), "the copy of the data")

@@ -31,7 +31,7 @@ class OwnServer(ABC, Generic[_S]):
 
     @abstractmethod
     def directories(self) -> dict[str, str]:
-        """Returns, for each role, the directory."""
+        """Returns the directory of each role."""
 
     @abstractmethod
     def facts(self) -> dict[str, object]:

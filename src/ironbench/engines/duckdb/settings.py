@@ -39,7 +39,7 @@ def shaping(settings: dict[str, str]) -> dict[str, str]:
 
 
 def validate(system: System) -> None:
-    """Raises InputError for a setting that DuckDB does not know or accept. A child process tries the settings out."""
+    """Raises InputError for a setting that DuckDB does not know or accept. Tries the settings in a child process."""
     for name, value in system.settings.items():
         refuse_ours(name, value, OURS.get(name))
         twice = {"system.memory": system.memory_bytes, "system.parallelism": system.parallelism}.get(

@@ -28,7 +28,8 @@ class DuckdbClient:
     """A client's cursor, which is a separate connection to the same database."""
 
     inside = True
-    """Whether the engine works in the calling thread. Other threads of the process may help it."""
+    """Whether the engine executes statements in the calling thread, possibly with the help of other threads of the
+    process."""
 
     def __init__(self, cursor: Any, commands: Sequence[Command]) -> None:
         self._cursor = cursor
@@ -80,7 +81,7 @@ def _parts(text: str) -> list[tuple[Any, bool | None]]:
     """Splits a text into statements, each with the transaction state after it: True for open, False for ended, None for
     unchanged.
 
-    A text that cannot be parsed is passed on as it is, so that it fails when executed.
+    A text that cannot be parsed is returned unchanged, so that its execution fails with DuckDB's error.
     """
     import duckdb
 
@@ -102,8 +103,8 @@ class _Unread(str):
 
 
 def drive(plan: bytes, progress: Any) -> Any:
-    """Runs a trial as the core's `drive` does for engines whose wire protocol it implements. Raises FailureError if the
-    file cannot be opened."""
+    """Runs a trial as the core's `drive` does for engines whose wire protocol the core implements. Raises FailureError
+    if the file cannot be opened."""
     import duckdb
 
     import ironbench._core as core

@@ -1,4 +1,4 @@
-"""Operations on a running MariaDB around a trial, and its counters."""
+"""Operations on a running MariaDB before, during and after a trial, and its counters."""
 
 from __future__ import annotations
 

@@ -1,9 +1,8 @@
 """Backups of a server that ironbench started: physical with mariadb-backup if it is installed, otherwise logical with
 mariadb-dump.
 
-Sources: the manual's "Full Backup and Restore with mariadb-backup", which reads the server's files and must therefore
-run on the same machine, and "mariadb-dump", which reads one snapshot over a connection.
-"""
+mariadb-backup reads the server's files, so it must run on the same machine; mariadb-dump reads one snapshot over a
+connection. Sources: the manual's "Full Backup and Restore with mariadb-backup" and "mariadb-dump"."""
 
 from __future__ import annotations
 
@@ -32,8 +31,8 @@ _POSSIBLE = {
     "checkpoint": ("fast",),
     "rate": ("0",),
 }
-"""For each backup option, the values that both programs support. A rate limit is missing because mariadb-backup counts
-it in chunks."""
+"""The values of each backup option that both programs support. Rate limits are not among them, because mariadb-backup
+counts its limit in chunks."""
 
 
 class BackupProgram(Protocol):
@@ -73,7 +72,7 @@ class _Copies:
         return Check("backup marked complete by its program", kind == "full-backuped", "full-backuped", kind)
 
     def unpack(self, system: System, backup: Path, data: Path) -> Sequence[Program]:
-        """Applies the log to the copied files, then copies them into a data directory."""
+        """Applies the redo log to the files of the backup, then copies the files into a data directory."""
         files = data_dirs.claim(str(data), "data") / "files"
         files.mkdir(mode=0o700)
         own_files.write_note(files, {"version": installation.find(system.settings.get("bin")).major})
@@ -95,7 +94,7 @@ class _Dumps:
             backup.folder.mkdir()
         to = os.devnull if backup.format == "discard" else str(backup.folder / _FILE)
         words = [str(_program(system, _DUMP)), "--no-defaults", *_where(session), f"--result-file={to}"]
-        # The dump is a consistent snapshot without locks, row by row, including routines.
+        # The dump is a consistent snapshot that is read row by row without locks. It includes routines.
         what = ["--single-transaction", "--quick", "--hex-blob", "--routines", "--databases", homes.DATABASE]
         return Program([*words, *what], homes.environment(), answering(session))
 
@@ -130,7 +129,7 @@ def tool(system: System) -> BackupProgram:
 
 
 def require(system: System, options: Mapping[str, str]) -> None:
-    """Raises InputError for options that neither program supports."""
+    """Raises InputError for an existing server, for unsupported options, or if neither program is installed."""
     if system.dsn is not None:
         cause = f"backups require a server started by ironbench, because {_COPY} reads its files"
         raise InputError(written("system.dsn"), cause, "remove it so that ironbench starts its own server")

@@ -31,8 +31,8 @@ if TYPE_CHECKING:
     from ironbench._core import MysqlConnection
 
 NOTE = "ironbench_note"
-"""Name of a table in a database that serves as template of trials. The table contains the content key of the data once
-they are complete."""
+"""Name of a table in a database that is the template for trials. The table contains the content key of the data once
+the data are complete."""
 HOLDING_ROWS = ("BASE TABLE", "SYSTEM VERSIONED")
 """Types of tables with rows, from information_schema. A copy of a system-versioned table contains only the current
 rows, as a dump does."""
@@ -94,7 +94,8 @@ class MariadbCopies(DatabaseCopies):
 
     def __init__(self, system: System, secrets: Secrets) -> None:
         self._address, _ = dsn.parse(system.dsn or "", {})
-        # The session's current database prevents another user's `cleanup` from dropping it between two trials.
+        # Another user's `cleanup` does not drop a database that is the current database of a session, so this session
+        # prevents the removal between two trials.
         self._session = MariadbSession(self._address, secrets)
 
     def kept(self, key: str) -> Copy | None:
@@ -236,7 +237,8 @@ def _copy_sequence(line: MysqlConnection, source: str, name: str, sequence: str)
 
 
 def _triggers(line: MysqlConnection, source: str) -> list[tuple[str, str]]:
-    """Returns mode and text of each trigger. Triggers for the same event are in the order in which they fire."""
+    """Returns the SQL mode and the text of each trigger. Triggers for the same event are in the order in which they
+    fire."""
     names = line.query(
         f"select trigger_name from information_schema.triggers where trigger_schema = '{source}' "
         "order by event_object_table, event_manipulation, action_timing, action_order"
@@ -258,7 +260,7 @@ def _routines(line: MysqlConnection, source: str) -> list[tuple[str, str]]:
 
 
 def _make_views(line: MysqlConnection, texts: Sequence[str]) -> None:
-    """Creates views in an order in which each comes after those that it uses."""
+    """Creates each view after the views that it uses."""
     waiting = list(texts)
     while waiting:
         left, failure = [], None

@@ -49,7 +49,7 @@ class MysqlAddress:
         }
 
     def text(self) -> str:
-        """Returns the complete DSN as a URI. It parses to the same address in every environment."""
+        """Returns the complete DSN as a URI. The URI parses to the same address in every environment."""
         parameters = {"socket": self.socket, "tls": self.tls, "tls_ca": self.tls_ca}
         query = "&".join(f"{name}={quote(value, safe='')}" for name, value in parameters.items() if value)
         host = f"[{self.host}]" if ":" in self.host else quote(self.host, safe="")

@@ -1,5 +1,5 @@
-"""Facts about a server: version, settings with their origin, durability. Facts of the same server are the same after
-every start."""
+"""Facts about a server: version, settings with their origin, durability. The facts of a server are the same after every
+restart."""
 
 from __future__ import annotations
 
@@ -67,8 +67,8 @@ def read(query: Query) -> dict[str, Any]:
 
 
 def _changed(query: Query) -> dict[str, str]:
-    """Returns, for each setting, the origin of its value. Empty on MySQL, which stores the origin where only some roles
-    can read it."""
+    """Returns the origin of each setting whose value differs from the compiled or automatic default. Not called for
+    MySQL, where only some roles can read the origin."""
     rows = query(
         "select lower(variable_name), lower(global_value_origin) from information_schema.system_variables "
         f"where global_value_origin not in ({', '.join(repr(one) for one in _NOT_CHOSEN)})"

@@ -1,8 +1,8 @@
-"""The files of a MariaDB server, which are created once and then reused. The WAL is moved to the directory of the
-layout.
+"""The files of a MariaDB server, which are created once and then reused. The redo log is moved to the directory that
+the layout names.
 
-InnoDB cannot open data without the redo log, not even after a clean shutdown, so the log must stay with its data.
-"""
+InnoDB cannot open data without the redo log, not even after a clean shutdown, so the redo log is always kept, copied
+and removed together with its data."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def prepare(home: MariadbHome, installation: MariadbInstallation, identity: Iden
         folder.mkdir(mode=0o700, exist_ok=True)
     for tree in (home.files, home.log, home.temp):
         identity.give_tree(tree)
-    identity.give(home.log / LOG_FILE)  # the log may be ironbench's copy in a directory that has the right owner
+    identity.give(home.log / LOG_FILE)  # the log may be a new copy in a directory that already has the right owner
 
 
 def log_file(files: Path) -> Path:

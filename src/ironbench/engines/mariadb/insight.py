@@ -39,8 +39,8 @@ _OURS = re.compile(
     r"`?information_schema`? \. `?(?:tables|processlist|global_status|innodb_metrics|index_statistics)`?",
     re.IGNORECASE,
 )
-"""Texts of observers' statements, and of statements of the client that cancels running statements at the end of a
-trial."""
+"""Pattern of ironbench's own statements: statements of observers, and statements that cancel running statements at the
+end of a trial."""
 _ALL = "(all prepared statements)"
 _PS = 1e-12
 _STATEMENTS = "Cost of each statement"

@@ -24,7 +24,7 @@ _VERSION_IN_FILE = rb"\d+\.\d+\.\d+-MariaDB[-+.\w]*"
 """Pattern of the server's version, which is a constant in the program file (MYSQL_SERVER_VERSION, mysql_version.h)."""
 _GRAVE = re.compile(r"\[ERROR\] (.*)")
 _HOLLOW = ("Aborting", "Plugin 'InnoDB' registration", "Unknown/unsupported storage engine")
-"""Pattern of errors that only follow from an earlier error."""
+"""Beginnings of error messages that only follow from an earlier error."""
 _NUMBERED = re.compile(r"\b(?:failed with error|error number) (\d{1,3})\b(?! \()")
 """Pattern of an operating system error (errno(3)) in a message of InnoDB."""
 
@@ -46,7 +46,7 @@ class MariadbInstallation:
     (`trust.reading_only`)."""
 
     def system_tables(self) -> str:
-        """Returns SQL that creates the system tables in an empty data directory. In them, `root` has no password."""
+        """Returns SQL that creates the system tables in an empty data directory. The user `root` has no password."""
         made = ["CREATE DATABASE mysql;", "USE mysql;", "SET @auth_root_socket = NULL;"]
         return "\n".join([*made, *(path.read_text(encoding="utf-8") for path in self.texts)])
 

@@ -121,7 +121,7 @@ def validate(system: System, clients: int, installation: MariadbInstallation) ->
 def effective(
     system: System, clients: int, home: MariadbHome, sockets: str, installation: MariadbInstallation
 ) -> dict[str, str]:
-    """Returns the settings that differ from the server's defaults. Later ones take precedence."""
+    """Returns the settings that differ from the server's defaults. The user's settings take precedence."""
     settings = {
         "basedir": str(installation.base),
         "datadir": str(home.files),

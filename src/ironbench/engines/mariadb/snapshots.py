@@ -33,7 +33,7 @@ def take(home: MariadbHome, folder: Path, *, keep: bool) -> CopyResult:
 
 
 def put_back(home: MariadbHome, folder: Path) -> CopyResult:
-    """Replaces a stopped server's files by the copy in `folder`. Raises InputError if there is no space, and
+    """Replaces a stopped server's files with the copy in `folder`. Raises InputError if there is not enough space, and
     FailureError.
 
     The caller holds the directory's lock. Files that do not come from a snapshot are renamed to `files.kept-N`.
@@ -50,7 +50,7 @@ def restored(home: MariadbHome) -> bool:
 
 def _remove_or_keep(home: MariadbHome) -> None:
     gone = home.place / "files.old"
-    shutil.rmtree(gone, ignore_errors=True)  # left by an ironbench that was killed while removing it
+    shutil.rmtree(gone, ignore_errors=True)  # left behind if ironbench was killed while removing it
     if not home.files.exists():
         return
     if restored(home):

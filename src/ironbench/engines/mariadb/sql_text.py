@@ -44,8 +44,8 @@ _LEFT_OUT = {
     "replication": re.compile(rf"(?:{_REPLICATION}|SET\s+GLOBAL\s+GTID_\w+)\b", re.IGNORECASE),
     "GTID": re.compile(r"SET\s+@@(?:GLOBAL\.GTID_PURGED|SESSION\.SQL_LOG_BIN)\b", re.IGNORECASE),
 }
-"""For each kind of statement that affects the whole server, the pattern of such statements. They are left out of a
-dump."""
+"""Patterns of statements that affect the whole server, by kind. When a dump is restored, these statements are
+skipped."""
 _CHANGES = re.compile(
     rf"""\b(?:
         (?:INSERT|REPLACE)\s+(?:(?:LOW_PRIORITY|DELAYED|HIGH_PRIORITY|IGNORE)\s+){{0,3}}(?:INTO\s+)?
@@ -66,8 +66,8 @@ _CHANGES = re.compile(
     re.IGNORECASE | re.VERBOSE,
 )
 """Pattern of a statement that changes or references an object whose name includes a database. Such a statement affects
-that database whatever the current database is. No match extends past the next verb, so that a text with many verbs is
-not scanned again from each of them."""
+that database even if another database is the current one. No match extends past the next keyword of this kind, so that
+a text with many such keywords is not scanned again from each of them."""
 _LITERALS = r"""'(?:[^'\\]++|\\.?)*+(?:'|\Z)|"(?:[^"\\]++|\\.?)*+(?:"|\Z)"""
 """Pattern of literals. It includes literals that are not closed, so that their start is matched once and not again from
 every quote inside."""
@@ -174,7 +174,9 @@ def examined(path: Path, subject: str, *, own: bool, database: str = "") -> Mysq
 def _the_database(
     named: dict[str, tuple[int, str]], filled: set[str], created: set[str], subject: str, own: bool, dumped: str
 ) -> str:
-    """Returns the one database that a file uses. Raises InputError if it is not the database of the trials."""
+    """Returns the name of the only database that a file creates or uses; "" if the file names none. Raises InputError
+    if the file names several databases, or if some of its statements would affect a database other than that of the
+    trials."""
     if not named:
         return ""
     name, (line, words) = next(iter(named.items()))
@@ -227,8 +229,8 @@ def head_of(piece: Piece) -> str:
 
 
 def refuse_within(subject: str, at: str, sql: str) -> None:
-    """Raises InputError for a statement that changes another database, immediately or later. `at`: the statement's
-    position in the file."""
+    """Raises InputError for a statement that changes another database, immediately or when an object that it creates is
+    used. `at`: the statement's position in the file."""
     if _ROWS.match(sql):
         words = sql[:1000]  # only rows follow
         if named := _CHANGES.match(words):
@@ -282,8 +284,8 @@ def _plain(name: str) -> str:
 
 
 def _database_settings(words: str) -> str:
-    """Returns ALTER DATABASE for the database of the trials if the file sets a character set or collation; otherwise
-    ""."""
+    """Returns an ALTER DATABASE statement for the database of the trials if the file sets a character set or collation;
+    otherwise ""."""
     found = _DATABASE.match(words)
     kept = re.findall(
         r"(?:DEFAULT\s+)?(?:CHARACTER\s+SET|CHARSET|COLLATE)\s*=?\s*['\"]?\w+['\"]?",

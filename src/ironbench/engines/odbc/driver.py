@@ -17,7 +17,7 @@ _WORDS = {
     "driver_odbc": "SQL_DRIVER_ODBC_VER",
     "manager": "SQL_DM_VER",
 }
-"""For each of ironbench's names, the constant of SQLGetInfo."""
+"""The constant of SQLGetInfo for each key of the result of `identification`."""
 _LOGIN = ("28000", "28P01", "08004")
 """SQLSTATEs of a rejected login."""
 _LOGIN_WORDS = re.compile(r"password|authenticat|access denied|log[io]n (failed|denied)", re.IGNORECASE)

@@ -21,9 +21,9 @@ _PAIR = re.compile(r"([^=;{}]++)=\s*+(\{(?:[^}]++|\}\})*+\}|(?!\{)[^;]*+)\s*+(?:
 _SECRET = re.compile(
     r"pwd|pass|secret|token|credential|(api|access|account|shared)[ _]?key|^u(ser )?id$|^user(name)?$", re.IGNORECASE
 )
-"""Keywords for users and passwords, for any driver."""
+"""Pattern of the keywords for users and passwords in the connection strings of any driver."""
 _WITHIN = re.compile(r"(pwd|pass\w*|secret|token)\s*=|://[^\s/@:]*:[^\s@]*@", re.IGNORECASE)
-"""Secrets in a value that is itself a connection string (`pqopt` of PostgreSQL's driver)."""
+"""Pattern of secrets in a value that is itself a connection string (`pqopt` of PostgreSQL's driver)."""
 _USER = re.compile(r"^u(ser )?id$|^user(name)?$", re.IGNORECASE)
 _EXAMPLE = "write odbc:Driver={NAME};Server=…;Database=…, or odbc:NAME for a data source of odbc.ini"
 
@@ -60,7 +60,7 @@ def parse(text: str) -> tuple[OdbcAddress, Secrets]:
     for name, value in hidden:
         if not _USER.search(name):
             for form in (value, _bare(value)):
-                Secrets(form)  # from now on, no message shows it
+                Secrets(form)  # registers the value as a secret, so that no message shows it
     address = OdbcAddress(tuple(visible))
     if not address.value("driver") and not address.value("dsn") and not address.value("filedsn"):
         raise InputError(written("system.dsn"), "contains neither a driver nor a data source", _EXAMPLE)

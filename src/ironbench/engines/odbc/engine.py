@@ -29,7 +29,7 @@ _SHARED = (
     "whole numbers",
     "in client",
 )
-"""Abilities that a database has however it is accessed."""
+"""Abilities of a database that do not depend on whether it is accessed through ODBC."""
 
 
 def _nobody() -> InputError:
@@ -37,7 +37,7 @@ def _nobody() -> InputError:
 
 
 class OdbcEngine(Engine):
-    """ODBC, while it is not yet known which database the DSN leads to."""
+    """ODBC, before it is known to which database the DSN leads. `engine_for` returns the variant for that database."""
 
     name = NAME
     traits = Traits(
@@ -111,8 +111,8 @@ class OdbcVariant(Engine):
         self.traits = traits
 
     def engine_for(self, dsn: str | None) -> Engine:
-        """Returns this engine. Raises InputError if the DSN leads to a different database, for which its SQL would be
-        wrong."""
+        """Returns this engine. Raises InputError if the DSN leads to a different database, for which this engine's SQL
+        would be wrong."""
         if dsn is not None and (engine := ENGINE.engine_for(dsn)) is not self:
             raise InputError(
                 written("system.engine", self.name), f"{written('system.dsn')} connects to {engine.name}", "remove it"

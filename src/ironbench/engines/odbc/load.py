@@ -20,7 +20,8 @@ Row = tuple[Any, ...]
 
 
 def load(plan: dict[str, Any], progress: Any) -> dict[str, Any]:
-    """Loads rows as the core's `load_rows` does for engines whose wire protocol it implements. Raises FailureError."""
+    """Loads rows as the core's `load_rows` does for engines whose wire protocol the core implements. Raises
+    FailureError."""
     import ironbench._core as core
 
     begin = time.perf_counter()
@@ -37,7 +38,7 @@ def load(plan: dict[str, Any], progress: Any) -> dict[str, Any]:
             failures.append(error)
         except driver.package().Error as error:
             failures.append(driver.failure(error))
-        except Exception as error:  # if a thread ended without an error, its rows would be missing
+        except Exception as error:  # without this, the rows of a failed thread would silently be missing
             failures.append(FailureError("load", f"{type(error).__name__}: {error}"))
 
     together([work] * workers)

@@ -44,7 +44,7 @@ class OdbcLine(ChildChannel):
     """A connection in its own child process, so that a crash of the driver does not affect ironbench.
 
     Time limits are enforced by killing that process: drivers implement SQL_ATTR_QUERY_TIMEOUT differently, and some
-    delegate it to the server, which may be frozen.
+    delegate it to the server, which may be paused or hung.
     """
 
     def __init__(

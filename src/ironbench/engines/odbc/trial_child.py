@@ -19,7 +19,7 @@ from ironbench.errors import FailureError
 
 CONNECT_S = 15
 _CANCEL_S = 15.0
-"""Seconds for which a driver may continue a cancelled statement."""
+"""Seconds that a driver may take to return from a cancelled statement. After that, the process exits."""
 _AGAIN_S = 0.1
 _LEFT = 4
 """Exit code of a process whose driver is stuck."""
@@ -190,7 +190,7 @@ class OdbcClient:
 
 
 def drive(plan: bytes, progress: Any) -> Any:
-    """Runs a trial as the core's `drive` does for engines whose wire protocol it implements."""
+    """Runs a trial as the core's `drive` does for engines whose wire protocol the core implements."""
     import ironbench._core as core
 
     engine, called = split_plan(plan)

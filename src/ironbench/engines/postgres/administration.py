@@ -1,4 +1,4 @@
-"""Operations on a running PostgreSQL around a trial, and its counters."""
+"""Operations on a running PostgreSQL before, during and after a trial, and its counters."""
 
 from __future__ import annotations
 
@@ -173,9 +173,9 @@ class PostgresAdministration(Administration):
         return {"statistics": "reset"}
 
     def vacuum_dead_rows(self, session: Session, tables: Sequence[str], most: float) -> Mapping[str, str]:
-        """Vacuums before the trial. Autovacuum checks tables once a minute (`autovacuum_naptime`, 19.10), which is too
-        late for a short trial and during the measurement of a longer one. For the same reason, pgbench vacuums before
-        every run (option `-n`)."""
+        """Vacuums before the trial, because autovacuum checks tables only once a minute (`autovacuum_naptime`, 19.10).
+        That is too late for a short trial, and it disturbs the measurement of a longer one. For the same reason,
+        pgbench vacuums before every run (option `-n`)."""
         try:
             vacuumed = _littered(session, tables, most)
             for table in vacuumed:
@@ -188,8 +188,9 @@ class PostgresAdministration(Administration):
     def pace_checkpoints(
         self, session: Session, interval_s: float, own: bool, by_clock: bool = True
     ) -> tuple[tuple[Source, ...], Mapping[str, str]]:
-        """Leaves long intervals to the server, which spreads the writes over an interval. Intervals below the server's
-        minimum are requested by CHECKPOINT, which writes at full speed (PostgreSQL 18 documentation)."""
+        """Lets a server that ironbench started time long intervals itself, because the server then spreads the writes
+        over the interval. In all other cases, checkpoints are requested with CHECKPOINT, which writes at full speed
+        (PostgreSQL 18 documentation)."""
         if own and by_clock and interval_s >= SHORTEST_TIMEOUT_S:
             session.query(f"alter system set checkpoint_timeout = '{round(interval_s)}s'")
             session.query("select pg_reload_conf()")
@@ -247,8 +248,9 @@ class PostgresAdministration(Administration):
 
 
 def _using(session: Session, databases: Mapping[str, int]) -> Sequence[tuple[str | None, ...]]:
-    """Returns database and backend process of other sessions: of ironbench in the current database, of any client in
-    `databases`, and of another ironbench that may copy one of them at any moment (`copies.KEEPER`)."""
+    """Returns the database and the backend process of other sessions: ironbench's sessions in the current database,
+    sessions of any client in `databases`, and ironbench processes that may copy one of these databases at any moment
+    (`copies.KEEPER`)."""
     users = session.query(_BUSY)
     if not databases:
         return users

@@ -75,7 +75,7 @@ def _standard_error(session: Session) -> Path | None:
 
 
 def executed(log: PlanLog, plans: Sequence[StatementPlan]) -> tuple[ExecutedPlan, ...]:
-    """Returns the executions in the log since `begun` of the commands in `plans`."""
+    """Returns the executions of the commands in `plans` that were logged since `begun`."""
     try:
         with log.file.open("rb") as file:
             file.seek(log.start)
@@ -109,7 +109,7 @@ def _split(entry: str) -> tuple[str, str]:
 
 
 def _shape(statement: str) -> re.Pattern[str]:
-    """Returns a pattern for the statement in the log, where the statement has values instead of parameters, or the
-    parameters as prepared."""
+    """Returns a pattern that matches the statement in the log. There, values replace the statement's parameters, or the
+    parameters have the names of the prepared statement."""
     parts = _PARAMETER.split(statement.removesuffix("…"))
     return re.compile(".+?".join(map(re.escape, parts)) + (".*" if statement.endswith("…") else ""))

@@ -1,5 +1,5 @@
-"""The files of a PostgreSQL cluster, which are created once and then reused. The WAL is moved to the directory of the
-layout."""
+"""The files of a PostgreSQL cluster, which are created once and then reused. The WAL is moved to the directory that the
+layout names."""
 
 from __future__ import annotations
 
@@ -149,7 +149,7 @@ def _log_is_elsewhere(cluster: Cluster) -> bool:
 
 
 def _point(link: Path, cluster: Cluster) -> None:
-    """Replaces pg_wal by a link to the layout's directory. After a crash between any two steps, all steps can be
+    """Replaces pg_wal with a link to the layout's directory. After a crash between any two steps, all steps can be
     repeated."""
     if cluster.log_place is None:
         link.unlink()

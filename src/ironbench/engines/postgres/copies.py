@@ -23,7 +23,7 @@ SMALL_BYTES = 64 << 20
 """Size up to which the strategy WAL_LOG is faster, because FILE_COPY needs two checkpoints (PostgreSQL 18, CREATE
 DATABASE)."""
 KEEPER = "ironbench keeper"
-"""application_name of the connection that an ironbench keeps open as long as it creates and drops databases."""
+"""application_name of the connection that an ironbench process keeps open as long as it creates and drops databases."""
 IN_USE, MISSING, DENIED, DUPLICATE = "55006", "3D000", "42501", "42P04"
 """SQLSTATEs of errors that are handled here."""
 _LISTED = """

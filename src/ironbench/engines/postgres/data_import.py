@@ -45,7 +45,7 @@ _SCHEMAS = """
 """Query for schemas that contain tables and are not in the search path. A dump made without --create lacks `ALTER
 DATABASE … SET search_path`."""
 _NO_DUMP = "SQL file, not written by pg_dump"
-"""Description of an SQL file that does not name a server version, as dumps by pg_dump do."""
+"""Description of an SQL file that names no server version. A dump written by pg_dump always names one."""
 
 
 class PostgresDataImport(DataImport):

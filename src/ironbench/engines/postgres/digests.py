@@ -24,8 +24,8 @@ _RUNS = ("select", "insert", "update", "delete", "with", "values", "table", "mer
 _HIDDEN = "<insufficient privilege>"
 _PARAMETER = re.compile(r"\$(\d+)")
 _TYPED = re.compile(r"\b(interval|date|time|timestamp|timestamptz)\s+\$(\d+)", re.IGNORECASE)
-"""Pattern of a type name before a parameter. The server replaces the string in `interval '1 day'` by a parameter, which
-its grammar does not allow there."""
+"""Pattern of a type name before a parameter. The server replaces the string in `interval '1 day'` with a parameter,
+which its grammar does not allow there."""
 _NAME = r'(?:"[^"]+"|[a-zA-Z_][\w$]*)'
 _TABLES = re.compile(
     rf"\b(?:from|join|update|into|using)\s+(?:only\s+)?({_NAME}(?:\.{_NAME})?)(?:\s+(?:as\s+)?({_NAME}))?|"

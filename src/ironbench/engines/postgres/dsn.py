@@ -99,7 +99,7 @@ class PostgresAddress:
         )
 
     def text(self) -> str:
-        """Returns the complete DSN as a URI. It parses to the same address in every environment."""
+        """Returns the complete DSN as a URI. The URI parses to the same address in every environment."""
         parameters = {"sslmode": self.sslmode, "sslrootcert": self.sslrootcert, **self.options, **self._less_usual()}
         if self.connect_timeout_s is not None:
             parameters["connect_timeout"] = str(self.connect_timeout_s)
@@ -130,7 +130,7 @@ def parse(text: str, environ: Mapping[str, str] = os.environ) -> tuple[PostgresA
     InputError."""
     scheme, colon, _ = text.partition("://")
     given = _from_uri(text) if colon and scheme in SCHEMES else _from_pairs(text)
-    Secrets(given.get("password"))  # from now on, no message shows it
+    Secrets(given.get("password"))  # registers the value as a secret, so that no message shows it
     for name, value in given.items():
         _refuse_unknown(name, value)
     if named := given.get("service") or environ.get(words.VARIABLES["service"]):

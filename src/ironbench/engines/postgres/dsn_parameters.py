@@ -51,7 +51,7 @@ TAKEN: dict[str, tuple[str, ...]] = {
     "target_session_attrs": ("any", "read-write", "read-only", "primary", "standby", "prefer-standby"),
     "tcp_user_timeout": (),
 }
-"""For each parameter of libpq, the values that ironbench implements or that have no effect on it. () stands for all
+"""The values of each libpq parameter that ironbench implements, or that make no difference to ironbench. () means all
 values."""
 REFUSED = frozenset(
     {

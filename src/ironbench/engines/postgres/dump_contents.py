@@ -49,7 +49,8 @@ _ROWS = """
 
 
 def compared(session: Session, subject: str, entries: Mapping[str, int], rows: Mapping[str, int]) -> dict[str, int]:
-    """Checks that the database contains all objects and rows of the dump. Returns kind of object, or `rows`, → number.
+    """Checks that the database contains all objects and rows of the dump. Returns the number of objects of each kind,
+    and the number of `rows` if it is known.
 
     `entries`: type → number, from the dump's table of contents. `rows`: table → number, as far as known. Raises
     FailureError if objects are missing or the number of rows differs, because the database must not be used then.

@@ -27,7 +27,7 @@ _GROWTH = {"custom": 6.0, "directory": 6.0, "tar": 1.5, "plain": 1.5}
 """Size of the restored data divided by the size of the dump. Measured: 5 to 9 for compressed dumps of pgbench's and
 TPC-H-like tables, 1.3 to 1.6 for plain dumps (because of row headers and indexes)."""
 _NO_TLS = ("disable", "prefer")
-"""Values of sslmode that also programs without TLS support accept (libpq: sslmode)."""
+"""Values of sslmode that programs without TLS support also accept (libpq: sslmode)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,8 +67,8 @@ class Tools:
 
 
 def read(path: Path) -> PgDump:
-    """Reads the properties of a dump. Raises InputError if the file is not a dump, or is newer than every installed
-    pg_restore."""
+    """Reads the properties of a dump. Raises InputError if the file is not a dump, or if it was made by a newer version
+    than every installed pg_restore."""
     subject = f"dump {path}"
     form = _form(path, subject)
     if form == "plain":
@@ -169,7 +169,7 @@ def tools(sslmode: str = "disable") -> Tools:
 
 
 def _installed() -> list[Tools]:
-    """Yields the programs that came with ironbench, those on PATH, and the versions in the directories of Debian and
+    """Returns the programs that came with ironbench, those on PATH, and the versions in the directories of Debian and
     Red Hat."""
     folders = [installation.find().bin]
     if (on_path := shutil.which("pg_restore")) is not None:

@@ -80,7 +80,7 @@ class PostgresEngine(Engine):
             page_bytes=8168,
             separate_primary_key=True,
             queries_s=30.0,
-            queries_read=10.0,  # 3.4 GB are read of 345 MB of data
+            queries_read=10.0,  # 3.4 GB are read from 345 MB of data
             checkpoint_s=300.0,  # checkpoint_timeout (19.5.2)
         ),
         dialect=PostgresDialect(),
@@ -170,7 +170,8 @@ class PostgresEngine(Engine):
         return installation.present()
 
     def build_features(self, system: System) -> Mapping[str, bool] | None:
-        """Features of the programs that ironbench starts; a running server reports them in its facts."""
+        """Returns the features of the programs that ironbench starts. Returns None for an existing server, which
+        reports its features in its facts."""
         return None if system.dsn else installation.build_features(installation.find(system.settings.get("bin")))
 
     def in_use(self, system: System) -> InputError | None:

@@ -230,8 +230,8 @@ def require_room(session: PostgresSession, clients: int) -> None:
 
 
 def _connect(session: PostgresSession, connections: int) -> bool:
-    """Tests whether this many connections are possible. The computed number is the server's, but a pooler may accept
-    more."""
+    """Tests whether this many connections are possible. The number that `_FREE` computes applies to the server, but a
+    pooler may accept more connections."""
     with contextlib.ExitStack() as held:
         for _ in range(connections):
             try:

@@ -1,4 +1,4 @@
-"""Facts about a server: version, build, all settings. Facts of the same server are the same after every start."""
+"""Facts about a server: version, build, all settings. The facts of a server are the same after every restart."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _INCIDENTAL = ("unix_socket_directories", "port", "external_pid_file")
 not a property of the system."""
 
 _NOT_CHOSEN = ("default", "override", "client", "session")
-"""Sources of values that no one set for this server."""
+"""Sources (pg_settings.source) of values that were not chosen for this server."""
 
 _SETTINGS = f"""
     SELECT name, current_setting(name, true), source, pending_restart
@@ -50,8 +50,9 @@ def read(query: Query) -> dict[str, Any]:
     """Returns version, settings with their sources, extensions of the database, configure flags, and missing build
     features.
 
-    JSON-compatible, without secrets. `settings_seen` tells whether the role can see all settings: pg_settings omits
-    those that only superusers and members of pg_read_all_settings may see (PostgreSQL 18 documentation, 53.25).
+    The result is JSON-compatible and contains no secrets. `settings_seen` shows whether the role can see all settings:
+    pg_settings omits those that only superusers and members of pg_read_all_settings may see (PostgreSQL 18
+    documentation, 53.25).
     """
     rows = query(_SETTINGS)
     settings = {str(name): value or "" for name, value, _, _ in rows}
@@ -167,7 +168,7 @@ def read_counters(query: Query) -> dict[str, int]:
 
 _FLUSH = "pg_stat_force_next_flush"
 _FLUSHES: WeakKeyDictionary[Session, bool] = WeakKeyDictionary()
-"""Query whether the session's server can flush its statistics on request."""
+"""For each session, whether its server can flush statistics on request."""
 REPORTED_S = 0.6
 """Seconds after which statistics are visible. Before version 15, backends report them after a statement, at most every
 0.5 s (PGSTAT_STAT_INTERVAL)."""

@@ -1,10 +1,9 @@
 """Cost of each statement on the server (performance_schema), read at the start and the end of the measured window.
 
 Statements sent as text are counted by digest. Prepared statements are counted by connection, and their counters
-disappear when the connection closes (manual, "Performance Schema prepared_statements_instances Table"). At the end of
-the window the clients are still connected. MariaDB 10.11 has that table but never counts executions in it; it only
-counts all executions of a connection together.
-"""
+disappear when the connection closes (manual, "Performance Schema prepared_statements_instances Table"). They can be
+read at the end of the window, because the clients are still connected then. MariaDB 10.11 has that table but never
+counts executions in it; it only counts all executions of a connection together."""
 
 from __future__ import annotations
 

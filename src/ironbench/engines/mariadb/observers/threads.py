@@ -35,8 +35,8 @@ _THREAD_COST_S = 25e-6
 COMMIT, ROW_LOCK, READ = "commit", "row lock", "data read"
 _WHO = (
     "from information_schema.processlist where db = database() and id not in (connection_id(), {ours}) "
-    # The session that requests a checkpoint and sleeps until it is complete is excluded by its id. Its statement text
-    # would also identify it, but reading that column creates a temporary table on disk.
+    # The session that requests a checkpoint and sleeps until it is complete is excluded by its state. Its statement
+    # text would also identify it, but reading that column creates a temporary table on disk.
     "and coalesce(state, '') <> 'User sleep'"
 )
 _SQL = (
@@ -92,8 +92,8 @@ class ThreadStates(SampledWaits):
         return (activity, who, Source(_SCHEDSTAT, "file", path, 1.0, _SCHEDSTAT_COST_S, _THREAD_COST_S, 0.002))
 
     def parsed(self, text: str) -> Values:
-        """Parses a sample. Subtracts threads that wait for a row lock or a read from the working threads. Read-ahead
-        belongs to no thread."""
+        """Parses a sample. Subtracts threads that wait for a row lock or a read from the working threads. Limits the
+        waits to the number of working threads, because pending reads include read-ahead, for which no thread waits."""
         values = super().parsed(text)
         working = values.get(WORKING, 0.0)
         for event in (ROW_LOCK, READ):

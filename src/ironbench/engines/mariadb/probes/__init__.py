@@ -52,7 +52,8 @@ probe = EXAMINATION.probe
 
 
 def of_status(statement: str) -> Callable[[ExaminedServer], str]:
-    """Replaces `{status}` and `{variables}` by the names of the tables, which are in a different schema in MySQL."""
+    """Returns a function that replaces `{status}` and `{variables}` with the server's tables of status and variables,
+    which are in a different schema in MySQL."""
 
     def of(server: ExaminedServer) -> str:
         schema = f"{'information' if server.title == MARIADB else 'performance'}_schema"
