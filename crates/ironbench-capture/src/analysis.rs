@@ -1,5 +1,4 @@
-//! The text of a statement, and what the capture contains about it. Applications repeat texts, so the analyses of the
-//! last texts are kept.
+//! The analysis of a statement's text. Applications repeat texts, so the analyses of recent texts are cached.
 
 use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
 use std::sync::Arc;
@@ -11,7 +10,7 @@ use crate::statement::{Control, Obstacle, Statement};
 /// The text of a statement, and what the statement does.
 #[derive(Debug)]
 pub struct Analysis {
-    /// The text without passwords, masked if literals must not be in the capture.
+    /// The text without passwords, masked if the capture must not contain literals.
     pub text: String,
     pub template: String,
     pub verb: String,
@@ -20,7 +19,7 @@ pub struct Analysis {
     pub obstacle: Option<Obstacle>,
     /// Highest number of a parameter in the text.
     pub parameters: usize,
-    /// Numbers of the parameters that a mask leaves as they are.
+    /// Numbers of the parameters whose values masking does not change.
     pub unmasked: Vec<usize>,
 }
 
@@ -36,7 +35,8 @@ impl Analysis {
         let Statement { template, verb, writes, control, obstacle, parameters } = Statement::of(text);
         let decoded = String::from_utf8_lossy(harmless.as_deref().unwrap_or(text));
         let obstacle = match obstacle {
-            // JSON cannot contain other encodings, so the reader has replaced characters that are not UTF-8.
+            // U+FFFD means that the text was not valid UTF-8. The reader of JSON logs and the conversion above use it
+            // as a replacement.
             _ if decoded.contains(char::REPLACEMENT_CHARACTER) => Some(Obstacle::Encoding),
             None if harmless.is_some() => Some(Obstacle::Password),
             known => known,
@@ -58,7 +58,7 @@ const LONGEST: usize = 16_384;
 /// A text, as logged, and its analysis.
 type Slot = Option<(Box<[u8]>, Arc<Analysis>)>;
 
-/// The analyses of the last texts.
+/// A cache of recent analyses.
 pub struct Analyses {
     slots: Vec<Slot>,
     hashing: BuildHasherDefault<DefaultHasher>,

@@ -72,7 +72,7 @@ impl Record {
         }
     }
 
-    /// Whether the fields are those of a log.
+    /// Whether the fields are those of a log entry.
     pub fn is_entry(&self, bytes: &[u8], clock: &mut Clock) -> bool {
         let raw = |column: usize| &bytes[self.fields[column].0.clone()];
         COLUMNS.contains(&self.fields.len())
@@ -81,7 +81,7 @@ impl Record {
             && decimal(raw(column::LINE)).is_some()
     }
 
-    /// Returns the entry in the fields, or None if they are not those of a log.
+    /// Returns the entry in the fields, and its number in the session. Returns None if the record is not a log entry.
     pub fn entry<'a>(&self, bytes: &'a [u8], clock: &mut Clock) -> Option<(Entry<'a>, u32)> {
         if !COLUMNS.contains(&self.fields.len()) {
             return None;

@@ -1,5 +1,5 @@
-//! Production work, read from a server's logs. Entries become statements of sessions and transactions, and these become
-//! rows of a capture.
+//! Reads production work from a server's logs. Entries are joined into statements, the statements are assigned to
+//! sessions and transactions, and each statement becomes a row of a capture.
 
 mod analysis;
 mod csv;

@@ -1,4 +1,4 @@
-//! Replaces literals and parameters by others of the same type, length and character classes.
+//! Replaces literals and parameters with other values of the same type, length and character classes.
 //!
 //! Each replacement is a permutation of the values of its kind under a key. Equal values stay equal and different
 //! values stay different, so that statements that shared a value still share one. The key is drawn for one capture and
@@ -28,7 +28,7 @@ impl Mask {
         Ok(Self { key })
     }
 
-    /// Returns the replacement of a value that is written as in a parameter.
+    /// Returns the replacement of a value that is written as a parameter is logged.
     pub fn value(&self, value: &str) -> String {
         if is_kept(value) {
             return value.to_owned();
@@ -45,7 +45,7 @@ impl Mask {
         }
     }
 
-    /// Returns a number with as many digits as the text; None if the text is not a decimal number.
+    /// Masks a decimal number. The result has as many digits as the text. Returns None for other texts.
     fn number(&self, text: &str) -> Option<String> {
         let (sign, rest) = text.split_at(usize::from(text.starts_with(['-', '+'])));
         let (mantissa, exponent) = rest.split_at(rest.find(['e', 'E']).unwrap_or(rest.len()));
@@ -61,7 +61,8 @@ impl Mask {
         Some(format!("{sign}{}{fraction}{exponent}", self.whole(whole)))
     }
 
-    /// Permutes the numbers with the same number of digits. Values that fit a smallint, integer or bigint still fit it.
+    /// Masks a whole number by a permutation of the numbers with as many digits. Values that fit a smallint, integer or
+    /// bigint still fit it.
     fn whole(&self, digits: &str) -> String {
         let Ok(value) = digits.parse::<u64>() else { return self.digits(digits) };
         if digits.len() > 1 && digits.starts_with('0') || value == 0 {
@@ -81,7 +82,8 @@ impl Mask {
         self.within(b'n', low, high, value).to_string()
     }
 
-    /// Permutes the dates of a year, the seconds of a day, and the digits of a fraction.
+    /// Masks a date or time by permutations of the days of its year, of the seconds of a day, and of the digits of the
+    /// fraction. Returns None for other texts.
     fn moment(&self, text: &str) -> Option<String> {
         let bytes = text.as_bytes();
         let number = |from: usize, to: usize| {
@@ -143,7 +145,7 @@ impl Mask {
         (is_zone && zone.len() <= 8).then(|| masked + zone)
     }
 
-    /// Permutes the parts of an IPv4 address, and the hexadecimal digits of a UUID.
+    /// Masks an IPv4 address part by part, or the hexadecimal digits of a UUID. Returns None for other texts.
     fn address(&self, text: &str) -> Option<String> {
         let (address, length) = text.split_at(text.find('/').unwrap_or(text.len()));
         let parts: Vec<&str> = address.split('.').collect();
@@ -170,7 +172,7 @@ impl Mask {
         is_uuid.then(|| self.hexadecimal(text))
     }
 
-    /// Permutes the values inside JSON or an array. Keys, brackets and words such as `true` stay.
+    /// Masks the values inside JSON or an array. Keys, brackets and words such as `true` stay.
     fn structured(&self, text: &str) -> String {
         let bytes = text.as_bytes();
         let is_json = text.starts_with('[') || text.contains("\":") || text.contains("\" :");
@@ -215,7 +217,7 @@ impl Mask {
         masked
     }
 
-    /// Permutes the characters between the backslash sequences of a string.
+    /// Masks the characters between the backslash sequences of a string.
     fn escaped(&self, text: &str) -> String {
         let mut masked = String::with_capacity(text.len());
         let mut rest = text;
@@ -255,9 +257,9 @@ impl Mask {
         text.chars().map(one).collect()
     }
 
-    /// Permutes the texts with the same classes of characters at the same places. The classes are capital letters,
-    /// small letters, digits and, beyond ASCII, blocks of 64 characters. Characters of such a block have UTF-8
-    /// sequences of the same length.
+    /// Masks a text by a permutation of all texts with the same classes of characters at the same places. The classes
+    /// are capital letters, small letters, digits and, beyond ASCII, blocks of 64 characters. Characters of such a
+    /// block have UTF-8 sequences of the same length.
     fn characters(&self, text: &str) -> String {
         self.by_class(text, |letter| match letter {
             'a'..='z' => Some((u32::from('a'), 26)),
@@ -284,7 +286,7 @@ impl Mask {
         text.chars().map(one).collect()
     }
 
-    /// Permutes the lists of values below `sizes`, one limit for each place.
+    /// Applies a permutation of the lists whose elements are below `sizes`, with one limit for each element.
     fn permuted(&self, kind: u8, values: &[u32], sizes: &[u32]) -> Vec<u32> {
         let mut values = values.to_vec();
         let half = values.len() / 2;
@@ -306,7 +308,8 @@ impl Mask {
         values
     }
 
-    /// Permutes the numbers from `low` to `high`. A result outside this range is permuted again (cycle walking).
+    /// Applies a permutation of the numbers from `low` to `high`. A result outside this range is permuted again (cycle
+    /// walking).
     fn within(&self, kind: u8, low: u64, high: u64, value: u64) -> u64 {
         let span = high - low;
         let half = (64 - span.max(1).leading_zeros()).div_ceil(2);
@@ -399,8 +402,8 @@ fn dollar_quoted(text: &str) -> (&str, &str, &str) {
     rest.strip_suffix(open).map_or((open, rest, ""), |body| (open, body, open))
 }
 
-/// Whether the value means the same to every database. Such values are truth values, NULL, intervals, and the empty
-/// text.
+/// Whether masking keeps the value because it reveals nothing about the data. Such values are truth values, NULL,
+/// intervals, and the empty text.
 fn is_kept(value: &str) -> bool {
     const WORDS: &[&str] = &[
         "",
@@ -501,7 +504,7 @@ const SHAPING: &[&str] = &["limit", "offset", "first", "next", "interval", "zone
 const SETTING: &[&str] = &["set", "reset", "show", "discard", "begin", "start", "savepoint", "release", "rollback"];
 const SCHEMA: &[&str] = &["create", "alter", "drop", "grant", "revoke", "truncate", "vacuum", "analyze", "reindex"];
 
-/// Where in a statement a literal is.
+/// The position of a literal in its statement, which determines whether the literal keeps its value.
 #[derive(Default)]
 struct Context {
     first: String,

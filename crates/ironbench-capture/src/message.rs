@@ -77,7 +77,8 @@ impl<'a> Message<'a> {
     }
 }
 
-/// Splits `NAME/PORTAL: STATEMENT` into the name of the prepared statement (empty for the unnamed one) and the text.
+/// Splits `NAME/PORTAL: STATEMENT` into the name of the prepared statement (empty for the unnamed statement) and the
+/// text.
 fn named(text: &[u8]) -> Option<(&[u8], &[u8])> {
     let end = memmem::find(text, b": ")?;
     let name = &text[..end];

@@ -12,11 +12,11 @@ use crate::input::Buffer;
 use crate::json;
 use crate::stderr::{self, Prefix};
 
-/// What the user can do about a file in no known format.
+/// Hint for a file in no known format.
 pub const NEEDS_PREFIX: &str =
     "for a log of PostgreSQL in the format stderr, add its log_line_prefix: --prefix '%m [%p] '";
 
-/// The format of the entries of a file. The format with the most facts is first.
+/// The format of the entries of a file. Formats that contain more information come first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Format {
     Csv,

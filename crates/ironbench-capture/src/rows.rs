@@ -30,7 +30,7 @@ use crate::stderr::Prefix;
 const ROWS: usize = 8192;
 const BYTES: usize = 1 << 24;
 
-/// Facts that were noticed while reading, for the notes of the capture.
+/// Observations made while reading, for the notes of the capture.
 #[derive(Debug, Default, Serialize)]
 pub struct Summary {
     pub files: usize,
@@ -79,8 +79,8 @@ pub struct Logs {
     pub mask: bool,
 }
 
-/// The statements of logs. Readers may ask several times for a stream, for example to learn its columns first. All
-/// streams continue at the same place.
+/// The statements of logs. Callers may request several streams, for example to learn the columns first. All streams
+/// share one position.
 #[derive(Clone)]
 pub struct Statements(Arc<Mutex<Rows>>);
 
@@ -91,7 +91,7 @@ impl Statements {
 }
 
 /// Opens the files, and orders them by the time of their first entries. A directory may contain other files, or the
-/// same log in several formats. Only the format with the most facts is read.
+/// same log in several formats. Only the format with the most information is read.
 ///
 /// # Errors
 /// Input: a named file cannot be read, has no known format, or has another format than the other files.
@@ -174,7 +174,7 @@ impl Rows {
                 self.current = Some(Reader::open(&path, self.prefix.as_ref(), &self.progress.bytes)?);
             }
             let Some(reader) = &mut self.current else { break };
-            // Several entries are read at a time, so that the checks above cost nothing.
+            // Several entries are read at a time, so that the cost of the checks above is negligible.
             let mut ended = false;
             for _ in 0..256 {
                 match reader.next()? {
@@ -299,8 +299,8 @@ struct Builder {
     verbs: StringBuilder,
     writes: BooleanBuilder,
     obstacles: StringBuilder,
-    /// Length of the longest parameter that does not end with "...". The next fields are the lengths of the shortest
-    /// and the longest that does.
+    /// Length of the longest parameter that does not end with "...". `dotted` contains the lengths of the shortest and
+    /// the longest parameter that does, without the dots.
     longest: usize,
     dotted: Option<(usize, usize)>,
 }
@@ -365,7 +365,8 @@ impl Builder {
         Some(RecordBatch::try_new(schema(), columns).expect("every column has each row"))
     }
 
-    /// Appends the parameters of a statement. Returns whether their number is the one in the statement's text.
+    /// Appends the parameters of a statement. Returns whether the statement's text refers to the same number of
+    /// parameters.
     fn parameters(&mut self, executed: &Executed) -> std::result::Result<bool, Obstacle> {
         let (list, analysis) = (&executed.parameters, &executed.analysis);
         if executed.prepared.is_none() {

@@ -41,7 +41,7 @@ pub fn without_password(value: &[u8]) -> Option<Vec<u8>> {
     if is_suspicious(value) { without_pairs(value) } else { None }
 }
 
-/// Quick check: other texts contain no password that this module finds.
+/// Quick check. If it returns false, this module would find no password in the text.
 fn is_suspicious(text: &[u8]) -> bool {
     let mut words = memchr::memchr2_iter(b'p', b'P', text);
     words.any(|at| {

@@ -1,8 +1,8 @@
-//! Joins the entries of a log into statements, and these into sessions and transactions.
+//! Joins the entries of a log into statements, and assigns the statements to sessions and transactions.
 //!
 //! A statement of the simple protocol is logged before it runs, and its duration is logged afterwards. With
 //! `log_min_duration_statement`, one entry contains both. With the extended protocol, Parse, Bind and Execute have
-//! entries of their own. A statement that fails has an error in place of its duration.
+//! separate entries. For a failed statement, an error is logged instead of its duration.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use crate::statement::Control;
 
 /// Maximum number of sessions that are remembered. A log without `log_disconnections` does not say when a session ends.
 const MOST_SESSIONS: usize = 200_000;
-/// Length of a step back in time from which on it is a change of the clock. A shorter step means that processes wrote
+/// A step back in time of at least this length is a change of the clock. A shorter step means that processes wrote
 /// their entries out of order.
 const JUMP_US: i64 = 2_000_000;
 
@@ -26,7 +26,7 @@ pub struct Executed {
     /// Time at which the server received the statement, in microseconds since 1970.
     pub at_us: i64,
     pub analysis: Arc<Analysis>,
-    /// Name of the prepared statement, empty for the unnamed one; None for the simple protocol.
+    /// Name of the prepared statement, empty for the unnamed statement; None for the simple protocol.
     pub prepared: Option<Vec<u8>>,
     /// The list of parameters as logged; empty if there is none.
     pub parameters: Vec<u8>,
@@ -40,7 +40,7 @@ pub struct Executed {
     pub names: Arc<Names>,
 }
 
-/// Names that tell who sent a statement.
+/// User, database and application that sent a statement.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Names {
     pub user: Vec<u8>,
@@ -48,7 +48,7 @@ pub struct Names {
     pub application: Vec<u8>,
 }
 
-/// Numbers of entries, statements and the like in the server logs read so far.
+/// Counts over the server logs read so far.
 #[derive(Debug, Default)]
 pub struct Counts {
     pub entries: u64,
@@ -63,7 +63,7 @@ pub struct Counts {
     /// Number of durations without a statement (`log_duration` without statements).
     pub durations_alone: u64,
     pub with_duration: u64,
-    /// Entries of severity LOG of client sessions that are none of the known messages.
+    /// Entries of severity LOG in client sessions whose message is not one of the known messages.
     pub other_messages: u64,
 }
 
@@ -90,7 +90,7 @@ struct Session {
 pub struct Sessions {
     open: HashMap<u64, Session>,
     latest_us: i64,
-    /// Correction that is added to times, so that time continues after the clock was set back.
+    /// Correction that is added to times, so that time does not jump back when the clock was set back.
     shift_us: i64,
     pub counts: Counts,
 }
@@ -155,7 +155,7 @@ impl Sessions {
         }
     }
 
-    /// Returns the time of an entry on a clock that never goes back by much.
+    /// Returns the corrected time of an entry. Corrected times never go back by more than `JUMP_US`.
     fn time(&mut self, at_us: i64) -> i64 {
         let mut time = at_us + self.shift_us;
         if time < self.latest_us - JUMP_US {

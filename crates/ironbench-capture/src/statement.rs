@@ -62,7 +62,8 @@ pub struct Statement {
     pub template: String,
     /// First keyword of the statement, in lower case.
     pub verb: String,
-    /// Whether the statement itself changes data or the schema. Functions that it calls may do so in any case.
+    /// Whether the statement itself changes data or the schema. The functions that the statement calls are not
+    /// examined.
     pub writes: bool,
     pub control: Control,
     pub obstacle: Option<Obstacle>,
@@ -168,7 +169,7 @@ struct Reading<'a> {
     mixed: Vec<bool>,
     /// The last distinct row of VALUES, as its depth, and its start and end in the output.
     row: Option<(usize, usize, usize)>,
-    /// The first words of the current statement. The next field is the number of those that are known.
+    /// The first words of the current statement. `known` is the number of words read so far.
     first: [Word; 4],
     known: usize,
     verb: Word,

@@ -1,5 +1,6 @@
 //! Parses the format `stderr`, whose lines begin with `log_line_prefix` (PostgreSQL 18 documentation, 19.8.3). A line
-//! break inside an entry is followed by a tab. Details and statements are lines with prefixes of their own.
+//! break inside an entry is followed by a tab. Details and statements are separate lines, which also begin with the
+//! prefix.
 
 use std::borrow::Cow;
 

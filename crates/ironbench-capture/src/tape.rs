@@ -22,16 +22,16 @@ pub struct Part {
     pub end: u64,
 }
 
-/// Writes the statements, which come ordered by client, and for each client in the order in which it sends them.
-/// Returns the part of each client.
+/// Writes the statements to a tape. The rows must be ordered by client and, for each client, in the order in which the
+/// client sends them. Returns the part of each client.
 ///
 /// The columns are `client`, `opens`, `begins`, `ends`, `pipelined`, `failed`, `discards`, `at_us` (since the start),
 /// `duration_us`, `kind`, `place`, `prepared`, `text` and `parameters`. The columns `key_slot` and `key_result` are
-/// NULL if the statement returns no key that a later one contains. The columns `key_places`, `key_lengths` and
+/// NULL if the statement returns no key that a later statement contains. The columns `key_places`, `key_lengths` and
 /// `key_slots` describe the statement's replaced values.
 ///
 /// # Errors
-/// Input: the columns are others. Failure: the file cannot be written, or a statement is too long.
+/// Input: the columns differ from these. Failure: the file cannot be written, or a statement is too long.
 pub fn write(rows: RecordBatchStreamReader, path: &Path) -> Result<Vec<Part>> {
     let failed = |error: std::io::Error| Error::failure(path.display().to_string(), error.to_string());
     let file = File::create(path).map_err(failed)?;

@@ -1,4 +1,4 @@
-//! The interface of every model, which is a function from arrivals to completions.
+//! The interface of all device models. A model computes the completion time of each I/O from its arrival time.
 
 /// The operation of an I/O.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

@@ -143,7 +143,7 @@ pub struct ControllerFigures {
 }
 
 impl Models {
-    /// Parses models from JSON, which contains the parameters of each model with their `kind` by name.
+    /// Parses models from JSON: an object that maps the name of each model to its `kind` and its parameters.
     pub fn from_json(json: &[u8]) -> Result<Self> {
         let table: BTreeMap<String, serde_json::Value> =
             serde_json::from_slice(json).map_err(|error| Error::input("device models", error.to_string()))?;

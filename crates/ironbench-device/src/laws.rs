@@ -80,7 +80,7 @@ proptest! {
         ][which];
         let answers = run(&mut *made(text, 1), &asked);
         let transfers = asked.iter().zip(&answers).filter(|((_, op, _, _), _)| *op != Op::Flush);
-        // From any arrival on, the transfer of the bytes that arrived since then takes its time.
+        // The bytes that arrived since any earlier arrival cannot be transferred faster than the rate.
         let (mut bytes, mut first, mut last) = (0u64, None, 0);
         for ((_, _, _, blocks), (now, done)) in transfers {
             first.get_or_insert(*now);

@@ -59,7 +59,7 @@ fn sample(suffix: &str) -> LogFile {
     LogFile { path: data.join(format!("all-statements.{suffix}")), named: true }
 }
 
-/// A log in a file of its own, which is deleted when this value is dropped.
+/// A log in a temporary file, which is deleted when this value is dropped.
 struct Written(PathBuf);
 
 impl Written {

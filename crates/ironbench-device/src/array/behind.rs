@@ -1,8 +1,8 @@
 //! Devices behind a controller or a bus, which limits all of them together.
 //!
-//! I/Os reserve their slot when they arrive, so that the limits hold whatever the devices behind do in between. A
-//! controller with a battery-backed cache may accept writes into the cache. Such a write is complete at once, and
-//! leaves the cache when the devices have written it.
+//! I/Os reserve their slot when they arrive, so that the limits apply regardless of what the devices behind the
+//! controller do. A controller with a battery-backed cache may accept writes into the cache. Such a write is complete
+//! at once, and leaves the cache when the devices have written it.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;

@@ -1,15 +1,15 @@
-//! RAID 5. In each row of chunks, all members but one contain data, and that one contains the parity of the data. The
-//! parity member rotates from row to row.
+//! RAID 5. In each row of chunks, one member contains the parity, and the other members contain data. The parity member
+//! rotates from row to row.
 //!
 //! The layout is Linux md's default, left-symmetric. A write that does not cover a whole row first reads the chunks
 //! needed to compute the new parity. These are either the replaced data and the old parity, or the unchanged chunks,
 //! whichever are fewer. Sources: Patterson, Gibson, Katz, "A case for redundant arrays of inexpensive disks", SIGMOD
 //! 1988; Linux drivers/md/raid5.c, `handle_stripe_dirtying`.
 //!
-//! The new data and parity can be written only when those reads are complete. But the members get the writes together
-//! with the reads, when the I/O arrives. Otherwise the I/Os of a member would not be in order of arrival. A member that
-//! reserves time for a write in the future would also idle until then. The array adds the delay that the member does
-//! not know. If members serve one I/O after the other, the rate of small writes is 0% to 10% above that of an
+//! The new data and parity can be written only when those reads are complete. Nevertheless, the members get the writes
+//! together with the reads, when the I/O arrives. There are two reasons: a member must get its I/Os in order of
+//! arrival, and a member that reserves time for a later write would idle until then. The array itself adds the time of
+//! the reads. If members serve one I/O after the other, the rate of small writes is 0% to 10% above that of an
 //! event-by-event simulation (`tests`). If the array reserved the writes for their later start, the rate would be up to
 //! 50% lower.
 
@@ -76,10 +76,10 @@ impl Parity {
         parts.iter().map(|part| self.submit_part(now, Op::Read, *part)).max().unwrap_or(now)
     }
 
-    /// Returns when a part is written whose data are known at `ready`.
+    /// Returns the completion time of the write of a part whose new contents are known at `ready`.
     ///
     /// A serial member starts the write when everything before it is complete. A parallel member starts the write
-    /// immediately. Either way the write takes the same time after `ready`.
+    /// immediately. In both cases, the array adds the time that the write itself takes to `ready`.
     fn write_part(&mut self, now: u64, ready: u64, part: Part) -> u64 {
         let before = self.busy[part.member].max(now);
         let done = self.submit_part(now, Op::Write, part);

@@ -1,4 +1,4 @@
-//! RAID 0 and `spread`. Consecutive chunks of the address space are on one member after the other. The members may
+//! RAID 0 and `spread`. Consecutive chunks of the address space are stored on the members in rotation. The members may
 //! differ.
 
 use super::{Members, all, all_host_cpu, host_cpu};
@@ -8,8 +8,8 @@ pub struct Stripe {
     members: Members,
     chunk: u64,
     capacity: u64,
-    /// For each member, the first byte and the number of bytes of an I/O that covers several chunks. It is scratch
-    /// space.
+    /// For each member, the first byte and the number of bytes of an I/O that covers several chunks. The memory is
+    /// reused for every I/O.
     shares: Vec<(u64, u32)>,
 }
 

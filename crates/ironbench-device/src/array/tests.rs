@@ -60,7 +60,7 @@ proptest! {
         let touched = touched(&log, op);
         prop_assert_eq!(touched.len() as u32, sectors);
         prop_assert!(touched.values().all(|times| *times == 1));
-        // There are no more I/Os than members, because adjacent chunks on a member are one I/O.
+        // Adjacent chunks on a member are one I/O, so there are at most as many I/Os as members.
         prop_assert!(log.lock().unwrap().len() <= count);
     }
 

@@ -87,8 +87,8 @@ impl Builder<'_> {
     }
 }
 
-/// Returns the gains of a disk from choosing among commands. They are computed once for all disks with the same
-/// mechanics, because that takes about 10 ms.
+/// Returns how much a disk gains by choosing among its queued commands. The gains are computed once for all disks with
+/// the same mechanics, because that takes about 10 ms.
 fn choice(figures: &DiskFigures) -> Arc<Choice> {
     type Known = (Mechanics, Arc<Choice>);
     static KNOWN: Mutex<Vec<Known>> = Mutex::new(Vec::new());

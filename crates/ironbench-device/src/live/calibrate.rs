@@ -46,9 +46,9 @@ impl Probe {
         Ok(median_of_means(&mut taken[count / 8..]))
     }
 
-    /// Measures the mean time of 4 KiB reads like `mean_ns`, and also how much of it they spend before and after the
-    /// block device. The latter is None unless the kernel's statistics (`stat`) cover exactly these reads. It is a
-    /// plain mean, because the kernel reports a sum.
+    /// Measures the mean time of 4 KiB reads like `mean_ns`. Also returns how much of this time the reads spend before
+    /// and after the block device, or None unless the kernel's statistics (`stat`) cover exactly these reads. The
+    /// second time is a plain mean, because the kernel reports a sum.
     pub fn reads_ns(&self, stat: Option<&Path>, count: usize) -> io::Result<(f64, Option<f64>)> {
         let stats = stat.map(Path::to_owned).into_iter().collect::<Vec<_>>();
         let before = Seen::now(&stats, Op::Read).ok();

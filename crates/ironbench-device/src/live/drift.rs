@@ -1,5 +1,5 @@
-//! Tracks the I/O path overhead while the device is used. The overhead changes by a few microseconds, because other
-//! programs or virtual machines use the processors differently. That is a large part of an SSD's latency.
+//! Tracks the I/O path overhead while the device is used. The overhead changes by a few microseconds, depending on how
+//! other programs or virtual machines use the processors. A few microseconds are a large part of an SSD's latency.
 //!
 //! The kernel reports how long requests to a block device took (Documentation/block/stat.rst). This process knows how
 //! long it delayed the answers to these requests. The difference is the current overhead.
@@ -22,11 +22,11 @@ const EVERY: Duration = Duration::from_millis(250);
 /// Minimum number of I/Os for a comparison. The kernel's unit is a millisecond, so with this many I/Os the resolution
 /// is a microsecond per I/O.
 const LEAST: u64 = 1000;
-/// Maximum mean size for a comparison. With larger I/Os, copying takes most of the time, so they say nothing about
-/// small ones.
+/// Maximum mean size for a comparison. With larger I/Os, copying takes most of the time, so their times say little
+/// about small I/Os.
 const LARGEST_MEAN: u64 = 64 << 10;
-/// Maximum share of requests that do not match, as one in this many. Such a request was split on its way, or is in
-/// flight.
+/// The number of requests that the kernel and this process count may differ by at most one in this many. They differ if
+/// requests were split on their way or are in flight.
 const OTHERS_ONE_IN: u64 = 100;
 
 /// Number and duration of requests to block devices since their creation, as the kernel counts them. The milliseconds
@@ -130,8 +130,8 @@ struct Since(Option<(Seen, Answered)>);
 
 impl Since {
     /// Returns the means since the last call, when there are enough I/Os. Returns None if there are too few, or if the
-    /// counts cannot be compared. Writes that wait for flushes take longer than their own answers, and the kernel
-    /// counts flushes as writes.
+    /// counts cannot be compared. They cannot be compared if there were flushes, because the kernel counts flushes as
+    /// writes, and writes that wait for flushes take longer than their own answers.
     fn means(&mut self, seen: Seen, answered: Answered) -> Option<Means> {
         let (seen_before, before) = *self.0.get_or_insert((seen, answered));
         let (arrived, count) = (seen.since(seen_before), answered.count - before.count);

@@ -21,12 +21,13 @@ const LATE_NS: u64 = 15_000;
 /// wake-ups from short sleeps are less late.
 const LONGEST_SPIN_NS: u64 = 100_000;
 const SHORT_SPIN_NS: u64 = 20_000;
-/// Queue depth from which on no client waits for a single answer. The thread then does not spin, and leaves the CPU to
-/// the clients. Answers that are less than `TOGETHER_NS` apart are sent together, some slightly early, others slightly
-/// late.
+/// Queue depth at and above which the lateness of a single answer hardly matters. The thread then does not spin, and
+/// leaves the CPU to the clients. Answers that are less than `TOGETHER_NS` apart are sent together, some slightly
+/// early, others slightly late.
 const MANY: usize = 8;
 const TOGETHER_NS: u64 = 16_000;
-/// Maximum number of answers taken at a time. It limits how long answers wait that become due while these are sent.
+/// Maximum number of answers taken at a time. This limits how long an answer waits if it becomes due while these
+/// answers are sent.
 const BATCH: usize = 16;
 const NEVER: u64 = u64::MAX;
 
@@ -194,7 +195,7 @@ impl<T> Shared<T> {
 impl<T: Send + 'static> Due<T> {
     /// Starts the thread, which calls `answer` for each item in order of due time (items with equal due times in order
     /// of arrival). The function `ahead` gets the length of the idle period before an item, in nanoseconds. It returns
-    /// how long before its due time the item is sent. The second argument of `answer` is that time.
+    /// how long before its due time the item is sent, which is also the second argument of `answer`.
     pub fn start(
         clock: Clock,
         ahead: impl Fn(u64) -> u64 + Send + 'static,

@@ -52,7 +52,7 @@ struct Asked {
     clears: Option<Cleared>,
 }
 
-/// A way in which a range is cleared whose bytes are no longer needed.
+/// How a range whose bytes are no longer needed is cleared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Cleared {
     /// The range is cleared by a discard, a command that changes the device's map of blocks.
@@ -61,8 +61,7 @@ pub enum Cleared {
     Zeroed,
 }
 
-/// Number of bytes as which the model treats a discard. A discard is like such a write, because one block of the
-/// device's map changes.
+/// The model treats a discard as a write of this many bytes, because a discard changes one block of the device's map.
 const DISCARD: u64 = 4096;
 /// Size of the pieces in which discards and zeroing are logged for a power cut. Pieces that are already zero are
 /// skipped.
@@ -75,12 +74,13 @@ pub struct Held<A> {
     asked: Asked,
     arrival: u64,
     plan: Plan,
-    /// Data of a file, read before the answer leaves. Waiting for a disk at that point would delay all other answers.
+    /// Bytes that were read from a file in advance. If they were read only when the answer leaves, waiting for a disk
+    /// would delay all other answers.
     bytes: Option<Vec<u8>>,
 }
 
 impl<A> Held<A> {
-    /// Returns the time at which the answer leaves, by the clock of the exchange, like the arrival.
+    /// Returns the time at which the answer leaves, in the time of the exchange's clock.
     pub fn due(&self) -> u64 {
         self.plan.due
     }
@@ -122,7 +122,7 @@ struct Told<'a> {
 impl Exchange {
     pub fn new(spec: &Spec) -> Result<Self> {
         let device = spec.device()?;
-        // If all of these conditions hold, only the kernel needs to see the requests.
+        // If all of these conditions hold, the kernel can serve the requests without this process.
         let passes = !device.takes_time() && spec.backing.is_none() && spec.trace.is_none() && !spec.cuttable;
         let mut start = 0;
         let mut partitions = Vec::new();
@@ -235,8 +235,8 @@ impl Exchange {
         self.dead.store(false, Release);
     }
 
-    /// Reads bytes. Like the next two methods, it answers immediately, or returns the delayed answer, which `answer`
-    /// then sends.
+    /// Reads bytes. Either answers immediately, or returns the delayed answer, which the caller must pass to `answer`
+    /// later. The next two methods work the same way.
     pub fn read<A: Answer>(&self, partition: usize, offset: u64, size: u32, answer: A) -> Option<Held<A>> {
         let length = self.within(partition, offset, size);
         let asked = Asked { partition, op: Op::Read, offset, length, covers: 0, clears: None };
@@ -309,8 +309,9 @@ impl Exchange {
         None
     }
 
-    /// Spends the host CPU time of the device's driver. Like the work, it is part of the model's time. It is spent here
-    /// and not before the answer leaves, because that would block the only thread that sends answers.
+    /// Runs `work`, which takes at least the host CPU time of the device's driver. This time is part of the model's
+    /// time. It is spent here, because spending it when the answer leaves would block the only thread that sends
+    /// answers.
     fn worked<T>(&self, host_cpu_ns: u64, work: impl FnOnce() -> T) -> T {
         if host_cpu_ns == 0 {
             return work();

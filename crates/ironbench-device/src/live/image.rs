@@ -53,7 +53,8 @@ impl Image {
         }
     }
 
-    /// Reads bytes from a file in advance, which may take time. Returns None for memory, which needs no copy.
+    /// Reads bytes from a file before they are needed, which may take time. Returns None for memory, which needs no
+    /// copy.
     pub fn ahead(&self, offset: u64, length: usize) -> io::Result<Option<Vec<u8>>> {
         match self {
             Self::Memory(_) => Ok(None),

@@ -1,5 +1,5 @@
 //! A live emulated device, on which real file systems can be created. Technically, the device is a set of files in a
-//! FUSE file system, which sends its answers when the model says so.
+//! FUSE file system, which sends each answer at the time that the model computes.
 //!
 //! The caller creates loop devices from the files (in Python, `ironbench.devices` does). Nothing in this module may
 //! wait for memory that only a write to this device would free. The module `process` explains why.
@@ -47,9 +47,9 @@ const THREADS_IN_MEMORY: usize = 2;
 const THREADS_IN_FILES: usize = 16;
 /// Time for which calibration delays an answer. It is so short that all waiting processors stay awake.
 const HELD_NS: u64 = 60_000;
-/// Longer delays for calibration, and how often each is measured. These let processors go to sleep. The first of them
-/// stands for all shorter ones. The kernel reports time inside the block device in milliseconds, so short delays need
-/// more repetitions.
+/// Longer delays for calibration, each with its number of measurements. During these delays, processors can go to
+/// sleep. The first entry also stands for all shorter delays. The kernel reports time inside the block device in
+/// milliseconds, so short delays need more repetitions.
 const LONG_HELD: [(u64, usize); AfterHold::POINTS] =
     [(HELD_NS, 1000), (200_000, 400), (1_000_000, 80), (5_000_000, 40), (12_000_000, 20)];
 /// Time for which calibration delays the answer to a large I/O, which takes long to copy.
@@ -115,8 +115,9 @@ impl Live {
         measured.map_err(|error| Error::failure(format!("calibration on {block_device}"), error.to_string()))
     }
 
-    /// Makes answers leave when the model says so, as seen by the block devices created from the files (see `drift`).
-    /// If the kernel keeps no statistics for these, the overhead measured at mount is used.
+    /// From now on, answers leave so that the block devices created from the files complete I/Os at the times of the
+    /// model (see `drift`). If the kernel keeps no statistics for these block devices, the overhead measured at mount
+    /// is used.
     pub fn pace(&self, block_devices: &[String]) {
         let stats = block_devices.iter().map(|one| statistic(one)).collect::<std::io::Result<_>>();
         let wanted = self.exchange.takes_time().then_some(stats);
@@ -140,7 +141,7 @@ impl Live {
         self.exchange.counters()
     }
 
-    /// Cuts the power, as `Exchange::cut` explains.
+    /// Cuts the power; see `Exchange::cut`.
     pub fn cut(&self, how: Cut, seed: u64) -> Result<usize> {
         self.watched(None); // there will be new block devices
         self.exchange.cut(how, seed)

@@ -1,4 +1,5 @@
-//! Determines when an answer must leave, which is the time of the model minus the I/O path overhead that exists anyway.
+//! Determines when an answer must leave: at the completion time of the model, minus the I/O path overhead of this
+//! machine.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -29,7 +30,7 @@ pub struct Plan {
     /// time of the model.
     pub due: u64,
     /// Time at which the I/O reached the model, by the clock of the exchange. The I/O reaches the model after all
-    /// earlier I/Os, and after the completion (in model time) of those that it follows.
+    /// earlier I/Os, and after the completion (in model time) of the I/Os that it follows.
     pub reached: u64,
     /// Time at which the I/O is complete by the clock of the model.
     pub done: u64,
@@ -46,11 +47,11 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// Returns the completion time for a trace. It is the model's time, or the time at which the answer leaves if that
-    /// is later. An I/O that is assumed to follow this one reaches the model no earlier. If the path is currently
-    /// shorter than assumed, an I/O could actually arrive before the completion that it follows, and the two would seem
-    /// to overlap in the trace. Therefore lateness up to the path overhead does not count as the device's time in a
-    /// trace, but as time between I/Os.
+    /// Returns the completion time for a trace. It is the model's completion time, or the time at which the answer
+    /// leaves if that is later. Lateness up to the path overhead thus counts as time between I/Os, not as time of the
+    /// device. The reason is that an I/O that follows this one reaches the model only after the model's completion
+    /// time. If the path is currently shorter than assumed, that I/O may actually arrive earlier, and the two I/Os
+    /// would seem to overlap in the trace.
     pub fn over(&self, leaves: u64) -> u64 {
         leaves.max(if self.modelled { self.due + self.way_ns } else { self.reached })
     }
@@ -60,8 +61,8 @@ pub struct Pace {
     inner: Mutex<Inner>,
     takes_time: bool,
     overhead: OnceLock<Overhead>,
-    /// Completions that `Inner::answered` has not collected yet. Because of this list, sending an answer never waits
-    /// for a model.
+    /// Completions that `Inner::answered` has not collected yet. With this list, sending an answer never has to wait
+    /// for the model's lock.
     left: Mutex<Vec<Reverse<u64>>>,
     /// Sums over the I/Os that went through the model, by kind.
     sums: [Sums; KINDS],
@@ -110,7 +111,7 @@ impl Inner {
     /// Returns when a request that arrives now reaches the model. A client that has an answer must see the device as
     /// done with that I/O, even if the path was shorter than usual. Requests are assumed to follow answers in the order
     /// of completion. If nothing else is in flight, the request follows all answers. A completion older than `way_ns`
-    /// has been followed or never will be.
+    /// is dropped, because a request that follows it would have arrived already.
     fn reaches(&mut self, arrival: u64, others: u64, way_ns: u64) -> u64 {
         let now = arrival.saturating_sub(self.behind).max(self.next);
         if others == 0 {

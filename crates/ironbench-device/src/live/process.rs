@@ -9,7 +9,8 @@ use ironbench_core::measure::crew::together;
 /// Flag that locks pages when they are first accessed (mlockall(2), Linux 4.4), and not all pages of a sparse image
 /// immediately.
 const MCL_ONFAULT: libc::c_int = 4;
-/// Option after which memory for this process is not freed by writing to its own device (prctl(2), Linux 5.6).
+/// prctl(2) option that prevents the kernel from writing to this process's own device in order to free memory for the
+/// process (Linux 5.6).
 const PR_SET_IO_FLUSHER: libc::c_int = 57;
 
 /// Settings that the kernel granted, for the record.
@@ -29,7 +30,7 @@ pub struct Awake(#[allow(dead_code)] Option<File>);
 pub fn prepare() -> (Granted, Awake) {
     // SAFETY: these calls take only numbers.
     let memory_locked = unsafe { libc::mlockall(libc::MCL_CURRENT | libc::MCL_FUTURE | MCL_ONFAULT) } == 0;
-    // The kernel requires full words, with zero in unused ones.
+    // The kernel requires full words, and zero in unused arguments.
     let (yes, none): (libc::c_ulong, libc::c_ulong) = (1, 0);
     // SAFETY: these calls take only numbers.
     let io_flusher = unsafe { libc::prctl(PR_SET_IO_FLUSHER, yes, none, none, none) } == 0;

@@ -39,8 +39,8 @@ pub fn is_counters(inode: u64) -> bool {
     inode == COUNTERS
 }
 
-/// Texts of open `counters` files. A text is generated when it is read from offset 0, so that it does not mix two
-/// moments. The files in `/proc` do the same (Linux: Documentation/filesystems/seq_file.rst).
+/// Texts of open `counters` files. A text is generated when it is read from offset 0, so that all its values are from
+/// the same moment. The files in `/proc` do the same (Linux: Documentation/filesystems/seq_file.rst).
 #[derive(Debug, Default)]
 pub struct Texts(Mutex<Open>);
 

@@ -4,9 +4,9 @@ use serde::Serialize;
 
 use crate::Op;
 
-/// Number of other I/Os in flight that double the overhead measured at mount. The constant gave the best results on two
-/// cores. If the overhead is assumed to be longer, fewer answers are delayed at a time and each leaves separately,
-/// which uses more CPU.
+/// With this many other I/Os in flight, the overhead may be twice the overhead measured at mount. This value gave the
+/// best results on two cores. If the overhead is assumed to be longer, fewer answers are delayed at a time and each
+/// leaves separately, which uses more CPU.
 const OTHERS_IN_A_WAY: u64 = 8;
 
 /// I/O path overhead in nanoseconds, with a constant per I/O and an increase per byte.
@@ -82,9 +82,9 @@ impl Overhead {
         }
     }
 
-    /// Returns the maximum credible increase of the overhead since mount, in nanoseconds. It is the sum of the overhead
-    /// itself, waking up, and waiting for others. A larger increase is not overhead, but means that the load exceeds
-    /// the capacity of the path.
+    /// Returns the maximum plausible increase of the overhead since mount, in nanoseconds. It is the sum of the
+    /// overhead itself, waking up, and waiting for others. A larger increase is not overhead, but means that the load
+    /// exceeds the capacity of the path.
     pub fn longest_more(&self, op: Op, takes_ns: u64, others: u64) -> i64 {
         let each_ns = self.of(op, 0);
         (each_ns + each_ns * others / OTHERS_IN_A_WAY + self.waking.after(takes_ns)) as i64

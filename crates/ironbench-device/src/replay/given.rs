@@ -1,8 +1,8 @@
 //! Submits given I/Os to a model in their order, as seen by a program that waits for them.
 //!
-//! In comparison with a live device, this is the model without waiting, at exactly the same offsets. Other offsets
-//! would add uncertainty. On a disk, the mean of 1,000 random reads differs from the mean of all by up to 3%, and a
-//! pass that starts elsewhere is in other zones.
+//! This shows what a live device would do without waiting, at exactly the same offsets. Other offsets would make a
+//! comparison uncertain. On a disk, the mean of 1,000 random reads differs from the mean of all by up to 3%, and a pass
+//! that starts at another offset is in other zones.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -31,8 +31,8 @@ pub struct Given {
 
 /// Measures the device, whose time starts at 0. `places` are the offsets of the I/Os.
 ///
-/// The measured time starts at the last completion of the warm-up and ends at the last measured completion, so it is
-/// exactly that of the counted I/Os.
+/// The measured time starts at the last completion of the warm-up and ends at the last measured completion, so it
+/// covers exactly the counted I/Os.
 ///
 /// # Errors
 /// Input: there are too few I/Os, or one is outside the device.

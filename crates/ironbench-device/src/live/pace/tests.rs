@@ -132,7 +132,7 @@ fn with_nothing_else_under_way_a_request_follows_all_answers() {
         pace.answer(&plan);
     }
     assert_eq!(pace.ask(90_000).done, 230_000);
-    assert_eq!(pace.ask(90_000).done, 230_001); // the second piece of what follows them
+    assert_eq!(pace.ask(90_000).done, 230_001); // another piece of the request that follows the answers
 }
 
 #[test]
@@ -196,7 +196,7 @@ fn the_way_becomes_what_it_was_lately_within_limits() {
     seen(Op::Write, -1e9);
     assert_eq!((lone(Op::Read), lone(Op::Write)), (40_000, 0));
     assert_eq!(pace.way(Op::Read, 4096, 2_000_000, 0), 90_000); // the processor may have gone to sleep
-    assert_eq!(pace.way(Op::Read, 4096, 100_000, 16), 80_000); // the others have their turn
+    assert_eq!(pace.way(Op::Read, 4096, 100_000, 16), 80_000); // the other I/Os are served first
     pace.as_at_mount();
     assert_eq!((lone(Op::Read), lone(Op::Write)), (20_000, 20_000));
 }

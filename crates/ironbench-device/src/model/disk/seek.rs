@@ -21,7 +21,7 @@ impl Seek {
         Self { least: track * 1e9, root: root * 1e9, line: (full - track - root) * 1e9 }
     }
 
-    /// Whether longer distances never take less time. Otherwise no arm could behave like this.
+    /// Whether longer distances never take less time. A real arm cannot violate this.
     pub fn is_monotone(&self) -> bool {
         // The slope b/(2√d) + c has its minimum at one of the two ends.
         self.root >= 0.0 && self.root / 2.0 + self.line >= 0.0

@@ -106,7 +106,8 @@ impl Flash {
 
     fn read(&mut self, now: u64, offset: u64, length: u32) -> u64 {
         let link = if self.duplex { &mut self.read_link } else { &mut self.write_link };
-        // The slot of the interface is reserved on arrival, to limit the rate. The data flow as the units deliver them.
+        // The slot of the interface is reserved on arrival, to limit the rate. The data are transferred as the units
+        // deliver them.
         let carrying = self.read_byte.of(length);
         let carried = link.pass(now, carrying);
         let commanded = if self.read_command == 0 { now } else { self.commands.pass(now, self.read_command) };
