@@ -16,8 +16,8 @@ _IN_RECORD = 12
 
 
 class SampledWaits(ABC):
-    """Evaluates a source that has one line per wait event: the event's name, a tab, and the number of backends in
-    it."""
+    """Evaluates a source that has one line per wait event: the event's name, a tab, and the number of backends with
+    this event."""
 
     activity: ClassVar[str]
     """Name of the source with the wait events."""
@@ -61,11 +61,11 @@ class SampledWaits(ABC):
         return {IDLE: 0.0} if not text.strip() else values
 
     def counted(self, samples: Samples, window_s: float) -> OnCores | None:
-        """Returns the CPU and run queue time of the backends from the kernel's counters; None if they cannot be read
-        for nearly all backends.
+        """Returns the CPU time and the CPU scheduling wait of the backends from the kernel's counters; None if the
+        counters cannot be read for nearly all backends.
 
-        A process id from another PID namespace would belong to a different process here, and a backend that existed
-        only between two readings is not counted.
+        Limitations: a process id from another PID namespace may belong to a different process on this machine, and a
+        backend that existed only between two readings is not counted.
         """
         seen = samples.get(self.backends, ())
         pids = {line for sample in seen for line in sample.raw.decode().split() if line.isdigit()}

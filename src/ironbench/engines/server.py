@@ -71,7 +71,7 @@ class ServerLaunch:
     environment: dict[str, str]
     identity: Identity
     configure: Callable[[str], None]
-    """Writes the settings. Gets the directory of the socket."""
+    """Writes the settings. The argument is the directory of the socket."""
     ready: Callable[[int | None], bool]
     """Returns whether the server with this process id accepts connections."""
     lock: int
@@ -116,8 +116,9 @@ class RunningServer:
             raise FailureError(f"server process {self.guard.pid}", "does not exit after SIGKILL")
 
     def freezer(self) -> Freezer:
-        """Returns a freezer, which pauses the server's processes. It uses a control group, which is registered before
-        it is created and removed with the server; if that is impossible, it uses signals. Raises FailureError."""
+        """Returns a freezer, which pauses the server's processes. The freezer uses a control group, which is registered
+        before it is created and removed with the server. If no control group can be used, the freezer uses signals.
+        Raises FailureError."""
         entry = self.entry_now()
         assert self.process is not None
         group = control_groups.freezing(entry.groups)

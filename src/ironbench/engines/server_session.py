@@ -28,8 +28,8 @@ _L = TypeVar("_L", bound="ServerLine")
 _S = TypeVar("_S", bound="ServerSession[Any, Any]")
 _AGAIN_S = 0.1
 DOWN_PATIENCE_S = 120.0
-"""Seconds for which no server may listen after a restart command has succeeded. Restart commands wait until the service
-is up (pg_ctl, systemd's notify). During crash recovery, a server already answers with an error, for which
+"""Maximum time in seconds without a listening server after a restart command has succeeded. Restart commands wait until
+the service is up (pg_ctl, systemd's notify). During crash recovery, a server already answers with an error, for which
 `READY_PATIENCE_S` applies."""
 _SILENCE_S = 20.0
 _OWN_SILENCE_S = 120.0

@@ -78,7 +78,7 @@ def compared(choice: Choice) -> Choice:
 
 
 def _by_contents(choice: Choice) -> Choice:
-    """Replaces scripts by `DIGEST@WEIGHT` in alphabetical order; leaves them unchanged if their digests were not
+    """Replaces scripts with `DIGEST@WEIGHT` in alphabetical order. Leaves scripts unchanged if their digests were not
     recorded."""
     if not choice.scripts or len(choice.digests) != len(choice.scripts):
         return choice
@@ -90,5 +90,5 @@ def _by_contents(choice: Choice) -> Choice:
 
 
 def _data(data: OwnData | None) -> OwnData | None:
-    """Replaces the user's own data by the key of the data's contents."""
+    """Replaces the user's own data with the content key of the data."""
     return OwnData(template=data.key) if data is not None and data.imported else None

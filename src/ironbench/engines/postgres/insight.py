@@ -34,7 +34,7 @@ _EXPLAIN = "set transaction read only; set local statement_timeout = '5s'; expla
 _LONGEST_PLAN = 6000
 _OURS = re.compile(r"ironbench_observer_|pg_stat_force_next_flush|^\s*set transaction read only", re.IGNORECASE)
 _REQUESTED = re.compile(r"\s*(?:checkpoint|set local statement_timeout = (?:0|\$1))\s*;?\s*", re.IGNORECASE)
-"""Statements that ironbench runs in trials for which it requests checkpoints."""
+"""Pattern of the statements that ironbench runs in trials with requested checkpoints."""
 _TOP = 8
 """Number of statements that are kept for each sort order: time, calls, blocks read, WAL."""
 _SINCE_GENERIC = 160000
@@ -127,7 +127,8 @@ _EXECUTED = "Executed plans"
 
 
 def _unread(least_ms: str | None) -> NotShown | None:
-    """Returns the note that auto_explain writes to a log that ironbench cannot read."""
+    """Returns a note for the case that auto_explain logs plans but ironbench cannot read the log; None if auto_explain
+    logs no plans."""
     if least_ms is None:
         return None
     why = f"auto_explain logs plans of statements from {least_ms} ms, but ironbench cannot read the server's log"

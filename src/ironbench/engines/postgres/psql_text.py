@@ -41,7 +41,7 @@ _COMMENTS = re.compile(r"(?:\s++|--[^\n]*+|/\*(?:[^*/]++|\*(?!/)|/(?!\*))*+\*/)*
 _MERGED = ("INSERT", "SELECT", "GRANT", "REVOKE", "COMMENT")
 SESSION_GUARD = ("\\restrict", "\\unrestrict")
 """psql commands that disable other psql commands (written by pg_dump since August 2025). Older versions of psql do not
-know them."""
+support them."""
 
 
 @dataclass(slots=True)

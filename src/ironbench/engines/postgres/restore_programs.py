@@ -53,7 +53,7 @@ _USUAL = "correct the file or the server"
 @dataclass(slots=True)
 class _Error:
     code: str
-    """SQLSTATE of the message. If the message has none, "", and it may be a notice."""
+    """SQLSTATE of the message; "" if the message has none. Such a message may be a notice."""
     cause: str
     line: int = 0
     statement: str | None = None
@@ -69,7 +69,7 @@ class _Client(ABC):
     left_out: Counter[str] = field(default_factory=Counter)
     """For each kind of harmless error, the number of errors."""
     _error: _Error | None = None
-    """The last error, which is not judged yet because its statement follows."""
+    """The last error. It is judged when the failed statement, which follows it in the output, has arrived."""
 
     @abstractmethod
     def _heard(self, line: str) -> None:

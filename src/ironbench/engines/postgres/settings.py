@@ -145,7 +145,7 @@ def validate(system: System, clients: int, installation: PostgresInstallation) -
 
 
 def effective(system: System, clients: int, socket_directory: str, *, temp: bool) -> dict[str, str]:
-    """Returns the settings that differ from the server's defaults. Later ones take precedence."""
+    """Returns the settings that differ from the server's defaults. The user's settings take precedence."""
     settings = {
         "listen_addresses": "",
         "unix_socket_directories": socket_directory,
@@ -199,7 +199,7 @@ def as_file(settings: Mapping[str, str]) -> str:
 
 @functools.cache
 def known(installation: PostgresInstallation) -> dict[str, str]:
-    """Returns, for each documented setting, its default, from the server's own list; empty if the server's programs may
+    """Returns the default of each documented setting, from the server's own list; empty if the server's programs may
     not run."""
     if not installation.may_run:
         return {}
@@ -236,7 +236,7 @@ def _ask_the_server(name: str, value: str, installation: PostgresInstallation) -
 
 
 def meant(name: str, installation: PostgresInstallation) -> str:
-    """Returns a hint for a name that resembles a setting but is none; otherwise ""."""
+    """Returns a hint for a name that resembles a setting but is not one; otherwise ""."""
     names = sorted(known(installation))
     return "" if name.lower() in map(str.lower, names) else similar(name.lower(), names)
 

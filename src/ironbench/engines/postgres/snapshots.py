@@ -27,7 +27,7 @@ NOTE = "ironbench-restored"
 """Name of a file in a restored cluster that contains the snapshot's name. A cluster without this file is never removed,
 because it may be the user's."""
 _EMPTIED = ("pg_stat", "pg_stat_tmp")
-"""Directories of which a snapshot has only empty copies."""
+"""Directories whose contents a snapshot omits."""
 _LEFT_OUT = ("postmaster.pid", "postmaster.opts", NOTE)
 
 
@@ -42,7 +42,8 @@ def take(cluster: Cluster, installation: PostgresInstallation, folder: Path, *, 
 
 
 def put_back(cluster: Cluster, installation: PostgresInstallation, folder: Path) -> CopyResult:
-    """Replaces a stopped cluster by the copy in `folder`. Raises InputError if there is no space, and FailureError.
+    """Replaces a stopped cluster with the copy in `folder`. Raises InputError if there is not enough space, and
+    FailureError.
 
     The caller holds the directory's lock. A cluster that does not come from a snapshot is renamed to `cluster.kept-N`.
     """
@@ -85,7 +86,7 @@ def _require_shut_down(cluster: Cluster, installation: PostgresInstallation) -> 
 
 def _remove_or_keep(cluster: Cluster, installation: PostgresInstallation) -> None:
     gone = cluster.place / "cluster.old"
-    shutil.rmtree(gone, ignore_errors=True)  # left by an ironbench that was killed while removing it
+    shutil.rmtree(gone, ignore_errors=True)  # left behind if ironbench was killed while removing it
     if not cluster.files.exists():
         return
     if not restored(cluster):

@@ -7,7 +7,7 @@ from ironbench.errors import FailureError
 from ironbench.model.session import DirectorySession, Session
 
 _ESCAPES = (("%", "%25"), ("?", "%3F"), ("[", "%5B"))
-"""For each character with a special meaning in an operation, its escape."""
+"""The escape of each character that has a special meaning in an operation."""
 _PIECE = 500
 """Number of entries per search, because servers usually limit the number of results for ordinary users (slapd.conf(5),
 sizelimit)."""

@@ -64,7 +64,7 @@ class DirectoryAddress:
         }
 
     def text(self) -> str:
-        """Returns the complete DSN as a URI. It parses to the same address in every environment."""
+        """Returns the complete DSN as a URI. The URI parses to the same address in every environment."""
         scheme = "ldapi" if self.socket else "ldaps" if self.ldaps else "ldap"
         host = f"[{self.host}]" if ":" in self.host else quote(self.host, safe="")
         place = quote(self.socket, safe="") if self.socket else f"{host}:{self.port}"

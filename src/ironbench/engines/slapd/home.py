@@ -96,8 +96,8 @@ def fill(
 
 
 _LINE = re.compile(r" \(line=\d+\)")
-"""Pattern of a line number in messages. It counts the lines of slapadd's input, which differ from those of the user's
-file."""
+"""Pattern of a line number in messages. The number refers to slapadd's input, whose lines differ from the lines of the
+user's file."""
 _REFUSED = re.compile(rf'dn="(.*?)"{_LINE.pattern}')
 """Pattern of a message by which slapadd names an entry that it refuses (`get_dn` in servers/slapd/slapadd.c)."""
 
@@ -125,7 +125,7 @@ def take(home: SlapdHome, folder: Path, *, keep: bool) -> CopyResult:
 
 
 def put_back(home: SlapdHome, folder: Path) -> CopyResult:
-    """Replaces a stopped server's files by the copy in `folder`. Raises InputError if there is no space, and
+    """Replaces a stopped server's files with the copy in `folder`. Raises InputError if there is not enough space, and
     FailureError.
 
     Files that do not come from a snapshot are renamed to `files.kept-N`.

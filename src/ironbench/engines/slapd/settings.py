@@ -45,8 +45,8 @@ OURS = {
     "access": "everyone can read, and only ironbench's own user can write",
 }
 LISTEN = ("listen", "listen_tls")
-"""Name of the setting with additional listen addresses, such as ldap://127.0.0.1:3890. ironbench itself uses a private
-socket."""
+"""Names of the settings with additional listen addresses, such as ldap://127.0.0.1:3890. ironbench itself uses a
+private socket."""
 _PEOPLE = f"ou=directory,{BASE}"
 """Base DN of the entries to which user names of SASL binds are mapped."""
 _ADDRESS = re.compile(r"ldaps?://[\w.\[\]:-]+")

@@ -189,7 +189,7 @@ class SqliteSession(SessionDefaults):
                 os.close(self._lock)
 
     def require_page_size(self, declared: str | None) -> None:
-        """Raises InputError if the file has another page size."""
+        """Raises InputError if the page size of the file differs from the declared one."""
         present = self._pragma("page_size")
         if declared is not None and present != declared:
             raise InputError(

@@ -23,7 +23,7 @@ from ironbench.workloads.directory import counts, entries, entry_password
 
 _UNSAFE = re.compile(r"[^A-Za-z0-9 ,=+._@()&|!<>~*/\\-]+")
 _LETTERS = "[a-z]{20}"
-"""Random text that replaces values, because access logs do not contain values."""
+"""Pattern of the random text that replaces values, because access logs do not contain values."""
 _MANY = 10_000_000
 """Number of entries that is assumed for an existing directory of unknown size, to compute the time limit of counts."""
 
@@ -142,8 +142,8 @@ class AccessLog(Workload):
         return {"kind": "replay", "operations": operations, "clients": made.clients}
 
     def binds_back(self, options: Mapping[str, str]) -> bool:
-        """Returns whether clients bind again as the user of the DSN before changes. They do, because no other user may
-        change a directory that ironbench started."""
+        """Returns whether clients bind again as the user of the DSN before changes. This is necessary if binds are
+        replayed, because no other user may change a directory that ironbench started."""
         return options["binds"] == "password" and options["changes"] != "skip"
 
     def is_paced(self, options: Mapping[str, str]) -> bool:
@@ -262,8 +262,8 @@ def _made(stamp: tuple[int, int], path: str, speed: str, suffix: str, binds: str
 
 
 def _text(one: LoggedOperation, suffix: str, binds: str, changes: str) -> tuple[str, str]:
-    """Returns the operation in script form, with a newline in place of the password, and why the operation is not
-    replayed, or ""."""
+    """Returns the operation in script form, with a newline in place of the password, and the reason why the operation
+    is not replayed. One of the two is ""."""
     if not one.succeeded:
         return "", "without a result in the log" if one.code is None else "that failed when logged"
     dn = _name(one.dn, suffix)
@@ -300,7 +300,7 @@ def _change(one: LoggedOperation, dn: str, suffix: str) -> tuple[str, str]:
 
 
 def _name(dn: str, suffix: str) -> str:
-    """Replaces the suffix of a DN by a trailing comma, which the core completes with the base DN."""
+    """Replaces the suffix of a DN with a trailing comma, which the core completes with the base DN."""
     if suffix and dn.lower() == suffix.lower():
         return ","
     if suffix and dn.lower().endswith(f",{suffix.lower()}"):

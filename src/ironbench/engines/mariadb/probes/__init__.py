@@ -1,4 +1,4 @@
-"""Finds problems of a MariaDB or MySQL database. Every module in this package registers its checks with `EXAMINATION`.
+"""Finds problems in a MariaDB or MySQL database. Every module in this package registers its checks with `EXAMINATION`.
 
 The checks read variables, status and information_schema. Each check is a single `select` or `show`, with the timeout
 `examination.TIMEOUT_S`.

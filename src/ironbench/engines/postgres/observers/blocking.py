@@ -95,8 +95,8 @@ class PgBlocking:
 def _parse(text: str) -> Values:
     """Returns the number of chains, their total length, and how often each table and each state of a root occurred.
 
-    A wait for the end of another transaction names no row. If the backend is changing only one table, that table is
-    used.
+    If a backend waits for the end of another transaction, its wait does not show the table. If the waiting backend is
+    changing only one table, that table is counted.
     """
     values: Values = {}
 
@@ -105,8 +105,8 @@ def _parse(text: str) -> Values:
 
     for line in text.splitlines():
         table, step, event = line.split("\t")
-        # The chain is followed shortly after the states were read. A root that is between two transactions, or waits
-        # for a lock that is free, has continued in the meantime.
+        # The chain is followed shortly after the states were read. If the root is between two transactions, or if it
+        # waits for a lock that no backend holds, the blocking has ended in the meantime.
         if event == IDLE or event.startswith("Lock."):
             event = DEADLOCK if int(step) >= LONGEST else ENDED
         add("chains", 1.0)

@@ -38,7 +38,7 @@ class PgCheckpoint:
     doc = "PostgreSQL's checkpoints: number, interval, bytes written, and time for writing and syncing"
 
     def sources(self, session: Session, machine: Tree) -> tuple[Source, ...]:
-        views = ("pg_stat_checkpointer", "pg_stat_bgwriter")  # column names since version 17, and before
+        views = ("pg_stat_checkpointer", "pg_stat_bgwriter")  # the view since version 17, and the view before
         view = next((name for name in views if has_relation(session, name)), None)
         if view is None:
             return ()

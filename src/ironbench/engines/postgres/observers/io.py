@@ -31,7 +31,7 @@ from ironbench.model.session import Session
 _SOURCE = "pg_io.view"
 _KINDS = ("read", "write", "extend", "fsync")
 _OBJECTS = {"relation": "relation", "temp relation": "temp", "wal": "wal"}
-"""For each object as PostgreSQL names it, the label of the metrics."""
+"""The label in ironbench's metrics for each object type in pg_stat_io."""
 
 
 class PgIo:

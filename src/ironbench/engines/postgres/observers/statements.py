@@ -28,7 +28,7 @@ COLUMNS = (
     "page",
 )
 _RESET = 1
-"""Name of the column with the time of the last reset in the row `INFO`."""
+"""Index of the column with the time of the last reset in the row `INFO`."""
 _STATE = f"""
     select exists (select from pg_settings where name = '{EXTENSION}.max'),
            (select quote_ident(n.nspname) from pg_extension e join pg_namespace n on n.oid = e.extnamespace
@@ -131,8 +131,8 @@ def counted(samples: Mapping[str, Sequence[Sample]], window_s: float) -> PgState
 
 
 def _notes(first: Sequence[float], last: Sequence[float], fell: bool) -> Iterator[Note]:
-    """Returns why the figures are incomplete. If there are several reasons, returns only the reason that makes the
-    others irrelevant."""
+    """Yields the reason why the figures are incomplete. If there are several reasons, yields only the reason that makes
+    the others irrelevant."""
     (evicted, reset, started), (evicted_then, reset_then, started_then) = last, first
     if started != started_then:
         yield note("statements-since-restart")

@@ -25,14 +25,14 @@ _PERIOD_S = 0.05
 _COST_S = 200e-6
 _BACKEND_COST_S = 8e-6
 _MOST_COST = 0.008
-"""Cost limits of a sample: CPU seconds of server and observer per sample, additional CPU seconds per backend, and the
-maximum fraction of a core for all samples."""
+"""Cost of sampling: CPU seconds of server and observer per sample, additional CPU seconds per backend, and the maximum
+fraction of a core for all samples."""
 _BACKENDS_PERIOD_S = 5.0
 _SCHEDSTAT_PERIOD_S = 1.0
 _SCHEDSTAT_COST_S = 1e-3
 _PROCESS_COST_S = 25e-6
 _SCHEDSTAT_MOST_COST = 0.002
-"""Cost limits of reading scheduler counters: CPU seconds for the files of a typical machine's processes, additional CPU
+"""Cost of reading scheduler counters: CPU seconds for the files of a typical machine's processes, additional CPU
 seconds per backend, and the maximum fraction of a core."""
 _WHO = (
     "from pg_stat_get_activity(null) "

@@ -1,4 +1,4 @@
-"""Finds problems of a PostgreSQL database. Every module in this package registers its checks with `EXAMINATION`.
+"""Finds problems in a PostgreSQL database. Every module in this package registers its checks with `EXAMINATION`.
 
 The checks only read catalogs and statistics views, which takes milliseconds for any amount of data.
 """
@@ -36,7 +36,8 @@ _EXTENSIONS = """
 """
 STATEMENTS = "pg_stat_statements"
 LOADED = f"exists (select from pg_settings where name = '{STATEMENTS}.max')"
-"""Query whether the server has loaded the library. pg_settings shows no settings of libraries that are not loaded."""
+"""SQL expression that is true if the server has loaded the library. pg_settings shows no settings of libraries that are
+not loaded."""
 
 
 def _server(session: Session) -> ExaminedServer:

@@ -25,7 +25,8 @@ _CACHE = r"""
     select pg_size_bytes(current_setting('shared_buffers')), sum(pg_database_size(oid))
       from pg_database where has_database_privilege(oid, 'connect') and datname not like 'ironbench\_%'
 """
-"""Condition that excludes copies that ironbench made, because they are temporary."""
+"""Query for shared_buffers and the total size of the databases. Copies that ironbench made are excluded, because they
+are temporary."""
 
 
 def _megabytes(count: float) -> str:
@@ -140,7 +141,8 @@ def huge_pages(rows: Sequence[Row], server: ExaminedServer) -> Readings:
 
 
 def _none_reserved(server: ExaminedServer) -> bool:
-    """Returns whether the machine has no huge pages at all. The server runs on this machine."""
+    """Returns whether the server's machine has no huge pages at all; False if the server does not run on this
+    machine."""
     if server.memory_bytes is None:
         return False
     text = Tree().read("/proc/meminfo") or ""

@@ -1,4 +1,4 @@
-"""Checks of what can be observed of the server, and what observing costs."""
+"""Probes of what can be observed on the server, and what observing costs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Probes of tables: dead rows, bloat, vacuums, and the age of the oldest rows."""
+"""Probes of tables: dead tuples, bloat, vacuums, and the age of the oldest rows."""
 
 from __future__ import annotations
 
