@@ -53,7 +53,7 @@ struct Counts {
 /// The start of the window, and its end.
 type Window = (Instant, Instant);
 
-/// Waits for the threads of a crew without polling. Polling would take time from a thread on the same core.
+/// Waits for the threads of a trial without polling. Polling would take time from a thread on the same core.
 pub struct Watch {
     gate: Arc<Gate<Window>>,
     worked: Arc<Gate>,
@@ -61,19 +61,19 @@ pub struct Watch {
 }
 
 impl Watch {
-    /// Waits, for at most `most`, until all threads wait for the start or have given up. Returns whether all wait for
-    /// the start.
+    /// Waits, for at most `most`, until all threads wait for the start or have given up. Returns false if the time
+    /// limit passed first.
     pub fn ready(&self, most: Duration) -> bool {
         self.gate.ready(self.threads, most)
     }
 
     /// Waits, for at most `most`, until all threads have done their work or have given up. The threads check their
-    /// results after that. Returns whether all have done their work.
+    /// results after that. Returns false if the time limit passed first.
     pub fn done(&self, most: Duration) -> bool {
         self.worked.ready(self.threads, most) || self.ended(Duration::ZERO)
     }
 
-    /// Waits, for at most `most`, until all threads have ended. Returns whether all have ended.
+    /// Waits, for at most `most`, until all threads have ended. Returns false if the time limit passed first.
     pub fn ended(&self, most: Duration) -> bool {
         self.gate.ended(self.threads, most)
     }

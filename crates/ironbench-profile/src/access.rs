@@ -1,4 +1,4 @@
-//! Which samples the kernel permits, and what is missing.
+//! Determines what the kernel permits to sample, and what is missing for a profile.
 
 use std::fs;
 use std::io;
@@ -7,33 +7,34 @@ use crate::event::{Event, Target, Trigger};
 use crate::profiler::Kind;
 use crate::tracefs::{Missing, Scheduler};
 
-/// The kernel has no performance events, or a container's filter refuses them. Detail: the error.
+/// The kernel has no performance events, or a container's filter refuses them. The detail is the error message.
 pub const NO_PERF_EVENTS: &str = "no-perf-events";
-/// The user may not sample. Detail: the value of sysctl kernel.perf_event_paranoid.
+/// The user has no permission to sample. The detail is the value of sysctl kernel.perf_event_paranoid.
 pub const PARANOID: &str = "paranoid";
-/// tracefs is not mounted. Detail: where it belongs.
+/// tracefs is not mounted. The detail is its usual mount point.
 pub const NO_TRACEFS: &str = "no-tracefs";
-/// The kernel lacks a tracepoint. Detail: its name.
+/// The kernel lacks a tracepoint. The detail is the tracepoint's name.
 pub const NO_TRACEPOINTS: &str = "no-tracepoints";
-/// Only processes of the same user can be sampled. Detail: the value of sysctl kernel.perf_event_paranoid.
+/// Only processes of the same user can be sampled. The detail is the value of sysctl kernel.perf_event_paranoid.
 pub const ONLY_OWN: &str = "only-own";
 
 const PARANOID_FILE: &str = "/proc/sys/kernel/perf_event_paranoid";
 
-/// Whose samples are permitted.
+/// The processes that may be sampled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Access {
     Everything,
-    /// Processes of the same user. `kernel`: also their time in the kernel.
+    /// Only processes of the same user. `kernel`: whether their time in the kernel may also be sampled.
     Own {
         kernel: bool,
     },
 }
 
-/// A code and its detail.
+/// One of the codes above, and its detail.
 pub type Lack = (&'static str, String);
 
-/// Returns what is missing. `ONLY_OWN` restricts a profile; each other code prevents it.
+/// Returns what is missing for a profile of these kinds. `ONLY_OWN` restricts a profile; any other code means that no
+/// profile is possible.
 pub fn available(kinds: &[Kind]) -> Vec<Lack> {
     match access(kinds) {
         Ok(Access::Everything) => Vec::new(),
@@ -42,7 +43,7 @@ pub fn available(kinds: &[Kind]) -> Vec<Lack> {
     }
 }
 
-/// Tries which access is permitted.
+/// Finds out by trial which processes may be sampled.
 pub fn access(kinds: &[Kind]) -> Result<Access, Vec<Lack>> {
     let cpu = kinds.contains(&Kind::Cpu).then(clock_access);
     let wait = kinds.contains(&Kind::Wait).then(tracepoint_access);
@@ -65,7 +66,7 @@ fn clock_access() -> Result<Access, Lack> {
     }
     match Event::open(clock, own, false) {
         Ok(_) => Ok(Access::Own { kernel: false }),
-        // The kernel itself always permits this with a value of at most 2; then, a filter of system calls refuses it.
+        // If the value is at most 2, the kernel itself permits this, so a filter of system calls has refused it.
         Err(error) if paranoid().parse().is_ok_and(|value: i32| value <= 2) => Err((NO_PERF_EVENTS, error.to_string())),
         Err(_) => Err((PARANOID, paranoid())),
     }

@@ -1,4 +1,4 @@
-//! Turns records into counted rows.
+//! Turns the kernel's records into counts of stacks, one row for each combination of stack, thread and reason.
 
 use std::collections::HashMap;
 
@@ -14,10 +14,11 @@ use crate::waits::{Reason, Thread, Wait, Waits};
 
 /// Maximum number of rows, about 40 MB.
 const MOST_ROWS: usize = 1 << 19;
-/// Bit of a tracepoint's common_flags (TRACE_FLAG_HARDIRQ, include/linux/trace_events.h), which are its third byte.
+/// Bit of a tracepoint's common_flags (TRACE_FLAG_HARDIRQ, include/linux/trace_events.h). The common_flags are the
+/// third byte of the raw data.
 const IN_INTERRUPT: u8 = 0x08;
 
-/// What the samples of an event are.
+/// The kind of samples that an event produces.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Source {
     Clock,
@@ -25,7 +26,7 @@ pub enum Source {
     Waking,
 }
 
-/// What is counted: `reason` is `None` for CPU time.
+/// A row of the profile, for which samples are counted. `reason` is the reason of a wait, or None for CPU time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Row {
     pub reason: Option<Reason>,
@@ -35,7 +36,8 @@ pub struct Row {
     pub waker: StackId,
 }
 
-/// The rows, with bounded memory: beyond the limit, waits are counted without waker, then without stack.
+/// All rows. Their number is limited. When the limit is reached, new combinations are counted without the waker's
+/// stack, or if necessary also without the thread's stack.
 #[derive(Default)]
 pub struct Rows {
     pub rows: Vec<Row>,
@@ -77,7 +79,7 @@ pub struct Collector {
     unwinder: Unwinder,
     pub lost: u64,
     pub truncated: u64,
-    /// CPU samples of processes without a role.
+    /// CPU samples of processes that have no role.
     pub others: u64,
 }
 
@@ -107,7 +109,7 @@ impl Collector {
         }
     }
 
-    /// Adds a record. Records must arrive in the order of their times.
+    /// Adds a record. Records must arrive in order of time.
     pub fn add(&mut self, record: &Record<'_>) {
         match *record {
             Record::Sample(ref sample) => match (self.sources.get(&sample.event), self.scheduler) {
@@ -137,7 +139,7 @@ impl Collector {
         }
     }
 
-    /// Ends the waits that have not ended.
+    /// Counts waits that have not ended as if they ended at `time`.
     pub fn finish(&mut self, time: u64) {
         for wait in self.waits.unfinished(time) {
             self.waited(&wait);
@@ -177,7 +179,8 @@ impl Collector {
     fn woke(&mut self, sample: &Sample<'_>, scheduler: Scheduler) {
         let (raw, _) = sample.tracepoint();
         let Some(pid) = scheduler.woken_pid.read(raw).filter(|&pid| self.waits.is_blocked(pid)) else { return };
-        // An interrupt interrupts any process, and the mappings of other processes are unknown.
+        // An interrupt can hit any process, so the interrupted process did not wake the thread. The mappings of
+        // processes without a role are unknown. In both cases, only the kernel's frames are used.
         let is_interrupt = raw.get(2).is_some_and(|flags| flags & IN_INTERRUPT != 0);
         let waker = if is_interrupt || self.processes.role(sample.pid).is_none() {
             let kernel = sample.chain.iter().position(|&address| address == bindings::PERF_CONTEXT_USER);
@@ -195,14 +198,14 @@ impl Collector {
         self.timeline.add_interval(row, wait.start, wait.end);
     }
 
-    /// The stack of a sample whose chain contains all frames.
+    /// Returns the stack of a sample whose chain contains all frames.
     fn stack(&mut self, sample: &Sample<'_>) -> StackId {
         let truncated = self.stacks.is_truncated(sample.chain);
         self.truncated += u64::from(truncated);
         self.stacks.id(&self.processes.space(sample.pid), sample.chain, truncated)
     }
 
-    /// The stack of a sample whose chain contains only the kernel's frames.
+    /// Returns the stack of a sample whose chain contains only the kernel's frames. The user's frames are unwound here.
     fn unwound(&mut self, sample: &Sample<'_>, user: Option<UserState<'_>>) -> StackId {
         let Some(user) = user else { return self.stack(sample) };
         let space = self.processes.space(sample.pid);

@@ -7,24 +7,25 @@ use perf_event_open_sys::{bindings, ioctls, perf_event_open};
 
 use crate::unwind::REGISTERS;
 
-/// Bytes of the user stack that a sample copies, from the leaf. A clock's samples are few, but there may be tens of
-/// thousands of switches per second.
+/// Bytes of the user stack that are copied with each sample, starting at the innermost frame. A clock takes few
+/// samples, but there may be tens of thousands of switches per second.
 const CLOCK_STACK: u32 = 16 << 10;
 const SWITCH_STACK: u32 = 8 << 10;
 
 /// What triggers the samples of an event.
 #[derive(Clone, Copy, Debug)]
 pub enum Trigger {
-    /// The software clock, this many times per second of CPU time.
+    /// The software clock, which takes this many samples per second of CPU time.
     CpuClock { hz: u64 },
-    /// Each occurrence of the tracepoint with this id. `unwound`: with registers and user stack.
+    /// Every hit of the tracepoint with this ID. `unwound`: whether samples contain registers and user stack for
+    /// unwinding.
     Tracepoint { id: u64, unwound: bool },
 }
 
-/// Whose activity an event covers.
+/// The threads and CPUs that an event covers.
 #[derive(Clone, Copy, Debug)]
 pub struct Target {
-    /// Thread id (its later children are included), or -1 for every process.
+    /// Thread ID, or -1 for every process. Child threads that are created later are included.
     pub thread: i32,
     /// Number of the CPU, or -1 for any CPU.
     pub cpu: i32,
@@ -37,22 +38,22 @@ impl Target {
         Self { thread: -1, cpu, kernel: true }
     }
 
-    /// The calling thread in user space, which is allowed unless perf events are disabled.
+    /// Returns the target for the calling thread in user space, which is permitted unless perf events are disabled.
     pub fn own_thread() -> Self {
         Self { thread: 0, cpu: -1, kernel: false }
     }
 }
 
-/// An open event. It is disabled until `enable`, and the kernel removes it when it is dropped.
+/// An open event. It is disabled until `enable` is called. Dropping it closes it.
 pub struct Event {
     pub descriptor: OwnedFd,
-    /// Identifies the event in its samples.
+    /// ID of the event in its samples.
     pub id: u64,
 }
 
 impl Event {
-    /// Opens an event. `announces`: whether its records also report new processes, names and memory maps. Only one
-    /// event of a target needs to do so.
+    /// Opens an event. `announces`: whether the event also records new processes, names and memory maps. Only one event
+    /// per target needs to record them.
     pub fn open(trigger: Trigger, target: Target, announces: bool) -> io::Result<Self> {
         let mut attributes = bindings::perf_event_attr {
             size: size_of::<bindings::perf_event_attr>() as u32,
@@ -117,18 +118,18 @@ impl Event {
     }
 
     pub fn enable(&self) -> io::Result<()> {
-        // SAFETY: has no argument.
+        // SAFETY: the call has no argument.
         checked(unsafe { ioctls::ENABLE(self.descriptor.as_raw_fd(), 0) })
     }
 
     pub fn disable(&self) -> io::Result<()> {
-        // SAFETY: has no argument.
+        // SAFETY: the call has no argument.
         checked(unsafe { ioctls::DISABLE(self.descriptor.as_raw_fd(), 0) })
     }
 
-    /// Writes the event's records to the ring of another event on the same CPU.
+    /// Writes the event's records to the ring buffer of another event on the same CPU.
     pub fn share_ring_of(&self, other: &Self) -> io::Result<()> {
-        // SAFETY: both are open descriptors.
+        // SAFETY: both descriptors are open.
         checked(unsafe { ioctls::SET_OUTPUT(self.descriptor.as_raw_fd(), other.descriptor.as_raw_fd()) })
     }
 }

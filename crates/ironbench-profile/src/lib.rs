@@ -1,11 +1,12 @@
 //! Profiles of a database and its client, sampled by the kernel's performance events (perf_event_open(2)).
 //!
-//! Two kinds: `cpu` samples the stacks of running threads by a clock; `wait` records, at each switch of the scheduler,
-//! how long a thread was off the CPU, with its stack and the stack that woke it.
+//! There are two kinds of profile. `cpu` samples the stacks of running threads at a fixed rate. `wait` records how long
+//! a thread was off the CPU, at each switch of the scheduler, with the thread's stack and the stack that woke it.
 //!
-//! The kernel writes records to a ring per CPU. One thread reads the rings, sorts the records by time, turns addresses
-//! into offsets of files (so processes may end later) and counts stacks. Function names are looked up at the end.
-//! Memory is bounded everywhere: limits merge frames into their callers, and times into wider buckets.
+//! The kernel writes records to one ring buffer per CPU. One thread reads the ring buffers, sorts the records by time,
+//! converts addresses to offsets in files (so that the processes may end before the profile does), and counts stacks.
+//! Function names are looked up at the end. Memory is limited everywhere: at a limit, frames are merged into their
+//! callers, and samples are merged into longer time buckets.
 
 mod access;
 mod collect;

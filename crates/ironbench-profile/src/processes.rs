@@ -1,4 +1,4 @@
-//! The processes that a profile covers: their roles, names of threads and mappings.
+//! The processes that a profile covers: their roles, mappings, and names of threads.
 
 use std::collections::{HashMap, HashSet};
 use std::fs;
@@ -9,9 +9,9 @@ use crate::space::{Files, Space};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Role {
-    /// A process below one of the given roots, or a root.
+    /// One of the given root processes, or a descendant of one.
     Engine,
-    /// This process, and processes below it that are not the engine's.
+    /// This process, or a descendant that does not belong to the engine.
     Client,
 }
 
@@ -24,7 +24,7 @@ impl Role {
     }
 }
 
-/// Number of a thread's name in `Processes::names`.
+/// Index of a thread's name in `Processes::names`.
 pub type NameId = u32;
 
 struct Process {
@@ -62,13 +62,13 @@ impl Processes {
         }
     }
 
-    /// Returns the ids of all existing threads with a role.
+    /// Returns the IDs of all existing threads with a role.
     pub fn threads_with_role(&self) -> Vec<i32> {
         let processes = self.known.iter().filter(|(_, process)| process.role.is_some());
         processes.flat_map(|(pid, _)| numbers_in(&format!("/proc/{pid}/task"))).collect()
     }
 
-    /// Returns the role of a process. A process that no record has announced is looked up in /proc.
+    /// Returns the role of a process. A process that no record has reported is looked up in /proc.
     pub fn role(&mut self, pid: i32) -> Option<Role> {
         if let Some(process) = self.known.get(&pid) {
             return process.role;
@@ -83,7 +83,7 @@ impl Processes {
                 let name = fs::read_to_string(format!("/proc/{pid}/task/{tid}/comm")).unwrap_or_default();
                 self.named(tid, name.trim_end_matches('\n'));
             }
-            // After a fork, both have the same mappings.
+            // After a fork, parent and child have the same mappings, so they can share one address space.
             if let Some(parent) = parent.and_then(|parent| self.known.get(&parent))
                 && parent.space == space
             {
@@ -129,7 +129,7 @@ impl Processes {
         id
     }
 
-    /// A process started another program, whose mappings will be reported.
+    /// Notes that a process started another program, whose mappings will be reported.
     pub fn executed(&mut self, pid: i32) {
         if let Some(process) = self.known.get_mut(&pid) {
             process.space = Arc::default();
@@ -146,7 +146,7 @@ impl Processes {
         }
     }
 
-    /// A thread was created; it is its process's first one if that is not its parent's.
+    /// Notes that a thread was created. If `pid` differs from `parent_pid`, it is the first thread of a new process.
     pub fn forked(&mut self, pid: i32, tid: i32, parent_pid: i32, parent_tid: i32) {
         if let Some(&name) = self.threads.get(&parent_tid) {
             self.threads.insert(tid, name);
@@ -172,7 +172,8 @@ fn numbers_in(directory: &str) -> Vec<i32> {
     entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect()
 }
 
-/// Reads the parent from `/proc/PID/stat` (proc_pid_stat(5)): pid (name) state parent …; the name may contain anything.
+/// Reads the parent's PID from `/proc/PID/stat` (proc_pid_stat(5)). The format is `pid (name) state parent …`, and the
+/// name may contain any characters.
 fn parent_of(pid: i32) -> Option<i32> {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     stat.rsplit_once(") ")?.1.split(' ').nth(1)?.parse().ok()
@@ -182,7 +183,7 @@ fn parent_of(pid: i32) -> Option<i32> {
 mod tests {
     use super::*;
 
-    /// Pids that do not exist.
+    /// PIDs that do not exist.
     const ENGINE: i32 = 0x7fff_0001;
     const BACKEND: i32 = 0x7fff_0002;
     const OTHER: i32 = 0x7fff_0003;

@@ -1,4 +1,4 @@
-//! A profile: collapsed stacks with their samples and seconds.
+//! A profile: collapsed stacks, each with its number of samples and its time in seconds.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -9,16 +9,16 @@ use crate::symbols::{self, Label};
 use crate::timeline::{Total, Windows};
 use crate::waits::Reason;
 
-/// Samples of one stack.
+/// The samples of one stack with one reason.
 #[derive(Debug, PartialEq)]
 pub struct Line {
-    /// `None`: CPU time.
+    /// Reason of a wait; None for CPU time.
     pub reason: Option<Reason>,
     pub role: Role,
     pub thread: String,
-    /// Frames from the root to the leaf, joined by semicolons.
+    /// Frames from the outermost to the innermost, joined by semicolons.
     pub stack: String,
-    /// The stack that woke the thread, or empty.
+    /// The stack that woke the thread; empty if unknown.
     pub waker: String,
     pub samples: u64,
     pub seconds: f64,
@@ -26,22 +26,22 @@ pub struct Line {
 
 #[derive(Debug)]
 pub struct Profile {
-    /// The lines, the longest first.
+    /// The lines, ordered by time, longest first.
     pub lines: Vec<Line>,
     /// Records that the kernel could not write because a ring was full.
     pub lost: u64,
-    /// Stacks that were cut at the depth limit.
+    /// Number of stacks that were cut at the depth limit.
     pub truncated: u64,
-    /// CPU samples of processes that are neither the engine's nor the client's.
+    /// Number of CPU samples of processes that are neither the engine's nor the client's.
     pub others: u64,
     /// CPU time of the sampling thread.
     pub sampler_cpu_s: f64,
-    /// Share of the frames, weighted by samples, without a function's name.
+    /// Fraction of all frames, weighted by samples, for which no function name was found.
     pub unresolved_share: f64,
 }
 
 impl Profile {
-    /// Finds the symbols, and sums the samples in the windows.
+    /// Looks up the names of functions, and sums the samples that lie in the windows.
     pub fn new(collected: &Collector, windows: &Windows, sampler_cpu_s: f64) -> Self {
         let tree = Tree::new(&collected.stacks, collected);
         let totals = collected.timeline.totals(windows, collected.rows.rows.len());
@@ -80,11 +80,11 @@ impl Profile {
     }
 }
 
-/// The tree of stacks by labels, so that instructions of the same function are one frame.
+/// A tree of stacks whose nodes are function names, so that different instructions of one function are one frame.
 struct Tree {
-    /// For each node of the stacks, its node in this tree.
+    /// Maps each node of the original tree to its node in this tree.
     merged: Vec<StackId>,
-    /// Caller and label.
+    /// Caller and label of each node.
     nodes: Vec<(StackId, usize)>,
     labels: Vec<Label>,
 }
@@ -111,7 +111,7 @@ impl Tree {
         Self { merged, nodes, labels }
     }
 
-    /// Labels from the leaf to the root.
+    /// Iterates over the labels from the innermost to the outermost frame.
     fn path(&self, leaf: StackId) -> impl Iterator<Item = &Label> {
         let node = |id: StackId| (id != EMPTY).then(|| self.nodes[id as usize]);
         std::iter::successors(node(leaf), move |&(caller, _)| node(caller)).map(|(_, label)| &self.labels[label])
@@ -123,7 +123,7 @@ impl Tree {
         frames.join(";")
     }
 
-    /// Returns the number of frames, and how many of them are unresolved.
+    /// Returns the number of frames, and the number of frames without a function name.
     fn counts(&self, leaf: StackId) -> (u64, u64) {
         self.path(leaf).fold((0, 0), |(all, without), label| (all + 1, without + u64::from(!label.resolved)))
     }

@@ -1,4 +1,4 @@
-//! The sampling thread.
+//! The thread that samples.
 
 use std::collections::HashMap;
 use std::fs;
@@ -20,27 +20,28 @@ use crate::stacks::Stacks;
 use crate::timeline::Windows;
 use crate::tracefs::Scheduler;
 
-/// Size of a CPU's ring of clock samples, for 500 ms with stacks at 999 Hz. The first samples of a program take longest,
-/// because its unwind tables are read.
+/// Size of a CPU's ring buffer of clock samples. It has room for 500 ms of samples with stacks at 999 Hz. The first
+/// samples of a program take longest to process, because its unwind tables must be read.
 const CLOCK_RING: usize = 8 << 20;
-/// Size of a CPU's ring of switches, for 300 ms of 10,000 switches per second, and of all these rings together.
+/// Size of a CPU's ring buffer of switches, which has room for 300 ms at 10,000 switches per second. The next constant
+/// is the maximum size of all these ring buffers together.
 const SWITCH_RING: usize = 32 << 20;
 const SWITCH_RINGS: usize = 256 << 20;
-/// Interval between reads of the rings. A ring that is half full is read earlier.
+/// Interval between reads of the ring buffers. A ring buffer that is half full is read earlier.
 const INTERVAL_MS: i32 = 100;
-/// Niceness of the sampling thread: below the database, but not starved by it.
+/// Niceness of the sampling thread. The database has precedence, but the sampling thread still gets CPU time.
 const NICE: i32 = 5;
-/// Depth at which the kernel cuts stacks, unless sysctl kernel.perf_event_max_stack differs.
+/// Depth at which the kernel cuts stacks by default. sysctl kernel.perf_event_max_stack can change it.
 const DEPTH: usize = 127;
 
-/// What is sampled.
+/// The kind of activity that is sampled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     Cpu,
     Wait,
 }
 
-/// A profiler, prepared or running. Dropping it closes all events.
+/// A profiler, which is prepared or running. Dropping it closes all events.
 pub struct Profiler {
     kinds: Vec<Kind>,
     hz: u32,
@@ -50,13 +51,13 @@ pub struct Profiler {
 
 struct Running {
     thread: JoinHandle<(Collector, f64)>,
-    /// Closing it ends the thread.
+    /// Write end of a pipe. Closing it ends the thread.
     end: PipeWriter,
 }
 
 impl Profiler {
-    /// `hz`: samples per second of CPU time, 1 to 999. `engine_roots`: processes that belong to the engine together
-    /// with all processes below them.
+    /// Prepares a profiler. `hz` is the number of samples per second of CPU time, 1 to 999. `engine_roots` are
+    /// processes that belong to the engine, together with all their descendants.
     pub fn new(kinds: &[Kind], hz: u32, engine_roots: &[i32]) -> Result<Self, Error> {
         if kinds.is_empty() {
             return Err(Error::input("profile", "has no kinds"));
@@ -78,9 +79,9 @@ impl Profiler {
         let (wake, end) = io::pipe().map_err(failed)?;
         let (started, has_started) = mpsc::channel();
         let thread = thread::Builder::new().name("profiler".to_owned()).spawn(move || {
-            // SAFETY: has no argument that could be wrong.
+            // SAFETY: the call has no argument.
             let tid = unsafe { libc::gettid() };
-            // SAFETY: as above. Linux applies it to the thread alone.
+            // SAFETY: the arguments are numbers. Linux applies the priority to this thread only.
             unsafe { libc::setpriority(libc::PRIO_PROCESS, tid.cast_unsigned(), NICE) };
             let collector = sampler.start(tid);
             let _ = started.send(());
@@ -92,7 +93,7 @@ impl Profiler {
         Ok(())
     }
 
-    /// Stops sampling. `windows`: the times that count, empty: all.
+    /// Stops sampling. The result covers only the times in `windows`, or everything if `windows` is empty.
     pub fn stop(&mut self, windows: &Windows) -> Result<Profile, Error> {
         let Some(Running { thread, end }) = self.running.take() else {
             return Err(Error::input("profiler", "is not running"));
@@ -112,7 +113,7 @@ impl Drop for Profiler {
     }
 }
 
-/// The open events and their rings.
+/// The open events and their ring buffers.
 struct Sampler {
     events: Vec<Event>,
     rings: Vec<Ring>,
@@ -166,7 +167,8 @@ impl Sampler {
         Ok(sampler)
     }
 
-    /// Opens the events of one CPU. Clocks have a ring of their own, so that many switches do not displace their samples.
+    /// Opens the events of one CPU. Clock events have a separate ring buffer, so that many switches do not displace
+    /// their samples.
     fn open_on(
         &mut self,
         cpu: i32,
@@ -199,7 +201,8 @@ impl Sampler {
         Ok(())
     }
 
-    /// Enables the events. Processes that start while the existing ones are read are in both.
+    /// Enables the events, and then reads the existing processes. A process that starts in between is found in both
+    /// ways, which does no harm.
     fn start(&mut self, tid: i32) -> Collector {
         for event in &self.events {
             drop(event.enable());
@@ -211,11 +214,11 @@ impl Sampler {
         Collector::new(sources, self.scheduler, processes, stacks, tid, self.period_ns)
     }
 
-    /// Samples until the other side of the pipe is closed. Returns the CPU time of this thread in seconds.
+    /// Samples until the write end of the pipe is closed. Also returns the CPU time of this thread in seconds.
     fn run(mut self, mut collector: Collector, wake: &PipeReader) -> (Collector, f64) {
         let mut pending = Batch::default();
-        // Records arrive in order of their CPU, and a CPU may be late with a record. A record is used when it is older
-        // than the previous read.
+        // Ring buffers are read one CPU after the other, and a CPU may write a record late. A record is therefore
+        // processed only if it is older than the previous read.
         let mut previous = 0;
         while !self.sleep(wake) {
             let now = now_ns();
@@ -234,16 +237,16 @@ impl Sampler {
         (collector, cpu_s())
     }
 
-    /// Sleeps until the next read. Returns whether sampling ends.
+    /// Sleeps until the next read. Returns whether sampling must end.
     fn sleep(&self, wake: &PipeReader) -> bool {
         let descriptors = std::iter::once(wake.as_raw_fd()).chain(self.ring_descriptors.iter().copied());
         let mut polled: Vec<_> = descriptors.map(|fd| libc::pollfd { fd, events: libc::POLLIN, revents: 0 }).collect();
-        // SAFETY: the list has this length.
+        // SAFETY: the pointer and the length are those of the vector.
         unsafe { libc::poll(polled.as_mut_ptr(), polled.len() as libc::nfds_t, INTERVAL_MS) };
         polled[0].revents != 0
     }
 
-    /// Moves all records to the batch, in the order of their times.
+    /// Moves all records to the batch, and sorts them by time.
     fn drain(&mut self, batch: &mut Batch) {
         for ring in &mut self.rings {
             let from = batch.words.len();
@@ -260,7 +263,7 @@ fn feed(collector: &mut Collector, batch: &Batch) {
     }
 }
 
-/// Whether the thread has ended, or belongs to another user.
+/// Whether the error only concerns this thread, which has ended or belongs to another user.
 fn is_of_thread(error: &io::Error) -> bool {
     matches!(error.raw_os_error(), Some(libc::ESRCH | libc::EACCES | libc::EPERM))
 }

@@ -1,38 +1,40 @@
-//! Parses the records of a ring (perf_event_open(2), "The layout of the records").
+//! Parses the records of a ring buffer (perf_event_open(2), "The layout of the records").
 //!
 //! All events have the sample type IDENTIFIER, TID, TIME, CALLCHAIN, so these fields have constant positions, counted
-//! in 8-byte words. Tracepoints add RAW, and samples whose stack is unwound here add REGS_USER and STACK_USER.
+//! in 8-byte words. Samples of tracepoints also have RAW, and samples whose stack is unwound here also have REGS_USER
+//! and STACK_USER.
 
 use perf_event_open_sys::bindings;
 
 use crate::unwind::REGISTERS;
 
-/// A stack sample.
+/// A sample of a stack.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Sample<'a> {
-    /// The event's id.
+    /// ID of the event.
     pub event: u64,
     pub pid: i32,
     pub tid: i32,
-    /// CLOCK_MONOTONIC, in ns.
+    /// Time on CLOCK_MONOTONIC, in ns.
     pub time: u64,
-    /// Instruction addresses from the leaf to the root, with the markers of the kernel's part and the user's part.
+    /// Instruction addresses from the innermost to the outermost frame. Markers separate the kernel's part from the
+    /// user's part.
     pub chain: &'a [u64],
-    /// The fields of the tracepoint, then registers and stack, if the event has them.
+    /// The fields of the tracepoint, followed by registers and stack, if the event has them.
     pub rest: &'a [u64],
 }
 
-/// The user's registers and stack at a sample.
+/// The user's registers and stack when a sample was taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct UserState<'a> {
-    /// In the order of `unwind::REGISTERS`.
+    /// Registers in the order of `unwind::REGISTERS`.
     pub registers: &'a [u64; REGISTERS.len()],
-    /// From the stack pointer on.
+    /// Contents of the stack, from the stack pointer on.
     pub stack: &'a [u64],
 }
 
 impl<'a> UserState<'a> {
-    /// Parses what follows the other fields of a sample. `None`: a thread of the kernel, or a 32-bit program.
+    /// Parses the part of a sample that follows the other fields. Returns None for a kernel thread or a 32-bit program.
     pub fn parse(words: &'a [u64]) -> Option<Self> {
         let (&abi, words) = words.split_first()?;
         if abi != u64::from(bindings::PERF_SAMPLE_REGS_ABI_64) {
@@ -62,7 +64,7 @@ pub struct Map<'a> {
     pub pid: i32,
     pub start: u64,
     pub length: u64,
-    /// Offset in the file.
+    /// Offset of the mapping in the file.
     pub offset: u64,
     pub path: &'a str,
 }
@@ -71,14 +73,14 @@ pub struct Map<'a> {
 pub enum Record<'a> {
     Sample(Sample<'a>),
     Map(Map<'a>),
-    /// A thread got a name. `exec`: because its process started another program.
+    /// A thread got a name. `exec`: whether it got the name because its process started another program.
     Comm {
         pid: i32,
         tid: i32,
         name: &'a str,
         exec: bool,
     },
-    /// `parent_pid` created a thread of the process `pid`, which is new if it is not the parent.
+    /// The process `parent_pid` created a thread of the process `pid`. If the two differ, `pid` is a new process.
     Fork {
         pid: i32,
         tid: i32,
@@ -89,14 +91,14 @@ pub enum Record<'a> {
         pid: i32,
         tid: i32,
     },
-    /// The ring was full.
+    /// Records were lost, because the ring buffer was full.
     Lost {
         records: u64,
     },
     Other,
 }
 
-/// Records in words, with their times.
+/// Records as 8-byte words, with an index by time.
 #[derive(Default)]
 pub struct Batch {
     pub words: Vec<u64>,
@@ -105,7 +107,7 @@ pub struct Batch {
 }
 
 impl Batch {
-    /// Adds those records to the index that start at word `from`.
+    /// Adds the records from word `from` on to the index.
     pub fn index_from(&mut self, from: usize) {
         let mut at = from;
         while let Some(&header) = self.words.get(at) {
@@ -122,7 +124,7 @@ impl Batch {
         parse(&self.words[at..at + length]).unwrap_or(Record::Other)
     }
 
-    /// Moves all records that are not older than `time` to a new batch.
+    /// Moves all records at or after `time` to a new batch.
     pub fn split_off(&mut self, time: u64) -> Self {
         let mut later = Self::default();
         let first = self.index.partition_point(|&(at, _)| at < time);
@@ -178,11 +180,11 @@ fn halves(word: u64) -> (i32, i32) {
 }
 
 fn bytes(words: &[u64]) -> &[u8] {
-    // SAFETY: the bytes of the same words.
+    // SAFETY: the bytes are those of `words`, and any bytes are valid.
     unsafe { std::slice::from_raw_parts(words.as_ptr().cast(), size_of_val(words)) }
 }
 
-/// A text that ends with a zero byte. A text that is not UTF-8 is cut at the first wrong byte.
+/// Parses a text that ends with a zero byte. If the text is not UTF-8, it is cut at the first invalid byte.
 fn text(words: &[u64]) -> &str {
     let bytes = bytes(words);
     let end = bytes.iter().position(|&byte| byte == 0).unwrap_or(bytes.len());

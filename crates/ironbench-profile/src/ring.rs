@@ -11,27 +11,28 @@ use crate::event::Event;
 
 /// A mapped ring buffer. Records consist of 8-byte words.
 pub struct Ring {
-    /// The page with the positions, followed by the records.
+    /// The page with head and tail positions, followed by the records.
     start: NonNull<perf_event_mmap_page>,
     page: usize,
-    /// Size of the records' part in bytes, a power of 2.
+    /// Size of the part with records, in bytes; a power of 2.
     size: usize,
     tail: u64,
 }
 
-// SAFETY: the mapping belongs to the ring alone.
+// SAFETY: this value owns the mapping.
 unsafe impl Send for Ring {}
 
 impl Ring {
-    /// Maps a ring of at most `size` bytes, or of a smaller power of 2 if the limit of locked memory requires it.
+    /// Maps a ring buffer of `size` bytes, rounded up to a power of 2. If the limit of locked memory requires it, the
+    /// ring buffer is smaller.
     pub fn map(event: &Event, size: usize) -> io::Result<Self> {
-        // SAFETY: has no argument that could be wrong.
+        // SAFETY: the argument is a constant.
         let page = usize::try_from(unsafe { libc::sysconf(libc::_SC_PAGESIZE) }).map_err(io::Error::other)?;
         let mut size = size.next_power_of_two().max(page);
         loop {
             let protection = libc::PROT_READ | libc::PROT_WRITE;
             let descriptor = event.descriptor.as_raw_fd();
-            // SAFETY: a new mapping at an address that the kernel selects.
+            // SAFETY: this is a new mapping at an address that the kernel chooses.
             let mapped =
                 unsafe { libc::mmap(ptr::null_mut(), page + size, protection, libc::MAP_SHARED, descriptor, 0) };
             if mapped != libc::MAP_FAILED {
@@ -47,9 +48,9 @@ impl Ring {
         }
     }
 
-    /// Appends all complete records to `words` and frees their part of the ring.
+    /// Appends all complete records to `words`, and frees their space in the ring buffer.
     pub fn drain(&mut self, words: &mut Vec<u64>) {
-        // SAFETY: the page is mapped while the ring exists, and both sides access the positions atomically.
+        // SAFETY: the page is mapped as long as the ring buffer exists, and both sides access the positions atomically.
         let (head, tail) = unsafe {
             let page = self.start.as_ptr();
             (AtomicU64::from_ptr(&raw mut (*page).data_head), AtomicU64::from_ptr(&raw mut (*page).data_tail))
@@ -72,7 +73,7 @@ impl Ring {
 
 impl Drop for Ring {
     fn drop(&mut self) {
-        // SAFETY: unmaps what `map` has mapped. No reference into it remains.
+        // SAFETY: `map` mapped this memory, and no reference to it is left.
         unsafe { libc::munmap(self.start.as_ptr().cast(), self.page + self.size) };
     }
 }
@@ -95,14 +96,14 @@ mod tests {
     #[test]
     fn a_full_ring_counts_the_lost_records() {
         let Ok(event) = Event::open(Trigger::CpuClock { hz: 999 }, Target::own_thread(), false) else {
-            return; // The machine does not permit it.
+            return; // this machine does not permit performance events
         };
-        // Space for seven samples with their stacks.
+        // The ring buffer has room for seven samples with their stacks.
         let mut ring = Ring::map(&event, 128 << 10).unwrap();
         event.enable().unwrap();
         let mut lost = 0;
         let deadline = Instant::now() + Duration::from_secs(20);
-        // The kernel reports lost records when it writes the next one.
+        // The kernel reports lost records only when it writes the next record.
         while lost == 0 && Instant::now() < deadline {
             work(Duration::from_millis(300));
             let mut batch = Batch::default();

@@ -1,9 +1,9 @@
-//! Executable mappings of a process: which file and offset an address belongs to.
+//! The executable mappings of a process, which give the file and offset of an address.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-/// Number of a mapped file in `Files`.
+/// Index of a mapped file in `Files`.
 pub type FileId = u32;
 
 /// Paths of mapped files.
@@ -36,10 +36,10 @@ struct Mapping {
     file: FileId,
 }
 
-/// The address space of a process. Forked processes share it until one of them maps more.
+/// The address space of a process. Forked processes share it until one of them adds a mapping.
 #[derive(Debug)]
 pub struct Space {
-    /// Differs for spaces with different mappings.
+    /// ID that differs for address spaces with different mappings.
     id: u64,
     mappings: BTreeMap<u64, Mapping>,
 }
@@ -72,7 +72,8 @@ impl Space {
         self.id
     }
 
-    /// Adds a mapping, which replaces the existing ones at its addresses. The kernel does not report unmapping.
+    /// Adds a mapping, which replaces existing mappings at the same addresses. The kernel does not report when a
+    /// mapping is removed.
     pub fn map(&mut self, start: u64, length: u64, offset: u64, file: FileId) {
         let end = start.saturating_add(length);
         let covered: Vec<_> = self.mappings.range(..end).rev().map(|(&at, &old)| (at, old)).collect();

@@ -1,4 +1,4 @@
-//! Call stacks, stored as a tree of frames, so that stacks share their callers.
+//! Call stacks, stored as a tree of frames, so that stacks with the same callers share nodes.
 
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -7,27 +7,27 @@ use perf_event_open_sys::bindings;
 
 use crate::space::{FileId, Space};
 
-/// Number of a stack: the node of its leaf.
+/// ID of a stack, which is the index of the node of its innermost frame.
 pub type StackId = u32;
 
 /// The stack without frames.
 pub const EMPTY: StackId = 0;
 
-/// Maximum number of nodes, about 60 MB. Further frames are counted for their caller.
+/// Maximum number of nodes, about 60 MB. Beyond this limit, new frames are merged into their callers.
 const MOST_NODES: usize = 1 << 20;
-/// Maximum number of address lists whose stacks are remembered.
+/// Maximum number of address lists whose stacks are cached.
 const MOST_KNOWN: usize = 1 << 16;
 
-/// Where an instruction is.
+/// The location of an instruction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Place {
-    /// Address in the kernel.
+    /// An address in the kernel.
     Kernel(u64),
-    /// Offset in a file.
+    /// An offset in a file.
     File(FileId, u64),
-    /// Outside all mapped files.
+    /// An address outside all mapped files.
     Unknown,
-    /// Callers beyond the depth limit.
+    /// A frame that stands for the callers beyond the depth limit.
     Truncated,
 }
 
@@ -38,7 +38,7 @@ pub struct Node {
 }
 
 pub struct Stacks {
-    /// The nodes. A caller precedes its callees. The first one is `EMPTY`.
+    /// The nodes. A caller precedes its callees. The first node is `EMPTY`.
     pub nodes: Vec<Node>,
     ids: HashMap<Node, StackId>,
     known: HashMap<u64, StackId>,
@@ -48,7 +48,7 @@ pub struct Stacks {
 }
 
 impl Stacks {
-    /// `depth_limit`: the number of frames after which the kernel cuts a stack.
+    /// Creates an empty tree. `depth_limit` is the number of frames after which the kernel cuts a stack.
     pub fn new(depth_limit: usize) -> Self {
         Self::with_limits(depth_limit, MOST_NODES)
     }
@@ -63,7 +63,8 @@ impl Stacks {
         chain.iter().filter(|&&address| !is_marker(address)).count() >= self.depth_limit
     }
 
-    /// Returns the stack of a list of addresses, from leaf to root. `truncated`: callers are missing.
+    /// Returns the ID of the stack with these addresses, which are ordered from the innermost to the outermost frame.
+    /// `truncated`: whether callers are missing.
     pub fn id(&mut self, space: &Space, chain: &[u64], truncated: bool) -> StackId {
         let mut hasher = DefaultHasher::new();
         (space.id(), chain, truncated).hash(&mut hasher);
@@ -98,8 +99,8 @@ fn is_marker(address: u64) -> bool {
     address >= bindings::PERF_CONTEXT_MAX
 }
 
-/// Places from the leaf to the root. A caller's address is the one after its call, which may belong to the next
-/// function, so the byte before it counts.
+/// Returns the locations of the frames, from the innermost to the outermost. A caller's address is a return address,
+/// which may already belong to the next function. Therefore the byte before it is looked up.
 fn places(space: &Space, chain: &[u64]) -> Vec<Place> {
     let mut in_kernel = false;
     let mut is_leaf = true;

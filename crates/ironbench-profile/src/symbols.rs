@@ -10,22 +10,22 @@ use blazesym::symbolize::{Input, Symbolized, Symbolizer};
 use crate::space::{FileId, Files};
 use crate::stacks::Place;
 
-/// Marks a frame of the kernel, as in collapsed stacks of other profilers.
+/// Suffix of kernel functions, as in the collapsed stacks of other profilers.
 const KERNEL_SUFFIX: &str = "_[k]";
 const UNKNOWN: &str = "[unknown]";
 const TRUNCATED: &str = "[truncated]";
 
-/// The label of a frame.
+/// The text of a frame in a profile.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Label {
     pub text: String,
-    /// Whether a function's name was found.
+    /// Whether the name of the function was found.
     pub resolved: bool,
 }
 
 impl Label {
     fn function(name: &str, suffix: &str) -> Self {
-        // A semicolon separates frames.
+        // Semicolons in names are replaced, because they separate frames.
         Self { text: name.replace(';', ":") + suffix, resolved: true }
     }
 
@@ -34,7 +34,7 @@ impl Label {
     }
 }
 
-/// Finds the names of the functions at these places.
+/// Looks up the names of the functions at these locations.
 pub fn labels(places: impl Iterator<Item = Place>, files: &Files) -> HashMap<Place, Label> {
     let mut labels = HashMap::from([
         (Place::Unknown, Label::unresolved(UNKNOWN)),
@@ -77,7 +77,7 @@ pub fn labels(places: impl Iterator<Item = Place>, files: &Files) -> HashMap<Pla
     labels
 }
 
-/// One name for each input. `None`: unknown, or the source cannot be read.
+/// Returns one name for each input. A name is None if it is unknown or the source cannot be read.
 fn names(symbolizer: &Symbolizer, source: &Source<'_>, input: Input<&[u64]>) -> Vec<Option<String>> {
     let count = input.as_inner_ref().len();
     if count == 0 {
@@ -88,7 +88,7 @@ fn names(symbolizer: &Symbolizer, source: &Source<'_>, input: Input<&[u64]>) -> 
     found.into_iter().map(name).collect()
 }
 
-/// The label of a frame in a file without symbols: the file's name in brackets.
+/// Returns the label of a frame in a file without symbols, which is the file's name in brackets.
 fn file_label(path: &str) -> String {
     let path = path.strip_suffix(" (deleted)").unwrap_or(path);
     match path.rsplit('/').next().unwrap_or_default() {

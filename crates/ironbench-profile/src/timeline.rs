@@ -1,15 +1,16 @@
-//! Samples over time with bounded memory. The windows that count are known only at the end.
+//! Samples over time, in limited memory. The windows that count are known only at the end, so all samples are kept
+//! until then.
 
 use std::collections::HashMap;
 
-/// Number of what is counted, e.g. a stack of a thread.
+/// Index of a row of the profile (`Rows`).
 pub type RowId = u32;
 
 /// Maximum number of entries, about 64 MB.
 const MOST_ENTRIES: usize = 1 << 21;
 const NARROWEST_NS: u64 = 1_000_000;
 
-/// Measured CLOCK_MONOTONIC times in ns, `[start, end)`.
+/// Measured times on CLOCK_MONOTONIC in ns, each from start (inclusive) to end (exclusive).
 pub type Windows = [(u64, u64)];
 
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -18,7 +19,7 @@ pub struct Total {
     pub ns: u64,
 }
 
-/// Samples of one row that ended in the same bucket of time.
+/// The samples of one row that fall into the same time bucket.
 #[derive(Clone, Copy)]
 struct Entry {
     bucket: u64,
@@ -27,7 +28,7 @@ struct Entry {
     ns: u64,
 }
 
-/// A time that is longer than a bucket.
+/// A sample that lasted longer than a bucket.
 #[derive(Clone, Copy)]
 struct Long {
     start: u64,
@@ -57,7 +58,7 @@ impl Timeline {
         Self { width, entries, longs, current: (0, HashMap::new()), most }
     }
 
-    /// Counts one sample of `ns` nanoseconds at an instant.
+    /// Adds a sample of `ns` nanoseconds at `time`.
     pub fn add(&mut self, row: RowId, time: u64, ns: u64) {
         let bucket = time / self.width;
         if self.current.0 != bucket {
@@ -73,7 +74,7 @@ impl Timeline {
         }
     }
 
-    /// Counts one sample that lasted from `start` to `end`.
+    /// Adds a sample that lasted from `start` to `end`.
     pub fn add_interval(&mut self, row: RowId, start: u64, end: u64) {
         let ns = end.saturating_sub(start);
         if ns <= self.width {
@@ -112,7 +113,8 @@ impl Timeline {
         }
     }
 
-    /// Sums the samples in the windows (empty: all samples) by row. A bucket counts if its middle is in a window.
+    /// Returns the sum of the samples in the windows, by row. If `windows` is empty, all samples count. A bucket counts
+    /// if its middle is in a window.
     pub fn totals(&self, windows: &Windows, rows: usize) -> Vec<Total> {
         let mut totals = vec![Total::default(); rows];
         for entry in &self.entries {

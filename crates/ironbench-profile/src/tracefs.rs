@@ -1,9 +1,9 @@
-//! Tracepoints of the scheduler in tracefs, which describes their ids and fields.
+//! The scheduler's tracepoints. tracefs describes their IDs and fields.
 
 use std::path::PathBuf;
 use std::{fs, io};
 
-/// Where tracefs is mounted: its own place, or below debugfs.
+/// Possible mount points of tracefs: its own directory, or a directory of debugfs.
 const PLACES: [&str; 2] = ["/sys/kernel/tracing", "/sys/kernel/debug/tracing"];
 
 /// Position of a number in a tracepoint's raw data.
@@ -24,18 +24,18 @@ impl Field {
     }
 }
 
-/// Why a tracepoint cannot be used.
+/// Reason why a tracepoint cannot be used.
 #[derive(Debug)]
 pub enum Missing {
     /// tracefs is not mounted.
     Tracefs,
-    /// The kernel has no such tracepoint, or describes it in an unknown way.
+    /// The kernel has no such tracepoint, or describes it in an unknown format.
     Tracepoint(String),
-    /// The user may not read tracefs.
+    /// The user has no permission to read tracefs.
     Permission(io::Error),
 }
 
-/// The tracepoints of waits.
+/// The IDs and fields of the tracepoints from which waits are computed.
 #[derive(Clone, Copy, Debug)]
 pub struct Scheduler {
     pub switch: u64,
@@ -65,7 +65,7 @@ impl Scheduler {
     }
 }
 
-/// Returns the text of a tracepoint's file `format`.
+/// Returns the contents of a tracepoint's `format` file.
 fn description(name: &str) -> Result<String, Missing> {
     let mut missing = Missing::Tracefs;
     for place in PLACES.map(PathBuf::from) {

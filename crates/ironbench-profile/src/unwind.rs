@@ -1,5 +1,5 @@
-//! Unwinds user stacks by the unwind tables of programs (`.eh_frame`), because most programs are compiled without frame
-//! pointers. Code without tables is unwound by frame pointers.
+//! Unwinds user stacks with the unwind tables of programs (`.eh_frame`), because most programs are compiled without
+//! frame pointers. Code without such tables is unwound with frame pointers.
 
 use std::collections::HashMap;
 use std::fs;
@@ -22,15 +22,15 @@ pub const REGISTERS: [u64; 3] = [6, 7, 8];
 #[cfg(target_arch = "aarch64")]
 pub const REGISTERS: [u64; 4] = [29, 30, 31, 32];
 
-/// Maximum number of address spaces whose tables are remembered.
+/// Maximum number of address spaces whose tables are cached.
 const MOST_SPACES: usize = 256;
 
 type Bytes = Arc<[u8]>;
 type Modules = UnwinderNative<Bytes, MayAllocateDuringUnwind>;
 
-/// The parts of a program that unwinding needs.
+/// The parts of a program file that unwinding needs.
 struct Tables {
-    /// Offset in the file, size and address of each segment.
+    /// Offset in the file, size, and address of each segment.
     segments: Vec<(u64, u64, u64)>,
     frames: Option<(Range<u64>, Bytes)>,
     index: Option<(Range<u64>, Bytes)>,
@@ -42,7 +42,7 @@ impl Tables {
         if !fs::metadata(path).ok()?.is_file() {
             return None;
         }
-        // Programs may have hundreds of megabytes, of which only these sections are read.
+        // Programs may have hundreds of megabytes, so only these sections are read.
         let program = ReadCache::new(fs::File::open(path).ok()?);
         let program = object::File::parse(&program).ok()?;
         let section = |name| {
@@ -78,13 +78,13 @@ impl Tables {
 pub struct Unwinder {
     cache: CacheNative<MayAllocateDuringUnwind>,
     tables: HashMap<FileId, Option<Tables>>,
-    /// By the id of the space.
+    /// Cached tables by ID of the address space.
     modules: HashMap<u64, Modules>,
 }
 
 impl Unwinder {
-    /// Appends the addresses of the user's frames to `chain`, at most `depth`, from the leaf. Returns false if the stack
-    /// has more frames, or is larger than its copy.
+    /// Appends the addresses of the user's frames to `chain`, from the innermost on, at most `depth`. Returns false if
+    /// the stack has more frames or is larger than the copied part.
     pub fn unwind(
         &mut self,
         space: &Space,
@@ -112,7 +112,8 @@ impl Unwinder {
             match frames.next() {
                 Ok(Some(frame)) => chain.push(frame.address()),
                 Ok(None) => return true,
-                // Without tables and frame pointers, a register may contain anything.
+                // The code has neither unwind tables nor frame pointers, so the register may contain any value. The
+                // stack counts as cut only if the address lies just beyond the copied part.
                 Err(Error::CouldNotReadStack(address)) => return !(end..end + (1 << 20)).contains(&address),
                 Err(_) => return true,
             }

@@ -1,24 +1,25 @@
-//! Off-CPU time: from the switch away from a thread to the switch back to it, divided at its wake-up.
+//! Off-CPU time, which lasts from the switch away from a thread until the switch back to it. The thread's wake-up
+//! divides it into two parts.
 
 use std::collections::HashMap;
 
 use crate::processes::{NameId, Role};
 use crate::stacks::{EMPTY, StackId};
 
-/// Bits of prev_state of a thread that ends (EXIT_DEAD and EXIT_ZOMBIE, include/linux/sched.h).
+/// Bits of `prev_state` of a thread that is exiting (EXIT_DEAD and EXIT_ZOMBIE, include/linux/sched.h).
 const ENDS: i64 = 0x10 | 0x20;
-/// Bit of prev_state of a thread that was preempted (TASK_REPORT_MAX, include/linux/sched.h).
+/// Bit of `prev_state` of a thread that was preempted (TASK_REPORT_MAX, include/linux/sched.h).
 const PREEMPTED: i64 = 0x100;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Reason {
-    /// Until its wake-up, e.g. for a lock, I/O or the network.
+    /// Waiting to be woken, e.g. for a lock, I/O or the network.
     Blocked,
-    /// For a CPU, although it could run.
+    /// Waiting for a CPU although the thread is ready to run.
     CpuQueue,
 }
 
-/// A thread that a CPU switched away from.
+/// A thread when a CPU switched away from it.
 #[derive(Clone, Copy, Debug)]
 pub struct Thread {
     pub tid: i32,
@@ -35,7 +36,7 @@ struct Off {
     woken: Option<(u64, StackId)>,
 }
 
-/// A part of a thread's off-CPU time.
+/// A part of a thread's off-CPU time with one reason.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Wait {
     pub tid: i32,
@@ -48,13 +49,13 @@ pub struct Wait {
     pub end: u64,
 }
 
-/// The threads that are off CPU, by the pid of the tracepoints. In a container, that pid differs from the thread's id
-/// there.
+/// The threads that are off the CPU, by the PID that tracepoints report. In a container, this PID differs from the
+/// thread ID that the container's processes see.
 #[derive(Default)]
 pub struct Waits(HashMap<i64, Off>);
 
 impl Waits {
-    /// A CPU switched away from a thread with this prev_state.
+    /// Notes that a CPU switched away from a thread, whose `prev_state` is `state`.
     pub fn switched_out(&mut self, pid: i64, thread: Thread, state: i64, time: u64) {
         if state & ENDS != 0 {
             self.0.remove(&pid);
@@ -64,7 +65,7 @@ impl Waits {
         self.0.insert(pid, Off { thread, since: time, preempted, woken: None });
     }
 
-    /// Whether a wake-up of the thread counts.
+    /// Whether the thread is blocked, so that a wake-up of the thread ends that state.
     pub fn is_blocked(&self, pid: i64) -> bool {
         self.0.get(&pid).is_some_and(|off| !off.preempted && off.woken.is_none())
     }
@@ -85,7 +86,7 @@ impl Waits {
         }
     }
 
-    /// Returns the waits that have not ended, as if they ended now.
+    /// Returns the waits that have not ended, as if they ended at `time`.
     pub fn unfinished(&mut self, time: u64) -> Vec<Wait> {
         self.0.drain().flat_map(|(_, off)| parts(&off, time)).collect()
     }

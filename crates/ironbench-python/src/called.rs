@@ -18,15 +18,19 @@ use pyo3::types::PyTuple;
 use crate::door;
 use crate::drive::{DriveResult, Progress, jobs_of, plan_of};
 
-/// Runs one trial like `drive`. `connect` gets the number of a client and its SQL commands.
-/// A command consists of three values. The first is a text with `?` for parameters.
-/// The second tells which rows are wanted (`gset`: those of its last statement, `aset`: of each, empty: none).
-/// The third tells whether the text has several statements (`\;`). The connection that it returns has:
+/// Runs one trial like `drive`, over connections that `connect` opens. `connect` gets the number of a client and its SQL
+/// commands. A command is a tuple of three values:
 ///
-/// - `steps`: a function for each command, which runs the command with its values to its last row.
-///   Returns whether a transaction is open afterwards.
-///   If rows are wanted, returns a tuple: that, the number of rows of the last statement,
-///   and names and texts of the columns of the last rows
+/// - the text of the command, with `?` for parameters
+/// - the rows to return: `gset` for those of its last statement, `aset` for those of each statement, empty for none
+/// - whether the text has several statements (`\;`)
+///
+/// The connection that `connect` returns has:
+///
+/// - `steps`: a function for each command, which gets the values of the parameters and runs the command to its last
+///   row. It returns whether a transaction is open afterwards. If rows are to be returned, it returns a tuple: whether
+///   a transaction is open, the number of rows of the last statement, and names and texts of the columns of the last
+///   rows
 /// - `inside`: whether the engine does its work in the calling thread
 /// - `rollback()`
 /// - `trouble(error)`: describes an error that one of these raised, as an object with `sqlstate`,

@@ -15,7 +15,7 @@ use crate::errors::raise;
 
 const STREAM: &std::ffi::CStr = c"arrow_array_stream";
 
-/// The statements in log files as Arrow. All streams continue at the same place, so that they are read once.
+/// The statements in log files as Arrow. All streams share one position, so that each statement is read once.
 #[pyclass(module = "ironbench._core", frozen)]
 pub struct LogRows {
     statements: Statements,
@@ -60,8 +60,8 @@ impl LogRows {
         self.progress.stop.store(true, Relaxed);
     }
 
-    /// Returns the summary of what was noticed, as JSON of `Summary` in crates/ironbench-capture/src/rows.rs. It is
-    /// complete at the end.
+    /// Returns the summary of observations, as JSON of `Summary` in crates/ironbench-capture/src/rows.rs. The summary
+    /// is complete when all statements have been read.
     fn summary<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
         let summary = self.progress.summary.lock().unwrap_or_else(PoisonError::into_inner);
         let json = serde_json::to_vec(&*summary);

@@ -57,7 +57,7 @@ pub fn load_rows<'py>(py: Python<'py>, plan: &[u8], progress: &LoadProgress) -> 
     Ok(PyBytes::new(py, &json))
 }
 
-/// Returns table, first unit and end unit of each piece.
+/// Returns table, first unit and end unit of each piece into which the tables are divided.
 #[pyfunction]
 pub fn cut_rows(generator: &[u8], workers: usize, done: &[u8]) -> PyResult<Vec<(&'static str, u64, u64)>> {
     let generator: Generator = serde_json::from_slice(generator).map_err(unreadable("generator"))?;
@@ -125,7 +125,8 @@ pub fn write_rows(py: Python<'_>, generator: &[u8], table: &str, threads: usize,
     py.detach(|| ironbench_data::write_file(&generator, table, threads, path)).map_err(raise)
 }
 
-/// Returns the number of rows, and the checksums of content and keys, of the wide table that a plan describes (JSON).
+/// Returns the number of rows of the wide table that `wide` (JSON) describes, and the checksums of its content and its
+/// keys.
 #[pyfunction]
 pub fn wide_sums(py: Python<'_>, wide: &[u8]) -> PyResult<(u64, i64, i64)> {
     let wide: Wide = serde_json::from_slice(wide).map_err(unreadable("table"))?;

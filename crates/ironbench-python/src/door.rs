@@ -8,9 +8,9 @@ use pyo3::prelude::*;
 
 use crate::errors::raise;
 
-/// Runs `work` without the GIL. `work` must call the function that it gets at least every 50 ms, and end soon when that
-/// returns false. In that case a signal handler of Python has raised an exception. Ctrl-C is a normal end, whose result
-/// is kept. Other exceptions are raised here.
+/// Runs `work` without the GIL. `work` must call its argument at least every 50 ms. When a call returns false, a signal
+/// handler of Python has raised an exception, and `work` must end soon. Ctrl-C is a normal end, whose result is kept.
+/// Other exceptions are raised here.
 pub fn leave<T: Send>(py: Python<'_>, work: impl FnOnce(&mut dyn FnMut() -> bool) -> Result<T> + Send) -> PyResult<T> {
     let raised = Mutex::new(None::<PyErr>);
     let outcome = py.detach(|| {

@@ -88,7 +88,8 @@ impl Progress {
         self.control.turns.ask();
     }
 
-    /// Makes all clients, which rest now, work for `start_up_s` and then for the measured slice, on these CPUs.
+    /// Starts a turn while all clients rest. The clients work for `start_up_s` and then for the measured slice, on
+    /// these CPUs.
     fn begin_turn(&self, start_up_s: f64, slice_s: f64, cpus: Vec<usize>) {
         self.control.turns.begin(clock::from_seconds(start_up_s), clock::from_seconds(slice_s), cpus);
     }

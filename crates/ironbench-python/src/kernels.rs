@@ -21,7 +21,8 @@ impl Kernels {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Waits without the GIL until `came` returns true, for at most `timeout_s`. Returns whether it did.
+    /// Calls `came` without the GIL, which waits for at most `timeout_s`. Returns its result, or true if the threads
+    /// have been joined.
     fn wait(&self, py: Python<'_>, timeout_s: f64, came: fn(&Watch, Duration) -> bool) -> bool {
         let Some(watch) = self.crew().as_ref().map(Crew::watch) else { return true };
         py.detach(|| came(&watch, Duration::from_secs_f64(timeout_s.clamp(0.0, 3600.0))))

@@ -1,4 +1,4 @@
-//! Emulated devices for Python. The process of a device contains one of them.
+//! Emulated devices for Python. Each device has a separate process.
 
 use std::path::PathBuf;
 

@@ -1,4 +1,4 @@
-//! The relay that adds latency, for Python. The process of a relay contains one of them.
+//! The relay that adds latency, for Python. Each relay has a separate process.
 
 use ironbench_core::Error;
 use ironbench_core::relay;

@@ -165,7 +165,7 @@ pub struct Program {
     pub statements: usize,
     /// Whether `-D`, `\set` or the tool itself defines the variable anywhere, by slot.
     defined: Vec<bool>,
-    /// Possible mistakes in the scripts that are not certain to be mistakes.
+    /// Warnings about possible mistakes in the scripts.
     pub cautions: Vec<Caution>,
 }
 

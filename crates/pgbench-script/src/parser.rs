@@ -76,8 +76,8 @@ struct Parser<'a> {
 
 enum Infix {
     Operator(Operator, u8),
-    /// An operator whose operands are swapped: `a > b` is evaluated as `b < a`, with `b` first. In this order, pgbench
-    /// draws random operands.
+    /// An operator whose operands are swapped: `a > b` is evaluated as `b < a`, with `b` first. pgbench evaluates the
+    /// operands in this order, which matters if both draw random numbers.
     Swapped(Operator, u8),
     And,
     Or,

@@ -26,7 +26,7 @@ pub fn permute(value: i64, size: i64, seed: i64) -> i64 {
     value as i64
 }
 
-/// Scrambles `value` if it is in the half that is scrambled. Always draws two numbers, even if it is not.
+/// Scrambles `value` unless it is above `mask`. Draws two random numbers in either case.
 fn scramble(value: u64, mask: u64, width: u32, random: &mut Random) -> u64 {
     let multiplier = (random.next_u64() & mask) | 1;
     let addend = random.next_u64() & mask;
