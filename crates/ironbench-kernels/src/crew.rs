@@ -269,7 +269,7 @@ mod tests {
         assert_eq!(names, [("allocate", found.all.count()), ("search", found.all.count())]);
     }
 
-    /// Work that must not check before all threads have finished their units.
+    /// Work whose `report` waits until the gate is opened.
     struct Checked<'a>(&'a Gate);
 
     impl Work for Checked<'_> {

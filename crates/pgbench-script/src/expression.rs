@@ -98,7 +98,7 @@ pub fn evaluate(expression: &Expression, variables: &mut Variables, random: &mut
 }
 
 /// Evaluates AND (`decisive` is false) or OR (`decisive` is true), from left to right. As in pgbench and unlike in SQL,
-/// a null on the left also decides.
+/// the result is null if the left operand is null, whatever the right operand is.
 fn connect(
     operands: &[Expression; 2],
     decisive: bool,

@@ -216,7 +216,7 @@ impl<C: Library> Running<'_, '_, '_, C> {
         None
     }
 
-    /// Returns false if the window closed before `instant`.
+    /// Sleeps until `instant`. Returns false if the window closed before that.
     fn sleep_until(&mut self, instant: u64) -> bool {
         loop {
             let now = clock::now();

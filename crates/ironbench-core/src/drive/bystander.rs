@@ -71,7 +71,7 @@ struct Watcher<'a, P: SessionProtocol> {
     random: Random,
 }
 
-/// Returns a wish to interrupt a request when the trial is stopped.
+/// Returns a function with which a session checks whether to interrupt a request, because the trial was stopped.
 fn wish(control: &Control) -> Wish {
     let stopped = control.stopped();
     Box::new(move || stopped.load(Relaxed))
@@ -135,7 +135,7 @@ impl<P: SessionProtocol> Worker for Watcher<'_, P> {
     }
 }
 
-/// Waits for the scheduled time of the next request. Returns false if the window closed before.
+/// Waits for the scheduled time of the next request. Returns false if the window closed before that.
 fn wait(due: &Schedule, start: &Start, recorder: &mut Recorder) -> bool {
     loop {
         let now = clock::now();

@@ -82,7 +82,8 @@ impl Control {
         Some(self.begin_unix_ns.load(Relaxed)).filter(|&instant| instant > 0)
     }
 
-    /// Returns the flag that is set when the trial is stopped, for threads that outlive a borrow of the control.
+    /// Returns the flag that is set when the trial is stopped. Threads may keep the flag longer than they can borrow
+    /// this object.
     pub fn stopped(&self) -> Arc<AtomicBool> {
         Arc::clone(&self.stop)
     }
@@ -138,7 +139,7 @@ impl Control {
 #[derive(Debug, Default)]
 pub struct Abort {
     happened: AtomicBool,
-    /// Whether a failed transaction ended the trial, so that the connections are intact.
+    /// Whether a failed transaction ended the trial. If so, the connections are intact.
     by_error: AtomicBool,
     cause: Mutex<String>,
 }

@@ -76,8 +76,9 @@ pub struct Start<'a> {
 }
 
 impl Start<'_> {
-    /// Returns the rank of this thread's client number `place` among all clients of the trial. Ranks alternate between
-    /// threads, so that each thread has equally many active clients.
+    /// Returns the rank of this thread's client number `place` among all clients of the trial. If a curve limits the
+    /// number of active clients, clients become active in the order of their ranks. Ranks alternate between threads, so
+    /// that each thread has equally many active clients.
     pub fn rank(&self, place: usize) -> usize {
         rank(self.shares, self.thread, place)
     }

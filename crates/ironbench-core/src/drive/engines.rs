@@ -118,7 +118,7 @@ pub fn null<X: Transaction>(
     crew::run(orders, make, poll)
 }
 
-/// Runs the transactions that `make` returns for each client and its session against a server.
+/// Runs transactions against a server. `make` creates a client's transactions from the client's number and session.
 /// `reconnects`: clients may request new connections.
 pub fn served<P: ServerProtocol, X: Transaction>(
     orders: &Orders,

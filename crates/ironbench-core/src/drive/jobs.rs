@@ -6,8 +6,8 @@ use std::collections::BTreeMap;
 use crate::Result;
 use pgbench_script::{Program, Variables};
 
-/// The queue whose waiting times are the lag of the source. Waiting times in other queues count only as part of
-/// response times.
+/// The queue whose waiting times are reported as the lag of the source. Waiting times in other queues count only as
+/// part of response times.
 pub const LAGGING_LINE: usize = 0;
 
 /// A source of jobs.
@@ -36,12 +36,12 @@ pub trait Jobs: Sync {
 
     fn role<'a>(&'a self, program: &Program, client: usize) -> Box<dyn Role + 'a>;
 
-    /// Returns the source's own counts since the start, by name.
-    /// Parts are merged by sum, or by maximum if the name ends in `_max`.
+    /// Returns the source's own counts since the start, by name. The counts of several parts are merged by sum, or by
+    /// maximum if the name ends in `_max`.
     fn figures(&self) -> BTreeMap<String, f64>;
 
-    /// Returns the name of the histogram of waiting times in `LAGGING_LINE`, from due to started. The histogram exists
-    /// only if clients wait.
+    /// Returns the name of the histogram of waiting times in `LAGGING_LINE`, from the due time of a job to its start.
+    /// The histogram exists only if clients wait.
     fn lag(&self) -> String {
         format!("{}_lag", self.name())
     }

@@ -57,7 +57,8 @@ fn merged_seconds(kept: &[Vec<MergeableSecond>]) -> Result<Vec<Second>> {
         }
         Ok(Second::new(&response, failed, width_ns))
     };
-    // Every second is merged separately, because a thousand drives of half a minute have thirty thousand histograms.
+    // Threads merge different seconds in parallel, because a thousand drives of half a minute have thirty thousand
+    // histograms.
     let threads = std::thread::available_parallelism().map_or(1, usize::from).min(longest.max(1));
     let share = |thread: usize| (longest * thread / threads..longest * (thread + 1) / threads).map(second);
     std::thread::scope(|scope| {

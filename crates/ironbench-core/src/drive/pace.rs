@@ -82,7 +82,7 @@ impl Queue {
 /// Returns the schedule of the plan's transactions from `origin` on, or None for a closed loop.
 pub fn schedule(plan: &Plan, origin: u64) -> Option<Schedule> {
     let (part, parts) = plan.part.map_or((0, 1), |part| (part.number, part.of));
-    // The first transaction starts after half a gap, so that each second has exactly `rate` of them.
+    // The first transaction starts after half a gap, so that exactly `rate` transactions start in each second.
     let phase = (part as f64 + 0.5) / parts as f64;
     let seed = plan.seed ^ (part as u64 + 1).wrapping_mul(0xD134_2543_DE82_EF95);
     Some(match &plan.schedule {

@@ -304,8 +304,8 @@ impl Summary {
 }
 
 /// Returns the length of the window. In turns, this is the time that a client spent, on average, on measured
-/// transactions and on the think time after them. Throughput is then exact wherever slices cut the transactions (see
-/// `measure::recorder::turns`).
+/// transactions and on the think time after them. Throughput is then unbiased, wherever in a transaction the slices
+/// begin and end (see `measure::recorder::turns`).
 fn elapsed_ns(plan: &Plan, haul: &Haul) -> u64 {
     let in_turns = haul.recordings.iter().filter_map(|recording| recording.busy_ns);
     match in_turns.reduce(|a, b| a + b) {

@@ -98,7 +98,7 @@ pub struct Turns {
 }
 
 impl Turns {
-    /// Requests that the trial is driven in turns. The caller asks before the trial starts.
+    /// Requests that the trial is driven in turns. Must be called before the trial starts.
     pub fn ask(&self) {
         self.state().asked = true;
     }

@@ -113,7 +113,7 @@ impl Capture {
         let keys = Keys::new(self.keys)
             .map_err(|error| Error::failure("keys of the replay", format!("cannot be stored: {error}")))?;
         let due = plan.schedule.is_open().then(|| self.due(plan, &tape, speed));
-        // The schedule has no times of its own, because the times of transactions are in the tape.
+        // The plan's own schedule is not used, because the tape contains the times of the transactions.
         let plan = Plan { schedule: Schedule::Closed { think_time_s: 0.0 }, ..plan.clone() };
         let (figures, every) = (Figures::default(), self.expected_places());
         let mut outcome = work(&plan, control, plan.threads, &kinds, |orders| {

@@ -466,7 +466,7 @@ impl Transaction for Replayer<'_> {
     }
 
     /// The server may close an idle connection. Between two recorded sessions that makes no difference, because the
-    /// next session opens its own.
+    /// next session opens a new connection anyway.
     fn lost_waiting(&mut self) -> bool {
         self.connected = !self.next.is_some_and(|next| next.has(flag::OPENS));
         self.next.is_none() || !self.connected

@@ -40,7 +40,8 @@ pub(super) struct Client<X> {
     pub lost: Option<u64>,
     /// Duration of the last transaction.
     pub took: u64,
-    /// Time at which the last transaction ended, if turns measure it and the next one has not started.
+    /// Time at which the last transaction ended, if the turn measures that transaction and the next one has not
+    /// started.
     pub paused: Option<u64>,
     /// Number of transactions that the client may still start; 0 for a client that waits for a job.
     pub left: u64,

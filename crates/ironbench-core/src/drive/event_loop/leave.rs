@@ -24,7 +24,7 @@ pub(super) struct GivenUp {
 }
 
 impl<T: Transport, X: Transaction> EventLoop<T, X> {
-    /// Sets how each client's running statement is cancelled on the server.
+    /// Sets the function that cancels each client's running statement on the server.
     pub fn cancelling(mut self, cancels: Vec<Option<Cancelling>>) -> Self {
         for (client, cancel) in self.clients.iter_mut().zip(cancels) {
             client.cancel = cancel;

@@ -1,5 +1,5 @@
-//! Handles clients that lose their connection. There are three outcomes, in order of preference. The client reconnects
-//! and continues. Otherwise the client ends and the others continue, as in pgbench. Otherwise the trial ends.
+//! Handles clients that lose their connection. If possible, the client reconnects and continues. Otherwise the client
+//! ends and the others continue, as in pgbench. If that is not possible either, the trial ends.
 
 use std::cmp::Reverse;
 
@@ -34,7 +34,7 @@ impl<T: Transport, X: Transaction> Running<'_, '_, T, X> {
         self.recorder.tally.connections_lost += 1;
         self.withdraw(id);
         if inside {
-            // Whether the engine committed the transaction in progress is unknown.
+            // It is unknown whether the engine committed the transaction in progress.
             self.ended.abandoned += 1;
             self.record(id, ending, now);
         }

@@ -39,7 +39,7 @@ struct Awaited<'p> {
     entries: u64,
 }
 
-/// An error because of which the transaction fails.
+/// An error that makes the transaction fail.
 struct Refused {
     class: String,
     retryable: bool,

@@ -51,8 +51,8 @@ pub struct MysqlScript<'p> {
     lifetime: Lifetime,
 }
 
-/// Whether a retry may succeed after this error, which is "record has changed", a lock wait timeout or a deadlock. The
-/// first occurs with MariaDB's `innodb_snapshot_isolation`.
+/// Whether a retry may succeed after this error, which is "record has changed", a lock wait timeout or a deadlock.
+/// "Record has changed" occurs with MariaDB's `innodb_snapshot_isolation`.
 fn is_retryable(error: &ServerError) -> bool {
     matches!(error.number, 1020 | 1205 | 1213)
 }
