@@ -1,5 +1,5 @@
-"""Evidence that a study reads in addition to records, by trial id or fingerprint key. The record store implements
-`Archive`."""
+"""Stored evidence that a study reads in addition to records: by the id of a trial, or by the key of a fingerprint. The
+record store implements `Archive`."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Archive(Protocol):
         ...
 
     def profile(self, id: str) -> Sequence[SampledStack]:
-        """Returns the sampled stacks, if the trial was profiled."""
+        """Returns the sampled stacks; empty if the trial was not profiled."""
         ...
 
     def histograms(self, id: str) -> Mapping[str, Any]:
@@ -52,7 +52,7 @@ class Archive(Protocol):
         ...
 
     def timed(self, id: str) -> Sequence[Statement]:
-        """Returns times of each command in the trial's scripts, if the run recorded them."""
+        """Returns the times of each command in the trial's scripts; empty if the run did not record them."""
         ...
 
     def workers(self, id: str) -> Sequence[WorkerPart]:
@@ -67,8 +67,8 @@ class Archive(Protocol):
 
 
 class Archives:
-    """Several archives as one. Ids and keys are derived from contents, so the first archive that has an entry is
-    used."""
+    """Combines several archives into one. Each entry is read from the first archive that contains it, because ids and
+    keys are derived from contents."""
 
     def __init__(self, archives: Sequence[Archive]) -> None:
         self._archives = archives

@@ -34,7 +34,7 @@ DATA_TO_MEMORY = "balance-data-to-memory"
 
 @dataclass(frozen=True, slots=True)
 class SizingRatio:
-    """A sizing ratio of a system. `value` is None if it was not recorded, which means unknown, not zero."""
+    """A sizing ratio of a system. `value` is None if it is unknown because it was not recorded."""
 
     name: Note
     unit: str
@@ -91,7 +91,7 @@ def _throughput_name(records: Sequence[Record]) -> Note:
 
 
 def _cores(record: Record, machine: Mapping[str, Any]) -> tuple[int | None, Note]:
-    """Returns the number of cores that the system can use, with a note that states how it is known."""
+    """Returns the number of cores that the system can use, with a note that explains the number."""
     cores, of_threads = usable_cores(record, machine_cores(machine)), on_bare_machine(record)
     if cores is None:
         return None, note("balance-cores-unknown")
@@ -117,7 +117,8 @@ def _cache_bytes(record: Record, engine: Mapping[str, Any]) -> int | None:
 class _Device:
     roles: tuple[str, ...]
     counted: tuple[str, ...]
-    """A role for each partition of the device, because the kernel counts the I/O of each partition."""
+    """One role for each partition of the device. The I/O of the device is summed over these roles, because the kernel
+    counts the I/O of each partition separately."""
     called: str = ""
     """Name of the device; empty if only its roles are known."""
 
@@ -161,8 +162,8 @@ def _devices(record: Record, machine: Mapping[str, Any]) -> tuple[_Device, ...]:
         else:
             devices.append(_Device((role,), (role,), next(iter(stored_on(record, role, machine)), "")))
     names = [one.called for one in devices]
-    # A file system that is missing from the fingerprint appears to be on its parent's disk. Without a reliable name, it
-    # is left out.
+    # A file system that is missing from the fingerprint appears to be on its parent's disk, so that two devices have
+    # the same name. Names that occur twice are therefore left out.
     return tuple(replace(one, called="") if names.count(one.called) > 1 else one for one in devices)
 
 
@@ -199,8 +200,8 @@ def _counters(record: Record, role: str) -> dict[str, float]:
 
 
 def _alike(a: dict[str, float], b: dict[str, float]) -> bool:
-    """Returns whether two sets of counters, read moments apart, belong to the same device. An idle device matches
-    none."""
+    """Returns whether two sets of counters belong to the same device. They were read at slightly different times, so
+    they may differ slightly. Returns False for an idle device."""
     return a.keys() == b.keys() and any(a.values()) and all(isclose(a[name], b[name], rel_tol=ONE_DEVICE) for name in a)
 
 

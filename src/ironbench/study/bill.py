@@ -1,5 +1,5 @@
-"""Computes the cost breakdown of an offer from a price sheet: units according to each price's rules, in one
-currency."""
+"""Computes the cost breakdown of an offer from a price sheet: the number of units by each price's rules, and the
+amounts in one currency."""
 
 from __future__ import annotations
 
@@ -23,10 +23,8 @@ _RUNNING = ("kWh", "hour")
 def bill(offer: Offer, sheet: Sheet, years: Decimal | None, currency: str = "") -> CostBreakdown:
     """Returns the cost breakdown of an offer.
 
-    Without `currency`, the breakdown uses the prices' common currency.
-
-    Raises InputError if a price is in no sheet, if an exchange rate is missing, or if a price needs a period in years
-    and none is given.
+    Without `currency`, the breakdown uses the prices' common currency. Raises InputError if no sheet contains a price,
+    if an exchange rate is missing, or if a price needs a period in years but `years` is None.
     """
     prices = [sheet.price(name) for name in offer.buy]
     into = currency or _common(offer, prices)
@@ -157,8 +155,8 @@ def _common(offer: Offer, prices: Sequence[Price]) -> str:
 
 
 def _limits(offer: Offer, price: Price) -> list[Note]:
-    """Returns notes on the edition's limits that the server exceeds. Under these limits, the measured score may not be
-    reached."""
+    """Returns a note for each limit of the edition that the server exceeds. With such a limit, the measured score may
+    not be reached."""
     limits = (
         (price.most_sockets, offer.sockets, "sockets"),
         (price.most_cores, offer.cores, "cores"),

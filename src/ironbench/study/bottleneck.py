@@ -2,10 +2,10 @@
 
 At any moment, a client is in one part of the time: the engine computes for the client, or the client waits for a core,
 a page, the WAL, a lock or the client program. The mean number of clients in a part, divided by the throughput, is the
-time per transaction spent in this part (Little, Operations Research 9(3), 1961). Without a part that takes a share s of
-the time, throughput would be 1 / (1 − s) times as high if everything else took as long as before (Amdahl, AFIPS 1967).
-This is an estimate, not a bound. The gain is smaller if the queue moves to another resource. It is larger if the part
-also causes waits that disappear with it, for example for locks that are held during the part. `Gain` contains the
+time per transaction spent in this part (Little, Operations Research 9(3), 1961). If a part that takes a share s of the
+time is removed, and everything else takes as long as before, throughput is 1 / (1 − s) times as high (Amdahl, AFIPS
+1967). This is an estimate, not a bound. The gain is smaller if the queue moves to another resource. It is larger if the
+part also causes waits that disappear with it, for example for locks that are held during the part. `Gain` contains the
 estimate with its bounds; `ceiling` measures the gain.
 """
 
@@ -51,20 +51,21 @@ RESOURCES: dict[str, tuple[str, ...]] = {
 }
 """For each limiting resource, the parts of the time that are spent on this resource."""
 _SHARED_CORES = RESOURCES | {SERVER_CPU: (CPU,), OTHER_PROGRAMS: (RUN_QUEUE,)}
-"""Replacement for entries of `RESOURCES` if other programs used most of the CPU time, because a faster CPU would not
-shorten the wait for a core."""
+"""Used instead of `RESOURCES` if other programs used most of the CPU time. The wait for a core then belongs to the
+other programs, because a faster CPU would not shorten it."""
 IDLE_FROM = 0.25
-"""Idle fraction of all cores' CPU time from which more clients could use more cores."""
+"""Minimum idle fraction of all cores' CPU time for the conclusion that more clients could use more cores."""
 _QUEUE_UNTIL = 0.1
 """Maximum ratio of waiting for a core to computing. If backends wait longer, the server evidently could not use the
 idle cores."""
 _MUCH_UNKNOWN = 0.2
-"""Fraction of the time in no known part from which a warning is added."""
+"""Maximum fraction of the time that may be in no known part. If more time is in no known part, a warning is added."""
 _ALL = 0.99
-"""Fraction of the time beyond which the rest is too small to divide by."""
+"""Maximum fraction of the time for which a gain is estimated. Beyond it, the remaining time is too small to divide
+by."""
 _CAUSED = (RUN_QUEUE, LOCKS, INTERNAL_LOCKS)
-"""Waits that any part may cause. Backends queue for a backend that holds a lock, or that is slow to wake up, because of
-this part."""
+"""Waits that any other part may cause, for example if a backend holds a lock during that part while other backends
+wait."""
 LIMITS_FROM = 0.4
 """Minimum fraction of the time for a resource to be named as the limit. Removing a resource with a smaller fraction
 would give at most 1.7 times the throughput."""
@@ -90,10 +91,10 @@ class Gain:
     bound."""
 
     low: float
-    """Estimate from the lower bound of the part's share, assuming that all other time stays the same."""
+    """Estimate from the lower bound of the part's share, under the assumption that all other time stays the same."""
     high: float
-    """Estimate from the upper bounds of the part's share and of the waits that the part may cause. Infinite if nothing
-    else takes time."""
+    """Estimate from the upper bound of the part's share plus the upper bounds of the waits that the part may cause.
+    Infinite if nearly all time is in these parts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,16 +122,16 @@ class TimeSpent:
     trials: int
     """Number of trials that the breakdown averages."""
     observed: int
-    """Number of usable trials in which backends were observed. It is larger than `trials` if the configuration's
-    comparisons leave out blocks."""
+    """Number of usable trials in which backends were observed. This is larger than `trials` if the comparisons of the
+    configuration leave out blocks."""
     total_s: float
     """Client seconds per transaction, including think time. For an open loop: service time."""
     parts: tuple[Part, ...]
     """Parts in the order of `PARTS`, without parts that took no time. Shares sum to 1."""
     limit: LimitingResource
     roots: Mapping[str, float]
-    """Fraction of lock waits, by the wait event of the backend that blocks all others in the lock chain. Empty without
-    lock waits."""
+    """For each wait event of a backend at the head of a lock chain, which blocks all other backends of the chain: the
+    fraction of lock waits. Empty without lock waits."""
     tables: Mapping[str, float]
     """Fraction of lock waits by table."""
     warnings: tuple[Note, ...] = ()
@@ -173,8 +174,8 @@ def where_time_goes(records: Sequence[Record], blocks: Collection[int] | None = 
 def observed_trials(records: Sequence[Record]) -> tuple[list[Record], list[Record]]:
     """Returns the comparable trials whose backends were observed, and the observed trials that are left out.
 
-    If the kernel's counters of CPU time and run queue were lost in some trials (because a backend exited), these trials
-    are left out, because their wait for a core would be counted as CPU time.
+    In some trials, the kernel's counters of CPU time and CPU scheduling waits may be lost because a backend exited.
+    Such a trial would count the wait for a core as CPU time, so it is left out if other trials have the counters.
     """
     seen = [one for one in records if one.status.comparable and one.metrics.get("throughput") and _shares(one)]
     whole = [one for one in seen if _counted(one)]
@@ -185,8 +186,8 @@ def total(record: Record) -> float:
     """Returns the client seconds per transaction."""
     load, metrics = record.cell.load, record.metrics
     connections = described(record).connections or load.clients
-    # As in `observe`, shares are relative to the busy connections if some wait for others' work, and to all connections
-    # if clients have think times.
+    # As in `observe`: shares are relative to the busy connections if some connections are always waiting for work, and
+    # to all connections if clients have think times.
     if load.rate is None and (connections == load.clients or load.think_time_s):
         clients = load.curve.mean(0.0, record.elapsed_s) if load.curve else connections
         return clients / metrics["throughput"]
@@ -209,8 +210,8 @@ def _by_part(record: Record, metric: str) -> dict[str, float]:
 
 
 def _part(name: str, records: Sequence[Record], totals: Sequence[float]) -> Part | None:
-    """Returns one part, with its share of the trials' mean total. Its seconds can be subtracted from those of another
-    configuration."""
+    """Returns one part. Its share is relative to the mean total time of the trials, so that the seconds of two
+    configurations can be subtracted."""
     whole = sum(totals)
     weights = [one / whole for one in totals] if whole else [1 / len(totals)] * len(totals)
     values = [_shares(record).get(name, 0.0) for record in records]
@@ -221,8 +222,8 @@ def _part(name: str, records: Sequence[Record], totals: Sequence[float]) -> Part
     # Trials with unequal weights count as fewer observations (Kish, Survey Sampling, 1965).
     n = sum(numbers) / (len(weights) * sum(weight**2 for weight in weights)) or None
     if len(values) > 2 and (spread := _spread(share, values, weights)) > 0:
-        # If trials vary more than sampling explains, the number of observations is limited to what that variation
-        # implies.
+        # If trials vary more than sampling explains, the number of observations is reduced to the number that this
+        # variation implies.
         between = share * (1 - share) / spread
         n = between if n is None else min(n, between)
     low, high = (share, share) if n is None else wilson(share, n)
@@ -236,7 +237,8 @@ def _spread(share: float, values: Sequence[float], weights: Sequence[float]) -> 
 
 
 def _means(records: Sequence[Record], metric: str) -> dict[str, float]:
-    """Returns the means of fractions of the lock waits, weighted by each trial's lock waits, with the largest first."""
+    """Returns the mean fractions of the lock waits over the trials, with the largest first. Each trial is weighted by
+    its lock waits."""
     weights = [(record, _shares(record).get(LOCKS, 0.0)) for record in records]
     weights = [(record, weight) for record, weight in weights if _by_part(record, metric) and weight > 0]
     whole = sum(weight for _, weight in weights)
@@ -302,9 +304,8 @@ def _gain(parts: Sequence[Part], names: Collection[str]) -> Gain:
 
 
 def _idle_cores(parts: Mapping[str, Part], records: Sequence[Record]) -> float | None:
-    """Returns the idle fraction of all cores' CPU time while no backend waited for a core.
-
-    Returns None if more clients could not have used it, or if the fraction is unknown.
+    """Returns the idle fraction of all cores' CPU time if more clients could have used it: a large enough fraction is
+    idle, and backends hardly waited for a core. Returns None otherwise, or if the fraction is unknown.
     """
     queue, computing = (parts[name].share if name in parts else 0.0 for name in (RUN_QUEUE, CPU))
     budgets = [record.budget for record in records]
@@ -318,7 +319,7 @@ def _idle_cores(parts: Mapping[str, Part], records: Sequence[Record]) -> float |
 def _taken_by_others(records: Sequence[Record]) -> float:
     """Returns the fraction of all cores' CPU time that other programs and virtual machines used.
 
-    Returns 0 unless it is more than server and client used together, and if CPU time or the waits for a core were not
+    Returns 0 if server and client together used as much or more, or if CPU time or the waits for a core were not
     counted.
     """
     budgets = [record.budget for record in records]
@@ -329,7 +330,8 @@ def _taken_by_others(records: Sequence[Record]) -> float:
 
 
 def _apart(names: Sequence[str], parts: Mapping[str, Part], records: Sequence[Record]) -> dict[str, float]:
-    """Returns two separate shares if both were measured: time spent computing, and time spent waiting for a core."""
+    """Returns the share of time spent computing and the share spent waiting for a core; empty if they were not measured
+    separately."""
     if RUN_QUEUE not in names or CPU not in names or RUN_QUEUE not in parts or not all(map(_counted, records)):
         return {}
     return {"computing": parts[CPU].share if CPU in parts else 0.0, "waiting": parts[RUN_QUEUE].share}
@@ -343,8 +345,8 @@ def _sum(parts: Mapping[str, Part], names: Sequence[str]) -> tuple[float, float,
 
 
 def _chain(roots: Mapping[str, float], tables: Mapping[str, float], waits: Mapping[str, str]) -> tuple[Note, ...]:
-    """Returns a note on the cause of lock waits. `waits`: wait event, in any case → what a backend does during this
-    event."""
+    """Returns a note on the cause of lock waits. `waits`: for each wait event, in upper or lower case, what a backend
+    does during this event."""
     found = []
     if tables and (table := next(iter(tables.items())))[1] >= 0.5:
         found.append(note("locks-of-table", table=table[0]))
@@ -357,7 +359,8 @@ def _chain(roots: Mapping[str, float], tables: Mapping[str, float], waits: Mappi
 
 
 def _cores(parts: Mapping[str, Part], records: Sequence[Record]) -> Note:
-    """Describes the CPU as the limit. Recommends more cores only if other programs did not use the existing ones."""
+    """Returns a note that describes the CPU as the limit. It recommends more cores only if other programs did not use
+    the existing cores."""
     queue = parts[RUN_QUEUE].share if RUN_QUEUE in parts else 0.0
     computing = parts[CPU].share if CPU in parts else 0.0
     if not all(_counted(record) for record in records):
@@ -372,7 +375,7 @@ def _cores(parts: Mapping[str, Part], records: Sequence[Record]) -> Note:
 
 
 _HOLDERS = ("server", "client", "observers", "emulation", "relay", "kernel", "other", "steal")
-"""Parts of the CPU budget that are named as users of CPU time."""
+"""Parts of the CPU budget that are listed as users of CPU time."""
 _HELD_FROM = 0.02
 """Fraction of the CPU time from which a user of CPU time is named."""
 
@@ -405,5 +408,5 @@ def _warnings(records: Sequence[Record], lost: Sequence[Record]) -> tuple[Note, 
 
 
 def _counted(record: Record) -> bool:
-    """Returns whether the kernel counted CPU time and run queue time. Otherwise, both were sampled."""
+    """Returns whether the kernel counted CPU time and CPU scheduling waits. Otherwise, both were sampled."""
     return CPU not in _by_part(record, "time_samples")

@@ -1,7 +1,6 @@
-"""Call trees of profiled trials: which function, called by which, took how much time of a transaction.
-
-A path begins with an area: who spent the time (`model.profile.ENGINE`, `CLIENT`), and how (`CPU`, `BLOCKED`,
-`CPU_QUEUE`). The functions follow, outermost caller first.
+"""Call trees of profiled trials: how much time of a transaction each function took, for each path of callers. A path
+begins with an area: who spent the time (`model.profile.ENGINE`, `CLIENT`), and how (`CPU`, `BLOCKED`, `CPU_QUEUE`). The
+functions follow, with the outermost caller first.
 """
 
 from __future__ import annotations
@@ -35,7 +34,7 @@ class Measured:
         return Measured(self.seconds[chosen].sum(axis=0, keepdims=True), self.error[chosen].sum(axis=0, keepdims=True))
 
     def minus(self, part: Measured) -> Measured:
-        """Returns the rest without a part of it."""
+        """Subtracts `part`, which must be included in these times."""
         return Measured(self.seconds - part.seconds, np.maximum(self.error - part.error, 0.0))
 
 
@@ -55,8 +54,9 @@ class CallTree:
     """Time in the function and in everything that it calls."""
 
     def outermost(self) -> dict[tuple[str, str], list[int]]:
-        """Returns, for each area and function, the nodes of the function that no other node of the same function has
-        called. Their total times add up to the function's time, with recursion counted once."""
+        """Returns, for each area and function, the nodes of the function that have no node of the same function among
+        their callers. The total times of these nodes add up to the function's time, so that recursion is counted only
+        once."""
         above: list[frozenset[str]] = []
         found: dict[tuple[str, str], list[int]] = {}
         for place, (name, parent, area) in enumerate(zip(self.names, self.parents, self.areas, strict=True)):
@@ -120,7 +120,7 @@ def call_tree(trials: Sequence[Iterable[SampledStack]], transactions: Sequence[f
 
 
 _SWITCH = re.compile(r"(__)?schedule(_(?!work)\w+)?|io_schedule\w*|preempt_schedule\w*|__cond_resched")
-"""Functions of the kernel that give up the CPU, with which the stack of every wait ends."""
+"""Kernel functions that give up the CPU. The stack of every wait ends with such functions."""
 
 
 def _waiting_in(stack: SampledStack) -> tuple[str, ...]:

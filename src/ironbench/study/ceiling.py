@@ -1,10 +1,10 @@
 """Measures how much faster a system runs when one part takes almost no time.
 
 A part's share of the time is only an estimate of the gain, because the queue moves to another resource when a part
-becomes fast. Therefore, a configuration with the part made zero-latency (`System.zero_latency_parts`) is compared with
-the same configuration without this change. The verdict follows from that comparison and its confidence interval. The
-comparison alone does not show where the difference comes from, because making a part zero-latency also changes settings
-(a larger cache saves CPU time). A part therefore counts as a cause only if it took time in the baseline.
+becomes fast. Therefore, a configuration in which the part has zero latency (`System.zero_latency_parts`) is compared
+with the same configuration without this change. The verdict follows from that comparison and its confidence interval.
+The comparison alone does not show where the difference comes from, because making a part zero-latency also changes
+settings (a larger cache saves CPU time). A part therefore counts as a cause only if it took time in the baseline.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ from ironbench.study.differences import Difference, differences
 SPENT = {"log": (LOG_FLUSH,), "data": (DATA_READ, DATA_WRITE), "temp": (TEMP,), "client": (CLIENT,)}
 """For each zero-latency part, the parts of a transaction's time that it removes."""
 SEEN_FROM = 0.01
-"""Minimum share of a transaction's time for a part to count as seen. Removing a smaller share gains about 1%, which is
-too little to detect."""
+"""Minimum share of a transaction's time for a part to count as a possible cause of a gain. Removing a smaller share
+would gain about 1%, which is too little to detect."""
 _READS, _READ_LATENCY = "device_reads_per_s{role=data}", "device_read_latency_s{role=data}"
 _SETTINGS = "settings."
 
 
 class Verdict(Enum):
-    """Conclusion about a part, from the comparison with that part made zero-latency."""
+    """Conclusion about a part, from the comparison with the configuration in which the part has zero latency."""
 
     NOT_MEASURED = "not measured"
     OPEN = "open"
@@ -58,7 +58,7 @@ class Verdict(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Baseline:
-    """Known facts about the configuration with which a zero-latency part is compared."""
+    """What is known about the configuration with which a zero-latency configuration is compared."""
 
     spent: TimeSpent | None = None
     reads: float | None = None
@@ -86,12 +86,13 @@ class Ceiling:
     parts: tuple[str, ...]
     """The parts: `log`, `data`, `temp` or `client`; several if they were made zero-latency together."""
     speedup: float
-    """How many times as fast the configuration is, for either direction of the metric; NaN without a complete block."""
+    """How many times as fast the configuration is as the baseline, whether higher or lower values of the metric are
+    better; NaN without a complete block."""
     low: float
     high: float
     verdict: Verdict
     holds_back: bool | None
-    """Whether the parts cost more than the lab's margin; None if inconclusive."""
+    """Whether the parts cost more time than the lab's margin; None if inconclusive."""
     finding: Finding
     seen: tuple[str, ...]
     """The parts that took time in the baseline; all of the parts if the baseline's time was not observed."""
@@ -107,8 +108,9 @@ class Ceiling:
     """Bytes by which a memory limit was raised for files that are now in memory. The engine can also cache data in this
     memory."""
     on_device: bool = False
-    """Whether the files were on a zero-latency device. Its I/O path takes some 20 µs (docs/adr/0014), more on a busy
-    machine, so a fast real device may gain more; files in memory have no such path."""
+    """Whether the files were on a zero-latency device. The I/O path of an emulated device takes about 20 µs
+    (docs/adr/0014), and more on a busy machine, so a fast real device may gain more. Files in memory do not have this
+    overhead."""
     left: float | None = None
     """Share of a transaction's time that the parts still took on the zero-latency device; None if unknown."""
     predicted: Gain | None = None
@@ -125,7 +127,7 @@ def ceilings(
 ) -> list[Ceiling]:
     """Returns a `Ceiling` for each finding whose configuration differs from its baseline only in zero-latency parts.
 
-    `baselines` and `facts` are by configuration name; facts as `differences.facts` returns them.
+    `baselines` and `facts` have configuration names as keys. `facts`: values as from `differences.facts`.
     """
     results = []
     for finding in findings:
@@ -147,10 +149,9 @@ def ceilings(
 
 
 def measured_limit(spent: TimeSpent, measured: Sequence[Ceiling]) -> Ceiling | None:
-    """Returns the part whose measured gain decides what limits this configuration, or None if time shares decide it.
-
-    A measured gain in throughput overrides time shares if they name no resource, or if removing the named resource
-    would gain less: 1 / (1 − s) for a share s of the time (Amdahl, AFIPS 1967).
+    """Returns the measured gain that shows what limits this configuration; None if the time shares show it. A measured
+    gain in throughput takes precedence over the time shares if they name no resource, or if the named resource would
+    gain less: removing a share s of the time gains a factor of 1 / (1 − s) (Amdahl, AFIPS 1967).
     """
     gains = [
         one
@@ -176,9 +177,8 @@ def baseline_of(spent: TimeSpent | None, records: Sequence[Record]) -> Baseline:
 
 
 def _besides(before: Mapping[str, str], after: Mapping[str, str], engine: EngineSettings) -> tuple[Difference, ...]:
-    """Returns the engine settings that differ, starting with the cache that `data` enlarges.
-
-    The user's settings are equal in both configurations; `_beside` has checked this.
+    """Returns the engine settings that differ, starting with the settings that a zero-latency part changes directly,
+    such as the cache size. The user's own settings are equal in both configurations; `_beside` has checked this.
     """
     if not before or not after:
         return ()
@@ -221,11 +221,9 @@ def ceiling(
     added_bytes: int = 0,
     besides: Sequence[Difference] = (),
 ) -> Ceiling:
-    """Judges one finding.
-
-    `parts`: parts that are zero-latency in the finding's configuration and not in its baseline. `added_bytes`: bytes by
-    which a limit on all memory was raised. The server can cache data in the unused part of that memory, which may
-    explain a gain. If there is no gain, the parts cost no time.
+    """Judges one finding. `parts`: parts that have zero latency in the finding's configuration and not in its baseline.
+    `added_bytes`: bytes by which the memory limit was raised. The server can cache data in the unused part of that
+    memory, which may explain a gain.
     """
     known = baseline or Baseline()
     spent = known.spent

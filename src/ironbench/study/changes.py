@@ -20,12 +20,12 @@ class StatementChange:
     command: TimedCommand
     before_s: float
     after_s: float
-    """`before_s` and `after_s`: time per transaction in each configuration, which is executions per transaction times
-    mean time."""
+    """`before_s` and `after_s`: seconds per transaction in each configuration, that is, executions per transaction
+    times mean time."""
     share: float
-    """Fraction of the sum of all changes, regardless of their direction."""
+    """Size of this change as a fraction of the sum of the sizes of all changes."""
     ratio: QueryRatio | None
-    """Mean time as a multiple of the first configuration's; None if one side lacks the statement."""
+    """Mean time as a multiple of the mean time in the first configuration; None if one side lacks the statement."""
     plan: Note | None
     """How the plan differs; None if it does not differ or is not known."""
 

@@ -20,7 +20,7 @@ from ironbench.stats.multiplicity import LEAST_BLOCKS
 from ironbench.study.comparability import flagged
 
 RESOLUTION = 0.001
-"""Relative resolution of times in a histogram."""
+"""Relative resolution of the times in a histogram."""
 
 
 class ClaimVerdict(StrEnum):
@@ -50,7 +50,7 @@ def judged(
     """Returns a verdict for each claim of the lab, in order. A claim about configurations that were not compared is
     undecided.
 
-    `records`: the round's records. `level`: alpha that a two-sided test has at this interim analysis.
+    `records`: the round's records. `level`: alpha of a two-sided test at this interim analysis.
     """
     return tuple(_judged(lab, claim, findings, records, level) for claim in lab.claims)
 
@@ -124,8 +124,8 @@ def interval_over_trials(metric: str, records: Sequence[Record], level: float) -
     """Returns the confidence interval of the metric over trials; None if `level` is 0.
 
     Uses Student's t on logarithms, because rates and times are positive and skewed. A failure rate may be 0, so its
-    interval contains the score interval of all transactions together (Wilson 1927). Percentiles come from histograms
-    with a resolution of 0.1%, so no interval of a time is narrower.
+    interval is extended to contain the score interval of all transactions together (Wilson 1927). Histograms have a
+    resolution of 0.1%, so the interval of a time is at least ±0.1%.
     """
     if not level:
         return None
@@ -146,8 +146,8 @@ def interval_over_trials(metric: str, records: Sequence[Record], level: float) -
 
 
 def _ratio(lab: Lab, claim: Claim, findings: Sequence[Finding]) -> JudgedClaim:
-    """Confirms a ratio if the whole confidence interval is inside the claimed range, and refutes it if the interval is
-    outside."""
+    """Confirms a claim about a ratio if the whole confidence interval is inside the claimed range, and refutes it if
+    the whole interval is outside."""
     match = _between(claim.cells[0], claim.cells[1], claim.metric, findings)
     if match is None:
         cells = tuple(map(lab.configuration, claim.cells[:2]))
@@ -158,7 +158,8 @@ def _ratio(lab: Lab, claim: Claim, findings: Sequence[Finding]) -> JudgedClaim:
         return JudgedClaim(claim, ClaimVerdict.UNDECIDED, (why,))
     least = claim.low if claim.low is not None else 0.0
     most = claim.high if claim.high is not None else math.inf
-    # If the ratio changed during the trials, it must be inside, or outside, the range at both ends of the change.
+    # If the ratio changed during the trials, it must be on the same side of the range (inside or outside) at both ends
+    # of the change as the confidence interval.
     ends = [1 / end if finding.cell != claim.cells[0] else end for end in finding.ends or ()]
     inside = [least <= end <= most for end in ends]
     if ends and not (all(inside) if least <= low and high <= most else not any(inside)):
@@ -173,8 +174,8 @@ def _ratio(lab: Lab, claim: Claim, findings: Sequence[Finding]) -> JudgedClaim:
 
 
 def _order(lab: Lab, claim: Claim, findings: Sequence[Finding]) -> JudgedClaim:
-    """Confirms an order if each configuration is better than the next one, and refutes it if one is worse or
-    equivalent."""
+    """Confirms a claimed order if each configuration is better than the next one, and refutes the order if a
+    configuration is worse than the next one or equivalent to it."""
     open_pairs, against = [], []
     for cell, following in zip(claim.cells, claim.cells[1:], strict=False):
         conclusion = _conclusion(cell, following, claim.metric, findings)
@@ -200,7 +201,8 @@ def _conclusion(cell: str, other: str, metric: str, findings: Sequence[Finding])
 
 
 def _between(cell: str, other: str, metric: str, findings: Sequence[Finding]) -> tuple[Finding, float, float] | None:
-    """Returns the declared finding of two configurations in either order, with the interval of `cell` over `other`."""
+    """Returns the declared finding that compares two configurations, in either order, and the confidence interval of
+    the ratio of `cell` to `other`."""
     for finding in findings:
         if not finding.decides or finding.metric != metric:
             continue

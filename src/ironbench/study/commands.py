@@ -24,7 +24,8 @@ class CommandKey(NamedTuple):
 
 
 def keyed(commands: Iterable[tuple[str, str, _T]]) -> dict[CommandKey, _T]:
-    """Returns a key for each command. `commands`: script, text and a value for each command, in the order written."""
+    """Returns the value of each command by the command's key. `commands`: script, text and value of each command, in
+    the order of the scripts."""
     seen: Counter[tuple[str, str]] = Counter()
     found = {}
     for script, text, known in commands:
@@ -43,7 +44,8 @@ def aligned(own: Sequence[CommandKey], first: Sequence[CommandKey]) -> dict[Comm
     """Returns, for each key of a command in one system, the key of the same command in the first system.
 
     The same command has the same text, in a script with the same name or in another version of the first system's
-    script. A command that the first system lacks keeps its text and gets that script's name.
+    script. The key of a command that the first system lacks has the command's own text and the name of the first
+    system's script.
     """
     versions = _versions(own, first)
     return {key: key._replace(script=versions.get(key.script, key.script)) for key in own}
@@ -53,7 +55,7 @@ def with_replacements(own: Sequence[CommandKey], first: Sequence[CommandKey]) ->
     """Returns keys as `aligned` does, and also matches commands whose text changed by their position.
 
     If both systems have an equal number of unmatched commands between the same two shared commands, these commands are
-    matched one by one. Needs all commands of both systems, in the order written.
+    matched one by one. Needs all commands of both systems, in the order of the scripts.
     """
     same, there = aligned(own, first), set(first)
     shared = {key: other for key, other in same.items() if other in there}
@@ -87,7 +89,8 @@ def _texts(keys: Sequence[CommandKey], script: str) -> Counter[str]:
 
 
 _Place = tuple[str, CommandKey | None, CommandKey | None]
-"""A script, and the shared commands before and after a gap; None at the script's ends."""
+"""Position of a gap: the script, and the shared commands before and after the gap. None stands for the start or the end
+of the script."""
 
 
 def _gaps(keys: Sequence[CommandKey], shared: Mapping[CommandKey, CommandKey]) -> dict[_Place, list[CommandKey]]:

@@ -13,7 +13,7 @@ from ironbench.records.work import same_work, work, work_name, works_apart
 from ironbench.study.differences import OF_ONE_LOOP, differing, fact_text, facts_of
 from ironbench.study.rate import clients_asked
 
-# Facts that a comparison varies on purpose. A difference in such a fact is the subject of the comparison.
+# Facts that a comparison varies on purpose. Differences in these facts are what is compared.
 _MEANT_TO_VARY = (
     *("system.engine", "system.settings", "system.layout", "system.memory_bytes", "system.dsn"),
     "system.reference_score",
@@ -24,9 +24,8 @@ _OWN_NOTE = ("load.rate",)
 
 
 def unlike(a: Sequence[Record], b: Sequence[Record], rates_vary: bool = False) -> tuple[Note, ...]:
-    """Lists differences other than the compared systems that may explain a ratio of A and B.
-
-    `rates_vary`: whether target rates differ on purpose, as between points of one search.
+    """Lists differences between A and B that may explain their ratio, apart from the facts that a comparison varies on
+    purpose. `rates_vary`: whether target rates also differ on purpose, as between the points of a search.
     """
     if not a or not b:
         return ()
@@ -72,7 +71,7 @@ def _machines_apart(a: Record, b: Record) -> list[Note]:
 
 
 def not_paired(a: Record, b: Record) -> Note | None:
-    """Returns why two usable trials of one block cannot be compared; None if they can."""
+    """Returns the reason why two usable trials of one block cannot be compared; None if they can be compared."""
     if a.machine != b.machine:  # in this block, the lab was continued on different hardware with --changed
         return note("block-on-machines")
     if a.turns_since != b.turns_since:  # the lab was killed between two records
@@ -81,11 +80,9 @@ def not_paired(a: Record, b: Record) -> Note | None:
 
 
 def complete_blocks(a: Sequence[Record], b: Sequence[Record]) -> tuple[list[Record], list[Record]]:
-    """Returns the trials of both configurations from the blocks in which both have a usable trial, one for each block.
-    As in findings, this is the first usable attempt.
-
-    The blocks of a configuration that lost blocks may be faster or slower than the other blocks, so a comparison must
-    use the same blocks of both configurations.
+    """Returns the trials of both configurations from the blocks in which both have a usable trial: from each block, the
+    first usable attempt, as in findings. Other blocks are left out, because a block that one configuration lost may
+    have been faster or slower than the rest.
     """
     first = [
         {one.block: one for one in sorted(side, key=lambda one: -one.attempt) if one.status.comparable}
@@ -132,8 +129,8 @@ def other_work(a: Sequence[Record], b: Sequence[Record]) -> tuple[Note, ...]:
 
 
 def work_apart(a: Sequence[Record], b: Sequence[Record]) -> list[Note]:
-    """Returns notes on how the work of two sides differs: names, contents of scripts with the same name, data. Empty
-    for equal work."""
+    """Returns notes on how the work of two sides differs: its name, the contents of scripts with the same name, or the
+    data. Empty for equal work."""
     sides = [list({work(record): record.choice for record in side}.values()) for side in (a, b)]
     pairs = ((one, others) for mine, others in (sides, sides[::-1]) for one in mine)
     if all(any(same_work(one, other) for other in others) for one, others in pairs):
@@ -214,7 +211,7 @@ def _notes(records: Sequence[Record]) -> Iterator[tuple[Note, int]]:
 
 
 def flagged(records: Sequence[Record]) -> tuple[Note, ...]:
-    """Returns a note on how many of these trials are flagged, and why; empty if none is flagged."""
+    """Returns a note with the number of flagged trials and the causes; empty if none is flagged."""
     suspect = [record for record in records if record.status is Status.SUSPECT]
     if not suspect:
         return ()
@@ -241,8 +238,8 @@ def _merged(each: Iterable[Sequence[Note]]) -> Iterator[tuple[Note, int]]:
 DISTURBED = ("not-quiet", "cpu-taken", "steal", "clock-step")
 """Codes of the warnings about disturbed trials. Only older records contain `steal`."""
 UNEQUAL = 1 / 3
-"""Minimum difference between two configurations' fractions of disturbed trials from which it may explain their
-difference."""
+"""If the fractions of disturbed trials of two configurations differ by at least this much, the disturbance may explain
+the difference between the configurations."""
 _LEAST = 2
 
 

@@ -1,7 +1,7 @@
-"""Compares A with B metric by metric: ratio, range of repeats, and whether the ranges overlap. No verdict.
-
-`compare`, its breakdown, `report`, `lead` and `cost` compute a ratio in one way (`mean_ratio`): geometric means of the
-runs with Welch's interval. Medians describe one system; a quotient of medians is not the centre of that interval.
+"""Compares A with B metric by metric: the ratio, the range of the repeats, and whether the ranges overlap. There is no
+verdict. `compare`, its breakdown, `report`, `lead` and `cost` all compute ratios by `mean_ratio`: geometric means of
+the runs with Welch's interval. Medians are used only to describe a single system, because a quotient of medians is not
+the centre of that interval.
 """
 
 from __future__ import annotations
@@ -34,14 +34,14 @@ _LEVEL = 0.05
 
 @dataclass(frozen=True, slots=True)
 class MeanRatio(GroupRatio):
-    """B as a multiple of A, from geometric means, with Welch's 95% confidence interval, because their trials are not
-    paired."""
+    """B as a multiple of A, from geometric means. The 95% confidence interval is Welch's, because the trials of A and B
+    are not paired."""
 
     centres: tuple[float, float]
     """Geometric means of A and B. Their quotient is the ratio."""
     trials: tuple[int, int]
     single_run: bool = False
-    """Whether a side has a single run. The interval is then an interval of trials and does not include the variation
+    """Whether a side has a single run. The interval is then computed from trials and does not include the variation
     between runs."""
 
 
@@ -55,7 +55,7 @@ class ComparedMetric:
     a: Summary
     b: Summary
     no_ratio: Note | None = None
-    """Why no ratio is shown (`ironbench.study.rate`)."""
+    """Reason why no ratio is shown (`ironbench.study.rate`); None if one is shown."""
     means: MeanRatio | None = None
     """The ratio with its confidence interval; None if a value is not positive."""
 
@@ -66,9 +66,8 @@ class ComparedMetric:
 
     @property
     def difference(self) -> Note:
-        """Whether the trials show a difference, or why they do not.
-
-        They show one if the ranges of the repeats do not overlap and the confidence interval of the ratio excludes 1.
+        """A note that the trials show a difference, or why they do not. A difference is shown if the ranges of the
+        repeats do not overlap and the confidence interval of the ratio excludes 1.
         """
         if 1 in (self.a.n, self.b.n):
             return note("no-difference-one-trial", both=self.a.n == self.b.n, first=self.a.n == 1)
@@ -84,14 +83,14 @@ class ComparedMetric:
 
     @property
     def extremes(self) -> tuple[float, float] | None:
-        """The smallest and the largest ratio of any repeat of B to any repeat of A; None under the same conditions as
-        `ratio`."""
+        """The smallest and the largest ratio of any repeat of B to any repeat of A; None if a value is not positive."""
         low, high = ratio(self.a.high, self.b.low), ratio(self.a.low, self.b.high)
         return None if low is None or high is None else (low, high)
 
     @property
     def points(self) -> float | None:
-        """The fraction of B minus that of A. It is used instead of a ratio if one of the fractions is close to zero."""
+        """For a metric that is a fraction: B minus A, which is used instead of a ratio if one of the fractions is close
+        to zero; otherwise None."""
         a, b = self.a.centre, self.b.centre
         return b - a if not self.no_ratio and without_ratio(self.metric, a, b) else None
 
@@ -145,11 +144,12 @@ class SystemComparison:
     """Statements that must accompany these results wherever they are shown, for example because of a benchmark's
     fair-use rules."""
     clients: int | None = None
-    """The only number of clients with which both sides were measured; None if a peak was chosen."""
+    """The number of clients, if each side was measured with only this number; None if a side has a peak among several
+    numbers."""
     trials: tuple[tuple[Record, ...], tuple[Record, ...]] = ((), ())
     """Usable trials at the peak or target rate. `peaks` is based on these trials."""
     leading: tuple[str, ...] = LEADING
-    """Metrics that are shown first, the most important first. Some of them may not have been measured."""
+    """Metrics that are shown at the top, starting with the most important. Some of them may not have been measured."""
 
 
 def ratio(a: float, b: float) -> float | None:
@@ -169,7 +169,7 @@ def compare(
     """Compares the usable trials of A and B. Invalid, failed and aborted trials are left out; flagged trials are
     included with their warnings.
 
-    `facts`: flat facts of A and B (machine, engine) that their records do not contain. `archive`: the trials'
+    `facts`: flat facts of A and B (machine, engine) that their records do not contain. `archive`: source of the trials'
     histograms.
     """
     sides = (a, b)
@@ -279,7 +279,8 @@ def _cells(
 def _rows(
     a: dict[str, Summary], b: dict[str, Summary], of_a: Sequence[Record], of_b: Sequence[Record]
 ) -> tuple[ComparedMetric, ...]:
-    """Compares the metrics of both sides in the catalogue's order, totals before parts. Unknown metrics come last."""
+    """Compares the metrics that both sides have. The order is that of the built-in list of metrics, with totals before
+    parts and unknown metrics last."""
     order = {name: place for place, name in enumerate(metrics())}
     unkept = [record for record in (*of_a, *of_b) if record.kept_rate is False][:1]
     both = [name for name in a if name in b and not any(late(record, name) for record in unkept)]
@@ -309,9 +310,9 @@ def standing(own: ThroughputCurve, first: ThroughputCurve) -> ComparedMetric | N
 
 
 def mean_ratio(a: Repeats, b: Repeats) -> MeanRatio | None:
-    """Returns B over A with Welch's interval; None if a side has no value.
+    """Returns the ratio of B to A with Welch's interval; None if a side has no value.
 
-    Trials of one run are more alike than runs are. If trials vary by 1% and runs by 3%, an interval of trials shows a
+    Trials of one run vary less than runs do. If trials vary by 1% and runs by 3%, an interval from trials shows a
     difference between two runs of the same system in about 40% of cases. Therefore, the interval is computed from the
     means of runs, unless a side has a single run.
     """

@@ -35,8 +35,8 @@ OTHER_HARDWARE = "systems-file-differs"
 ROUNDING = 1e-9
 """Relative rounding error of a ratio."""
 ALIKE = 0.10
-"""Relative difference up to which memory sizes count as equal. A GiB is 7% more than a GB, and kernels reserve some
-memory."""
+"""Maximum relative difference between memory sizes that count as equal. A GiB is 7% more than a GB, and kernels reserve
+some memory."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +50,7 @@ class SystemCost:
     score: CostRange | None
     """The workload's score at the peak of the records, or the score in the systems file.
 
-    Missing if there is a target: in an open loop, throughput follows from the requested rate and does not measure the
+    None if there is a target: in an open loop, throughput follows from the requested rate and does not measure the
     system.
     """
     estimate: bool
@@ -67,7 +67,7 @@ class SystemCost:
     flagged: int = 0
     """Number of flagged trials among these trials."""
     cautions: tuple[Note, ...] = ()
-    """Contradictions between the systems file and the recorded machine, and notes of the trials."""
+    """Contradictions between the systems file and the recorded machine, followed by the notes of the trials."""
     repeats: Repeats | None = None
     """The values behind a score from records."""
 
@@ -153,7 +153,7 @@ class Costs:
 
 @dataclass(frozen=True, slots=True)
 class StoredTrials:
-    """Stored trials, and further stored facts about them."""
+    """Stored trials, with the stored facts about their machines."""
 
     records: Mapping[str, Sequence[Record]] = field(default_factory=dict)
     """Records by label."""
@@ -184,7 +184,8 @@ def costs(
     for offer in named:
         own = _of_one_system(offer, records)
         contradictions = tuple(_contradictions(offer, own, machines))
-        # The cost of one machine and the work of a different machine give no work per price, and cannot meet a target.
+        # If the records are from hardware that differs from the offer, they show neither its work per price nor whether
+        # it meets a target.
         did = _of_other_hardware(offer.name, target) if contradictions else None
         did = did or _performance(offer.name, own, target, metric, archive)
         row = _offered(offer, did, offers, sheet, into)
@@ -296,14 +297,14 @@ def _performance(
 
 
 def _of_other_hardware(name: str, target: Target | None) -> _Performance:
-    """Returns an unknown performance, for a system whose records are from different hardware."""
+    """Returns the performance of a system whose records are from different hardware, which means that it is unknown."""
     if target is None:
         return _Performance(None)
     return _Performance(None, target=Attained(name, None, False, note("target-of-other-hardware")))
 
 
 def _notes(trials: Sequence[Record]) -> list[Note]:
-    """Returns the notes of the trials, with reasons for flags that the notes lack, as in older records."""
+    """Returns the notes of the trials. Causes of flags that are not among the notes, as in older records, are added."""
     notes = merged_notes(trials)
     suspect = [record for record in trials if record.status is Status.SUSPECT]
     return [*notes, *(cause for cause in causes(suspect) if cause not in notes)]
@@ -339,9 +340,8 @@ def _unpriced(
 def _scoring(
     offers: Sequence[Offer], records: Mapping[str, Sequence[Record]]
 ) -> tuple[str, Mapping[str, Sequence[Record]], tuple[Note, ...]]:
-    """Returns the work's name, the records that give scores without a target, and notes on the records that give none.
-
-    Costs are shown in any case.
+    """For costs without a target: returns the work's name, the records that give scores, and notes on the records that
+    give none. Records without scores do not prevent that costs are shown.
     """
     if not records:
         return "", {}, ()
@@ -406,8 +406,8 @@ def _price(row: SystemCost) -> Decimal:
 
 
 def _closest(rows: Sequence[SystemCost]) -> SystemCost | None:
-    """Returns the system with the lowest upper bound, because a target is defined by the upper bound. Systems without a
-    bound are skipped."""
+    """Returns the system that comes closest to the target: first those that sustained the rate, then the lowest upper
+    bound, because the upper bound decides whether a target is met. Systems without a bound are skipped."""
     candidates = [
         ((not best.kept, best.bound_s), row)
         for row in rows

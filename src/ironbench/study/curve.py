@@ -1,4 +1,4 @@
-"""Throughput and response time by number of clients: the peak, the score there, and Little's law as a check."""
+"""Throughput and response time by number of clients, the peak and its score, and a check by Little's law."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ sample: Harter 1961, Biometrika 48), which is 5 to 10% on small machines.
 _NOTABLE = 0.05
 """Minimum fraction of the machine's CPU time for a cause to be named."""
 MOST_POOLED = 2000
-"""Maximum number of trials whose histograms are all read, which takes up to 1 ms each. If there are more, only peak
-trials are read."""
+"""Maximum number of trials for which all histograms are read, which takes up to 1 ms per trial. If there are more
+trials, only histograms of trials at the peak are read."""
 NOT_POOLED = note("percentiles-not-pooled", most=MOST_POOLED)
 CURVE_METRICS = (
     "throughput",
@@ -71,7 +71,7 @@ class Peak:
     trials: tuple[Record, ...]
     confirmed: bool
     alone: bool = False
-    """Whether only this number of clients was measured. In this case nothing was chosen, and no confirmation is
+    """Whether only this number of clients was measured. In this case no peak was chosen, and no confirmation is
     needed."""
     alike: tuple[int, int] = (0, 0)
     """Smallest and largest number of clients whose throughput is indistinguishable from the highest."""
@@ -121,7 +121,7 @@ def curve(
     pool_points: bool = True,
     names: Sequence[str] | None = CURVE_METRICS,
 ) -> ThroughputCurve:
-    """Builds the curve from comparable trials that have a throughput (trials that only load data do not).
+    """Builds the curve from the comparable trials that have a throughput. Trials that only load data have none.
 
     `archive`: histograms from which percentiles are pooled. `pool_points`: whether to pool percentiles at points other
     than the peak, which requires reading every trial's histograms. `names`: metrics of the points; None for all.
@@ -177,8 +177,8 @@ def _peak(
     same = alike({point.clients: [one.metrics["throughput"] for one in point.trials] for point in with_throughput})
     best = next(point for point in with_throughput if point.clients == same[0])
     if confirmations:
-        # The confirmed run chose the peak from its own sweep. With the trials of other runs, a different point may be
-        # the best.
+        # The run with the confirmation trials chose the peak from its own sweep. If trials of other runs are included,
+        # a different point may have the highest throughput.
         chosen = confirmations[-1].cell.load.clients
         best = next((point for point in with_throughput if point.clients == chosen), best)
     fresh = tuple(record for record in confirmations if record.cell.load.clients == best.clients)
@@ -189,7 +189,7 @@ def _peak(
 
 
 _INDIFFERENT = 0.02
-"""Relative difference in throughput for which adding clients is not worthwhile (as
+"""Maximum relative gain in throughput for which adding clients is not worthwhile (same as
 `model.search.Search.indifference`)."""
 
 
@@ -230,7 +230,8 @@ def _rates(points: Sequence[CurvePoint], confirmations: Sequence[Record], archiv
 
 
 def _main_rate(rates: Sequence[Rate]) -> Rate | None:
-    """Returns the rate with the fewest clients that was sustained, or else the rate with the most finished work."""
+    """Returns the sustained rate with the fewest clients. If none was sustained, returns the rate with the highest
+    throughput."""
     return max(rates, key=lambda one: (one.is_kept, -one.clients if one.is_kept else _finished(one)), default=None)
 
 
@@ -241,9 +242,9 @@ def _finished(one: Rate) -> float:
 def held_out_peak(subject: Subject) -> Peak | None:
     """Cross-validates the peak of a lab, which has no confirmation trials.
 
-    Odd blocks choose one peak and even blocks another, and each half reports the peak that the other chose. If the
-    halves disagree, the curve is flat, and the smaller number of clients is used. Returns None if a half has no trials,
-    if there is only one number of clients, and for trials of a sweep.
+    The odd blocks and the even blocks each choose a peak, and each half reports the throughput at the peak that the
+    other half chose. If the halves disagree, the curve is flat, and the smaller number of clients is used. Returns None
+    for trials of a sweep, if a half has no trials, or if there is only one number of clients.
     """
     trials = [record for record in subject.usable if record.purpose == Purpose.LAB and "throughput" in record.metrics]
     blocks = sorted({record.block for record in trials})
@@ -261,7 +262,7 @@ def held_out_peak(subject: Subject) -> Peak | None:
 
 
 def peak(sweep: Sequence[Record]) -> Cell | None:
-    """Returns the configuration to confirm, which has the sweep's highest median throughput; None without comparable
+    """Returns the configuration at the peak of a sweep, which confirmation trials measure; None without comparable
     trials."""
     best = curve(Subject("", tuple(sweep))).peak
     return best.trials[0].cell if best else None
@@ -270,7 +271,7 @@ def peak(sweep: Sequence[Record]) -> Cell | None:
 def lost_share(peak: Peak) -> float | None:
     """Returns the fraction by which confirmation trials fall below the sweep.
 
-    Returns None unless even the best of them is far below the sweep.
+    Returns None unless even the best confirmation trial is far below the sweep.
     """
     promised, best = peak.chosen.centre, peak.throughput.high
     if not peak.confirmed or best >= promised * (1 - _MOST_LOST):
@@ -279,7 +280,8 @@ def lost_share(peak: Peak) -> float | None:
 
 
 def shortfall(curve: ThroughputCurve) -> tuple[Note, ...]:
-    """Returns a note on `lost_share`, with the CPU time that other programs used if this may be the cause."""
+    """Returns a note if confirmation trials fall far below the sweep (`lost_share`). The note contains the CPU time of
+    other programs if they may be the cause."""
     peak = curve.peak
     if peak is None or (lost := lost_share(peak)) is None:
         return ()
@@ -304,7 +306,7 @@ def score_of(peaks: Sequence[Peak]) -> str:
 
 
 def highest(records: Sequence[Record]) -> Peak | None:
-    """Returns the highest peak of one system over the shapes of its loads."""
+    """Returns the highest peak of one system over all kinds of load with which it was measured."""
     peaks = [peak for subject in subjects(records) if (peak := curve(subject).peak) is not None]
     return max(peaks, key=lambda peak: peak.throughput.centre, default=None)
 
@@ -322,9 +324,9 @@ def at_its_peak(peak: Peak) -> Note:
 
 
 TOLERANCE = 0.1
-"""Relative difference that is allowed between clients and throughput × time.
-
-Mean response time and throughput end at slightly different moments, and clients pause briefly between messages.
+"""Maximum relative difference between the number of clients and throughput × time. The two differ slightly even in a
+correct trial, because mean response time and throughput end at slightly different moments, and clients pause briefly
+between messages.
 """
 
 
@@ -333,10 +335,10 @@ class LittlesLaw:
     """Little's law for a closed loop: clients = throughput × (response time + think time) (Operations Research 9(3),
     1961).
 
-    The law holds for long periods, but a window has two edges. A transaction that is still in progress at the end of
-    the window is in no response time, and a transaction that began before the window counts with its full time. If
-    clients wait long for locks, as SQLite's writers do, this is a large part of the window, so both edges are
-    corrected. The time for reconnecting is also added.
+    The law is exact for long periods, but the measured time has two edges. A transaction that is still in progress at
+    the end is missing from the response times, and a transaction that started before the measured time counts with its
+    full response time. If clients wait long for locks, as writers in SQLite do, such transactions take a large part of
+    the measured time, so both edges are corrected. The time for reconnecting is also added.
     """
 
     clients: int
@@ -363,7 +365,8 @@ def little(record: Record) -> LittlesLaw | None:
     """
     load = record.cell.load
     throughput = record.metrics.get("throughput")
-    # These means cover the transactions that throughput counts. Response time does not, so service time is tried first.
+    # The mean service time covers the transactions that throughput counts, and the mean response time may not. Service
+    # time is therefore preferred.
     response = record.metrics.get("service_time_mean_s", record.metrics.get("response_time_mean_s"))
     failed = record.metrics.get("failed", 0.0)
     endless = load.duration_s is not None or load.transactions is not None

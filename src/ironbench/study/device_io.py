@@ -1,5 +1,5 @@
-"""Devices: which one stores a role's files, latency and size distributions by role, mean latencies, and CPU time per
-read."""
+"""Facts about devices: which device stores a role's files, distributions of latencies and sizes by role, mean
+latencies, and CPU time per read."""
 
 from __future__ import annotations
 
@@ -38,16 +38,17 @@ def stored_on(record: Record, role: str, machine: Mapping[str, Any]) -> tuple[st
     if not mounts:
         return ()
     mount = max(mounts, key=lambda mount: len(mount["path"]))
-    # btrfs gives each subvolume a separate anonymous device number, so use the source instead.
+    # On btrfs, each subvolume has a different anonymous device number, so the source is used instead.
     return _disk(mount, machine), mount["source"] if mount["number"].startswith("0:") else mount["number"]
 
 
 def _disk(mount: Mapping[str, Any], machine: Mapping[str, Any]) -> str:
-    """Returns the disk's name in /sys/block with model or size, or the file system's source if no disk is recorded."""
+    """Returns the disk's name in /sys/block with its model or size. If no disk is recorded, returns the file system's
+    source."""
     for block in machine.get("blocks", ()):
         name = block["name"]
-        # After a digit, partition numbers are prefixed with p; otherwise md12 would match disk md1 (bdevname,
-        # block/partitions).
+        # If a disk's name ends with a digit, its partitions have a p before the number (Linux: bdevname,
+        # block/partitions). Without this rule, md12 would match disk md1.
         of_disk = re.fullmatch(rf"/dev/{re.escape(name)}({'p' if name[-1:].isdigit() else ''}\d+)?", mount["source"])
         if block["number"] == mount["number"] or of_disk:
             size = units.memory(block["size_bytes"]) if block.get("size_bytes") else ""
@@ -90,7 +91,8 @@ class Distribution:
 
 
 def distributions(trials: Sequence[Record], archive: Archive) -> tuple[Distribution, ...]:
-    """Returns the distributions by name; empty if the device counted nothing, as with real devices."""
+    """Returns the distributions, sorted by name; empty if the device did not count I/Os by size and latency. Real
+    devices do not."""
     merged: dict[str, dict[int, float]] = {}
     for record in trials:
         for one in archive.counted(record.id):
@@ -134,7 +136,7 @@ _FEWEST = 30.0
 
 @dataclass(frozen=True, slots=True)
 class RoleLatency:
-    """Latency of one role of one system in one direction, over its trials."""
+    """Latency of one kind of I/O for one role of one system, over the system's trials."""
 
     name: str
     """Name of the system or configuration."""
@@ -144,7 +146,8 @@ class RoleLatency:
     mean_s: Summary
     """Mean latency in the block layer, which includes time in the kernel's queue."""
     p99_s: Summary | None
-    """99th percentile in the device's process, from the receipt of the I/O; None for a zero-latency device."""
+    """99th percentile of the latency, measured in the device's process from the receipt of the I/O; None for a
+    zero-latency device."""
     per_s: Summary
     size_bytes: Summary | None
 
@@ -168,9 +171,8 @@ def role_latencies(groups: Sequence[tuple[str, Sequence[Record]]]) -> tuple[Role
 
 def _apart(record: Record, role: str, quantile: str) -> bool:
     """Returns whether the role has a separate partition. Engines that store WAL and data together have one partition
-    for both.
-
-    Devices that were mounted by hand are recognised by the percentile, which other devices lack.
+    for both. The partitions of a device that was mounted by hand are unknown; such a device is recognised by the
+    percentile metric, which real devices do not have, and it is assumed to store data.
     """
     partitions = {one.role for device in record.system.layout.devices for one in device.partitions}
     return role in partitions or (role == "data" and quantile in record.metrics)
@@ -194,16 +196,16 @@ def _one(name: str, records: Sequence[Record], role: str, direction: str) -> Rol
     return RoleLatency(name, role, direction, mean, of(quantile), per_s, of(f"device_{direction}_size_bytes{label}"))
 
 
-# CPU time per read is the CPU time of an engine that reads, minus the CPU time of the same engine with its data cached,
-# divided by the number of reads. It is the cost of issuing and completing an I/O and of evicting a page for it. It is
-# computed only for real devices, because emulating a device also costs CPU time.
+# CPU time per read: the CPU time of an engine that reads from the device, minus the CPU time of the same engine with
+# all data cached, divided by the number of reads. This is the cost of issuing and completing an I/O, and of evicting a
+# page to make room. It is computed only for real devices, because emulating a device also costs CPU time.
 
 _READS = "device_reads_per_s{role=data}"
 _BYTES = "device_read_bytes_per_s{role=data}"
 _FEWEST_READS = 1000.0
 """Minimum number of reads in a trial. Fewer reads cost less CPU time than the difference between two trials."""
 _MORE = 10.0
-"""Minimum ratio of reads to the reads of the cached system."""
+"""Minimum ratio of the number of reads to the number of reads in the cached system."""
 _MOST_S = 1e-3
 """Maximum plausible CPU time of a read in seconds. A read costs microseconds, so a larger difference has another
 cause."""
@@ -211,7 +213,8 @@ cause."""
 
 @dataclass(frozen=True, slots=True)
 class ReadCost:
-    """CPU cost of reads in one system compared with the system that reads least, over pairs of trials of a block."""
+    """CPU cost of reads in one system, compared with the system that reads least. The trials of both systems are paired
+    by block."""
 
     name: str
     cached: str
@@ -220,9 +223,8 @@ class ReadCost:
     engine_s: Summary
     """CPU time of the engine's processes per read. It is positive in every pair and in its confidence interval."""
     whole_s: Summary | None
-    """CPU time per read including the kernel's threads, interrupts and other programs.
-
-    Missing if this was not measured, or if the difference is larger than reads can explain.
+    """CPU time per read including kernel threads, interrupts and other programs; None if not measured, or if the
+    difference is larger than reads can explain.
     """
 
 
@@ -254,8 +256,8 @@ def read_costs(groups: Sequence[tuple[str, Sequence[Record]]]) -> tuple[ReadCost
 
 
 def _but_memory(record: Record) -> object:
-    """Returns everything else that determines CPU time. For example, a different index, setting or number of clients
-    would cost more than reads."""
+    """Returns everything that determines CPU time, except the location of the data and the amount of memory. A
+    different index, setting or number of clients would change CPU time more than reads do."""
     system = replace(record.system, label="", layout=Layout(), memory_bytes=None, memory_total_bytes=None)
     return system, work(record), replace(record.cell.load, cache="", seed=0)
 

@@ -14,13 +14,13 @@ from ironbench.study.archive import Archive
 NOT_SET = "not set"
 SEED = "load.seed"
 OF_ONE_LOOP = ("load.arrivals", "load.think_time_s")
-"""Options that only one kind of loop has: options of an open loop, and options of a closed loop."""
+"""Options that apply only to an open loop, or only to a closed loop."""
 NOT_SEEN = "not visible"
-"""Value of a setting that the database role may not read."""
+"""Value that is shown for a setting that the database role may not read."""
 NOT_MEASURED = "not measured"
 UNKNOWN = "unknown"
 UNKNOWN_MACHINE = "machine.fingerprint"
-"""The only machine fact of a running server whose machine was not observed."""
+"""Name of the only machine fact for an existing server whose machine was not observed."""
 # Facts that differ from run to run and do not describe the system. PostgreSQL's file paths follow from the layout,
 # which is compared separately.
 _PATHS = ("config_file", "data_directory", "hba_file", "ident_file")
@@ -31,7 +31,7 @@ SETTINGS, CHANGED = "engine.settings.", "engine.changed."
 _SEEN, _EVERY = "engine.settings_seen", "all"
 """Names of the facts that record whether the database role may read every setting."""
 _MOST_SHOWN = 24
-"""Maximum number of differences between systems of one engine for all of them to be shown first."""
+"""If systems of one engine differ in at most this many facts, all differences are shown first."""
 _TELLING = frozenset(
     {
         *("engine.version", "engine.server", "engine.installation", "software.ironbench", "software.build"),
@@ -54,9 +54,9 @@ class Difference:
 
 
 def facts_of(record: Record) -> dict[str, str]:
-    """Returns the record's facts about system, load, tags and versions, flattened: `system.settings.work_mem` → `64MB`.
-
-    A seed is a fact only if the user chose it, because otherwise each run draws a random one.
+    """Returns the record's facts about system, load, tags and versions as a flat mapping, for example
+    `system.settings.work_mem` → `64MB`. The seed is included only if the user chose it, because otherwise each run
+    draws a random seed.
     """
     seed = {SEED: str(record.cell.load.seed)} if record.seed_given else {}
     tags = flattened("tag", record.tags)
@@ -75,7 +75,7 @@ def declared_alike(a: Record, b: Record) -> bool:
 
 
 def facts(record: Record, archive: Archive) -> dict[str, str]:
-    """Returns all known facts of a record's system, flattened."""
+    """Returns all known facts of a record's system as a flat mapping."""
     engine = flattened("engine", archive.engine(record.engine))
     return {**facts_of(record), **machine_facts(record, archive), **engine}
 
@@ -93,7 +93,7 @@ def chosen(system: System, load: Load) -> dict[str, str]:
     """Returns the user's choices, which are known before anything is measured."""
     every = system_facts(system), load_facts(load)
     every[0].pop("label")
-    # Options for the other kind of loop have no effect and would mislead.
+    # Left out: the clients and threads of a sweep, the seed, and options that have no effect on this kind of loop.
     for left_out in ("clients", "threads", "seed", "arrivals" if load.rate is None else "think_time_s"):
         every[1].pop(left_out)
     return {**flattened("system", every[0]), **flattened("load", every[1])}
@@ -112,8 +112,8 @@ def system_facts(system: System) -> dict[str, Any]:
 
 
 def completed(known: Sequence[Mapping[str, str] | None], declared: Sequence[Mapping[str, str]]) -> list[dict[str, str]]:
-    """Returns facts of every system. A system without facts gets its `declared` facts and the values that all others
-    have in common."""
+    """Returns the facts of every system. For a system that was not measured (`known` is None), returns its `declared`
+    facts, the values that all other systems have in common, and "not measured" for the rest."""
     measured = [flat for flat in known if flat is not None]
     rest = dict.fromkeys(differing(measured), NOT_MEASURED) | shared(measured)
     rest = {name: value for name, value in rest.items() if name.partition(".")[0] not in ("system", "load")}
@@ -139,8 +139,8 @@ def flattened(prefix: str, value: Any) -> dict[str, str]:
 
 
 def differing(facts: Sequence[Mapping[str, str]]) -> list[str]:
-    """Lists the names whose values differ, in order of first mention. A seed is included only if the user chose the
-    seed of every system."""
+    """Lists the names of the facts that differ, in order of first occurrence. The seed is included only if the user
+    chose the seed of every system."""
     names: dict[str, None] = {}
     for flat in facts:
         names.update(dict.fromkeys(flat))
@@ -150,7 +150,8 @@ def differing(facts: Sequence[Mapping[str, str]]) -> list[str]:
 
 
 def fact_text(flat: Mapping[str, str], name: str) -> str:
-    """Returns a fact's value, or a text that it is not set, unknown or not visible to the database role."""
+    """Returns a fact's value. If there is none, returns a text that the fact is not set, unknown, or not visible to the
+    database role."""
     if name.startswith("machine.") and UNKNOWN_MACHINE in flat:
         return UNKNOWN
     hidden = name.startswith(SETTINGS) and flat.get(_SEEN, _EVERY) != _EVERY
@@ -169,9 +170,9 @@ def differences(facts: Sequence[Mapping[str, str]]) -> tuple[Difference, ...]:
 def telling(rows: Sequence[Difference]) -> tuple[tuple[Difference, ...], tuple[Difference, ...]]:
     """Splits differences into those that are shown first, with likely causes at the top (`_rank`), and the rest.
 
-    Two engines inevitably differ in hundreds of facts. Of these, only the user's choices (settings, layout, memory,
-    load), the versions and the machine's size are relevant. Servers of one engine may also differ in settings that
-    their administrators chose.
+    Two different engines inevitably differ in hundreds of facts. Only the user's choices (settings, layout, memory,
+    load), the versions and the size of the machine are then shown first. For servers of the same engine, settings that
+    differ are also shown first, because administrators may have chosen them.
     """
     ranked = sorted(rows, key=_rank)
     engines_differ = any(row.room == "system" and row.name == "engine" for row in rows)
@@ -217,8 +218,8 @@ def shared(facts: Sequence[Mapping[str, str]]) -> dict[str, str]:
 def chosen_settings(facts: Mapping[str, str]) -> tuple[dict[str, str], int]:
     """Returns an engine's flat facts without settings at their default, and the number of settings left out.
 
-    Engines list settings that are not at their default in `changed`. For an engine without this list, all settings are
-    kept.
+    The fact `changed` lists the settings that are not at their default. For an engine without this list, all settings
+    are kept.
     """
     changed = {name.removeprefix(CHANGED) for name in facts if name.startswith(CHANGED)}
     if not changed:

@@ -1,10 +1,10 @@
 """Explains the difference between two systems from the top down.
 
-The levels are throughput, response time, scripts and commands, the time of a transaction, I/O, plans, configuration.
-Each level comes from its own module (`shares`, `statements`, `queries`, `inside`, `differences`); this module arranges
-them. All measured values have the same kind of ratio and confidence interval: paired by block if both sides are
-configurations of one lab (`stats.ratio.paired`), and otherwise Welch's interval of the runs
-(`study.compare.mean_ratio`). Of a lab, only the blocks in which both sides have a usable trial are used, as in findings
+The levels are throughput, response time, scripts and commands, the parts of a transaction's time, I/O, plans, and
+configuration. Other modules compute the levels (`shares`, `statements`, `queries`, `inside`, `differences`); this
+module combines them. All measured values have the same kind of ratio and confidence interval: paired by block if both
+sides are configurations of one lab (`stats.ratio.paired`), and otherwise Welch's interval of the runs
+(`study.compare.mean_ratio`). For a lab, only blocks in which both sides have a usable trial are used, as in findings
 (`study.comparability.complete_blocks`). These ratios are not verdicts.
 """
 
@@ -47,7 +47,7 @@ _PER_IO = (
     *("engine_read_latency_s", "engine_write_latency_s"),
 )
 _RARE = 0.01
-"""Number of I/Os per transaction below which a ratio of I/Os explains nothing."""
+"""Minimum number of I/Os per transaction. A ratio of fewer I/Os explains nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,8 +61,8 @@ class Measure(GroupRatio):
     after: float
     """`before` and `after`: geometric means of the runs or trials of each side, in base units."""
     whole_device: bool = False
-    """Whether this I/O comes from the counters of a shared device, which include the I/O of all programs. In this case,
-    the server may not have caused the I/O."""
+    """Whether the metric is from the counters of a shared device, which include the I/O of all programs. The server may
+    then not have caused the I/O."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +82,7 @@ class ScriptShare(TimeDifference):
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """B compared with A, level by level. A level that was not measured is empty."""
+    """Explanation of the difference between B and A, level by level. A level that was not measured is empty."""
 
     before: Configuration
     after: Configuration
@@ -96,8 +96,8 @@ class Explanation:
     statements: tuple[tuple[TimedCommand, QueryRatio], ...]
     """Commands whose time differs significantly, with the largest ratio first.
 
-    With a single observed trial per side, there is no confidence interval. The commands that take longer or shorter are
-    then ordered by the change of their total time, with the largest first.
+    If there is a single observed trial per side, no command has a confidence interval. All commands are then listed,
+    ordered by the change of their total time, with the largest first.
     """
     queries: tuple[QueryRatio, ...]
     """Queries whose time differs significantly, with the largest ratio first."""
@@ -110,13 +110,15 @@ class Explanation:
     work: tuple[Note, ...] = ()
     """How the work of the sides differs, such as other scripts; empty for equal work."""
     open_loop: bool = False
-    """Whether both sides have a target rate. Throughput is then given, not measured."""
+    """Whether both sides have a target rate, which then determines throughput."""
     observed: bool = False
-    """Whether the time of a transaction, I/O, plans and untimed commands are from one observed trial per side."""
+    """Whether the breakdown of time, I/O and plans are from separate trials with observers, usually one per side. The
+    times of commands are also from these trials, unless the other trials timed commands."""
 
     contradicted: float | None = None
-    """The ratio of `throughput` in the observed trials, if it contradicts that of the other trials (`_contradicts`).
-    The levels from observed trials then do not explain the difference."""
+    """The ratio of `throughput` in the observed trials, if it contradicts the ratio in the other trials
+    (`_contradicts`); otherwise None. If it contradicts, the levels from observed trials do not explain the
+    difference."""
     profile: ProfileComparison | None = None
     """Comparison of the functions and waits in which time was spent; None if one side was not profiled."""
 
@@ -128,8 +130,8 @@ class Explanation:
 
 
 def observed_of(records: Sequence[Record]) -> list[Record]:
-    """Returns trials that were measured with observers in addition to slices. Observed trials explain differences and
-    enter no finding."""
+    """Returns the trials with observers that a lab with slices measures after its blocks. They explain differences, and
+    no finding uses them."""
     return [one for one in records if one.purpose == Purpose.OBSERVED and one.status.comparable]
 
 
@@ -138,8 +140,8 @@ def explain(
 ) -> Explanation:
     """Explains the difference between two sides.
 
-    `in_blocks`: whether both are configurations of one lab, so that trials of one block are paired. Blocks without a
-    usable trial of one side are then left out; without any complete block, the levels that the blocks explain are
+    `in_blocks`: whether both are configurations of one lab, so that trials of one block are paired. Blocks in which one
+    side has no usable trial are then left out. Without any complete block, the levels that are computed from blocks are
     empty. `observed`: trials of the same sides with observers, if the other trials have none.
     """
     whole = (before[1], after[1])
@@ -147,7 +149,7 @@ def explain(
         a, b = complete_blocks(*whole)
         before, after = (before[0], a), (after[0], b)
     sides = (before[1], after[1])
-    # Without any complete block, the configurations still differ in the facts of their trials.
+    # Facts are compared even if there is no complete block.
     known = sides if all(sides) else whole
     watched, pair = observed or (before, after), in_blocks and observed is None
     groups, watched_groups = ([(one.name, records) for one, records in of] for of in ((before, after), watched))
@@ -190,10 +192,10 @@ _MOST_APART = 2.0
 
 
 def _contradicts(result: Measure, observed: Sequence[Sequence[Record]]) -> float | None:
-    """Returns the ratio of the same metric in the observed trials if it does not fit a clear result: if it has the
-    other direction, or if the change (the logarithm of the ratio) is less than half or more than twice as large.
-
-    There is usually one observed trial of each configuration, so it may have run while the machine was busy.
+    """Returns the ratio of the same metric in the observed trials if it contradicts a significant `result`; otherwise
+    None. It contradicts if it has the opposite direction, or if the change (the logarithm of the ratio) is less than
+    half or more than twice as large. This can happen because there is usually only one observed trial per
+    configuration, and the machine may have been busy during that trial.
     """
     there = next(_measures(observed, [result.metric], in_blocks=False), None)
     if there is None or not result.clear:
@@ -258,8 +260,10 @@ def _has(record: Record, name: str) -> bool:
 
 
 def _scripts(a: Sequence[Record], b: Sequence[Record], in_blocks: bool) -> tuple[ScriptShare, ...]:
-    """Compares the scripts that both sides ran. Empty for a single script, which is the whole response time."""
-    # Only blocks of one lab are paired. Separate runs under one label all have a block 1.
+    """Compares the scripts that both sides ran. Empty if there is a single script, because its change is the change of
+    the whole response time."""
+    # Only blocks of one lab are paired. Block numbers of separate runs have no common meaning, so their trials are
+    # numbered.
     sides = [
         {one.block if in_blocks else place: _contributions(one) for place, one in enumerate(side)} for side in (a, b)
     ]
@@ -284,8 +288,8 @@ def _scripts(a: Sequence[Record], b: Sequence[Record], in_blocks: bool) -> tuple
 
 
 def _contributions(record: Record) -> dict[str, tuple[float, float]]:
-    """Returns, for each script, a pair (its contribution to the mean response time of all transactions, its own mean),
-    in seconds."""
+    """Returns, for each script, a pair in seconds: the script's contribution to the mean response time of all
+    transactions, and the script's own mean response time."""
     metrics = record.metrics
     whole = metrics.get("throughput", 0.0)
     found = {}

@@ -1,10 +1,10 @@
 """Factors of a lab: interactions, names of comparisons, and results of a two-factor design.
 
 An interaction shows whether two changes together have a larger or smaller effect than the product of their separate
-effects. In a full design, each block measures both changes, each single change, and no change. The interaction ratio is
-(both · neither) / (one · other), which is 1 if effects multiply (Box, Hunter and Hunter, Statistics for Experimenters,
-1978, ch. 10, with ratios in place of differences). Its logarithm is averaged over blocks, as for any ratio. An
-interaction has no verdict, because labs have verdicts only for their declared comparisons.
+effects. In a full design, each block measures four configurations: with both changes, with either change alone, and
+with no change. The interaction ratio is (both · neither) / (one · other), which is 1 if effects multiply (Box, Hunter
+and Hunter, Statistics for Experimenters, 1978, ch. 10, with ratios in place of differences). Its logarithm is averaged
+over blocks, as for any ratio. Interactions have no verdict, because labs have verdicts only for declared comparisons.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class FactorInteraction(GroupRatio):
 
     metric: str
     levels: Mapping[str, str]
-    """The two factors, each with the value that is changed to."""
+    """The two factors, each with its changed value."""
     cells: tuple[str, str, str, str]
     """Configurations with both changes, with only the first, with only the second, and with none."""
     blocks: int
@@ -76,8 +76,8 @@ def interactions(lab: Lab, records: Sequence[Record]) -> tuple[FactorInteraction
 
 
 def values_of(metric: str, records: Sequence[Record]) -> dict[tuple[str, int], tuple[float, str]]:
-    """Returns, for each pair (configuration, block), the metric of the comparable trial, and the machine on which the
-    trial ran."""
+    """Returns, for each pair (configuration, block), the metric in the first comparable trial and the machine on which
+    this trial ran."""
     values = {}
     for place, attempts in by_place(records).items():
         usable = [record for record in attempts if record.status.comparable]
@@ -108,13 +108,13 @@ def _beyond_first(one: Factor, other: Factor) -> Iterator[tuple[str, str]]:
 
 @dataclass(frozen=True, slots=True)
 class Contrast:
-    """A comparison in terms of factor values: `log=memory` against `log=disk`, where `clients=8`."""
+    """A comparison expressed by factor values, for example `log=memory` with `log=disk`, at `clients=8`."""
 
     cell: Configuration
     baseline: Configuration
     where: Configuration = NOTHING_ELSE
-    """Values that both sides have in common, for factors that vary in the lab. With other values, the ratio may be
-    different."""
+    """Values that both sides have in common, for factors that vary in the lab. The ratio may be different at other
+    values of these factors."""
 
     @property
     def name(self) -> str:
@@ -124,7 +124,8 @@ class Contrast:
 
 
 def contrasts(lab: Lab, comparisons: Sequence[tuple[str, str]]) -> dict[tuple[str, str], Contrast]:
-    """Names each comparison by the values that differ. Configurations named in the lab file keep their names."""
+    """Names each comparison by the factor values that differ. Configurations that have names in the lab file keep these
+    names."""
     measured = {value for setup in lab.all_setups for value in setup.cell.levels.items()}
     levels = Counter(factor for factor, _ in measured)
     named: dict[tuple[str, str], Contrast] = {}

@@ -30,7 +30,7 @@ Attempts = Mapping[tuple[str, int], Sequence[Record]]
 
 
 OF_AN_OPEN_LOOP = ("service_time", "due", "not_started", "unfinished", "longest_wait", "lateness")
-"""Metrics that are left out for a closed loop, because they equal response times or follow from the number of
+"""Metrics that are left out in a closed loop, because they then equal response times or follow from the number of
 clients."""
 
 
@@ -40,11 +40,12 @@ def findings(
     look: int,
     others: Sequence[str] | None = None,
 ) -> tuple[Finding, ...]:
-    """Computes all findings after stage `look`: first the comparisons of lab and claims, which have verdicts, then
-    other metrics.
+    """Computes all findings after stage `look`. The declared comparisons of the lab and its claims come first and have
+    verdicts. Other metrics follow, without verdicts.
 
     `records`: all records of the lab. Blocks without a comparable trial of both configurations are dropped and named.
-    `others`: further metrics to report; None for every total metric that has a direction.
+    `others`: additional metrics to compare; None for every metric that has a better direction and is not limited to a
+    part.
     """
     place = at(lab.method, look)
     seen = by_place(record for record in records if place.first_stage <= record.stage <= place.last_stage)
@@ -76,7 +77,7 @@ PERCENTILES = tuple(f"response_time_{part}_s" for part in ("p50", "p90", "p95", 
 def _at_the_same_load(lab: Lab, seen: Attempts, look: int) -> Iterator[Finding]:
     """Compares response times at percentages of the baseline's peak throughput.
 
-    These findings have no verdicts. Unlike claims, they do not count in Holm's correction.
+    These findings have no verdicts, so Holm's correction does not count them.
     """
     for cell, baseline in lab.rated_comparisons:
         for metric in PERCENTILES:
@@ -86,11 +87,9 @@ def _at_the_same_load(lab: Lab, seen: Attempts, look: int) -> Iterator[Finding]:
 
 
 def declared(lab: Lab) -> tuple[tuple[str, str, str], ...]:
-    """Lists (configuration, baseline, metric) of everything for which the lab has verdicts: its comparisons, then pairs
-    in its claims.
-
-    A pair that the lab compares keeps the lab's direction whatever the claim's, because a gate treats the baseline as
-    the old version.
+    """Lists everything for which the lab has verdicts as (configuration, baseline, metric): first the lab's
+    comparisons, then the pairs in its claims. If the lab also compares a claim's pair, the lab's direction is used,
+    because a gate treats the baseline as the old version.
     """
     compared = (*_possible(lab), *lab.rated_comparisons)
     family = [(cell, baseline, lab.method.metric) for cell, baseline in _possible(lab)]
@@ -110,8 +109,8 @@ def _possible(lab: Lab) -> tuple[tuple[str, str], ...]:
 
 
 def _judged(family: Sequence[Comparison], lab: Lab, look: int) -> list[Finding]:
-    """Applies Holm's correction over all comparisons, for differences and for equivalences, at each stage's alpha
-    level."""
+    """Computes the findings with Holm's correction over all comparisons, separately for differences and for
+    equivalences, at the alpha that this interim analysis may spend."""
     places = [at(method_of(lab, one.cell.name), look) for one in family]
     results = [paired(one.ratios, resolution(one.metric)) if len(one.pairs) >= LEAST_BLOCKS else None for one in family]
     differ = [result.p_equal() if result else 1.0 for result in results]
@@ -123,9 +122,8 @@ def _judged(family: Sequence[Comparison], lab: Lab, look: int) -> list[Finding]:
 
 
 def method_of(lab: Lab, cell: str) -> Method:
-    """Returns the lab's method with only those stages that contain this configuration.
-
-    In a stage without a fixed-rate configuration, there is no interim analysis of it.
+    """Returns the lab's method. For a fixed-rate configuration, only stages with trials of this configuration are kept,
+    because it has no interim analysis in other stages.
     """
     if all(setup.cell.name != cell for setup in lab.rated):
         return lab.method
@@ -139,7 +137,7 @@ def _finding(one: Comparison, lab: Lab, look: int, holm: Holm = ALONE, decides: 
     warnings = [*flagged((*a, *b)), *_unintended(one.metric, lab, a, b)]
     if decides:
         warnings += drift_warnings(one.metric, one.pairs, (*a, *b))
-    if decides and one.unmeasured:  # an interim analysis was declared for all blocks of a stage
+    if decides and one.unmeasured:  # an analysis was declared for complete stages
         blocks = {"complete": len(one.pairs), "planned": one.planned, "missing": one.unmeasured}
         warnings.append(note("blocks-missing", **blocks))
     suspect = any(record.status is Status.SUSPECT for record in (*a, *b))
@@ -153,8 +151,8 @@ def _finding(one: Comparison, lab: Lab, look: int, holm: Holm = ALONE, decides: 
 
 
 def _awaited(pair: Sequence[str], lab: Lab, place: InterimAnalysis, left: Collection[Place]) -> tuple[int, int]:
-    """Returns the number of the pair's blocks with a trial in `left` (still to be measured), and the number of all
-    planned blocks."""
+    """Returns the number of the pair's blocks in which a trial is still to be measured, and the number of all its
+    planned blocks. `left`: the trials that are still to be measured."""
     due = {
         (trial.cell.name, trial.block)
         for trial in lab.trials
@@ -166,8 +164,8 @@ def _awaited(pair: Sequence[str], lab: Lab, place: InterimAnalysis, left: Collec
 def _compared(
     lab: Lab, cell: str, baseline: str, metric: str, seen: Attempts, unmeasured: int = 0, planned: int = 0
 ) -> Comparison:
-    """Pairs the trials of both configurations block by block. A block without a comparable trial of one of them is
-    dropped."""
+    """Pairs the trials of both configurations block by block. A block in which either configuration has no comparable
+    trial is dropped."""
     configurations = lab.configuration(cell), lab.configuration(baseline)
     pairs: list[tuple[int, float, float]] = []
     dropped: list[Note] = []
@@ -212,7 +210,7 @@ def _dropped(block: int, *why: Note) -> Note:
 
 
 def _usable(cell: Configuration, attempts: Sequence[Record], metric: str) -> tuple[Record | None, Note | None]:
-    """Returns the first comparable attempt, or why there is none."""
+    """Returns the first comparable attempt that has the metric, or the reason why there is none."""
     comparable = [record for record in attempts if record.status.comparable]
     if not attempts:
         return None, note("cell-not-measured", cell=cell)
@@ -231,7 +229,8 @@ def _usable(cell: Configuration, attempts: Sequence[Record], metric: str) -> tup
 
 
 def _directed(cell: str, baseline: str, seen: Attempts) -> list[str]:
-    """Lists total metrics with a direction that both configurations have, in the catalogue's order.
+    """Lists the metrics that both configurations have and that have a better direction, in the order of the built-in
+    list of metrics. Metrics of parts are not listed.
 
     Leaves out metrics whose ratio is meaningless: the requested throughput of an open loop, service times of a closed
     loop (equal to its response times), and fractions close to zero in both configurations.
@@ -258,9 +257,8 @@ def _next_to_nothing(share: str, records: Sequence[Record]) -> bool:
 
 def highest_floor(known: Sequence[Noise], metric: str, records: Sequence[Record]) -> Noise | None:
     """Returns the highest run-to-run variation of one metric that was measured for the records' machines and work; None
-    if unknown.
-
-    Noise of other work does not count, because noise depends on the work as much as on the machine.
+    if unknown. Variation that was measured for other work does not count, because variation depends on the work as much
+    as on the machine.
     """
     measured = [one for one in known if one.metric == metric]
     if not measured:
@@ -301,7 +299,7 @@ def _unintended(metric: str, lab: Lab, a: Sequence[Record], b: Sequence[Record])
 
 
 def _searched(lab: Lab, a: Record, b: Record) -> list[Note]:
-    """Returns a note that a search found different loads for two configurations."""
+    """Returns a note if a search found different loads for the two configurations."""
     searches = [setup.search for setup in lab.setups if setup.search and setup.cell.name == a.cell.name]
     of = searches[0].of if searches else "clients"
     loads = [getattr(record.cell.load, of) for record in (a, b)]

@@ -1,4 +1,4 @@
-"""Foreign records: what the other program's output does not contain, and values beside those of ironbench's trials."""
+"""Foreign records: what the output of the other program lacks, and which trials of ironbench are shown beside them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from ironbench.study.subjects import entering
 
 
 def gaps(record: ForeignRecord) -> tuple[str, ...]:
-    """Returns what a record of ironbench contains and this foreign record does not, in order of importance."""
+    """Returns codes of the facts that a record of ironbench contains and this foreign record lacks, the most important
+    first."""
     figures = [record.metrics, *(part.metrics for part in record.parts)]
     times = {name for one in figures for name in one if name.startswith("response_time")}
     missing = {

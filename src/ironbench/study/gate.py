@@ -5,18 +5,20 @@ one-sided test at 5% rejects a slowdown as large as the margin, as in an equival
 Statistics in Medicine 18, 1999, section 3.3.2; Schuirmann, Journal of Pharmacokinetics and Biopharmaceutics 15, 1987).
 Anything else is inconclusive: lack of evidence is no reason to pass.
 
-The error rates apply to the gate as a whole:
+These error rates apply to the gate as a whole:
 
 - Interim analyses spend alpha as for verdicts (`study.looks`).
-- For *slower*, comparisons share alpha equally (Bonferroni), since any of them stops the change. Holm's correction,
-  used for verdicts, assumes that nothing differs and would not bound the error rate at a margin. For *not slower*, each
-  comparison has the full alpha, since all of them must pass (intersection-union test: Berger, Technometrics 24, 1982).
-- Round k of a continued lab has 1 / 4**(k - 1) of alpha. If a user adds rounds until one decides, a true slowdown equal
-  to the margin is called slower in at most 2.5% × (1 + 1/4 + 1/16 + …) = 3.3% of labs and passes in at most 6.7%.
+- For *slower*, comparisons share alpha equally (Bonferroni), because a single comparison stops the change. Holm's
+  correction, which is used for verdicts, assumes that nothing differs and would not bound the error rate at a margin.
+  For *not slower*, each comparison has the full alpha, because all of them must pass (intersection-union test: Berger,
+  Technometrics 24, 1982).
+- Round k of a continued lab has 1 / 4**(k - 1) of alpha. If a user adds rounds until a round decides, a true slowdown
+  that equals the margin is called slower in at most 2.5% × (1 + 1/4 + 1/16 + …) = 3.3% of labs and passes in at most
+  6.7%.
 
 A later round does not override an earlier *slower*; otherwise repeating would eventually pass by chance. A comparison
-in which one side lost more blocks than the other never passes, whatever the policy: a version that crashes under load
-would be compared only when it survived.
+in which one side lost more blocks than the other never passes, even under the policy "pass": a version that crashes
+under load would otherwise be judged only by the blocks in which it did not crash.
 """
 
 from __future__ import annotations
@@ -47,7 +49,7 @@ POLICIES = ("fail", "pass")
 
 
 _ROUNDS = 4
-"""Divisor of alpha for each further round: a round has 1/4 of the previous round's alpha."""
+"""Divisor of alpha from one round to the next: each round has 1/4 of the previous round's alpha."""
 
 
 class GateVerdict(StrEnum):
@@ -57,7 +59,7 @@ class GateVerdict(StrEnum):
 
 
 class GateOutcome(StrEnum):
-    """The result of a gate, or of one of its comparisons or claims, as every document writes it."""
+    """The result of a gate, or of one of its comparisons or claims. All output formats use these spellings."""
 
     PASS = "PASS"
     FAIL = "FAIL"
@@ -96,8 +98,8 @@ class GateLevels:
 class Slowdown:
     """How much slower a change is, as a fraction of the old time; negative if it is faster.
 
-    For throughput, this is the additional time for the same work, so that both directions of a metric have one measure.
-    Texts show the change of the metric itself instead (`report.wording.verdicts`).
+    For throughput, this is the additional time for the same work, so that the measure is the same for metrics of either
+    direction. Texts show the change of the metric itself instead (`report.wording.verdicts`).
     """
 
     least: float
@@ -106,7 +108,8 @@ class Slowdown:
     most: float
     """Upper bound of the confidence interval."""
     bound: float
-    """Upper bound of a one-sided test, which *not slower* compares with the margin; smaller than `most`."""
+    """Upper bound of the one-sided interval, which is compared with the margin for *not slower*; smaller than
+    `most`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,8 +153,8 @@ class Gate:
 
     @property
     def outcome(self) -> GateOutcome:
-        """The worst outcome of the comparisons and claims. Whether an inconclusive gate stops the change depends on the
-        policy (`closed`)."""
+        """The worst outcome of the comparisons and claims. For an inconclusive gate, the policy decides whether the
+        change is stopped (`closed`)."""
         ends = {*(one.outcome for one in self.comparisons), *map(of_claim, self.claims)}
         return next((one for one in _WORST_FIRST if one in ends), GateOutcome.PASS)
 
@@ -162,9 +165,8 @@ class Gate:
 
     @property
     def claims(self) -> tuple[JudgedClaim, ...]:
-        """Claims about single configurations, and every claim that this or an earlier round refuted.
-
-        Other claims about pairs are not judged here, because the pairs are among the comparisons.
+        """Claims about single configurations, and all claims that this round or an earlier round refuted. Other claims
+        about pairs are left out, because the pairs are among the comparisons.
         """
         refuted = {one.claim.text: one for one in self.study.refuted}
         return tuple(
@@ -189,7 +191,7 @@ class Gate:
 def gate(study: Study, effects: Sequence[Effect], margin: float, undecided: str) -> Gate:
     """Judges a lab. `effects`: at least one comparison with a verdict.
 
-    Metrics without a better direction are left out if others exist.
+    Comparisons of metrics without a better direction are left out if there are other comparisons.
     """
     judged = [one for one in effects if has_better(one.finding.metric)] or effects
     return Gate(study, margin, tuple(_over_rounds(one, study, margin) for one in judged), undecided)
@@ -222,7 +224,7 @@ def levels(lab: Lab, finding: Finding, look: int) -> GateLevels:
 
 
 def _turned_as(one: Finding, asked: Finding) -> Finding | None:
-    """Returns the finding in the direction of `asked`; None if it compares something else."""
+    """Returns the finding in the direction of `asked`; None if it compares other configurations or another metric."""
     if one.metric != asked.metric or {one.cell, one.baseline} != {asked.cell, asked.baseline}:
         return None
     if one.cell == asked.cell:
@@ -266,8 +268,8 @@ def _judged(finding: Finding, found: Slowdown, margin: float, missing: int) -> t
             "gate-of-too-few-blocks", blocks=finding.blocks, least=LEAST_BLOCKS, advice=finding.advice
         )
     higher = _better(finding.metric) == "higher"
-    # If a ratio drifts over the blocks, its mean may exceed the margin although the ratio at the first or the last
-    # block does not.
+    # If the ratio changed over the blocks, the slowdown may exceed the margin at one end of the change and not at the
+    # other.
     ends = [_slower(finding.metric, ratio) for ratio in finding.ends or ()]
     if any(end > margin for end in ends) and min(found.least, *ends) <= margin:
         why = note(
@@ -278,7 +280,7 @@ def _judged(finding: Finding, found: Slowdown, margin: float, missing: int) -> t
         return GateVerdict.SLOWER, note("slower", slowdown=found.likely, margin=margin, higher_is_better=higher)
     if found.bound <= margin:
         return GateVerdict.NOT_SLOWER, note("not-slower", bound=found.bound, margin=margin, higher_is_better=higher)
-    # The advice in the finding applies only to the finding's margin.
+    # The finding's advice was computed for the finding's margin.
     advice = finding.advice if margin == finding.margin else None
     why = note(
         "perhaps-slower",

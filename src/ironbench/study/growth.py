@@ -37,9 +37,9 @@ class GrowthStep(GroupRatio):
     surely_high: float
     """Bounds of the simultaneous confidence interval, which decides which steps of the curve grow.
 
-    The intervals of the curve contain the true ratios together in 95% of labs, because each misses its true ratio in 5%
-    / number of steps (Bonferroni; Dunn, "Multiple Comparisons Among Means", Journal of the American Statistical
-    Association 56, 1961).
+    In 95% of labs, all intervals of the curve contain their true ratios, because each interval misses its true ratio in
+    at most 5% / number of steps (Bonferroni; Dunn, "Multiple Comparisons Among Means", Journal of the American
+    Statistical Association 56, 1961).
     """
 
     @property
@@ -53,13 +53,14 @@ class GrowthStep(GroupRatio):
 
 @dataclass(frozen=True, slots=True)
 class GrowthCourse:
-    """How far throughput was observed to grow. This is a description and not a verdict. The displayed intervals are not
-    simultaneous."""
+    """How far throughput was observed to grow. This is a description and not a verdict. The intervals that reports show
+    are not the simultaneous ones."""
 
     first: GrowthStep | None
     """Change of throughput from the fewest clients to `enough`; None if these are the same number."""
     enough: int
-    """Smallest number of clients that is significantly better than the fewest and that no larger number surpasses."""
+    """Smallest number of clients with significantly higher throughput than the fewest clients, such that no larger
+    number has significantly higher throughput."""
     beyond: GrowthStep | None
     """Change of throughput from `enough` to the most clients measured; None if these are the same number."""
 
@@ -75,20 +76,19 @@ class Growth:
     summaries: Mapping[int, Mapping[str, Summary]]
     """For each number of clients, the metrics of a throughput curve."""
     fit: Fit | None
-    """Fit of the Universal Scalability Law; None with too few numbers of clients or for an open loop."""
+    """Fit of the Universal Scalability Law; None if too few numbers of clients were measured, or for an open loop."""
     last_step: GrowthStep | None = None
     """Change of throughput from the second-largest to the largest number of clients; None if no block has both, or for
     an open loop."""
     course: GrowthCourse | None = None
-    """Summary of the steps; None without a fit, or if two numbers of clients have fewer common blocks than a verdict
-    needs."""
+    """Summary of the steps; None without a fit, or if any two numbers of clients have fewer blocks in common than a
+    verdict needs."""
 
     @property
     def grows(self) -> bool:
-        """Whether throughput still grows significantly at the most clients, by both the fitted law and the measurement.
-
-        The law is not sufficient by itself: if its coherency parameter is fitted as 0, its curve rises forever, even if
-        the measured points level off or fall.
+        """Whether throughput still grows at the largest number of clients, according to both the fitted law and the
+        measured last step. The law is not sufficient by itself: if its fitted coherency parameter is 0, its curve rises
+        forever, even if the measured points level off or fall.
         """
         fit, step = self.fit, self.last_step
         return fit is not None and step is not None and fit.peak_is_beyond and step.low > 1
@@ -133,8 +133,7 @@ def _fit(trials: Sequence[Record]) -> Fit | None:
 
 
 def _steps(trials: Sequence[Record]) -> dict[tuple[int, int], GrowthStep | None]:
-    """Returns, for each pair (fewer clients, more clients), the step from one to the other; None if no block has
-    both."""
+    """Returns the step for each pair (fewer clients, more clients); None for pairs that no block has in common."""
     by_block: dict[int, _Values] = {}
     for record in trials:
         values = by_block.setdefault(record.cell.load.clients, {})

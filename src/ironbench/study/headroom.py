@@ -1,9 +1,9 @@
 """Headroom: the highest rate at which a system keeps a response time limit, with a confidence interval over blocks.
 
-Each block of a lab measures every system at the same rates in an open loop. Within a block, the measured response time
-at each rate is compared with the limit, and the rate at which it would be equal to the limit is interpolated. Blocks
-are independent repeats, so the interval of that rate is Student's t interval over blocks, of logarithms because rates
-are compared as ratios. Two systems of one lab are compared within each block.
+Each block of a lab measures every system at the same rates in an open loop. Within a block, the rate at which the
+response time would equal the limit is interpolated between the measured rates. Blocks are independent repeats, so the
+confidence interval of that rate is Student's t interval over blocks. It is computed from logarithms, because rates are
+compared as ratios. Two systems of one lab are compared within each block.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ from ironbench.study.subjects import machines_among, marked
 from ironbench.study.summarise import Summary
 
 LEAST_BLOCKS = 3
-"""Minimum number of blocks for a confidence interval. With two, Student's t has one degree of freedom."""
+"""Minimum number of blocks for a confidence interval. With two blocks, Student's t has only one degree of freedom."""
 LEAST_RATES = 2
 """Minimum number of rates, because the limit must be between two of them."""
 _UNSUSTAINED = math.log(2)
-"""Logarithm of the least multiple of the limit that counts for a rate that was not sustained. Such a queue grows with
-the length of the trial, so any measured value is too low."""
+"""If a rate was not sustained, its response time counts as at least twice the limit. (This is the logarithm of that
+factor.) The queue grows with the length of the trial, so the measured response time may be too low."""
 _SAME_RATE = 0.01
-"""Relative difference up to which a measured rate counts as today's."""
+"""Maximum relative difference between today's rate and a measured rate that counts as the same."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +73,8 @@ class MeasuredRate:
     rate: float
     """Transactions started per second."""
     summary: Summary | None
-    """The limited metric; a percentile is over the transactions of all trials. None if no trial has enough of them."""
+    """Summary of the metric that has the limit. Percentiles are computed over the transactions of all trials. None if
+    no trial has enough transactions."""
     trials: int
     sustained: int
     """Number of trials that sustained the rate."""
@@ -85,7 +86,8 @@ class SystemHeadroom:
 
     name: str
     highest: RateInterval | None
-    """None if no block has its limit between two measured rates."""
+    """The highest rate, with its confidence interval; None if there is no block in which the limit is between two
+    measured rates."""
     rates: tuple[MeasuredRate, ...]
     """In ascending order."""
     above: int
@@ -97,13 +99,15 @@ class SystemHeadroom:
     below_rate: float
     """The highest of these blocks' lowest usable rates; 0 if there is no such block."""
     short: int
-    """Number of trials that sustained their rate but have too few transactions for the limited percentile."""
+    """Number of trials that sustained their rate but have too few transactions for the percentile that has the
+    limit."""
     flagged: int
     """Number of trials that sustained their rate and are flagged."""
 
     @property
     def complete(self) -> bool:
-        """Whether every block has its limit between two measured rates, and there are enough blocks for an interval."""
+        """Whether the limit is between two measured rates in every block, and there are enough blocks for a confidence
+        interval."""
         return self.highest is not None and self.highest.known and not self.above and not self.below
 
     def at(self, rate: float) -> MeasuredRate | None:
@@ -140,7 +144,7 @@ class Headroom:
 
     @property
     def exceeded(self) -> bool:
-        """Whether some system certainly does not sustain today's rate within the limit."""
+        """Whether at least one system significantly exceeds the limit at today's rate."""
         return any(
             system.complete and self.today is not None and high < self.today
             for system in self.systems
@@ -162,8 +166,8 @@ def headroom(
     and if no system was measured at several rates.
 
     `limit`: a requirement with an upper bound of a metric for which lower is better. `order`: names of configurations
-    in the order of a lab's declaration, of which the first is the baseline's. Trials of a search do not count, because
-    the rates of a search depend on its own results.
+    in the order of a lab's declaration, of which the first is the baseline's. Trials of a search are left out, because
+    a search chooses its rates by its own results.
     """
     usable = [one for one in records if one.purpose not in AUXILIARY and _constant_rate(one)]
     usable = [one for one in usable if one.status.comparable and limit.metric in one.metrics]
@@ -203,10 +207,10 @@ def headroom(
 def crossing(points: Iterable[tuple[float, float, bool]], limit: float) -> float:
     """Returns the rate at which a response time equals the limit, in one block.
 
-    `points`: rate, response time, and whether the rate was sustained. 0: even the lowest rate exceeds the limit;
-    infinite: no rate does. The logarithms of the response times are first made non-decreasing with the rate by pooling
-    adjacent violators (Ayer, Brunk, Ewing, Reid and Silverman, "An empirical distribution function for sampling with
-    incomplete information", Annals of Mathematical Statistics 26, 1955).
+    `points`: rate, response time, and whether the rate was sustained. Returns 0 if even the lowest rate exceeds the
+    limit, and infinity if no rate exceeds it. The logarithms of the response times are first made non-decreasing with
+    the rate by pooling adjacent violators (Ayer, Brunk, Ewing, Reid and Silverman, "An empirical distribution function
+    for sampling with incomplete information", Annals of Mathematical Statistics 26, 1955).
     """
     ordered = sorted(points)
     over = _non_decreasing([_over(value, limit, sustained) for _, value, sustained in ordered])
@@ -220,17 +224,16 @@ def crossing(points: Iterable[tuple[float, float, bool]], limit: float) -> float
 
 
 def _over(value: float, limit: float, sustained: bool) -> float:
-    """Returns the logarithm of the multiple of the limit."""
+    """Returns the logarithm of a response time divided by the limit."""
     over = math.log(max(value, 1e-9) / limit)
     return over if sustained else max(over, _UNSUSTAINED)
 
 
 def _between(low: float, under: float, high: float, over: float, sustained: bool) -> float:
-    """Interpolates between two rates, of which the first is within the limit and the second exceeds it.
-
-    In a queue the reciprocal of a response time percentile falls linearly with the rate, down to 0 at the capacity
-    (exactly so for M/M/1: Kleinrock, Queueing Systems I, 1975, section 3.2). A rate that was not sustained is beyond
-    the capacity, where this line ends: then both scales are logarithmic, which gives a lower rate.
+    """Interpolates between a rate within the limit and a higher rate that exceeds the limit. In a queue, the reciprocal
+    of a response time percentile falls linearly with the rate, down to 0 at the capacity (exactly so for M/M/1:
+    Kleinrock, Queueing Systems I, 1975, section 3.2). A rate that was not sustained is above the capacity, where this
+    line does not exist. In that case, both scales are logarithmic, which gives a lower rate.
     """
     if sustained:
         first, second = math.exp(-under), math.exp(-over)
@@ -268,7 +271,8 @@ def _systems(records: Sequence[Record], order: Sequence[str]) -> list[list[Recor
 
 
 def _names(groups: Sequence[Sequence[Record]]) -> list[str]:
-    """Names each system by its label or engine; in a lab, by the factor values in which the systems differ."""
+    """Names each system. In a lab, the name consists of the factor values in which the systems differ; otherwise it is
+    the label or the engine."""
     if not groups:
         return []
     levels = [_common(group) for group in groups]
@@ -290,7 +294,8 @@ def _common(group: Sequence[Record]) -> Mapping[str, str]:
 def _system(
     name: str, records: Sequence[Record], limit: Claim, archive: Archive
 ) -> tuple[dict[int, float], SystemHeadroom]:
-    """Returns the crossing of each block, and the system's headroom."""
+    """Returns the rate at which the response time equals the limit, for each block in which it is between measured
+    rates, and the system's headroom."""
     assert limit.high is not None
     by_block: dict[int, dict[float, Record]] = {}
     short = [one for one in records if one.kept_rate and not sampled(one, limit.metric)]
@@ -347,7 +352,8 @@ def _interval(logs: Sequence[float]) -> RateInterval | None:
 
 
 def _ratio(baseline: Mapping[int, float], other: Mapping[int, float], paired: bool) -> RateInterval | None:
-    """Returns `other` divided by `baseline`: within blocks if they are of one lab, otherwise with Welch's interval."""
+    """Returns the ratio of `other` to `baseline`: paired by block if both are from one lab, and otherwise with Welch's
+    interval."""
     if paired:
         common = sorted(baseline.keys() & other.keys())
         return _interval([math.log(other[block] / baseline[block]) for block in common])

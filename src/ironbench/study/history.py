@@ -1,9 +1,9 @@
-"""A metric over time for the same work, load and data, with one line per configuration.
+"""The history of a metric over time, for the same work, load and data, with one line per configuration.
 
-A point contains the trials of one commit, version or run. Its value is the geometric mean over its trials; its
-confidence interval and weight come from their variation. Points with the same machine and configuration form a line, in
-which change points are detected (`stats/change_points.py`). Another configuration starts a new line, with a list of the
-differences.
+A point contains the trials of one commit, version or run. The value of a point is the geometric mean of its trials, and
+their variation determines its confidence interval and weight. Points with the same machine and configuration form a
+line, in which change points are detected (`stats/change_points.py`). A different configuration starts a new line, with
+a list of the differences.
 """
 
 from __future__ import annotations
@@ -34,12 +34,12 @@ from ironbench.study.subjects import leading, marked
 
 DATE, TAG = "date", "tag:"
 _NAMED = ("commit", "version")
-"""Orders that use the tag with the same name."""
+"""Orders of points that sort by the tag with the same name."""
 _LEAST_VARIANCE = 1e-12
-"""Minimum variance of a metric's logarithm, for metrics that never vary, such as counts."""
+"""Lower bound of the variance of a metric's logarithm, for metrics that never vary, such as counts."""
 _UNDER_TEST = ("engine.version", "engine.server_version_num", "engine.configure", "engine.installation")
-"""Prefixes of facts that identify the database program. If points are ordered by a tag, this program may be the subject
-of the test."""
+"""Prefixes of facts that identify the database program. They are ignored if points are ordered by a tag, because the
+tag may name the version of this program."""
 _CLIENT = ("software.ironbench", "software.build")
 """Facts about the measuring software that can affect a result."""
 
@@ -49,7 +49,7 @@ class HistoryPoint:
     """The trials of one commit, version or run."""
 
     name: str
-    """The tag's value. For a run: its date, with the time if there are several runs on that day."""
+    """The tag's value. For a run: the date, and the time if there are several runs on that day."""
     started_at: str
     """Start of the first trial."""
     trials: tuple[Record, ...]
@@ -98,15 +98,17 @@ class HistoryLine:
     spikes: tuple[int, ...] = ()
     """Indices of outliers, which differ from the points before and after them."""
     unconfirmed: bool = False
-    """Whether the last judged point differs, so that the next point will show whether it is a change or an outlier."""
+    """Whether the last point with a verdict differs from the points before it. The next point will show whether this is
+    a change or an outlier."""
     between: float = 0.0
-    """Relative standard deviation between points that the variation of their trials does not explain."""
+    """Additional relative standard deviation between points, beyond what the variation of their trials explains."""
     correlation: float = 0.0
-    """Correlation of neighbouring points, as estimated and taken into account."""
+    """Estimated correlation of neighbouring points, which change detection takes into account."""
     differs: tuple[Difference, ...] = ()
-    """Differences from the line that started before this one, as (value there, value here)."""
+    """Differences from the line that started before this one. Values are the other line's value and this line's
+    value."""
     open_question: Note | None = None
-    """Why no change points were searched for; None if they were."""
+    """Reason why the line was not searched for change points; None if it was."""
     detectable: float | None = None
     """Minimum detectable effect: the relative difference of a new segment that is detected after three points with 90%
     probability."""
@@ -118,8 +120,8 @@ class HistoryLine:
         return tuple((a, b - 1) for a, b in itertools.pairwise(starts))
 
     def mean(self, first: int, last: int) -> float:
-        """Returns the geometric mean of the points from `first` to `last` in base units, weighted as in change
-        detection."""
+        """Returns the geometric mean of the points from `first` to `last` in base units, without outliers and weighted
+        as in change detection."""
         judged = [place for place, point in enumerate(self.points) if point.variance]
         out = {*self.spikes, *judged[-1:]} if self.unconfirmed else {*self.spikes}
         points = [self.points[place] for place in judged if first <= place <= last and place not in out]
@@ -193,7 +195,7 @@ def _like(record: Record) -> str:
     """Returns a key of everything that must be equal for a comparison over time: work, data, load."""
     load = record.cell.load
     shape = replace(load.shape, rate=None if load.rate_share else load.rate)
-    workers = record.metrics.get("workers", load.workers)  # fewer workers than requested if machines were lost
+    workers = record.metrics.get("workers", load.workers)  # if machines were lost, fewer than requested
     key = (work(record), shape, load.clients, load.threads, workers)
     return msgspec.json.encode(key, order="sorted").decode()
 
@@ -216,7 +218,7 @@ class _Facts:
     def of(self, record: Record) -> Mapping[str, str]:
         system = replace(record.system, label="", reference_score=None)
         client = [record.software.get(name.partition(".")[2]) for name in _CLIENT]
-        how = record.method  # slices do not include what systems write between turns
+        how = record.method  # slices do not measure writes between turns
         key = msgspec.json.encode((machines_of(record), record.engine, system, client, how)).decode()
         if key not in self._known:
             flat, _ = chosen_settings(facts_of_systems.facts(record, self._archive))
@@ -227,7 +229,7 @@ class _Facts:
     def _tells(self, name: str, value: str, record: Record) -> bool:
         kind = name.partition(".")[0]
         if kind in ("load", "tag") or (kind == "software" and name not in _CLIENT) or name.endswith(".number"):
-            return False  # the device number changes with each boot on some machines
+            return False  # `.number`: device numbers may change at boot
         if name == "system.layout.data" and is_usual_place(value, record.system.engine):
             return False
         if name.rpartition(".")[2] in _computed(record.system):
@@ -236,10 +238,9 @@ class _Facts:
 
 
 def _computed(system: System) -> frozenset[str]:
-    """Returns settings that the server computes from the data's size when it starts, and that are not in its
-    configuration.
-
-    For example, the cache that a zero-latency `data` fits to the data differs by a page from run to run.
+    """Returns the settings that are computed from the size of the data when the server starts, and are not part of the
+    configuration. For example, with zero-latency data, the size of the cache follows the size of the data and differs
+    by a page from run to run.
     """
     decided = settings_of(system.engine).ideal
     return frozenset(name for part in system.ideal for name in decided.get(part, ()))
@@ -344,8 +345,8 @@ def _worse(difference: float, direction: str) -> bool | None:
 
 
 def _variances(points: Sequence[HistoryPoint]) -> list[float]:
-    """Returns the variance of each mean. A variance from few repeats is unreliable, so it is averaged with the pooled
-    variance.
+    """Returns the variance of each point's mean. A variance from few repeats is unreliable, so it is averaged with the
+    pooled variance of all points.
 
     (Moderated variances: Smyth, Statistical Applications in Genetics and Molecular Biology 3, 2004.)
     """

@@ -1,4 +1,5 @@
-"""Statistics from inside the servers: statements, tables, indexes, vacuums and plans, pooled by system."""
+"""Statistics from inside the database servers: statements, tables, indexes, vacuums and plans, combined over the trials
+of each system."""
 
 from __future__ import annotations
 
@@ -25,14 +26,14 @@ from ironbench.study.queries import difference
 
 _T = TypeVar("_T", ServerStatement, TableUse, IndexUse)
 _LAST = frozenset({"dead_rows", "bytes"})
-"""Fields that are taken from the last trial. The corresponding `_before` fields are taken from the first trial."""
+"""Fields whose value is taken from the last trial and not summed. The corresponding `_before` fields are taken from the
+first trial."""
 
 
 @dataclass(frozen=True, slots=True)
 class TrialTotals:
-    """Total time and transactions of those trials over which amounts were summed.
-
-    Trials that lack an amount are excluded from the sum and from this time.
+    """Total time and number of transactions of the trials over which amounts were summed. Trials that lack the amount
+    are not included.
     """
 
     elapsed_s: float
@@ -57,9 +58,9 @@ class ServerUse:
 
     name: str
     counted: TrialTotals
-    """Number of trials with statement statistics."""
+    """Time and transactions of the trials with statement statistics."""
     used: TrialTotals
-    """Number of trials with table or index statistics."""
+    """Time and transactions of the trials with table or index statistics."""
     statements: tuple[ServerStatement, ...]
     """Statements by total time, the longest first."""
     statements_s: float
@@ -69,7 +70,7 @@ class ServerUse:
     plans: tuple[StatementPlan, ...]
     """Plans of the first trial."""
     executed: tuple[ExecutedPlan, ...]
-    """Executed plans by command, over all trials: the slowest execution and the number of executions."""
+    """For each command, the plan of the slowest execution over all trials, and the number of executions."""
     varied: int
     """Number of trials whose plans differ from the first trial's."""
     trials: int
@@ -89,8 +90,8 @@ class OtherPlan:
 
 
 def uses(groups: Sequence[tuple[str, Sequence[Record]]], archive: Archive) -> tuple[ServerUse, ...]:
-    """Returns the pooled server statistics of each group. Groups without server statistics are left out. `groups`: name
-    and comparable trials."""
+    """Combines the server statistics of each group's trials. Groups without server statistics are left out. `groups`:
+    name and comparable trials."""
     uses = []
     for name, records in groups:
         trials = [(record, inside) for record in records if (inside := archive.inside(record.id))]
@@ -116,7 +117,7 @@ def other_plans(subjects: Sequence[ServerUse]) -> tuple[OtherPlan, ...]:
 def same_commands(
     own: Sequence[StatementPlan], first: Sequence[StatementPlan]
 ) -> Iterator[tuple[StatementPlan, StatementPlan]]:
-    """Yields pairs of known plans for each command that both sides have."""
+    """Yields the plans of both sides for each command whose plan is known on both sides."""
     mine, theirs = (keyed((one.script, one.statement, one) for one in side) for side in (own, first))
     for key, shared in aligned(list(mine), list(theirs)).items():
         other = theirs.get(shared)
@@ -157,7 +158,8 @@ def _executed(every: Sequence[ExecutedPlan]) -> tuple[ExecutedPlan, ...]:
 
 
 def _pooled(every: Iterable[_T], key: Callable[[_T], str]) -> tuple[_T, ...]:
-    """Merges entries with the same name: amounts are added, states are taken from the first and the last trial."""
+    """Merges entries with the same key. Amounts are added. States, such as sizes, are taken from the first or the last
+    trial."""
     by_name: dict[str, _T] = {}
     for one in every:
         before = by_name.get(key(one))

@@ -1,8 +1,9 @@
 """Decides whether the server can have caused the I/O that a device counted.
 
 The kernel counts I/O per device, for all programs on the machine (Linux: Documentation/block/stat.rst). If throughput
-drops, constant I/O of other programs looks like an increase of I/O per transaction. An emulated device is used by only
-one server. For any other device, the engine's counters show how much of the I/O the server can have caused.
+drops, constant I/O of other programs looks like an increase of I/O per transaction. An emulated device is used by a
+single server, so its I/O belongs to this server. For any other device, the engine's counters show how much of the I/O
+the server can have caused.
 """
 
 from __future__ import annotations
@@ -26,13 +27,13 @@ _OWN = {
 once."""
 _READS = ("device_reads_per_s", "device_read_bytes_per_s")
 _COUNTED = ("engine_reads_per_s", "engine_writes_per_s", "engine_extends_per_s", "engine_fsyncs_per_s")
-"""Counters of which an engine that counts its I/O reports at least one. It omits those that are 0."""
+"""An engine that counts its I/O reports at least one of these counters, and omits counters that are 0."""
 _ENOUGH = 0.5
 """Minimum fraction of the device's I/O that the engine must have requested. File systems add I/O and round up to
 pages."""
 _LOG_RECORD_BYTES = 24
-"""Length of the shortest WAL record in bytes (PostgreSQL: SizeOfXLogRecord). Less WAL per transaction means that
-nothing was written."""
+"""Length of the shortest WAL record in bytes (PostgreSQL: SizeOfXLogRecord). If there is less WAL per transaction,
+transactions write nothing."""
 _MAINTENANCE = 0.01
 """Maximum fraction of writing transactions that is attributed to the server itself (autovacuum, statistics)."""
 
@@ -49,8 +50,8 @@ class Cause(Enum):
 
 
 def cause(sides: Sequence[Sequence[Record]], name: str) -> Cause:
-    """Determines the cause from the side with more of this I/O per transaction. Metrics that no device counts are
-    caused by the server."""
+    """Determines the possible cause of a metric's I/O, from the side with more of this I/O per transaction. Returns
+    `SERVER` for metrics that are not counters of a device."""
     kind, role = base_name(name), part_of(name).partition("=")[2]
     if kind not in _OWN:
         return Cause.SERVER
@@ -65,7 +66,8 @@ def cause(sides: Sequence[Sequence[Record]], name: str) -> Cause:
     own, whole = sum(_own(one, kind) for one in known), sum(one.metrics.get(name, 0.0) for one in known)
     if own >= _ENOUGH * whole:
         return Cause.SERVER
-    # Each flush rewrites the last WAL page, but engines count WAL by the bytes of its records.
+    # Writes are not ruled out: each flush rewrites the last WAL page, but engines count only the bytes of the WAL
+    # records.
     return Cause.OTHERS if kind in _READS else Cause.UNKNOWN
 
 
@@ -85,8 +87,7 @@ def _own(record: Record, kind: str) -> float:
 
 
 def _may_write(metrics: Mapping[str, float]) -> bool:
-    """Returns whether the server can have written. It cannot have if there was almost no WAL, or almost no writing
-    transaction."""
+    """Returns whether the server may have written: there is enough WAL, and enough of the transactions write."""
     log_bytes = metrics.get("wal_bytes_per_transaction", math.inf)
     writing, whole = metrics.get("writing_transactions_per_s", math.inf), metrics.get("throughput", 0.0)
     return log_bytes >= _LOG_RECORD_BYTES and writing > _MAINTENANCE * whole
