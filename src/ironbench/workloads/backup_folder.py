@@ -16,7 +16,8 @@ NAME = "ironbench-backup"
 
 @contextmanager
 def folder(work: Work, to: str, need_bytes: int, name: str = NAME) -> Iterator[Path]:
-    """Creates an empty path for a backup in `to`, or in the directory of the data, and deletes it afterwards.
+    """Yields a path for a backup in `to`, or in the directory of the data. Nothing exists at the path yet; it is
+    deleted afterwards.
 
     Raises InputError if the file system has less than `need_bytes` free.
     """
@@ -27,7 +28,7 @@ def folder(work: Work, to: str, need_bytes: int, name: str = NAME) -> Iterator[P
         parent.mkdir(parents=True, exist_ok=True)
         if to and not data_dirs.ours(parent):
             data_dirs.claim(str(parent), "backup")
-        shutil.rmtree(path, ignore_errors=True)  # a killed ironbench left it behind
+        shutil.rmtree(path, ignore_errors=True)  # left behind if ironbench was killed
     except OSError as error:
         raise FailureError(f"directory {parent}", error.strerror or str(error)) from error
     try:

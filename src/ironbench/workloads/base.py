@@ -237,8 +237,8 @@ class Workload(ABC):
         return None
 
     def connections(self, clients: int, options: Mapping[str, str]) -> int:
-        """Returns the number of connections to the engine for this many clients. It is larger if some connections wait
-        for others."""
+        """Returns the number of connections to the engine for this many clients. The number is larger if some
+        connections wait for others."""
         return clients
 
     def rests(self, options: Mapping[str, str]) -> bool:
@@ -260,7 +260,7 @@ class Workload(ABC):
         return ()
 
     def jobs(self, session: Session, options: Mapping[str, str], load: Load) -> Mapping[str, Any] | None:
-        """Returns the plan of what chooses among the scripts and sets their variables (`Chooser` in
+        """Returns the plan of the component that chooses the next script and sets its variables (`Chooser` in
         crates/ironbench-python/src/drive.rs); None if scripts are chosen by weight."""
         return None
 
@@ -392,7 +392,7 @@ class Workload(ABC):
         return
 
     def before(self, session: Session, options: Mapping[str, str]) -> Any:
-        """Reads the state before the trial that `check` needs."""
+        """Reads the state before a trial. `check` compares it with the state after the trial."""
         return None
 
     def check(

@@ -66,7 +66,7 @@ class Commits:
 
 
 def commits_check(session: Session, then: Commits, summary: Mapping[str, Any]) -> tuple[Check, ...]:
-    """Returns one check; returns none if the engine has no commit counter."""
+    """Returns one check, or none if the engine has no commit counter or if the trial contained a power cut."""
     if then.server is None or summary.get("power_cut"):
         # After an unclean shutdown, all counters of the server start at zero (PostgreSQL 18 documentation, 27.2).
         return ()

@@ -36,7 +36,7 @@ class KernelTimes:
     reports: tuple[Mapping[str, Any], ...]
     """Metrics reported by the kernel itself, one mapping per thread."""
     histograms: Mapping[str, Histogram]
-    """Histograms of the times: of whole units under the empty name, and of their parts under the parts' names."""
+    """Histograms of durations. The key is "" for whole units, and the name of the part for parts of a unit."""
     columns: Mapping[str, Mapping[str, bytes]]
     """Columns of the two time lines, `timeline` and `seconds`."""
     warnings: tuple[Note, ...]

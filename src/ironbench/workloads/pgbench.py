@@ -27,7 +27,7 @@ VERSION = 1
 ACCOUNTS, TELLERS = 100_000, 10
 """Number of accounts and of tellers per unit of scale. Each unit also has one branch."""
 WIDE_KEYS_FROM = 20_000
-"""Scale from which `pgbench -i` makes account numbers bigint, because they would exceed 2^31."""
+"""Scale from which `pgbench -i` stores account numbers as bigint, because they would exceed 2^31."""
 TABLES = ("pgbench_history", "pgbench_accounts", "pgbench_tellers", "pgbench_branches")
 FIXED = (
     FixedRows("pgbench_branches", ("cast(bid as decimal(19))",)),

@@ -10,7 +10,7 @@ CODE = "not-steady"
 """Code of the note about a change of the rate within a trial."""
 _BATCHES = 20
 _LEAST_BUCKETS = 100
-"""Minimum number of buckets in each batch."""
+"""Minimum number of values in a column that is tested."""
 LEAST_S = 0.1 * _LEAST_BUCKETS
 """Minimum length in seconds of a measurement that is tested. A column of a trial's time line has a value for each 100
 ms."""
@@ -22,10 +22,10 @@ def is_long_enough(column: bytes) -> bool:
 
 
 def changed(column: bytes, elapsed_s: float, share: float = 1.0) -> dict[str, float]:
-    """Returns how the rate in a column of the timeline changed, or {} if by less than `NOTABLE`.
+    """Returns how the rate in a column of the time line changed, or {} if it changed by less than `NOTABLE`.
 
-    `change` is relative to the rate before. `after_s` is the time of a step; a drift over the whole trial has none.
-    `share` is the fraction of the time, from its start, that is examined.
+    `change` is relative to the rate before. `after_s` is the time of a step; it is missing for a drift over the whole
+    trial. `share` is the fraction of the time, from its start, that is examined.
     """
     # numpy is imported here because loading it would slow down commands that only list workloads.
     import numpy as np

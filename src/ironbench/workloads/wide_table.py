@@ -25,7 +25,7 @@ FIXED_BYTES = 28
 """Size in bytes of the values of a row without its payload: two 8-byte numbers, an 8-byte timestamp, a 4-byte
 amount."""
 KEY_BYTES = {"identity": 21, "number": 21, "random": 32}
-"""Index bytes per row if the primary key is a separate index. Random keys leave it about two thirds full
+"""Index bytes per row if the primary key is a separate index. Random keys leave the index about two thirds full
 (docs/workloads/populate.md)."""
 
 GB = Option(
@@ -79,7 +79,7 @@ class WideTable:
         return {"count": self.rows if rows is None else rows, "width": self.width, "keys": self.keys, "seed": 0}
 
     def dataset(self, engine: str, loaded: bool) -> Dataset:
-        """Returns the dataset, with all rows loaded or empty."""
+        """Returns the dataset. `loaded`: whether all rows are loaded; if not, the table is empty."""
         count = self.rows if loaded else 0
         identity = f"{engines.get(engine).traits.dialect.identity} " if self.keys == "identity" else ""
         facts = {"rows": str(count), "row": str(self.width + FIXED_BYTES), "keys": self.keys}

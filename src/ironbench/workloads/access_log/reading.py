@@ -177,8 +177,8 @@ class _Numbers:
         return self._meant[number]
 
     def anew(self, number: int) -> int:
-        """Returns a new connection, because an operation with a number whose operation has already ended starts
-        again."""
+        """Assigns the number to a new connection, and returns the connection. Called if an operation starts whose
+        connection and operation numbers belong to an operation that has already ended."""
         del self._meant[number]
         return self.connection(number)
 
@@ -255,7 +255,8 @@ def _of_syslog(year: int, month: str, day: str, hour: str, minute: str, second: 
 
 
 def _spread(found: list[LoggedOperation]) -> None:
-    """Spreads the operations of each second evenly over it, in their order, for logs with times in whole seconds."""
+    """Spreads the operations of each second evenly over that second, in their order, for logs with times in whole
+    seconds."""
     for _, group in groupby(found, key=lambda one: one.at_s):
         of_second = list(group)
         for place, one in enumerate(of_second):

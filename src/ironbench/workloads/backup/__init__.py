@@ -1,4 +1,4 @@
-"""The `backup` workload: a backup of the running server while a probe client measures the effect on others."""
+"""The `backup` workload: a backup of the running server while a probe client measures the effect on other clients."""
 
 from __future__ import annotations
 

@@ -21,7 +21,8 @@ from ironbench.workloads.brokerage import checks, figures, tables, transactions
 MOST_BROKERS = 40
 """Maximum number of brokers in the input of Broker-Volume."""
 LEAST_DAYS = 8
-"""Minimum number of days with 8 business hours, because Trade-Lookup goes back at least 32 hours: twice that time."""
+"""Minimum number of business days, which have 8 hours. Trade-Lookup goes back at least 32 hours, and the data must
+cover twice that time."""
 
 
 def market_clients(clients: int) -> int:
@@ -166,7 +167,7 @@ class Brokerage(Workload):
 
 def _require_specified(options: Mapping[str, str]) -> None:
     """Raises InputError if the data are too small for the inputs that the standard specifies (crates/…/roles/inputs.rs
-    cuts inputs to the data)."""
+    limits the inputs to the existing data)."""
     customers, days = int(options["customers"]), int(options["days"])
     brokers = customers // tables.LOAD_UNIT * tables.BROKERS
     if brokers < MOST_BROKERS:

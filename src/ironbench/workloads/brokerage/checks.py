@@ -25,8 +25,8 @@ BROKERS = "brokers have the trades and commissions of their accounts"
 
 
 def rules(first: int, sample: range | None = None) -> dict[str, str]:
-    """Returns, for each name, the query. The queries read trades from number `first` on, those in `sample`, and rows
-    that follow from both."""
+    """Returns the query of each rule by the rule's name. The queries read the trades from number `first` on, the trades
+    in `sample`, and the rows that belong to these trades."""
 
     def of(trade: str) -> str:
         if not sample:
@@ -129,7 +129,8 @@ def first_trade(session: Session) -> int:
 _FIRST_DAY = date(2005, 1, 3)
 _OPENS = time(9)
 _DAY = timedelta(hours=8)
-"""First Monday of the business calendar. Business days are Monday to Friday (crates/…/brokerage/market.rs)."""
+"""First Monday of the business calendar; time at which a business day starts; length of a business day. Business days
+are Monday to Friday (crates/…/brokerage/market.rs)."""
 
 
 def last_time(session: Session, loaded: int) -> int | None:
@@ -176,8 +177,8 @@ def check(session: Session, then: BrokerageState, summary: Mapping[str, Any]) ->
 
 
 def _paid(session: Session, then: BrokerageState) -> Check:
-    """Checks the totals of brokers against the trades of this trial. Only changes are added up, and not all earlier
-    trades."""
+    """Checks the totals of brokers against the trades of this trial. Adds up only the trades of this trial, not all
+    earlier trades."""
     earned = session.query(
         "select ca_b_id, count(*), sum(t_comm) from trade join customer_account on ca_id = t_ca_id "
         f"where t_id >= {then.first} and t_st_id = 'CMPT' group by ca_b_id"

@@ -23,12 +23,12 @@ MIX = {
     "trade_update": 0.020,
     "market_feed": 0.010,
 }
-"""For each transaction, the share of all transactions (except Data-Maintenance) in the specification."""
+"""The specified share of each transaction in all transactions except Data-Maintenance."""
 TOLERANCE = 0.002
 """Relative deviation that each share may have in a trial of any length."""
 CHANCE = 3.0
-"""Number of standard deviations by which a count may deviate by chance. Counts vary because results follow their orders
-later."""
+"""Number of standard deviations by which a count may deviate by chance. Counts vary because the result of an order
+follows later."""
 LIMITS_S = {
     "trade_status": 1.0,
     "market_watch": 3.0,
@@ -49,8 +49,8 @@ NO_STEADY_STATE = "no-steady-state"
 GIVEN_UP = "market-gave-up"
 NO_SCORE = "no-score"
 MARKETS = "unscheduled"
-"""Column of the time line that counts the market's transactions (ten in eleven of these are results) and the
-maintenance."""
+"""Column of the time line that counts the transactions of the market and of Data-Maintenance. Ten of eleven market
+transactions are Trade-Results."""
 LAG, TAKEN_BACK = "market_lag", "orders_taken_back"
 
 

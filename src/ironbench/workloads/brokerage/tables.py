@@ -18,15 +18,16 @@ FOLDER = Path(__file__).parent
 VERSION = 5
 """Version of the data, increased whenever the same options would produce other rows or another schema."""
 LOAD_UNIT = 1000
-"""Number of customers of which the total number of customers must be a multiple."""
+"""Number of customers per load unit. The total number of customers must be a multiple of this number."""
 BROKERS = 10
-"""Brokers per load unit."""
+"""Number of brokers per load unit."""
 TRADES_PER_DAY = 57_600
 """Number of initial trades per load unit and business day."""
 ROWS_PER_TRADE = 6.75
-"""Rows per trade in all tables together that grow with the number of trades."""
+"""Rows per trade, summed over all tables that grow with the number of trades."""
 ROWS_PER_LOAD_UNIT = 1_090_000
-"""Rows per load unit in the other tables, and holdings from the first days; most of them are past prices."""
+"""Rows per load unit in the other tables, including holdings from the first days. Most of these rows are past
+prices."""
 FIXED_ROWS = 15_400
 BYTES_PER_LOAD_UNIT = 130_000_000
 """Approximate size of the rows of a load unit in bytes, without trades and news, including indexes, on any engine."""

@@ -28,7 +28,7 @@ _FIGURES = {
     "capture_keys": "replayed_keys",
     "capture_keys_missing": "replay_missing_keys",
 }
-"""For each count, as the core names it, the metric."""
+"""The metric for each count in the core's summary."""
 _COUNTED_S = 0.6
 """Seconds after which the server's statistics are complete: backends report them when they end, and older servers at
 most every 0.5 s."""

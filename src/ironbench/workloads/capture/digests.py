@@ -1,9 +1,8 @@
 """Makes a capture from a running server's statistics of statements, for cases in which logs must not leave the server.
 
-The statements, how often they ran, how long they took and how many rows they had are known. Everything else is
-invented: each call is a separate transaction, calls are distributed at random over time and sessions, and values of
-parameters come from the statistics of the columns.
-"""
+The capture contains the real statements, and how often they ran, how long they took and how many rows they processed.
+Everything else is invented: each call is a separate transaction, calls are distributed at random over time and
+sessions, and values of parameters come from the statistics of the columns."""
 
 from __future__ import annotations
 
@@ -37,7 +36,7 @@ def capture(
 ) -> CaptureFacts:
     """Watches the server for some time and writes the capture. Raises InputError and FailureError.
 
-    `mask`: whether no value may come from a column.
+    `mask`: whether the capture must not contain values of columns.
     """
     making.require_new(output)
     word = engines.scheme(dsn)

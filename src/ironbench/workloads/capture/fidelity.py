@@ -13,10 +13,11 @@ from ironbench.model.note import Note, note
 from ironbench.workloads.capture import file, selection, tape
 
 RECORDED, REPLAYED, DIVERGENCE = "recorded_work", "replayed_work", "replay_divergence"
-"""Names of the metrics whose part is the name of a measure."""
+"""Names of the metrics with one value per measure (`{of=MEASURE}`)."""
 STATEMENTS, MIX, FAILED = "statements", "mix", "failed_statements"
 NOTED, FLAGGED = 0.05, 0.2
-"""Divergence from which a measure is noted, and divergence from which a measure of the work flags the trial."""
+"""If the divergence of a measure is larger than `NOTED`, the trial gets a note. If the divergence of a measure in
+`WORK` is larger than `FLAGGED`, the trial is flagged."""
 WORK = (STATEMENTS, MIX, FAILED, "rows_inserted", "rows_updated", "rows_deleted", "wal_records")
 """Measures of the work. The others also depend on the replaying system: its memory, plans and checkpoints, after which
 the WAL contains full-page images."""
@@ -55,8 +56,8 @@ def measured(
 
 
 def _mix(made: tape.Tape, summary: Mapping[str, Any]) -> Iterator[tuple[str, float]]:
-    """Yields, for each kind of statement, the fraction of statements by which the replay's mix differs from the
-    recording's."""
+    """Yields the divergence of the mix: the fraction of statements by which the replay's mix differs from the
+    recording's. Yields nothing if no statement was recorded or replayed."""
     recorded = {(kind, text): calls for kind, counted in made.kinds for text, calls in counted}
     replayed = {(one["script"], one["text"]): one["count"] for one in summary.get("statements") or ()}
     of_recorded, of_replayed = sum(recorded.values()), sum(replayed.values())

@@ -1,5 +1,5 @@
-"""Captures: Parquet files with a row for each statement. The metadata of such a file contain where it comes from and
-what it lacks."""
+"""Captures: Parquet files with a row for each statement. The metadata of the file describe where the capture comes from
+and what it lacks."""
 
 from __future__ import annotations
 

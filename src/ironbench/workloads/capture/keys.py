@@ -34,9 +34,10 @@ _SPARE, _SPARE_COUNT = 4, 100
 """Maximum ratio of numbers to makers, and maximum number of additional numbers, because other statements also use the
 sequence."""
 _NEAR_S = 86_400
-"""Seconds within which a number must be near the time of its statement to count as a value of a clock."""
+"""A number counts as a value of a clock if it differs from the time of its statement by less than this number of
+seconds."""
 _TOKENS = r"'(?:[^']|'')*'|[A-Za-z_][A-Za-z0-9_$]*|[0-9][0-9.]*|[^A-Za-z0-9_']+|'"
-"""Splits a text into tokens without losing a character."""
+"""Pattern that splits a text into tokens without losing a character."""
 _NUMBER, _UUID = r"^[1-9][0-9]{0,17}$", r"^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$"
 _COLUMNS = re.compile(r"\breturning\b(.*)$", re.DOTALL)
 
@@ -161,7 +162,7 @@ def _judge(opened: duckdb.DuckDBPyConnection) -> None:
             AND count(*) FILTER (is_old) <= {_WRONG} * count(*)
             AND (any_value(alike) = 1 OR NOT starts_with(template, 'insert'))
     """
-    # Of several statements that may have made a value, the nearest one before it is trusted.
+    # If several statements may have generated a value, the nearest one before the value is trusted.
     opened.execute(f"""
         CREATE TABLE trusted AS
         SELECT * FROM (FROM ({numbers}) UNION ALL FROM ({uuids}))

@@ -1,4 +1,5 @@
-"""Makes a capture from logs that an engine itself reads. Such a capture can be shown but not replayed."""
+"""Makes a capture from logs that an engine's `LogReader` reads, instead of the core. Such a capture can be shown but
+not replayed."""
 
 from __future__ import annotations
 

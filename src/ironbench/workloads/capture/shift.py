@@ -1,7 +1,7 @@
 """Shifts times in statements back to the time of the capture: `now()` becomes `(now() - interval '86400 s')`.
 
-Restored data are as old as the capture. A condition such as `at > now() - interval '1 hour'` would find no rows.
-"""
+Restored data are as old as the capture. A condition such as `at > now() - interval '1 hour'` would find no rows in
+them."""
 
 from __future__ import annotations
 

@@ -52,7 +52,7 @@ class Chosen:
     failed: int
     """Number of statements that failed when they were captured."""
     rows: int | None
-    """Number of rows that the statements returned or changed; None if the capture does not contain it."""
+    """Number of rows that the statements returned or changed; None if the capture does not contain these numbers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,7 +184,7 @@ def _assigned(opened: duckdb.DuckDBPyConnection) -> tuple[list[int], dict[str, A
 
 @lru_cache(maxsize=4)
 def _tape(path: str, stamp: tuple[int, int], which: selection.Selection, changes: Changes) -> Tape:
-    # A file without a name is removed when this process ends in any way.
+    # The kernel removes a file without a name when this process ends, even if the process is killed.
     descriptor = os.open(tempfile.gettempdir(), os.O_TMPFILE | os.O_RDWR | os.O_CLOEXEC, 0o600)
     place = f"/proc/self/fd/{descriptor}"
     from ironbench import _core

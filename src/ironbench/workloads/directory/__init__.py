@@ -225,7 +225,7 @@ class Directory(Workload):
 
 
 _IN_PLACE = f"(!(uid={jobs.MOVED}*))"
-"""Filter for every entry, except those that a client was about to rename back."""
+"""Filter that excludes entries that a client has renamed and not yet renamed back."""
 
 
 def _whole(options: Mapping[str, str]) -> int | None:

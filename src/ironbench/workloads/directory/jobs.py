@@ -32,7 +32,8 @@ _NEW = (
     "?sn=Ironbench?cn=Ironbench :{number}?uid=ironbench.:client_id.:{number}?description=[a-z]{{80}};"
 )
 _LOGIN = ("cn,mail", "telephoneNumber,mobile", "employeeNumber", "street,l,st", "description", "initials,sn", "mail")
-"""Attributes that each search requests between finding a person and binding as this person."""
+"""Attributes that are requested by the searches between finding a person and binding as this person, one text per
+search."""
 
 
 def scripts(options: Mapping[str, str]) -> list[ScriptSource]:
@@ -114,8 +115,8 @@ def plain(text: str) -> str:
 
 
 def binds_back(options: Mapping[str, str]) -> bool:
-    """Returns whether clients do more than bind as people. All other operations run as the user of the DSN, as which
-    clients must then bind again."""
+    """Returns whether clients bind as people and also run other operations. Other operations run as the user of the
+    DSN, so clients must bind again as this user before them."""
     if options["job"] == "mixed":
         weighed = {name for name, weight in weights(options).items() if weight}
         return "bind" in weighed and len(weighed) > 1
@@ -123,7 +124,7 @@ def binds_back(options: Mapping[str, str]) -> bool:
 
 
 def _patterned(text: str) -> tuple[str, str]:
-    """Replaces number ranges and `{id}` in a text by variables. Returns the lines that set the variables, and the
+    """Replaces number ranges and `{id}` in a text with variables. Returns the lines that set the variables, and the
     text."""
     sets, out, at = "", "", 0
     for number, found in enumerate(_PATTERN.finditer(text), 1):

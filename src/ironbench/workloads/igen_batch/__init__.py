@@ -27,7 +27,7 @@ PRODUCTS = 1000
 LINES_PER_MONTH = 10_000
 REPRICED = 20
 JOBS = {"post": 20, "reprice": 8, "summary": 8, "age": 1}
-"""For each job, by name, its weight. Between two runs of `age`, about twenty runs of `post` fill the newest months."""
+"""The weight of each job. Between two runs of `age`, about twenty runs of `post` fill the newest months."""
 TABLES = (
     "batch_job",
     "batch_price_change",
@@ -107,7 +107,8 @@ _SEQUENCE = re.compile(r"create sequence (\w+)$")
 
 
 def _sequences(schema: Sequence[str]) -> list[str]:
-    """Returns sequences that belong to no table, so that dropping a table does not drop them."""
+    """Returns the sequences that belong to no table. They must be dropped separately, because dropping a table does not
+    drop them."""
     return [made[1] for statement in schema if (made := _SEQUENCE.match(statement))]
 
 

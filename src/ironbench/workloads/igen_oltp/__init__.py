@@ -28,7 +28,7 @@ LIGHT = {
     "place_order": 5,
     "archive_order": 5,
 }
-"""For each script, the weight: four selects make up 90%, one insert 5%, and one delete 5%."""
+"""The weight of each script: four selects make up 90%, one insert 5%, and one delete 5%."""
 HEAVY = {"business": 1}
 
 TABLES = ("igen_order_line", "igen_order", "igen_stock", "igen_product", "igen_customer", "igen_region")

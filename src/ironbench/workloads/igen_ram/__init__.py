@@ -17,8 +17,8 @@ from ironbench.workloads.base import Option, Workload
 
 _PROBE_S = 0.5
 _PROBED_BYTES = 256 << 20
-"""Bytes that a measurement should exceed: several times the last-level cache of common processors. The measurements use
-up to 256 MiB (latency) and 384 MiB (bandwidth)."""
+"""Minimum amount of memory in bytes for measurements that are not limited to the caches: several times the last-level
+cache of common processors. The measurements use up to 256 MiB (latency) and 384 MiB (bandwidth)."""
 
 
 class IgenRam(Workload):

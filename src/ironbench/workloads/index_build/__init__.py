@@ -1,4 +1,4 @@
-"""The `index-build` workload: builds an index while a probe client measures the effect on others."""
+"""The `index-build` workload: builds an index while a probe client measures the effect on other clients."""
 
 from __future__ import annotations
 

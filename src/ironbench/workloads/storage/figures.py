@@ -26,7 +26,7 @@ _COST = "cost"
 _OF_SEVERAL = ("storage_bytes_per_s_best", "storage_bytes_per_s_lowest")
 _QUANTILES = {"storage_latency_p50_s": 0.5, "storage_latency_p99_s": 0.99, "storage_latency_p999_s": 0.999}
 _USUAL = ("storage_bytes_per_s", "storage_iops", "storage_latency_mean_s", *_QUANTILES, _CPU_PER_IO)
-"""Quantiles of the usual tests. A quantile is missing if there were too few I/Os."""
+"""Metrics of every test. A quantile is missing if there were too few I/Os."""
 _SETTLED = 3
 """Fraction of a sustained write, at its end, that shows the rate which the drive can sustain: the last third."""
 

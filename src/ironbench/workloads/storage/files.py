@@ -66,8 +66,8 @@ def require(folder: str, size: int, direct: bool) -> None:
 
 @contextmanager
 def made(folders: Sequence[str], size: int, direct: bool) -> Iterator[list[TestFile]]:
-    """Creates a file in each folder. Its space is reserved but not written. The files disappear in whatever way this
-    process ends."""
+    """Creates a file in each folder. Its space is reserved but not written. The files disappear when this process ends,
+    even if the process is killed."""
     with ExitStack() as stack:
         yield [_made(folder, size, direct, stack) for folder in folders]
 

@@ -170,7 +170,7 @@ def seeded(terms: PassSettings, number: int) -> PassSettings:
 
 @dataclass(frozen=True, slots=True)
 class PlannedPass:
-    """A pass that is planned."""
+    """A pass that has not run yet."""
 
     test: Test
     round: int

@@ -1,5 +1,5 @@
-"""Checks after a trial that the loaded rows still exist, and that inserts, deletes and increments were made as
-counted."""
+"""Checks after a trial that the loaded rows still exist, and that inserts, deletes and increments agree with the
+clients' counts."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class SbtestState:
 
 
 def before(session: Session, options: Mapping[str, str]) -> SbtestState:
-    # Read last, so that the other queries are not counted as commits of the trial.
+    # The commit counter is read last, so that the other queries are not counted as commits of the trial.
     fixed, added, all_rows, k = _fixed(session, options), _added(session, options), _all(session, options), 0
     if increments(options):
         k = _sum(session, options, "select sum(k) from {}")

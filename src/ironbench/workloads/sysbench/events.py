@@ -1,9 +1,8 @@
 """Events of sysbench's OLTP tests: statements, their order, and the random inputs of each.
 
-Statements and their grouping are as a server's log shows them for sysbench 1.0.20. A group of statements, such as the
-ten point selects, uses one table, which is drawn for each group. pgbench's scripts cannot use a variable as the name of
-a table, so the script has every statement for each table.
-"""
+Statements and their grouping were taken from the log of a server on which sysbench 1.0.20 ran. A group of statements,
+such as the ten point selects, uses one table, which is drawn for each group. pgbench's scripts cannot use a variable as
+the name of a table, so the script has every statement for each table."""
 
 from __future__ import annotations
 
@@ -38,14 +37,14 @@ TESTS: Mapping[str, tuple[str, ...]] = {
     "select_random_points": ("random_points",),
     "select_random_ranges": ("number_of_ranges", "delta"),
 }
-"""For each test, by name, the options that it uses, in addition to those of the tables and of random numbers."""
+"""The options that each test uses, in addition to the options for tables and random numbers."""
 READS_ONLY = ("oltp_read_only", "oltp_point_select", "select_random_points", "select_random_ranges")
 _SINGLE = {
     "oltp_point_select": {"point_selects": "1"},
     "oltp_update_index": {"index_updates": "1"},
     "oltp_update_non_index": {"non_index_updates": "1"},
 }
-"""Tests that consist of one statement, as the numbers of statements in `oltp_read_write`."""
+"""Tests that consist of a single statement, expressed as numbers of statements of `oltp_read_write`."""
 MOST_STATEMENTS = 100_000
 _C = "-".join(["#" * 11] * 10)
 _PAD = "-".join(["#" * 11] * 5)

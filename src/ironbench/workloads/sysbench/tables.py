@@ -92,8 +92,8 @@ def complete(session: Session, options: Mapping[str, str]) -> bool:
 def _completeness(engine: str, options: Mapping[str, str]) -> str:
     """Returns a query that returns true if all loaded rows and the secondary indexes exist.
 
-    Additional rows are those of `oltp_insert`. Rows of large tables are not counted: only the lowest and the highest id
-    are read.
+    Additional rows, which `oltp_insert` adds, are accepted. Rows of large tables are not counted: only the lowest and
+    the highest id are read.
     """
     size = options["table_size"]
 

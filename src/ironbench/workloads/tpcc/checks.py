@@ -32,7 +32,7 @@ CONDITIONS = {
 }
 ONLY_AFTER_LOAD = (11,)
 LOADED_ORDERS = 3_000
-"""Number of orders of a district after loading. They are not counted in `stock`."""
+"""Number of orders of a district after loading. The counters in `stock` do not include these orders."""
 CHECKED_WAREHOUSES = 10
 """Number of warehouses that are checked after a trial, which takes a few seconds. If there are more, each trial checks
 different ones."""
@@ -41,8 +41,8 @@ _STEP = 7_919
 
 
 def violations(warehouses: range) -> dict[tuple[int, ...], str]:
-    """Returns, for each group of conditions, the query that counts, in one column for each condition, the rows of these
-    warehouses that violate it.
+    """Returns a query for each group of conditions. The query has one column for each condition: the number of rows of
+    these warehouses that violate the condition.
 
     Conditions that read the same large tables share a query.
     """
@@ -129,8 +129,8 @@ def violations(warehouses: range) -> dict[tuple[int, ...], str]:
 
 
 def counters(warehouses: int) -> dict[str, str]:
-    """Returns, for each name, the query for counters that no condition covers. The queries need all warehouses, because
-    several warehouses supply an order's lines."""
+    """Returns queries, by name, that check the counters that no condition covers. The queries need all warehouses,
+    because several warehouses supply an order's lines."""
     return {
         "s_order_cnt, s_remote_cnt and s_ytd = lines of new orders": f"""
         select count(*) from stock left join (
@@ -159,7 +159,8 @@ class TpccState:
     """Numbers of rows before a trial, when no transaction is in progress."""
 
     orders: int
-    """Number of orders ever placed, because districts number orders without gaps (conditions 2 and 4)."""
+    """Number of orders ever placed. It follows from the next order numbers, because districts number orders without
+    gaps (conditions 2 and 4)."""
     undelivered: int
     payments: int
     commits: Commits

@@ -18,7 +18,7 @@ ROLLED_BACK = "rolled_back_share"
 EFFICIENCY = "pacing_efficiency_share"
 SKIPPED, LEFT, LAG = "skipped_districts", "deliveries_left", "delivery_lag"
 LEAST_SHARES = {"payment": 0.43, "order-status": 0.04, DELIVERY: 0.04, "stock-level": 0.04}
-"""For each transaction, the smallest share of all transactions. All other transactions are New-Orders."""
+"""The minimum share of each transaction in all transactions. All other transactions are New-Orders."""
 _LIMITS_S = {NEW_ORDER: 5.0, "payment": 5.0, "order-status": 5.0, DELIVERY: 5.0, "stock-level": 20.0}
 """For each transaction, the limit for the 90th percentile of its response time."""
 _DEFERRED_S = {REQUEST: 5.0, DELIVERY: 80.0}

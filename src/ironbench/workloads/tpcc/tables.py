@@ -101,8 +101,8 @@ def dataset(engine: str, options: Mapping[str, str]) -> Dataset:
 
 
 def _recognised(warehouses: int) -> str:
-    """Returns a query whether tables that another program loaded contain the rows of exactly this many warehouses.
-    Orders and payments may have been added.
+    """Returns a query that is true if tables that another program loaded contain the rows of exactly this many
+    warehouses. Orders and payments may have been added.
 
     The query proves that no row is missing or surplus, as after an interrupted load. It proves nothing about values:
     the consistency conditions check their sums; distributions and texts are not checked.
@@ -126,7 +126,7 @@ def _recognised(warehouses: int) -> str:
 
 
 def _intact(warehouses: int) -> str:
-    """Returns a query whether all warehouses still have their districts, customers, stock and orders.
+    """Returns a query that is true if all warehouses still have their districts, customers, stock and orders.
 
     Counting customers and stock would read millions of rows, so the last rows of each district and warehouse are looked
     up by their keys.

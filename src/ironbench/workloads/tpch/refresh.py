@@ -81,7 +81,8 @@ def delete(line: WorkConnection, refresh_set: RefreshSet) -> None:
 
 
 def again(line: WorkConnection, refresh_set: RefreshSet, dialect: Dialect) -> None:
-    """Runs both functions, whatever part of them an interrupted trial has already executed. Raises FailureError."""
+    """Runs both functions completely, even if an interrupted trial has already executed a part of them. Raises
+    FailureError."""
     _delete(line, refresh_set, group=(refresh_set.number - 1) // SETS + 1)
     insert(line, refresh_set, dialect)
     delete(line, refresh_set)
@@ -102,7 +103,7 @@ def _delete(line: WorkConnection, refresh_set: RefreshSet, group: int) -> None:
 @contextmanager
 def _transaction(line: WorkConnection) -> Iterator[None]:
     """Runs the block in a transaction. After a failure, rolls back, so that later steps of the stream do not run inside
-    it."""
+    the failed transaction."""
     line.query("BEGIN")
     try:
         yield

@@ -122,7 +122,8 @@ class Stream(threading.Thread):
             self.ran.append(done)
 
     def _meaning(self, error: IronbenchError) -> str:
-        """Returns a short name for a step that failed by itself, or "" if the engine or the connection failed."""
+        """Returns the SQLSTATE or another short name of an error of the step itself; "" if the engine or the connection
+        failed."""
         if error.sqlstate == CANCELLED:
             return OVER_LIMIT if self._over_limit else CANCELLED
         return "" if error.sqlstate[:2] in _CONNECTION_GONE else error.sqlstate

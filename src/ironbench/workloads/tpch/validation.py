@@ -105,7 +105,7 @@ def into_folder(folder: Path, by_query: Mapping[int, QueryAnswer]) -> None:
 
 
 class Ledger:
-    """Remembers which data have been validated. There is one file for each load, in the directory of the snapshots, so
+    """Stores which data have been validated. There is one file for each load, in the directory of the snapshots, so
     that copies of the data count as validated."""
 
     def __init__(self, *identity: str) -> None:
@@ -127,7 +127,8 @@ class Ledger:
             return None
 
     def write(self, found: Note, within_s: float | None) -> None:
-        """Stores the result. `within_s`: the limit, if some queries gave no answer; None if all did.
+        """Stores the result. `within_s`: the time limit of a query, if some queries gave no answer; None if all queries
+        gave an answer.
 
         If the file cannot be written, the next trial validates again.
         """

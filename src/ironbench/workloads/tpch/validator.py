@@ -25,8 +25,9 @@ from ironbench.workloads.tpch.validation import AnsweredQuery, Ledger
 _UNCHECKED = "answers-unchecked"
 REFRESHED, UNKNOWN_SCALE, DRAWN = "refreshed data", "unknown scale factor", "drawn parameters"
 NOT_REQUESTED, WRITTEN = "not requested", "written to files"
-"""Reasons why answers were not checked: the user did not request it; refresh functions had changed the data; no answers
-are stored for the scale factor; or parameters were drawn at random and the user named no answers of another engine."""
+"""Reasons why answers were not checked, in the order of the constants: refresh functions had changed the data; no
+answers are stored for the scale factor; parameters were drawn at random and the user named no answers of another
+engine; the user did not request a check; the answers were only written to files."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,5 @@
-"""The `vacuum` workload: creates dead tuples and vacuums them, while a probe client measures the effect on others."""
+"""The `vacuum` workload: creates dead tuples and vacuums them, while a probe client measures the effect on other
+clients."""
 
 from __future__ import annotations
 

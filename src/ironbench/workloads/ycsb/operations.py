@@ -15,7 +15,7 @@ READ, UPDATE, INSERT, SCAN, READ_MODIFY_WRITE = "read", "update", "insert", "sca
 
 class CoreWorkload(NamedTuple):
     operations: Mapping[str, int]
-    """Returns, for each operation, the share in percent."""
+    """The share of each operation in percent."""
     distribution: str
 
 

@@ -23,7 +23,8 @@ TABLE = "usertable"
 SAMPLE = 1000
 """Number of records whose existence and lengths are checked."""
 TRIAL_NUMBERS = 1 << 36
-"""Number of record numbers that each trial that inserts records reserves, above the loaded ones."""
+"""Size of the range of record numbers that is reserved for each trial that inserts records. The ranges start after the
+loaded records."""
 
 OPTIONS = (
     Option("records", "100000", "number of records to load", lowest=1, highest=1_000_000_000),
@@ -112,7 +113,7 @@ def _existing(numbers: Iterable[int]) -> str:
 
 
 def _whole(engine: str, options: Mapping[str, str], numbers: Iterable[int]) -> str:
-    """Returns a query that counts those records whose fields all have their length."""
+    """Returns a query that counts the records with these numbers whose fields all have the length `field_length`."""
     values = names(options)
     if options["layout"] == "json":
         dialect = engines.get(engine).traits.dialect
@@ -133,7 +134,7 @@ def sample(options: Mapping[str, str], seed: int) -> list[int]:
 
 
 def count_whole(session: Session, options: Mapping[str, str], numbers: Iterable[int]) -> int:
-    """Counts those records that exist and whose fields all have their length."""
+    """Counts the records with these numbers that exist and whose fields all have the length `field_length`."""
     return one_row(session, _whole(session.engine, options, numbers))[0]
 
 
