@@ -76,7 +76,8 @@ def lab_study(
 
     `lab`: the lab with the stages that have started. `records`: all records of the lab. `noise`: known run-to-run
     variation of machines. `derived`: workload → statement that must accompany its results. `look`: number of the last
-    started stage; None for the last stage with records. `faults`: unreadable records and the reasons.
+    stage that has started; None for the last stage with records. `faults`: descriptions of records that could not be
+    read.
     """
     records = [_with_configurations(lab, record) for record in records]
     screened = screen(lab, records)
@@ -85,7 +86,7 @@ def lab_study(
     settled = settling(records)
     stage = look or max((record.stage for record in records), default=1)
     results = findings(records, lab, stage)
-    # Later stages run only if the findings require them.
+    # Later stages run only if the findings after this stage do not end the lab.
     due = [trial for trial in lab.trials if trial.stage <= stage]
     missing = progress.missing(due, records)
     unfinished = _unfinished(len(missing), len(due))
@@ -120,7 +121,8 @@ def lab_study(
     usable = [(cell.name, cell.usable) for cell in cells if cell.usable]
     observed = _observed(records)
     seen = [(name, observed.get(name, own)) for name, own in usable]
-    # With slices, statements are timed in all blocks, or not at all if the lab does not request it.
+    # In a lab with slices, either every block timed statements, because the lab requests it, or only the trials with
+    # observers did.
     timed_in_blocks = not observed or any(record.statements for _, own in usable for record in own)
     by_query = queries(usable)
     return Study(
@@ -188,7 +190,7 @@ def lab_study(
 
 
 def _with_configurations(lab: Lab, record: Record) -> Record:
-    """Returns the record with configurations instead of configuration names in its causes."""
+    """Returns the record, in whose causes names of configurations are replaced by `Configuration` objects."""
 
     def with_configuration(cause: Note) -> Note:
         name = cause.values.get("system")
@@ -201,9 +203,8 @@ def _with_configurations(lab: Lab, record: Record) -> Record:
 
 
 def settling(records: Sequence[Record]) -> tuple[Record, ...]:
-    """Selects one record for each configuration and block, in order of start.
-
-    This is the first comparable attempt, or else the last attempt.
+    """Selects one record for each configuration and block: the first comparable attempt, or else the last attempt.
+    Records are in order of start.
     """
     settled = []
     for attempts in by_place(records).values():
@@ -320,7 +321,8 @@ def _budget(records: Sequence[Record]) -> dict[str, float]:
 
 
 def _effects(lab: Lab, findings: Sequence[Finding], records: Sequence[Record]) -> list[Effect]:
-    """Returns effects in the order of the lab's comparisons, its own metric first."""
+    """Returns the effects of findings. Findings with verdicts come first; within both groups, the order is that of the
+    lab's comparisons."""
     order = {pair: place for place, pair in enumerate(lab.comparisons)}
     pairs = list(dict.fromkeys([*lab.comparisons, *((finding.cell, finding.baseline) for finding in findings)]))
     names = contrasts(lab, pairs)
@@ -331,8 +333,8 @@ def _effects(lab: Lab, findings: Sequence[Finding], records: Sequence[Record]) -
 
 
 def _effect(finding: Finding, contrast: Contrast, records: Sequence[Record]) -> Effect:
-    """Returns the effect of a finding. Marks sides with emulated storage, and notes data that only one side can
-    lose."""
+    """Returns the effect of a finding: marks sides with emulated storage, and adds notes on settings with which only
+    one side can lose data."""
     sides = [[one for one in records if one.cell.name == name] for name in (finding.cell, finding.baseline)]
     cell, baseline = (
         replace(side, emulated=needs_mark(side.name, own))
@@ -347,14 +349,15 @@ def _effect(finding: Finding, contrast: Contrast, records: Sequence[Record]) -> 
         (side, sum(any(one.code == EMULATION_LIMIT for one in record.warnings) for record in used), len(used))
         for side, own, faster in zip((cell, baseline), sides, (Conclusion.FASTER, Conclusion.SLOWER), strict=True)
         if (used := [record for record in own if record.status.comparable])
-        # If emulation slows down the side that is faster, the real difference is larger.
+        # If the faster side is the one that emulation slows down, the real difference is even larger.
         and finding.conclusion not in (faster, Conclusion.EQUIVALENT)
     ]
     return Effect(finding, whole, tuple(only), tuple(one for one in limited if one[1]))
 
 
 def _unfinished(missing: int, due: int) -> tuple[Note, ...]:
-    """Returns notes on missing trials of the plan. Each finding states the number of its complete blocks."""
+    """Returns a note on missing trials of the plan; empty if none is missing. Each finding has its own number of
+    complete blocks."""
     return (note(MISSING, missing=missing, due=due),) if missing else ()
 
 
@@ -365,14 +368,14 @@ def _of_percentiles(settled: Sequence[Record]) -> tuple[Note, ...]:
 
 
 def _of_duet(settled: Sequence[Record]) -> tuple[Note, ...]:
-    """Returns a note that each system ran on half of the cores, so that absolute values do not apply to the whole
-    machine."""
+    """Returns a note if each system ran on half of the cores (a duet), because absolute values then do not apply to the
+    whole machine."""
     return (note("half-of-cores"),) if any(one.method == DUET for one in settled) else ()
 
 
 def _of_order(lab: Lab) -> tuple[Note, ...]:
-    """Returns a note on the drawback of a fixed order (Fisher, The Design of Experiments, 1935, ch. IV: randomisation
-    ensures validity)."""
+    """Returns a note if the order of trials was fixed, because only a random order makes tests valid (Fisher, The
+    Design of Experiments, 1935, ch. IV)."""
     if lab.method.order != "fixed":
         return ()
     by_slices = SLICES if lab.method.slice_s is not None else TRIALS
@@ -380,9 +383,8 @@ def _of_order(lab: Lab) -> tuple[Note, ...]:
 
 
 def _of_findings(effects: Sequence[Effect]) -> tuple[Note, ...]:
-    """Returns the notes of comparisons with verdicts, each once with the affected comparisons.
-
-    Notes on flagged trials are excluded, because one note covers the flagged trials of all comparisons.
+    """Returns the notes of comparisons with verdicts. Each note is listed once, with the affected comparisons. Notes on
+    flagged trials are excluded, because a separate note covers the flagged trials of all comparisons.
     """
     every = [(effect.contrast, one) for effect in effects for one in effect.finding.warnings if one.code != FLAGGED]
     return tuple(
@@ -391,8 +393,8 @@ def _of_findings(effects: Sequence[Effect]) -> tuple[Note, ...]:
 
 
 def _of_comparisons(compared: Sequence[Contrast], one: Note) -> Note:
-    """Adds the names of the affected comparisons. `comparisons` has the parts of their names: a name given in the lab
-    file may contain the words that join them."""
+    """Adds the affected comparisons to a note. `comparisons` contains the parts of their names, because a joined name
+    cannot be split again: a name in the lab file may contain the joining words."""
     parts = tuple((known.cell, known.baseline, known.where) for known in compared)
     return note("of-subjects", subjects=tuple(known.name for known in compared), comparisons=parts, note=one)
 
@@ -406,7 +408,8 @@ def _of_times(cells: Sequence[CellResults]) -> tuple[Note, ...]:
 
 
 def _of_reads(cells: Sequence[CellResults], baselines: Mapping[str, Baseline], archive: Archive) -> tuple[Note, ...]:
-    """Returns a note that data devices were compared although almost no configuration read from them."""
+    """Returns a note if configurations with different data devices were compared although none of them read much from
+    its device."""
     devices = {_data_device(cell.usable[0], archive) for cell in cells if cell.usable} - {""}
     known = [baselines[cell.name] for cell in cells if cell.usable]
     if len(devices) < 2 or not all(one.cached for one in known):
@@ -415,8 +418,8 @@ def _of_reads(cells: Sequence[CellResults], baselines: Mapping[str, Baseline], a
 
 
 def _data_device(record: Record, archive: Archive) -> str:
-    """Returns the name of the device that stores the data; "" if unknown. Directories do not count: each version of an
-    engine has its own data directory, usually on the same device."""
+    """Returns the name of the device that stores the data; "" if unknown. The directory is not part of the name,
+    because each version of an engine has its own data directory, usually on the same device."""
     if (emulated := record.system.layout.device_of("data")) is not None:
         return f"emulated {emulated.model}"
     return next(iter(stored_on(record, "data", archive.machine(machine_of(record)))), "")
@@ -431,14 +434,12 @@ def _by_note(every: Iterable[tuple[_Subject, Note]]) -> dict[Note, list[_Subject
 
 
 def compare_cells(lab: Lab, records: Sequence[Record], a: str, b: str, look: int) -> tuple[Effect, ...]:
-    """Returns findings of configuration `b` over baseline `a` in this direction, whatever direction the lab declared,
-    with the lab's metric first.
-
-    A pair that no comparison or claim declares was chosen after seeing the data, so its findings have no verdict.
+    """Returns the findings that compare configuration `b` with baseline `a`, even if the lab declares the opposite
+    direction. The lab's metric is first. If no comparison or claim declares the pair, it was chosen after seeing the
+    data, so its findings have no verdict.
     """
     pair, other = (b, a), (a, b)
-    # An inverted comparison keeps its p value, and its interval is inverted, so the order of Holm's method is
-    # unchanged.
+    # An inverted comparison has the same p value and the inverted interval, so Holm's correction is unchanged.
     turned = tuple(pair if one == other else one for one in lab.comparisons)
     claims = tuple(
         replace(claim, cells=pair if {one, two} == {a, b} else (one, two))

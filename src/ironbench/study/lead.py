@@ -1,4 +1,4 @@
-"""Compares two systems in every work that both have done: at their peaks, and at each number of clients."""
+"""Compares two systems in each workload that both were measured with: at their peaks, and at each number of clients."""
 
 from __future__ import annotations
 
@@ -32,15 +32,15 @@ _HERTZ = re.compile(r"@\s*([\d.]+)\s*GHz", re.IGNORECASE)
 
 @dataclass(frozen=True, slots=True)
 class WorkLead:
-    """Comparison of two systems in one work: each at its own peak, and both at equal numbers of clients."""
+    """Comparison of two systems in one work: at the peak of each system, and at equal numbers of clients."""
 
     work: str
     curves: tuple[ThroughputCurve, ThroughputCurve]
-    """Curves of both systems. Their peaks are chosen by sweep trials and measured by confirmation trials; in a lab, by
-    trials of other blocks."""
+    """Curves of both systems. The trials that measure a peak differ from the trials that chose it: confirmation trials
+    after a sweep, or trials of other blocks in a lab."""
     peaks: CellComparison | None
     """Comparison of the peaks, or of both systems at the declared rate; None if a side has neither. For open loops,
-    throughput is left out, and so are the response times at a rate that was not sustained."""
+    throughput and the response times at a rate that was not sustained are left out."""
     by_clients: tuple[tuple[int, ComparedMetric], ...]
     """Throughput at each number of clients with which both systems were measured in a closed loop; empty for work whose
     result is not a throughput."""
@@ -58,7 +58,7 @@ class WorkLead:
 
     @property
     def confirmed(self) -> bool:
-        """Whether the trials that report the peaks are others than the trials that chose them."""
+        """Whether the trials that report the peaks differ from the trials that chose them."""
         peaks = [one.peak for one in self.curves if one.peak]
         return self.rates is not None or (len(peaks) == 2 and all(one.confirmed for one in peaks))
 
@@ -86,13 +86,14 @@ class Leads:
     """Kind of the frequencies: `highest` (from the kernel) or `nominal` (from the processor's name); empty if unknown
     or on the same machine."""
     differences: tuple[Difference, ...]
-    """Differences in machines, engines, settings, layouts, versions and load, over the works that both have done."""
+    """Differences in machines, engines, settings, layouts, versions and load, in the work that both were measured
+    with."""
     cautions: tuple[Note, ...]
     """Notes on flagged trials at the peaks."""
     derived: tuple[str, ...]
     """Statements that must accompany results of these workloads."""
     apart: tuple[Note, ...]
-    """Work that only one of them has done, or has done with a different version of ironbench."""
+    """Notes on work that only one system was measured with, or only with a different version of ironbench."""
     in_turns: bool
     """Whether both are configurations of one lab that were measured in the same blocks."""
 
@@ -144,7 +145,7 @@ def leads(
 
 
 def outcome(one: MeanRatio, margin: float, better: str = "higher") -> Note:
-    """Returns by how much B is better or worse than A, or why this is unknown."""
+    """Returns a note that states by how much B is better or worse than A, or why this is unknown."""
     if not one.known:
         return note("lead-of-one-trial")
     if one.single_run:
@@ -175,8 +176,8 @@ def _work(work: str, a: Subject, b: Subject, in_turns: bool) -> WorkLead:
 def _rows(
     a: Sequence[Record], b: Sequence[Record], metrics: Sequence[str], in_turns: bool
 ) -> tuple[ComparedMetric, ...]:
-    """Compares those of these metrics that both systems have and that have a meaningful ratio, with confidence
-    intervals."""
+    """Compares `metrics` with confidence intervals. Leaves out metrics that a system lacks, and metrics without a
+    meaningful ratio."""
     of_a, of_b, reasons = metrics_of(a, metrics), metrics_of(b, metrics), Ratios(a, b)
     rows = []
     for metric in metrics:
@@ -191,14 +192,15 @@ def _rows(
 
 
 def trials_of(side: ThroughputCurve, clients: int) -> list[Record]:
-    """Returns all comparable trials with that number of clients: sweep trials or blocks of a lab, and confirmations."""
+    """Returns all comparable trials with that number of clients: trials of a sweep or of a lab's blocks, and
+    confirmation trials."""
     own = [record for point in side.points if point.clients == clients for record in point.trials]
     fresh = [record for record in side.confirmations if record.cell.load.clients == clients]
     return [*own, *(record for record in fresh if record not in own)]
 
 
 def _curve(subject: Subject) -> ThroughputCurve:
-    """Returns the curve. If possible, its peak is measured by other trials than those that chose it."""
+    """Returns the curve. If possible, the trials that measure its peak differ from the trials that chose it."""
     result = curve(subject)
     if result.peak is None or result.peak.confirmed:
         return result
@@ -220,8 +222,8 @@ def _suspicions(work: WorkLead) -> list[Note]:
 
 
 def _names(records: Sequence[Record]) -> dict[str, str]:
-    """Returns, for each work, by key, its name. Equal contents have equal names; different contents get different
-    names."""
+    """Returns the name of each work by the work's key. Work with equal contents has equal names, and work with
+    different contents has different names."""
     known: list[tuple[Choice, str]] = []
     names: dict[str, str] = {}
     for record in records:
@@ -314,7 +316,7 @@ def _hertz(a: Mapping[str, Any], b: Mapping[str, Any]) -> tuple[float | None, st
 
 
 _MOST_FACTS = 3
-"""Maximum number of facts that are named as differences between systems with one label."""
+"""Maximum number of differing facts that are named if systems have the same label."""
 
 
 def require_one_system(name: str, works: Mapping[str, Sequence[Record]], archive: Archive) -> None:
@@ -361,8 +363,8 @@ def require_one_system(name: str, works: Mapping[str, Sequence[Record]], archive
 
 
 def _first_facts(two: Sequence[Record], archive: Archive, prefixes: tuple[str, ...]) -> str:
-    """Describes the first differences between the two systems, in parentheses. Returns an empty text if none of these
-    kinds is known."""
+    """Describes the first differences between the two systems in facts with these prefixes, in parentheses. Returns an
+    empty text if there is none."""
     known = [facts(record, archive) for record in two]
     rows = [row for row in differing(known) if row.startswith(prefixes)]
     words = "; ".join(

@@ -1,4 +1,4 @@
-"""Ranks published results, and in a separate ranking the user's own results."""
+"""Ranks published results and, in a separate ranking, the user's own results."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class RankedResult:
     """A result in a ranking."""
 
     rank: int
-    """Best possible rank according to the confidence interval: one plus the number of results that are certainly
+    """Best possible rank according to the confidence intervals: one plus the number of results that are significantly
     better."""
     system: str
     processor: str
@@ -58,7 +58,7 @@ class RankedResult:
     worst_rank: int = 0
     """Worst possible rank according to the confidence interval; equal to `rank` if the rank is certain."""
     bounds: CostRange | None = None
-    """95% confidence interval of the score (`repeats`); None for a published score, which is used as published."""
+    """95% confidence interval of the score (`summarise.repeats`); None for a published score."""
     runs: int = 0
     """Number of own runs behind the score."""
     trials: int = 0
@@ -79,8 +79,8 @@ class RankedResult:
         return self.bounds.times(value / self.score)
 
     def reach(self, sort: str) -> tuple[float, float]:
-        """Returns the confidence interval of the value by which results are ranked; (-inf, -inf) without an
-        interval."""
+        """Returns the confidence interval of the value by which results are ranked. Without an interval, both bounds
+        equal the value."""
         value = -self.by(sort)[0]
         known = self.range(value) if sort in ("score", *PER) and value else None
         return (known.low, known.high) if known else (value, value)
@@ -121,9 +121,8 @@ def published(board: Published, sort: str, sheet: Sheet, licence: str) -> Rankin
 
 
 def peaks(rows: Sequence[Listed]) -> list[str]:
-    """Returns the ids of those trials that may be part of a system's peak, determined only from rows of the index.
-
-    An open loop has no peak. `rows`: index rows of one system, oldest first.
+    """Returns the ids of the trials that may be part of a system's peak. Uses only rows of the index, so that few
+    records must be read. An open loop has no peak. `rows`: index rows of one system, oldest first.
     """
     alike: dict[str, list[Listed]] = {}
     for row in rows:
@@ -176,8 +175,8 @@ def _at_peak(rows: Sequence[Listed]) -> list[Listed]:
             by_clients.setdefault(row.clients, []).append(row.throughput or 0.0)
         best = alike(by_clients)[0]
     kept = [row for row in candidates if row.clients == best]
-    # One trial with another number of clients is kept: it shows that the best number was chosen among several and is
-    # not confirmed.
+    # One trial with another number of clients is kept, so that the peak is marked as chosen among several and not
+    # confirmed.
     others = [row for row in candidates if row.clients != best and row.purpose != Purpose.CONFIRMATION]
     return [*kept, *sorted(others, key=lambda row: row.throughput or 0.0)[:1]]
 
@@ -235,8 +234,8 @@ def _own(subject: Subject, peak: Peak, metric: str, archive: Archive, sheet: She
     if held and sockets != 1:
         sockets = None  # the record does not contain which sockets the CPUs belong to
     model = str(cpu.get("model", ""))
-    # An unknown number of sockets is at least 1, and at most the smaller of the machine's number of sockets and the
-    # number of cores. If the cost is equal for both bounds, the cost is known.
+    # An unknown number of sockets is at least 1, and at most the machine's number of sockets or cores, whichever is
+    # smaller. If the cost is the same for both bounds, the cost is known.
     counts = (sockets,) if sockets else (1, min(cpu.get("sockets") or cores or 1, cores or 1))
     bills = [_licences(subject.name, model, count, cores, sheet, licence) for count in counts] if cores else []
     paid = bills[0] if len({one.total for one in bills if one}) == 1 else None

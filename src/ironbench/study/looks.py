@@ -1,8 +1,8 @@
 """A stopping rule with a fixed error rate: interim analyses are declared in advance and share alpha.
 
-`ironbench.stats.multiplicity` computes the alpha that each interim analysis may spend. If a stage is added after
-findings were seen, no alpha is left. The stage therefore starts a new round with a separate alpha of 5%, which is
-judged only by its own blocks. Such a round is a replication, not another interim analysis of the same blocks.
+`ironbench.stats.multiplicity` computes the alpha that each interim analysis may spend. If a user adds a stage after
+seeing the findings, no alpha is left. The stage therefore starts a new round, which has a separate alpha of 5% and is
+judged only by its own blocks. Such a round is a replication, and not another interim analysis of the same blocks.
 """
 
 from __future__ import annotations
@@ -33,14 +33,15 @@ class InterimAnalysis:
     round: int = 1
 
     def level(self, share: float, sides: int) -> float:
-        """Returns the nominal alpha of a test at this analysis, if all analyses together may spend `share`; 0 means no
-        decision."""
+        """Returns the nominal alpha of a test at this analysis, if all analyses of the round together may spend
+        `share`. If it is 0, this analysis cannot give a verdict. `sides`: 1 for a one-sided test, 2 for a two-sided
+        test."""
         return levels(share, self.planned, sides)[self.number - 1]
 
     @property
     def level_alone(self) -> float:
-        """Nominal alpha at this analysis for a claim about one configuration, because such claims do not count in
-        Holm's correction."""
+        """Nominal alpha at this analysis for a claim about one configuration. The whole alpha is used, because Holm's
+        correction does not count such claims."""
         return self.level(LEVEL, 2)
 
 
@@ -65,8 +66,8 @@ def earlier(method: Method, look: int) -> tuple[int, ...]:
 
 
 def decided(findings: Sequence[Finding], look: int, looks: int) -> bool:
-    """Returns whether to stop after analysis `look` of `looks`: it was the last analysis, or every declared comparison
-    has a verdict."""
+    """Returns whether to stop after analysis `look` of `looks`, because it was the last analysis or every declared
+    comparison has a verdict."""
     if look >= looks:
         return True
     declared = [finding for finding in findings if finding.decides]

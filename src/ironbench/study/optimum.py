@@ -1,12 +1,14 @@
-"""Searches for the best number of clients or the best rate. Pure: maps the trials so far to the next point or result.
+"""Searches for the best number of clients or the best rate. The functions are pure: they compute the next point, or the
+result, from the trials so far.
 
-Throughput rises with load, levels off, and stays or falls. Limits (a percentile, CPU) are exceeded from some load on.
-The search first climbs a ladder of doublings and descends again, which cancels a steady drift. It then halves the gaps
-around the best point within the limits, on a logarithmic scale, until they are small. This is a bisection if a limit
-ends the range, and otherwise a bracketing search for the maximum (Kiefer, Proc. AMS 4, 1953, but without golden
-sections, because noise requires repeated points). Points that decide the result are repeated until they are clear, with
-one variance for all points on the logarithmic scale (pooled variance: Snedecor and Cochran, "Statistical Methods",
-section 6.8).
+It is assumed that throughput rises with the load, levels off, and then stays constant or falls, and that limits (a
+percentile, CPU) are exceeded above some load. The search first doubles the load step by step (the ladder) and then
+repeats these points in descending order, so that a steady drift cancels out. It then halves the gaps around the best
+point within the limits, on a logarithmic scale, until they are small. This is a bisection if a limit ends the range,
+and otherwise a bracketing search for the maximum (Kiefer, Proc. AMS 4, 1953, but without golden sections, because noise
+requires repeated points). Points that decide the result are repeated until they differ significantly or are known well
+enough, with one variance for all points on the logarithmic scale (pooled variance: Snedecor and Cochran, "Statistical
+Methods", section 6.8).
 """
 
 from __future__ import annotations
@@ -23,18 +25,18 @@ from ironbench.stats.intervals import t_quantile
 
 _LEVEL = 0.95
 _FAR_OVER = 1.5
-"""Factor by which a single trial must exceed a limit to stop the ascent."""
+"""Factor by which a single trial must exceed a limit so that the search tries no higher load."""
 _COLLAPSED = 0.5
-"""Fraction of the best throughput below which two consecutive points also stop the ascent."""
+"""If the throughput of two consecutive points is below this fraction of the best, the search also tries no higher
+load."""
 RATE = "rate"
 """Value of `SearchResult.ended_by` for a rate that was not sustained."""
 FAILED = "failed"
 """Value of `Refused.by` for a load whose confirmation trial failed."""
 _LEAST = 1e-12
 _LOW = 0.1
-"""Fraction of a limit below which differences are ignored.
-
-Logarithms of values near zero differ enormously, so an occasional lag of zero would leave every point undecided.
+"""Values below this fraction of a limit count as equal. Logarithms of values near zero differ enormously, so an
+occasional value near zero would leave every point undecided.
 """
 
 
@@ -46,9 +48,9 @@ class Observed:
     throughput: float
     """Transactions per second; 0 if the system failed at this point."""
     limited: tuple[float, ...] = ()
-    """Values of the limited metrics, in the order of the limits."""
+    """Values of the metrics that have a limit, in the order of the limits."""
     behind: bool = False
-    """Whether the trial did not sustain its rate. The rate is then too high, whatever the limits show."""
+    """Whether the trial did not sustain its rate. The rate is then too high, even if the trial meets all limits."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,13 +63,13 @@ class NextLoad:
 
 @dataclass(frozen=True, slots=True)
 class Refused:
-    """A load that its confirmation trials did not confirm."""
+    """A load for which confirmation trials exceeded a limit, did not sustain the rate, or failed."""
 
     point: int
     by: str
     """The cause: the limit's metric, `RATE` or `FAILED`."""
     value: float
-    """The highest value of the limited metric, or the lowest completed rate; 0 for a failed trial."""
+    """The highest value of the metric that exceeded its limit, or the lowest completed rate; 0 for a failed trial."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,35 +96,36 @@ class SearchResult:
     alike: tuple[int, int]
     """Lowest and highest measured point within the limits whose throughput is indistinguishable from the best."""
     ended_by: str
-    """What ends the range above `point`: a limit's metric, `rate` (not sustained), `range`, or empty if throughput
-    levels off."""
+    """Why no higher load is better: the metric of a limit that is exceeded, `rate` if the rate was not sustained, or
+    `range` if `point` is the highest load of the search. Empty if throughput levels off."""
     ended_at: int
-    """Lowest point above `point` that exceeds the limit. If even the lowest point of the search cannot be measured:
-    this point. 0: there is no such point."""
+    """Lowest load above `point` that exceeds the limit, or the lowest load of the search if even that load exceeds a
+    limit or cannot be measured; 0 if there is no such load."""
     trials: int
     tried: tuple[int, ...] = ()
     """Measured points in ascending order."""
     surely: bool = True
-    """For a search without a result: whether the lowest point significantly exceeds a limit."""
+    """For a search without a result: whether the lowest load significantly exceeds a limit."""
     doubt: Doubt | None = None
-    """Why a limit's value at `point` or `ended_at` is unreliable; None if it is reliable."""
+    """Percentiles that cannot be compared with their limits at `point` or `ended_at`, because there are too few
+    transactions; None if there are none."""
     confirmations: int = 0
-    """Number of confirmation trials at `point`, each of which sustained the rate and met every limit; 0: none yet, or
-    none in a lab."""
+    """Number of confirmation trials at `point`, each of which sustained the rate and met every limit; 0 if there are
+    none yet, and in a lab."""
     completed: float = 0.0
     """Median throughput of the confirmation trials, as in the table of target rates."""
     measured: tuple[tuple[str, float], ...] = ()
     """The metrics that have a limit, computed over all confirmation trials together."""
     refused: tuple[Refused, ...] = ()
-    """Higher loads that confirmation trials refused, in descending order."""
+    """Higher loads that confirmation trials did not confirm, in descending order."""
     over_below: tuple[int, ...] = ()
     """Loads below `point` that exceeded a limit or did not sustain their rate."""
     unconfirmed: bool = False
-    """Whether the search chose a load but confirmation trials confirmed neither this load nor a lower one."""
+    """Whether the search chose a load, but confirmation trials confirmed neither this load nor a lower load."""
 
     @property
     def inconclusive(self) -> bool:
-        """Whether the search has neither an answer nor the result that there is none."""
+        """Whether it is unknown if any load is within the limits."""
         return self.point is None and (self.unconfirmed or not self.surely or self.doubt is not None)
 
     @property
@@ -174,7 +177,7 @@ def expected_trials(search: Search) -> int:
 
 
 _POINTS_BETWEEN = 2
-"""Number of points of the bisections. The search narrows the range on both sides of the best load."""
+"""Number of bisections, because the search narrows the range on both sides of the best load."""
 
 
 def most_trials(search: Search) -> int:
@@ -188,7 +191,7 @@ def most_trials(search: Search) -> int:
 
 
 def next_step(search: Search, trials: Sequence[Observed]) -> NextLoad | SearchResult:
-    """Returns the next load, or the result. The same trials always give the same answer."""
+    """Returns the next load, or the result. The same trials always give the same return value."""
     seen = _Seen(search, trials)
     lowest = seen.by.get(search.low, [])
     if lowest and not any(one.throughput > 0 for one in lowest):
@@ -204,17 +207,16 @@ def next_step(search: Search, trials: Sequence[Observed]) -> NextLoad | SearchRe
 
 
 MOST_CONFIRMED = 4
-"""Maximum number of loads that confirmation trials try to confirm."""
+"""Maximum number of loads for which confirmation trials are made."""
 
 
 def step_down(
     search: Search, trials: Sequence[Observed], refused: Sequence[int], over: Collection[int] = ()
 ) -> int | None:
-    """Returns the next lower load to confirm after confirmation trials refused some; None if the search is
-    inconclusive.
-
-    Each step is twice as long as the one before on a logarithmic scale, so that a few steps leave the region in which
-    the limit has no sharp edge. `over`: loads whose trials together exceed a limit.
+    """Returns the next lower load to confirm, after the loads in `refused` were not confirmed; None if the search is
+    inconclusive. On a logarithmic scale, each step is twice as long as the previous step, so that a few steps are
+    enough to leave the region in which trials sometimes meet the limit and sometimes exceed it. `over`: loads whose
+    trials together exceed a limit.
     """
     if len(refused) >= MOST_CONFIRMED:
         return None
@@ -225,7 +227,7 @@ def step_down(
 
 
 class _Seen:
-    """The trials by point, and conclusions about each point."""
+    """The trials of a search by point, and conclusions about each point."""
 
     def __init__(self, search: Search, trials: Sequence[Observed]) -> None:
         self.search = search
@@ -234,7 +236,7 @@ class _Seen:
         for trial in trials:
             self.by.setdefault(trial.point, []).append(trial)
         self.points = sorted(self.by)
-        # Failed trials are identical and would hide the variation of the others.
+        # Failed trials all have a throughput of 0, which would hide the variation of the other trials.
         groups = [own for group in self.by.values() if (own := [one for one in group if one.throughput > 0])]
         self._spread = self._pooled([[math.log(one.throughput) for one in group] for group in groups])
         self._spreads = [
@@ -260,7 +262,8 @@ class _Seen:
         return len(self.by[point])
 
     def kept(self, point: int) -> bool | None:
-        """Returns whether the point significantly meets all limits (True), exceeds one (False), or neither (None)."""
+        """Returns True if the point significantly meets all limits, False if it significantly exceeds a limit, and None
+        if neither is significant."""
         if self.behind(point):
             return False
         verdicts = [self._keeps(i, limit, point) for i, limit in enumerate(self.search.limits)]
@@ -275,12 +278,12 @@ class _Seen:
         return True if mean + doubt <= 0 else False if mean - doubt > 0 else None
 
     def behind(self, point: int) -> bool:
-        """Returns whether at least half of the trials did not sustain their rate."""
+        """Returns whether at least half of the trials at a point did not sustain their rate."""
         return 2 * sum(trial.behind for trial in self.by[point]) >= self.count(point)
 
     def allowed(self, point: int) -> bool:
-        """Returns whether the point is within limits or undecided. A point that is still undecided after the maximum
-        number of repeats is not allowed."""
+        """Returns whether the point is within the limits, or undecided with repeats left. A point that is still
+        undecided after the maximum number of repeats is not allowed."""
         kept = self.kept(point)
         return kept is True or (kept is None and self.count(point) < self.search.most_repeats)
 
@@ -315,7 +318,8 @@ class _Seen:
         return max((p for p in self.points if self.allowed(p)), key=self.level, default=None)
 
     def chosen(self, best: int) -> int:
-        """Returns the lowest point that is indistinguishable from the best."""
+        """Returns the lowest allowed point whose throughput is at most `Search.indifference` lower than at the best
+        point."""
         enough = self.level(best) - self.search.indifference
         return min(p for p in self.points if p <= best and self.allowed(p) and self.level(p) >= enough)
 
@@ -389,7 +393,7 @@ def _middle(seen: _Seen, low: int, high: int) -> int | None:
 
 
 def _contend(seen: _Seen) -> NextLoad | None:
-    """Repeats the points that decide whether the chosen point is as good as the best and within the limits."""
+    """Repeats the points that decide whether the chosen point is within the limits and as good as the best point."""
     best = seen.best
     if best is None:
         return None

@@ -1,9 +1,8 @@
-"""Which functions and waits take how much time per transaction, and in which two configurations differ.
-
-The times of two configurations of a lab are paired by block: mean difference and Student's interval over the blocks, as
-for all other differences (`study.shares`). The standard error is never less than what follows from the number of
-samples alone, because a few equal counts would otherwise look certain. All functions, activities and kernel subsystems
-of a comparison are one family, in which Benjamini and Hochberg's method limits the false discovery rate to 5%.
+"""Computes how much time per transaction each function and wait takes, and how two configurations differ. The times of
+two configurations of a lab are paired by block. As for all other differences (`study.shares`), the result is the mean
+difference and Student's interval over the blocks. The standard error is at least the error that follows from the number
+of samples, because a few equal counts would otherwise look certain. All functions, activities and kernel subsystems of
+a comparison are tested as one family, in which Benjamini and Hochberg's method limits the false discovery rate to 5%.
 """
 
 from __future__ import annotations
@@ -38,7 +37,8 @@ from ironbench.study.shares import LEVEL, Side
 
 _MOST_CALLERS = 4
 _MOST_EXPLAINED = 0.8
-"""If the functions that a function calls account for this fraction of its difference, they are named instead of it."""
+"""If the callees of a function account for at least this fraction of its difference, the callees are named instead of
+the function."""
 
 
 def profile(configuration: Configuration, records: Sequence[Record], archive: Archive) -> Profile | None:
@@ -82,7 +82,7 @@ def compare_profiles(before: Side, after: Side, archive: Archive, *, in_blocks: 
     family = _Family(len(sides[0]), in_blocks)
     functions, outermost = tree.functions(), tree.outermost()
     whole = {key: family.add(tree.total.sum(outermost[key])) for key in functions}
-    # A function that calls nothing has the same time with and without callees, which is one hypothesis.
+    # A function without callees has the same time with and without callees, so it is tested only once.
     callers = frozenset(tree.parents)
     own = {key: family.add(tree.own.sum(nodes)) for key, nodes in functions.items() if not callers.isdisjoint(nodes)}
     groups = [{key: family.add(one) for key, one in found.items()} for found in (stacks.activities(), stacks.kernel())]
@@ -127,13 +127,13 @@ def _in_kernel(name: str) -> bool:
 
 
 def _name(name: str) -> str:
-    """Returns the name of a function without the mark of the kernel."""
+    """Returns the name of a function without the suffix that marks kernel functions."""
     return name.removesuffix(KERNEL_MARK)
 
 
 @dataclass(frozen=True, slots=True)
 class _Stacks:
-    """The stacks of several trials, without waits that are no part of a transaction."""
+    """The stacks of several trials, without waits that are not part of a transaction."""
 
     trials: tuple[tuple[SampledStack, ...], ...]
     transactions: tuple[float, ...]
@@ -156,7 +156,7 @@ class _Stacks:
         return _Stacks(trials, tuple(record.metrics["transactions"] for record in records), activity)
 
     def activities(self) -> dict[tuple[str, str], Measured]:
-        """Returns the times by area and activity; empty if the engine names no activity in these stacks."""
+        """Returns the times by area and activity of the engine; empty if no activity is recognised in these stacks."""
         found = summed(self.trials, self.transactions, lambda one: self.activity(one.stack))
         return found if any(name != OTHER for _, name in found) else {}
 
@@ -232,7 +232,8 @@ class _Family:
 
 
 def _path(tree: CallTree, node: int, activity: Callable[[str], str]) -> tuple[tuple[str, ...], str]:
-    """Returns the callers of a node outside the kernel, nearest first, and the activity of its path."""
+    """Returns the callers of a node that are outside the kernel, nearest first, and the engine's activity on this
+    path."""
     names = [tree.names[node]]
     while tree.parents[tree.parents[node]] >= 0:
         node = tree.parents[node]
@@ -258,10 +259,9 @@ def _node(tree: CallTree, place: int, change: _Change, certain: Set[tuple[str, s
 
 
 def _causes(tree: CallTree, nodes: Sequence[CallNode], family: _Family) -> frozenset[int]:
-    """Returns the nodes whose difference is not that of the functions that they call.
-
-    The callees account for a difference if those whose interval excludes 0 add up to most of it, or to all of it within
-    the interval of the rest. Without intervals, all callees that change in the same direction count.
+    """Returns the nodes whose difference is not explained by the functions that they call. Callees explain a difference
+    if the differences of those callees whose interval excludes 0 add up to most of it, or if the rest is not
+    significant. Without intervals, all callees that change in the same direction are added up.
     """
     callees: dict[int, list[int]] = {}
     for place, node in enumerate(nodes):

@@ -1,4 +1,4 @@
-"""Assigns stacks to activities of the engine and to subsystems of the kernel."""
+"""Assigns sampled stacks to activities of the engine and to subsystems of the kernel."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from functools import cache
 from ironbench.model.profile import BLOCKED, CLIENT, CPU_QUEUE, KERNEL_MARK, WAITING_FOR_WORK, SampledStack
 
 OTHER = "other"
-"""Group of stacks that no function assigns to a group."""
+"""Group of stacks in which no function belongs to a known group."""
 KERNEL_PATHS: Mapping[str, str] = {
     r"(do_|__)?futex_.*": "futex",
     r"(do_)?(sys_)?(epoll|poll|select)_.*|do_sys_poll|ep_poll": "polling",
@@ -35,7 +35,7 @@ matches determines the subsystem; names are from Linux 5.10 to 6.18."""
 
 
 def activity_of(groups: Mapping[str, str]) -> Callable[[str], str]:
-    """Returns a function that gives the activity of a stack (frames joined by semicolons); `OTHER` if no function
+    """Returns a function that maps a stack (frames joined by semicolons) to its activity, or to `OTHER` if no frame
     matches. `groups`: as in `engines.base.Engine.profile_groups`."""
     by_rank = [(re.compile(pattern), name) for pattern, name in groups.items()]
 
@@ -56,8 +56,9 @@ def activity_of(groups: Mapping[str, str]) -> Callable[[str], str]:
 def in_transaction(stack: SampledStack, activity: Callable[[str], str]) -> bool:
     """Returns whether the time is part of a transaction.
 
-    Waits for an event are not if a thread waits for work, or if the client waits: for the engine's answer or for the
-    next scheduled start. A thread that has been woken and waits for a CPU no longer waits for work.
+    Two kinds of waits for an event are not part of a transaction: a thread that waits for work, and a client that waits
+    for the engine's answer or for the next scheduled start. A thread that has been woken and waits for a CPU no longer
+    waits for work.
     """
     return stack.reason != BLOCKED or not (stack.role == CLIENT or activity(stack.stack) == WAITING_FOR_WORK)
 
@@ -74,8 +75,8 @@ def _subsystem(name: str) -> str:
 def kernel_path(stack: SampledStack) -> str:
     """Returns the kernel's subsystem in which the time was spent; "" outside the kernel.
 
-    Every wait ends in the scheduler, so for a wait for an event the innermost function outside the scheduler counts.
-    A wait for a CPU belongs to no subsystem.
+    The innermost kernel function determines the subsystem. For a wait for an event, functions of the scheduler are
+    ignored, because every such stack ends there. A wait for a CPU belongs to no subsystem.
     """
     if stack.reason == CPU_QUEUE:
         return ""

@@ -1,5 +1,5 @@
-"""Facts about profiles: which functions and waits take how much time per transaction, and in which two configurations
-differ. `study.profile` computes them."""
+"""Types of profile results: the time per transaction of functions and waits, and the differences between two
+configurations. `study.profile` computes them."""
 
 from __future__ import annotations
 
@@ -14,10 +14,9 @@ from ironbench.study.shares import TimeDifference
 MOST_FRAMES = 10
 """Maximum number of functions that a table names."""
 LEAST_SAMPLES = 20
-"""Minimum number of samples of a function over all trials. A function with fewer samples counts as part of its
-caller."""
+"""Minimum number of samples of a function over all trials. A function with fewer samples is merged into its caller."""
 LEAST_SHARE = 0.001
-"""Minimum fraction of its area's time. A function with less counts as part of its caller."""
+"""Minimum time of a function as a fraction of its area's time. A function with less time is merged into its caller."""
 
 
 def is_profiled(record: Record) -> bool:
@@ -36,7 +35,7 @@ class TimeChange(TimeDifference):
 
     @property
     def at_least_s(self) -> float:
-        """Size of the difference at the bound of the interval that is closer to 0; 0 if the interval contains 0."""
+        """Distance between 0 and the closer bound of the interval; 0 if the interval contains 0."""
         return max(self.low_s, -self.high_s, 0.0)
 
 
@@ -96,11 +95,12 @@ class ProfileComparison:
     blocks: int
     """Number of blocks in which both were profiled; 0 if the trials are not paired by block."""
     compared: int
-    """Number of times that were compared: functions with and without callees, activities, and subsystems."""
+    """Number of comparisons for which the significance is corrected: functions with and without their callees,
+    activities, and subsystems."""
     frames: tuple[FrameChange, ...]
-    """The functions that explain most, at most `MOST_FRAMES`. Significant ones come first, ordered by the bound of
-    their interval that is closer to 0. Functions whose interval contains 0 are left out, and functions whose callees
-    account for their difference."""
+    """The functions that explain most of the difference, at most `MOST_FRAMES`. Significant differences come first,
+    ordered by `at_least_s`. Left out are functions whose interval contains 0, and functions whose callees explain their
+    difference."""
     activities: tuple[GroupChange, ...]
     kernel: tuple[GroupChange, ...]
     nodes: tuple[CallNode, ...]
@@ -111,7 +111,7 @@ class ProfileComparison:
 
     @property
     def main(self) -> FrameChange | None:
-        """The function with the largest significant difference; None without one."""
+        """The first function with a significant difference; None if there is none."""
         return next((one for one in self.frames if one.called), None)
 
 

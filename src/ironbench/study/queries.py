@@ -1,4 +1,4 @@
-"""Compares query times of all systems with a baseline, and between degrees of parallelism.
+"""Compares the query times of all systems with a baseline, and degrees of parallelism with each other.
 
 Ratios are averaged geometrically, so the choice of the baseline does not matter (Fleming and Wallace, Communications of
 the ACM 29(3), 1986).
@@ -29,7 +29,7 @@ class QueryRatio(GroupRatio):
 
     query: str
     blocks: int
-    """In a lab: the number of blocks that were paired. For runs: the number of trials of the side that has fewer."""
+    """In a lab: the number of paired blocks. For runs: the smaller of the two sides' numbers of trials."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +129,7 @@ def _typical(records: Sequence[Record]) -> dict[str, float]:
 
 
 TrialTimes = tuple[int, Mapping[str, float]]
-"""Block of a trial, and the trial's times by query or statement, all of them positive."""
+"""Block of a trial, and the trial's times by query or statement. All times are positive."""
 
 
 def paired_ratios(trials: Sequence[TrialTimes], baseline: Sequence[TrialTimes]) -> tuple[QueryRatio, ...]:
@@ -164,12 +164,12 @@ def _values(trials: Sequence[TrialTimes]) -> dict[str, list[float]]:
     return values
 
 
-# A query contradicts the trend if it is slower although most queries are faster, or the reverse. Differences between
-# their plans are shown with them.
+# A query goes against the trend if it is slower although the queries are faster overall, or the reverse. The report
+# shows how the plan of such a query differs.
 
 
 _TREND = 0.05
-"""Minimum overall difference for which there is a trend."""
+"""Minimum relative difference of the overall ratio from 1 for which there is a trend."""
 
 
 class Files(Protocol):
@@ -198,9 +198,8 @@ class ContraryQuery:
 def against(
     compared: Queries | None, groups: Sequence[tuple[str, Sequence[Record]]], files: Files
 ) -> tuple[ContraryQuery, ...]:
-    """Lists queries against the trend. `groups`: subjects with their comparable trials.
-
-    Ordered by subject, then by size of the ratio, largest first.
+    """Lists queries that go against the trend, by subject and then by the size of the ratio, with the largest first.
+    `groups`: subjects with their comparable trials.
     """
     if compared is None:
         return ()

@@ -1,7 +1,5 @@
-"""An open loop: its target rate, and whether the system sustained the rate.
-
-Throughput follows from the target rate, so it is neither a peak nor a score, and its ratio between systems has no
-meaning.
+"""Results of an open loop: its target rate, and whether the system sustained the rate. The target rate determines
+throughput, so throughput is neither a peak nor a score, and a ratio of throughputs has no meaning.
 """
 
 from __future__ import annotations
@@ -19,7 +17,8 @@ from ironbench.study.summarise import Summary
 _ASKED = ("throughput", "scheduled_throughput", "engine_commits_per_s")
 """Metrics that only repeat the target rate."""
 _PER_UNIT = (PER_UNIT, "load_")
-"""Texts in the names of metrics that do not depend on the rate: metrics per transaction, or of the load phase."""
+"""Parts of the names of metrics that do not depend on the rate: metrics per transaction, and metrics of the load
+phase."""
 
 REQUESTED = note("rate-requested")
 PACED = note("paced-by-records")
@@ -69,7 +68,7 @@ class Rate:
 
 
 NEXT_TO_NOTHING = 0.01
-"""Fraction below which a ratio would reflect only rounding and chance."""
+"""Minimum fraction for which a ratio is shown. A ratio of smaller fractions would reflect only rounding and chance."""
 
 
 def paced(record: Record) -> bool:
@@ -88,7 +87,7 @@ def without_ratio(metric: str, a: float, b: float) -> bool:
 
 
 class Ratios:
-    """Decides which metrics of A and B have a meaningful ratio. Reads every trial only once for all metrics."""
+    """Decides which metrics of A and B have a meaningful ratio. Examines the trials once, for all metrics."""
 
     def __init__(self, a: Sequence[Record], b: Sequence[Record]) -> None:
         trials = (*a, *b)
@@ -98,7 +97,7 @@ class Ratios:
         self._equal_work = _equal_work(trials)
 
     def lacking(self, metric: str) -> Note | None:
-        """Returns why a metric has no ratio; None if it has one."""
+        """Returns the reason why a metric has no meaningful ratio; None if it has one."""
         name = base_name(metric)
         if name in _ASKED and self._opened:
             return REQUESTED
@@ -111,8 +110,8 @@ class Ratios:
 
 
 def _equal_work(trials: Sequence[Record]) -> bool:
-    """Returns whether all trials ran an equal number of transactions, by count or sustained rate, or none counts
-    transactions."""
+    """Returns whether all trials ran the same number of transactions, because of a declared count or rate, or whether
+    no trial counts transactions."""
     loads = [record.cell.load for record in trials]
     given = {load.transactions if load.rate is None else (load.rate, load.duration_s) for load in loads}
     return (len(given) == 1 and given != {None}) or not any("transactions" in record.metrics for record in trials)
@@ -125,15 +124,16 @@ def _alike(trials: Sequence[Record]) -> bool:
 
 
 def of_one_system(a: Record, b: Record) -> bool:
-    """Returns whether two open loops differ only in their rate, as points of one search or series of rates do."""
+    """Returns whether two trials are open loops of the same system that differ only in their rate, such as points of a
+    search."""
     shapes = [replace(one.cell.load.shape, rate=None, rate_share=None) for one in (a, b)]
     opened = all(one.cell.load.rate is not None for one in (a, b))
     return opened and (a.system, machines_of(a), shapes[0]) == (b.system, machines_of(b), shapes[1])
 
 
 def clients_asked(sides: Sequence[Sequence[Record]]) -> list[dict[str, str]]:
-    """Returns the numbers of clients and threads of each side as facts. Returns nothing for closed loops, in which
-    clients vary on purpose."""
+    """Returns the numbers of clients and threads of each side as facts; empty for closed loops, in which these numbers
+    vary on purpose."""
     if not all(records and all(record.cell.load.rate is not None for record in records) for records in sides):
         return [{} for _ in sides]
 

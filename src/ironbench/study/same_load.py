@@ -1,7 +1,7 @@
 """Response times of systems under the same open-loop load, at percentages of the baseline's peak throughput.
 
-These comparisons carry no verdict. If a system falls behind the requested rate, its response times grow with the length
-of the trial. In this case, the finding is that the system falls behind.
+These comparisons have no verdict. If a system does not sustain the rate, its response times grow with the length of the
+trial and have no meaning; the result is then that the rate was not sustained.
 """
 
 from __future__ import annotations
@@ -75,7 +75,8 @@ class SameLoad:
 def same_loads(
     lab: Lab, findings: Sequence[Finding], records: Sequence[Record], archive: Archive
 ) -> tuple[SameLoad, ...]:
-    """Builds every fixed-rate comparison that has a finding. `records`: one for each configuration and block."""
+    """Returns every fixed-rate comparison that has a finding. `records`: one record for each configuration and
+    block."""
     names = contrasts(lab, lab.comparisons)
     loads = []
     for cell, baseline in lab.rated_comparisons:
@@ -112,10 +113,8 @@ def fell_behind(lab: Lab, cells: Sequence[str], records: Sequence[Record]) -> tu
 
 
 def too_little_time(lab: Lab, first_stage: int, last_stage: int) -> tuple[Note, ...]:
-    """Returns a note that the budget is too small for claims about fixed-rate configurations, and which budget is
-    needed.
-
-    Returns nothing if the budget is sufficient. The stages must be those of one round.
+    """Returns a note if the budget is too small to decide claims about fixed-rate configurations. The note contains the
+    budget that is needed. The stages must belong to one round.
     """
     needed_s, own = lab.method.budget_for_rates_s, {setup.cell.name for setup in lab.setups}
     about = {name for claim in lab.claims for name in claim.cells if name not in own}

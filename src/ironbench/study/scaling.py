@@ -15,12 +15,13 @@ if TYPE_CHECKING:
     from ironbench.stats.scalability import Fit
 
 MOST_CURVES = 8
-"""Maximum number of systems of one report for which curves are drawn. A chart with more curves cannot be read."""
+"""Maximum number of systems in a report for which curves are drawn. A chart with more curves would be unreadable."""
 BEYOND = 1.5
-"""Multiple of the most clients measured up to which the curve is drawn, so that its fall can be seen."""
+"""The curve is drawn up to this multiple of the largest measured number of clients, so that a fall beyond the peak is
+visible."""
 KNEE_WITHIN = 4
-"""Multiple of the most clients measured beyond which no knee is stated, because contention that small cannot be
-measured."""
+"""A knee beyond this multiple of the largest measured number of clients is not reported, because such a small
+contention cannot be measured."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +31,7 @@ class Scaling:
     name: str
     fit: Fit
     sentences: tuple[Note, ...]
-    """Sentences about peak, knee and coherency."""
+    """Notes about the peak, the knee and the coherency parameter."""
     cautions: tuple[Note, ...]
 
 
@@ -62,7 +63,7 @@ def scalings(systems: Sequence[tuple[str, Sequence[Record]]]) -> tuple[Scaling, 
 
 
 def _sentences(fit: Fit, highest: Sequence[int]) -> Iterator[Note]:
-    """Returns sentences about a fitted curve. `highest`: numbers of clients whose measured throughput does not differ
+    """Yields notes about a fitted curve. `highest`: numbers of clients whose measured throughput is indistinguishable
     from the highest."""
     curve = fit.curve
     if curve.falls:

@@ -1,9 +1,9 @@
 """Results of screening many factors: which ones matter, which value is better, and how certain that is.
 
-Effects are log ratios of a factor's last value to its first, over all settings of the other factors
-(`ironbench.stats.screening`). Holm's correction shares alpha among all factors. The screen only chooses what is then
-compared in new blocks. The largest of many noisy effects is overestimated, so no effect is reported before this
-comparison.
+An effect is the log ratio of the metric at a factor's last value to the metric at its first value, averaged over all
+settings of the other factors (`ironbench.stats.screening`). Holm's correction divides alpha among all factors. The
+screen only chooses factors, which are then compared in new blocks. The largest of many noisy effects is overestimated,
+so effects are reported only from the new blocks.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from ironbench.study.factors import values_of
 _CHANCE = 0.01
 """Significance level for reporting interactions."""
 _MOST = 20.0
-"""Log ratio beyond which a minimum detectable effect has no meaning."""
+"""Maximum log ratio of a minimum detectable effect. Larger effects have no meaning."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +61,7 @@ class ScreenedFactor(GroupRatio):
     blocks: tuple[float, ...]
     """The ratio in each block."""
     losses: tuple[Note, ...] = ()
-    """Settings of the better value with which data can be lost, and which data."""
+    """Notes on settings of the better value with which data can be lost."""
 
     @property
     def changes(self) -> bool:
@@ -77,8 +77,8 @@ class Interaction:
     pairs: tuple[str, ...]
     """Pairs of factors that may have the strongest interaction. The design cannot distinguish between them."""
     factors: tuple[float, ...]
-    """For each pair, if it causes the interaction by itself: joint effect divided by the product of separate
-    effects."""
+    """For each pair: the joint effect divided by the product of the separate effects, if this pair alone causes the
+    interaction."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +99,7 @@ class Screen:
     freedom: int
     """Degrees of freedom of `spread`."""
     dropped: tuple[str, ...]
-    """Pairs that were left out."""
+    """Names of the pairs of runs that were left out."""
     interaction: Interaction | None
     """Evidence of an interaction, if any."""
     suspect: int
@@ -119,7 +119,8 @@ class _Trials:
     """The pairs of runs that were measured."""
 
     signs: screening.Matrix
-    """-1 if the factor has its first value in the run of this pair, 1 if it has its last value."""
+    """One row per pair and one column per factor: -1 if the factor has its first value in the pair's first run, 1 if it
+    has its last value."""
     logs: Mapping[tuple[int, int], tuple[float, float]]
     """For each pair of runs and block, the logarithms of the metric for the run and its mirror image."""
     blocks: tuple[int, ...]
@@ -181,12 +182,13 @@ def screen(lab: Lab, records: Sequence[Record]) -> Screen | None:
 
 
 def of_confirmation(lab: Lab, records: Sequence[Record]) -> tuple[Lab, list[Record]]:
-    """Returns the lab reduced to its confirmation, if it has started. The screening trials are reported separately."""
+    """If the confirmation has started, returns the lab and the records without the screening stage, which is reported
+    separately."""
     first = next((stage.number for stage in lab.method.stages if stage.added), None)
     if first is None:
         return lab, list(records)
     named = {cell for pair in lab.comparisons for cell in pair}
-    # The confirmation's first stage counts as planned. Only stages from `lab resume --more` count as added.
+    # The confirmation's first stage counts as planned. Only stages that `lab resume --more` added count as added.
     stages = tuple(
         replace(one, added=one.added and one.number > first) for one in lab.method.stages if one.number >= first
     )
@@ -232,8 +234,8 @@ def _screened(lab: Lab, trials: _Trials, estimates: Sequence[EffectEstimate]) ->
 
 
 def _losses(lab: Lab, factor: str, level: str) -> tuple[Note, ...]:
-    """Returns declared settings with which data can be lost and that every configuration with this value has, and no
-    other."""
+    """Returns notes on declared settings with which data can be lost. Only settings that every configuration with this
+    factor value has, and no other configuration, are included."""
     at, elsewhere = (
         [
             dict.fromkeys(losses(setup.system))

@@ -1,8 +1,7 @@
-"""Conclusions of a search for the best load, drawn from its records: the next trial, or the confirmed result.
-
-The search makes many noisy trials and chooses the highest load that looks good. Its choice is therefore too optimistic
-on average, so additional confirmation trials decide: a load is the answer only if each confirmation trial sustained the
-rate and met every limit. If not, the search steps down to a lower load and tries to confirm that load.
+"""Computes the next trial of a search for the best load, or its confirmed result, from the records. A search makes many
+noisy trials and chooses the highest load that looks good, so its choice is too optimistic on average. Therefore, a load
+is the result only if additional confirmation trials all sustain the rate and meet every limit. If they do not, the
+search tries to confirm a lower load.
 """
 
 from __future__ import annotations
@@ -26,11 +25,11 @@ from ironbench.study.subjects import counted_in
 
 @dataclass(frozen=True, slots=True)
 class Confirm:
-    """A load that confirmation trials must confirm before it is the answer."""
+    """A load that confirmation trials must confirm before it is the result."""
 
     point: int
     result: SearchResult
-    """The choice of the search, with the loads that were refused."""
+    """The result of the search so far, including the loads that were not confirmed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +54,8 @@ def of_runs(records: Sequence[Record], archive: Archive) -> tuple[RunSearch, ...
 
 def _search_of(trials: Sequence[Record]) -> Search:
     """Returns the search to which the records belong. The number of repeats is not recorded, so the minimum is assumed.
-    In a finished search, no load has fewer trials than that, so the result is the same."""
+    This does not change the result, because in a finished search every load has at least the minimum number of
+    trials."""
     first = trials[0]
     assert first.search_range is not None
     of = "clients" if first.cell.load.rate is None else "rate"
@@ -63,10 +63,9 @@ def _search_of(trials: Sequence[Record]) -> Search:
 
 
 def concluded(search: Search, records: Sequence[Record], archive: Archive = EMPTY) -> SearchResult | None:
-    """Returns the result of a run's search; None if the search was interrupted before its first confirmation.
-
-    If confirmations are missing (because of an interruption, or in a version that did not step down), no load is
-    confirmed.
+    """Returns the result of a run's search; None if the search was interrupted before its first confirmation trial. If
+    confirmation trials are missing, because of an interruption or because an older version made none at lower loads, no
+    load is confirmed.
     """
     if not of_run(records):
         return None
@@ -107,7 +106,7 @@ def run_step(
 
 
 def of_run(records: Sequence[Record]) -> list[Record]:
-    """Returns the trials that a run's search is based on."""
+    """Returns the trials on which a run's search is based."""
     return [record for record in records if record.purpose == Purpose.SWEEP and record.status is not Status.CUT_SHORT]
 
 
@@ -122,9 +121,8 @@ def step(search: Search, tried: Sequence[Record]) -> NextLoad | SearchResult:
 
 
 def over_limit(search: Search, tried: Sequence[Record], archive: Archive) -> list[int]:
-    """Returns the loads, in ascending order, whose trials did not sustain the rate or together exceed a limit.
-
-    Such a load may be below the answer, because a limit on a noisy metric has no sharp edge.
+    """Returns the loads, in ascending order, whose trials mostly did not sustain the rate or together exceed a limit.
+    Because of noise, such a load may be lower than the result of the search.
     """
     found = []
     for point in sorted({load_of(search, record) for record in tried}):
@@ -139,7 +137,7 @@ def over_limit(search: Search, tried: Sequence[Record], archive: Archive) -> lis
 def _refused(
     search: Search, point: int, fresh: Sequence[Record], archive: Archive, confirmations: int
 ) -> Refused | None:
-    """Returns why confirmation trials do not confirm a load; None if they have confirmed it so far."""
+    """Returns why the confirmation trials at a load do not confirm it; None if all trials so far confirm it."""
     usable = [record for record in fresh if record.status.comparable]
     for limit in search.limits:
         values = [record.metrics[limit.metric] for record in usable if not few(record, limit.metric)]
@@ -153,8 +151,8 @@ def _refused(
 
 
 def _undecided(search: Search, fresh: Sequence[Record], archive: Archive) -> Doubt | None:
-    """Returns the percentiles that cannot be decided even from all confirmation trials together, because there are too
-    few transactions."""
+    """Returns the percentiles that cannot be compared with their limits even over all confirmation trials together,
+    because there are too few transactions; None if there are none."""
     pooled = metrics_of(fresh, [limit.metric for limit in search.limits], archive)
     open_limits = [
         limit.metric
@@ -182,7 +180,7 @@ def _lower(found: SearchResult, point: int, at: Sequence[Record]) -> SearchResul
 
 
 def _too_few(found: SearchResult, tried: Sequence[Record]) -> Doubt | None:
-    """Returns the limited percentiles for which the trials behind the result have too few transactions; None if they
+    """Returns the percentiles with a limit for which the trials at the result have too few transactions; None if they
     have enough."""
     at = [record for record in tried if load_of(found.search, record) in (found.point, found.ended_at)]
     return _doubt([record for record in at if record.status.comparable], [one.metric for one in found.search.limits])

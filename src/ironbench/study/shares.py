@@ -1,4 +1,5 @@
-"""Shares of time by number of clients (waits, CPU budget), and waterfall charts between two configurations."""
+"""Shares of waits and of CPU time by number of clients, and the breakdown of the difference between two configurations
+(waterfall chart)."""
 
 from __future__ import annotations
 
@@ -20,8 +21,8 @@ OTHER = "other"
 _BUDGET = tuple(part.name for part in fields(Budget))
 _WAIT = "wait_share{event="
 MOST_EVENTS = 7
-"""Maximum number of wait events in one chart, limited by the number of distinguishable colours. The rest is summed as
-`other`."""
+"""Maximum number of wait events in one chart, limited by the number of distinguishable colours. The remaining events
+are summed as `other`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,15 +82,17 @@ def _event(name: str) -> str:
     return name.removeprefix(_WAIT).removesuffix("}")
 
 
-# The steps of a waterfall are differences of seconds per transaction, not ratios, so that they sum to the whole
-# difference. They are differences of the two configurations' means. If both are configurations of one lab, only blocks
-# with both configurations are used. Their trials are paired by block, and the interval is Student's t of the
-# differences (see `stats.ratio`). Otherwise, Welch's interval is used. With fewer than two trials of a configuration
-# there is no interval: the error of the samples of a trial is less than the variation between trials, which is unknown.
+# The steps of a waterfall are differences in seconds per transaction, and not ratios, so that their sum is the whole
+# difference. Each step is the difference of the two configurations' means. If both are configurations of one lab, only
+# blocks with trials of both are used. The trials are paired by block, and the interval is Student's t interval of the
+# differences (see `stats.ratio`). Otherwise, Welch's interval is used. With fewer than two trials of a configuration,
+# there is no interval: the sampling error of one trial is known, but the variation between trials, which is larger, is
+# not.
 
 LEVEL = 0.05
 _Trials = Mapping[int, Mapping[str, float]]
-"""For each block of the lab or index of a trial, the seconds per transaction of each part, for one configuration."""
+"""Seconds per transaction of each part, for each trial of one configuration. The keys are blocks of a lab, or indices
+of trials."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,12 +149,12 @@ class Waterfall:
 
 
 Side = tuple[Configuration, Sequence[Record]]
-"""A configuration, or a system known by its name, with its comparable trials, of which there is at least one."""
+"""A configuration, or the name of a system, and its comparable trials. There is at least one trial."""
 
 
 def waterfall(before: Side, after: Side, *, in_blocks: bool) -> Waterfall | None:
-    """Breaks down the difference between two configurations. Returns None if backends were not observed in one of them,
-    or if they were not observed in the same block of both.
+    """Breaks down the difference between two configurations. Returns None if the backends of one configuration were not
+    observed, or, with `in_blocks`, if there is no block in which the backends of both were observed.
 
     `in_blocks`: whether both are configurations of one lab, so that trials of the same block are paired.
     """
@@ -170,10 +173,9 @@ def waterfall(before: Side, after: Side, *, in_blocks: bool) -> Waterfall | None
 
 
 def compared_blocks(comparisons: Sequence[tuple[str, str]], records: Sequence[Record]) -> dict[str, set[int]]:
-    """Returns, for each configuration of a lab, the blocks that the waterfalls of its comparisons use: those in which
-    backends of both sides were observed. Configurations without such a block have no waterfall and are left out.
-
-    `comparisons`: pairs of configurations. `records`: one for each configuration and block.
+    """Returns, for each configuration of a lab, the blocks that the waterfalls of its comparisons use. These are the
+    blocks in which the backends of both sides were observed. Configurations without such a block have no waterfall and
+    are left out. `comparisons`: pairs of configurations. `records`: one record for each configuration and block.
     """
     by_cell: dict[str, list[Record]] = {}
     for record in records:
@@ -188,8 +190,8 @@ def compared_blocks(comparisons: Sequence[tuple[str, str]], records: Sequence[Re
 
 
 def _by_trial(records: Sequence[Record], in_blocks: bool) -> dict[int, Record]:
-    """Returns, for each block, its last attempt. Separate runs under one label all have a block 1, so their trials are
-    numbered instead."""
+    """Returns the last observed attempt of each block. For separate runs, returns all observed trials, numbered in
+    order, because their block numbers have no common meaning."""
     seen = enumerate(observed_trials(records)[0])
     return {record.block if in_blocks else place: record for place, record in seen}
 
@@ -200,7 +202,7 @@ def _steps(
     for name in PARTS:
         from_s, to_s = (_seconds(spent, name) for spent in (before, after))
         if from_s or to_s:
-            # A difference caused by rounding does not count.
+            # A difference caused by rounding counts as 0.
             delta = 0.0 if math.isclose(from_s, to_s) else to_s - from_s
             of_a, of_b = ({block: one.get(name, 0.0) for block, one in side.items()} for side in (a, b))
             half = math.inf if few else half_width_of_difference(of_a, of_b, in_blocks)
@@ -209,8 +211,8 @@ def _steps(
 
 def half_width_of_difference(a: Mapping[int, float], b: Mapping[int, float], in_blocks: bool) -> float:
     """Returns the half width of the 95% confidence interval of the difference of two means. `a`, `b`: values by block,
-    or by index of the trial. `in_blocks`: both sides have the same blocks, whose values are paired; otherwise, use
-    Welch's interval."""
+    or by index of the trial. `in_blocks`: whether the values are paired by block, in which case both sides must have
+    the same blocks. Otherwise, Welch's interval is used."""
     if in_blocks:
         return half_width([b[block] - a[block] for block in a], LEVEL)
     return half_width_apart(list(a.values()), list(b.values()), LEVEL)

@@ -12,14 +12,13 @@ from ironbench.study.statements import StatementTimings
 from ironbench.study.study import Study
 
 _GROWN = 1.02
-"""Ratio from which a statement's time, or its executions per transaction, count as increased."""
+"""Minimum ratio for which a statement's time, or its number of executions per transaction, counts as increased."""
 _SIGMAS = 4.0
-"""Number of standard errors from which executions per transaction count as increased.
-
-Scripts are drawn at random, so such counts vary by their square root (Poisson).
+"""Minimum increase of executions per transaction, in standard errors. Scripts are chosen at random, so the standard
+deviation of such a count is its square root (Poisson).
 """
 _UNLISTED = 0.001
-"""Maximum fraction of total statement time that may be missing from a list of statements that counts as complete."""
+"""A list of statements counts as complete if at most this fraction of the total statement time is missing from it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +28,7 @@ class SlowerStatement:
     text: str
     before_s: float
     after_s: float
-    """Mean execution time on the other side and on this side."""
+    """Mean execution times on the other side and on this side, in seconds."""
     source: str
     """Who timed the statement: `clients` or the `server`."""
     replaced: str = ""
@@ -66,7 +65,7 @@ class OtherPlanSteps:
     statement: str
     more: tuple[str, ...]
     less: tuple[str, ...]
-    """Steps that only the slower side has, and steps that only the other side has."""
+    """`more`: steps that only the slower side has. `less`: steps that only the other side has."""
 
 
 AddedTime = SlowerStatement | RepeatedStatement | NewStatement
@@ -74,10 +73,8 @@ Cause = AddedTime | OtherPlanSteps
 
 
 def causes(study: Study, finding: Finding) -> tuple[Cause, ...]:
-    """Lists causes of a slowdown, with plan changes first because they explain times. Returns nothing if nothing was
-    observed.
-
-    Labs that use slices take plans from their trials with observers.
+    """Lists causes of a slowdown; empty if nothing was observed. Plan changes are first, because they explain changes
+    of times. In labs with slices, the plans are from the trials with observers.
     """
     statement = _by_clients(study, finding) or _by_server(study, finding)
     return (*_plans(study, finding), *((statement,) if statement else ()))
@@ -130,8 +127,8 @@ def _called(side: ServerUse) -> dict[str, _Executions]:
 
 
 def _lists_all(side: ServerUse) -> bool:
-    """Returns whether a statement that is missing from the side's list did not run. Servers list only the top
-    statements."""
+    """Returns whether the server's list of statements is complete, so that a missing statement did not run. Servers
+    list only the statements with the most time."""
     return math.fsum(one.time_s for one in side.statements) >= (1 - _UNLISTED) * side.statements_s
 
 
@@ -140,8 +137,8 @@ def _most_added(
 ) -> AddedTime | None:
     """Returns the statement that adds the most time per transaction.
 
-    `pairs`: each statement on the slower side and on the other side. `complete`: whether the other side ran no further
-    statements.
+    `pairs`: executions of each statement on the slower side and on the other side. `complete`: whether all statements
+    of the other side are known.
     """
     found = [
         one

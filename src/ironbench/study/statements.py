@@ -1,4 +1,5 @@
-"""Client-side times of SQL commands in scripts: pooled by system and compared."""
+"""Times of the SQL commands in scripts, as measured by clients: combined over the trials of each system and
+compared."""
 
 from __future__ import annotations
 
@@ -36,10 +37,11 @@ class TimedCommand:
     mean_s: float
     stdev_s: float
     percentiles: Mapping[str, float]
-    """Percentiles `p50_s` and so on, over all answers together. Only percentiles with enough answers are included."""
+    """Percentiles by name (`p50_s` and so on), in seconds, over all answers together. Percentiles with too few answers
+    are left out."""
     ratio: QueryRatio | None
-    """Mean time divided by the first system's mean time; None in the first system, and for commands that the first
-    system lacks."""
+    """Mean time as a multiple of the mean time in the first system; None in the first system itself, and for commands
+    that the first system lacks."""
     first_s: float | None = None
     """Mean time in the first system; None under the same conditions as `ratio`."""
 
@@ -50,9 +52,9 @@ class StatementTimings:
 
     name: str
     statements: tuple[TimedCommand | None, ...]
-    """Commands in an order that is the same for all systems; None if this system lacks a command."""
+    """Commands in the same order for all systems. The entry is None if this system lacks the command."""
     counted: TrialTotals
-    """Number of trials whose statements were timed."""
+    """Time and transactions of the trials in which statements were timed."""
     complete: bool
     """Whether every command is known. Without evidence files, a record contains only the top commands by time."""
 
@@ -66,8 +68,8 @@ def times(
 ) -> tuple[StatementTimings, ...]:
     """Returns command times of each group. Groups without timed statements are left out.
 
-    `groups`: name and comparable trials, with the baseline first. `commands`: matches a group's commands to the
-    baseline's.
+    `groups`: name and comparable trials, with the baseline first. `in_blocks`: whether the groups are configurations of
+    one lab, whose trials are paired by block.
     """
     records = {name: own for name, every in groups if (own := [one for one in every if one.statements])}
     if not records:
@@ -98,13 +100,14 @@ def times(
 
 
 def _by_key(record: Record, archive: Archive) -> dict[CommandKey, Statement]:
-    """Returns every statement. Without evidence files, returns only the top statements in the record."""
+    """Returns all statements of a trial by key. Without evidence files, returns only the statements in the record,
+    which are those with the most time."""
     return keyed((one.script, one.text, one) for one in archive.timed(record.id) or record.statements)
 
 
 def _as_first(trials: Sequence[_Trial], first: Sequence[_Trial], complete: bool) -> list[_Trial]:
-    """Replaces the keys of the trials' commands with the first group's keys. `complete`: whether changed texts are
-    matched by position."""
+    """Replaces the keys of the trials' commands with the keys of the same commands in the first group. `complete`:
+    whether all commands are known, so that commands with changed texts can be matched by position."""
     own, others = (list(dict.fromkeys(key for _, by_key in side for key in by_key)) for side in (trials, first))
     shared = (with_replacements if complete else aligned)(own, others)
     return [(block, {shared[key]: one for key, one in by_key.items()}) for block, by_key in trials]
@@ -122,7 +125,7 @@ def _pooled(trials: Iterable[Mapping[CommandKey, Statement]]) -> dict[CommandKey
 
 
 def _shown(pooled: Iterable[Mapping[CommandKey, Sequence[Statement]]]) -> list[CommandKey]:
-    """Selects the commands to show from all groups, in the order of the first group that has them."""
+    """Selects the commands with the most time in any group. They are ordered by the first group that has them."""
     spent: dict[CommandKey, float] = {}
     for group in pooled:
         for key, own in group.items():
@@ -132,7 +135,8 @@ def _shown(pooled: Iterable[Mapping[CommandKey, Sequence[Statement]]]) -> list[C
 
 
 def _percentiles(own: Sequence[Statement], answers: Mapping[str, Any]) -> Mapping[str, float]:
-    """Returns percentiles. For several trials, histograms are needed, because percentiles cannot be averaged."""
+    """Returns a command's percentiles; empty for several trials without histograms, because percentiles cannot be
+    averaged."""
     whole = answers.get(own[0].histogram)
     if whole is not None and whole.count == sum(one.count for one in own):
         return sample.quantiles(whole, PERCENTILES)

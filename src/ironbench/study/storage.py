@@ -35,7 +35,7 @@ class Tested:
     """Kind of the test: `sequential`, `random`, `sync`, `cost` or `sustained`."""
     block_bytes: int
     figures: Mapping[str, Summary]
-    """For each metric name without its part, the values, for metrics that were recorded."""
+    """Values of the test's recorded metrics, by metric name without the part."""
 
     @property
     def rate(self) -> Summary:
@@ -75,7 +75,8 @@ def tested(metrics: Mapping[str, Summary]) -> tuple[Tested, ...]:
 
 
 def rate_ratio(a: Sequence[Record], b: Sequence[Record], test: str) -> tuple[float, float, float] | None:
-    """Returns the rate of a test in B divided by the rate in A, and its 95% confidence interval; None without a block.
+    """Returns the ratio of a test's rate in B to its rate in A, and the bounds of its 95% confidence interval; None if
+    no block has both rates.
 
     The ratio is the geometric mean over the blocks in which both have the rate. With fewer than `LEAST_BLOCKS_SHOWN`
     blocks, the bounds are 0 and infinity.
@@ -87,8 +88,8 @@ def rate_ratio(a: Sequence[Record], b: Sequence[Record], test: str) -> tuple[flo
 
 
 MOST_BY_CHANCE = 0.01
-"""Maximum probability that the ranges of a row differ by chance. If the probability is higher, ranges are not
-judged."""
+"""Ranges are judged only if the probability that two equal devices have disjoint ranges in a row of the table is at
+most this."""
 
 
 def passes_of(record: Record) -> int:
@@ -96,11 +97,10 @@ def passes_of(record: Record) -> int:
 
 
 def apart_by_chance(a: Sequence[Record], b: Sequence[Record]) -> float:
-    """Returns the probability that two equal and steady devices have disjoint ranges in one row.
-
-    All orders of the rates of their passes are equally likely. In two of these orders, one side is entirely below the
-    other (the smallest p value of the two-sided rank-sum test: Wilcoxon, Biometrics Bulletin 1, 1945). Drift between
-    two runs, which shifts all passes of a run, is not included.
+    """Returns the probability that two equal and steady devices have disjoint ranges in one row of the table. For equal
+    devices, all ways to divide the ranked rates between the two sides are equally likely. In two of them, all rates of
+    one side are lower than those of the other side (the smallest p value of the two-sided rank-sum test: Wilcoxon,
+    Biometrics Bulletin 1, 1945). Drift between two runs, which shifts all passes of a run, is not taken into account.
     """
     passes = [sum(map(passes_of, side)) for side in (a, b)]
     return 2 / math.comb(sum(passes), passes[0]) if all(passes) else 1.0
@@ -114,8 +114,8 @@ def any_apart(each: float, rows: int) -> float:
 def ranges_by_chance(
     a: Mapping[str, Summary], b: Mapping[str, Summary], trials: tuple[Sequence[Record], Sequence[Record]]
 ) -> tuple[Note, ...]:
-    """Returns a note on how often equal devices would have disjoint ranges in this comparison; empty if ranges are not
-    judged."""
+    """Returns a note with the probability that equal devices have disjoint ranges in this comparison; empty if ranges
+    are not judged."""
     rows = len({one.name for one in tested(a)} & {one.name for one in tested(b)})
     each = apart_by_chance(*trials)
     if not rows or each > MOST_BY_CHANCE:

@@ -1,4 +1,4 @@
-"""Everything that a report on runs or on a lab shows, computed once. Output formats only render it."""
+"""Computes everything that a report on runs or on a lab shows. Output formats only render these results."""
 
 from __future__ import annotations
 
@@ -74,8 +74,8 @@ class SubjectResults:
     subject: Subject
     curve: ThroughputCurve
     standing: ComparedMetric | None
-    """Throughput at the peak compared with the first system that has a peak; None for that system, and without a
-    peak."""
+    """Throughput at the peak, compared with the first system that has a peak; None for that first system itself, and if
+    this system has no peak."""
     reference: str
     """Name of that first system; empty if `standing` is None."""
     timeline: timelines.Timeline | None
@@ -124,7 +124,7 @@ class CellResults:
     planned: int
     """Number of planned trials."""
     trials: tuple[Record, ...]
-    """The last attempt of each block, of any status, in order of blocks."""
+    """One trial per block, in order of blocks: the first comparable attempt, or else the last attempt."""
     metric: Summary | None
     """The lab's metric over the comparable trials."""
     budget: dict[str, float]
@@ -135,9 +135,9 @@ class CellResults:
     time: TimeSpent | None
     """Breakdown of a transaction's time; None if backends were not observed."""
     repeated: tuple[Record, ...] = ()
-    """Attempts that were replaced by a later one."""
+    """Other attempts, which are not in `trials`."""
     metrics: dict[str, Summary] = field(default_factory=dict)
-    """Metrics over the comparable trials. Percentiles are over all transactions together."""
+    """Metrics over the comparable trials. Percentiles are computed over the transactions of all trials together."""
 
     @property
     def name(self) -> str:
@@ -150,20 +150,20 @@ class CellResults:
 
 @dataclass(frozen=True, slots=True)
 class Effect:
-    """A finding with the names that its comparison has in this lab."""
+    """A finding, with the name of its comparison in this lab."""
 
     finding: Finding
     contrast: Contrast
     losses: tuple[Note, ...] = ()
-    """Notes on settings that can lose data and that only one of the two sides has."""
+    """Notes on settings with which data can be lost and that only one of the two sides has."""
     too_slow: tuple[tuple[Configuration, int, int], ...] = ()
-    """Sides that may be slower here than in reality, with the number of trials in which emulation was slower than the
-    device's model, and the number of trials."""
+    """Sides that may be slower here than on the real device. For each side: the configuration, the number of trials in
+    which emulation was slower than the device's model, and the number of all trials."""
 
 
 @dataclass(frozen=True, slots=True)
 class Round:
-    """Result of a round before the last one, based only on its own blocks. Later rounds do not revoke it."""
+    """Result of a round before the last one, based only on the round's own blocks. Later rounds do not change it."""
 
     number: int
     """1-based number of the round."""
@@ -181,7 +181,8 @@ class Study:
     """Statement that must accompany these results wherever they are shown; empty for most work."""
     started_at: str
     trials: int
-    """Number of trials: for runs all trials; for a lab finished trials of any status, without repeated attempts."""
+    """Number of trials. For runs, these are all trials; for a lab, the finished trials of any status, without repeated
+    attempts."""
     differences: tuple[Difference, ...]
     """Facts that differ, with one value for each system or configuration."""
     shared: dict[str, str]
@@ -193,7 +194,7 @@ class Study:
     role_latencies: tuple[RoleLatency, ...]
     """I/O latency by role; empty if no device was emulated."""
     read_costs: tuple[ReadCost, ...]
-    """CPU time per read on real devices, if one side reads data that another has cached."""
+    """CPU time per read on real devices, if one configuration reads data that another configuration has cached."""
     scripts: tuple[tuple[str, str], ...]
     """Name and text of every script that was run."""
 
@@ -205,8 +206,8 @@ class Study:
     """Server statistics of the trials; for runs, at the peak. For labs that use slices, the statistics are from the
     trials in `observed`."""
     observed: tuple[Record, ...] = ()
-    """For labs that use slices: one trial per configuration with observers and statement times. These trials enter no
-    finding."""
+    """For labs that use slices: the trials with observers and statement times, one per configuration. No finding uses
+    these trials."""
     other_plans: tuple[OtherPlan, ...] = ()
     """Commands for which a plan differs from the first system's plan."""
     profiles: tuple[Profile, ...] = ()
@@ -236,9 +237,10 @@ class Study:
     others: tuple[Effect, ...] = ()
     """Comparisons of other metrics, without verdicts."""
     interactions: tuple[FactorInteraction, ...] = ()
-    """For a full design: whether changes have the same effect together as separately. They have no verdicts."""
+    """For a full design: whether the joint effect of changes is the product of their separate effects. Interactions
+    have no verdicts."""
     same_loads: tuple[SameLoad, ...] = ()
-    """Response times at percentages of the baseline's peak throughput. They have no verdicts."""
+    """Comparisons of response times at percentages of the baseline's peak throughput. They have no verdicts."""
     claims: tuple[JudgedClaim, ...] = ()
     too_little_time: tuple[Note, ...] = ()
     """Note that the budget allows too few blocks to decide claims about rates, and which budget is needed; otherwise
@@ -252,11 +254,11 @@ class Study:
     ceilings: tuple[Ceiling, ...] = ()
     """Measured gains from zero-latency parts, if the lab has such configurations."""
     beside_version: tuple[BesideVersion, ...] = ()
-    """For comparisons of versions or engines: differences other than the version."""
+    """For comparisons of versions or engines: further differences, such as build features and defaults."""
     explanations: tuple[Explanation, ...] = ()
     """For the first comparisons: explanations of the difference, from throughput down to configuration."""
     waterfalls: tuple[Waterfall, ...] = ()
-    """For the first comparisons: which parts of a transaction's time the difference comes from."""
+    """For the first comparisons: how much each part of a transaction's time contributes to the difference."""
     levels: Levels | None = None
     """For a full design of two factors: results by factor values."""
     noise: Noise | None = None
@@ -267,7 +269,7 @@ class Study:
     left_out: tuple[Note, ...] = ()
     warnings: tuple[Note, ...] = ()
     screen: Screen | None = None
-    """For a lab that screens factors first: result of the screen. All other fields describe its confirmation."""
+    """For a lab with a screening design: the result of the screen. All other fields are then about the confirmation."""
     searched: tuple[Setup, ...] = ()
     """Configurations whose load was chosen by a search."""
     missing: int = 0
@@ -406,8 +408,8 @@ def _study(records: Sequence[Record], archive: Archive, derived: Mapping[str, st
 
 
 def _rates_ascending(systems: Sequence[Subject]) -> tuple[Subject, ...]:
-    """Sorts the rates of each open-loop system, because a search visits them in a different order. The order of systems
-    is unchanged."""
+    """Sorts the subjects of each open-loop system by rate, because a search measures rates in a different order. The
+    order of systems is unchanged."""
 
     def place(subject: Subject) -> tuple[int, float]:
         own = subject.records[0]
@@ -418,7 +420,7 @@ def _rates_ascending(systems: Sequence[Subject]) -> tuple[Subject, ...]:
 
 
 def _required(systems: Sequence[Subject]) -> tuple[RequiredOfPart, ...]:
-    """Judges the requirements of each run for each system, over the trials of that run."""
+    """Judges the requirements that the last run of each system declared, over the trials of that run."""
     found = []
     for subject in systems:
         last = subject.records[-1]
@@ -437,7 +439,7 @@ def _footnotes(records: Sequence[Record], searches: Sequence[RunSearch] = ()) ->
     if any(load.rate is not None for load in loads):
         notes.append(note("open-loop", unit=one, units=many))
     concluded = {one.series: one.result.note for one in searches}
-    # Records of earlier versions contain the result only as a sentence.
+    # If a search has no computed result, the result in its records is used. In old records, this is a sentence.
     recorded = [one.search_result for one in records if one.search_result and one.series not in concluded]
     notes += [note("search-found", result=result) for result in dict.fromkeys([*concluded.values(), *recorded])]
     if any(record.purpose == Purpose.CONFIRMATION for record in records):
@@ -460,8 +462,8 @@ def _range(values: Sequence[float]) -> NoteRange:
 
 
 def _unlike(systems: Sequence[Subject]) -> tuple[Note, ...]:
-    """Returns notes on differences between each system and the first one, at the same rate if the first was measured at
-    it."""
+    """Returns notes on differences between the first system and each other system. If the first system was also
+    measured at the other system's rate, the trials at this rate are compared."""
     notes: dict[Note, None] = {}
     own = [one for one in systems if one is systems[0] or of_one_system(one.records[0], systems[0].records[0])]
     for other in systems[1:]:
@@ -481,7 +483,7 @@ def _results(
     subject: Subject, own: ThroughputCurve, first: ThroughputCurve | None, events: Sequence[str], archive: Archive
 ) -> SubjectResults:
     at_peak = own.main.trials if own.main else ()
-    # The number of clients at the peak is not chosen by shares of time, so trials of the sweep are as valid for them as
+    # The peak is chosen by throughput and not by shares of time, so for shares of time, sweep trials are as valid as
     # confirmation trials.
     bars = [(clients, [one for one in subject.usable if one.cell.load.clients == clients]) for clients in own.clients]
     open_loop = subject.records[0].cell.load.rate is not None

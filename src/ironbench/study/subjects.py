@@ -28,7 +28,7 @@ from ironbench.words import in_percent
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """A system under one load shape on one machine; one colour in every chart."""
+    """A system with one kind of load on one machine. It has the same colour in every chart."""
 
     name: str
     """Name of the system, unique within its study."""
@@ -79,7 +79,8 @@ def failed_share(trials: Sequence[Record]) -> float | None:
 
 
 def failed_percent(share: float) -> str:
-    """Formats a fraction of failed transactions with enough digits to show on which side of a limit it is."""
+    """Formats a fraction of failed transactions as a percentage, with enough digits to show whether it exceeds a
+    limit."""
     return in_percent(share, limits=FAILED_LIMITS)
 
 
@@ -89,9 +90,8 @@ def by_work(records: Sequence[Record]) -> list[tuple[Record, ...]]:
 
 
 def subjects(records: Sequence[Record]) -> tuple[Subject, ...]:
-    """Groups records of one work by system, each with a unique name. The first system is the baseline.
-
-    Systems keep the order in which they were named.
+    """Groups records of one work by system, load shape and machine, each with a unique name. The order is that of the
+    records, and the first subject is the baseline.
     """
     counting = _counting(records)
     machines = machines_among(counting)
@@ -111,12 +111,12 @@ def subjects(records: Sequence[Record]) -> tuple[Subject, ...]:
 
 
 def emulated(record: Record) -> bool:
-    """Returns whether storage was emulated. In this case, times come from a model, and every page must say so."""
+    """Returns whether storage was emulated. Times then come from a model, and every page must state this."""
     return record.warned(EMULATED) or bool(record.system.layout.devices)
 
 
 def needs_mark(name: str, records: Sequence[Record]) -> bool:
-    """Returns whether any of the trials used emulated storage and the name does not say so already."""
+    """Returns whether any of the trials used emulated storage and the name does not already contain "emulated"."""
     return "emulated" not in name and any(map(emulated, records))
 
 
@@ -134,7 +134,7 @@ def _distinct_name(label: str, group: tuple[Record, ...], rivals: list[tuple[Rec
     own = facts_of(group[0])
     words = [f"{row.split('.')[-1]}={own[row]}" for row in rows if row in own and row != SEED]
     loops = [rival[0].cell.load.rate for rival in rivals]
-    if None in loops and any(loops):  # prefer the kind of loop to options that only one kind has
+    if None in loops and any(loops):  # name the kind of loop, and not options that only one kind has
         rate = group[0].cell.load.rate
         kind = "closed-loop" if rate is None else f"rate={rate:g}"
         of_loops = [f"{row.split('.')[-1]}=" for row in OF_ONE_LOOP]
@@ -145,9 +145,8 @@ def _distinct_name(label: str, group: tuple[Record, ...], rivals: list[tuple[Rec
 
 
 def machines_among(records: Sequence[Record]) -> Callable[[Record], tuple[str, str]]:
-    """Returns a variant of `machines_of` that fills in unknown servers.
-
-    A trial whose server was not observed gets the machine that other trials of its run found for this server.
+    """Returns a function like `machines_of` that also knows the server machine of trials in which the server was not
+    observed: the machine that other trials of the same run found for the same server, if it is the only one.
     """
     known: dict[tuple[str, str | None], set[str]] = {}
     for record in records:
@@ -181,9 +180,10 @@ def on_bare_machine(record: Record) -> bool:
 def pinned_cpus(record: Record) -> tuple[int, ...]:
     """Returns the CPUs to which the work was pinned; empty for all CPUs.
 
-    For a database server, these are the server's CPUs. Without an engine, the threads are the system. A library engine
-    runs in the client's threads, and a thread's own pinning takes precedence over its process's (sched_setaffinity(2)).
-    Work that drives itself, however, runs a library engine in processes that pin themselves to the server's CPUs.
+    For a database server, these are the server's CPUs. Work without an engine, and workloads that run a library engine
+    in their own processes, are pinned to the server's CPUs if these are set. Otherwise, a library engine runs in the
+    client's threads, and the pinning of a thread takes precedence over the pinning of its process
+    (sched_setaffinity(2)).
     """
     system, known = record.system, described(record)
     if known.bare_machine or (known.in_client and known.drives):
@@ -203,8 +203,8 @@ def usable_cores(record: Record, of_machine: int | None) -> int | None:
     """Returns the number of cores that the work can use: the machine's cores, or the number of CPUs to which the work
     was pinned. Returns None if unknown.
 
-    Two logical CPUs may be one core, which is not recorded, so the machine's number of cores is the upper limit. A duet
-    uses half of the cores.
+    Two of the pinned logical CPUs may belong to one core, which is not recorded, so the result is at most the machine's
+    number of cores. In a duet, each system has half of the cores.
     """
     held = len(pinned_cpus(record))
     if held:

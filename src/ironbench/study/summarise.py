@@ -1,6 +1,5 @@
 """Summarises repeated trials of one configuration: centre, range, confidence interval, pooled percentiles, and runs.
-
-The interval is Student's (Biometrika 6, 1908); below three values only a range is given.
+The interval is Student's t interval (Biometrika 6, 1908). With fewer than three values, there is only a range.
 """
 
 from __future__ import annotations
@@ -55,7 +54,8 @@ class Summary:
 
 
 def summarise(values: Sequence[float]) -> Summary | None:
-    """Summarises finite values. Returns None if there are none, because a value that was not measured is not zero."""
+    """Summarises finite values. Returns None if there are none, because a value that was not measured must not count as
+    zero."""
     finite = [float(value) for value in values if math.isfinite(value)]
     if not finite:
         return None
@@ -74,16 +74,16 @@ def overlap(a: Summary, b: Summary) -> bool:
 def over_passes(metrics: Mapping[str, Summary], name: str) -> Summary:
     """Returns the summary of a metric with the range over all passes of all trials.
 
-    The storage workload records the lowest and the best pass of a trial. For other workloads, the range is that of the
-    trials.
+    The storage workload records the lowest and the best pass of a trial. For other workloads, the range is over trials.
     """
     own, base = metrics[name], base_name(name)
     lowest, best = (metrics.get(f"{base}_{end}{name[len(base) :]}") for end in ("lowest", "best"))
     return replace(own, low=lowest.low if lowest else own.low, high=best.high if best else own.high)
 
 
-# The median of three trials' 99th percentiles is not a 99th percentile. Unless a page says otherwise, percentiles over
-# several trials are therefore computed over all transactions together, from merged histograms.
+# The median of the 99th percentiles of three trials is not a 99th percentile. Percentiles over several trials are
+# therefore computed from merged histograms, over the transactions of all trials together, unless a page states
+# otherwise.
 
 
 def merged(trials: Sequence[Record], names: Sequence[str], archive: Archive) -> dict[str, Any]:
@@ -106,8 +106,9 @@ def pooled_percentiles(
 ) -> dict[str, tuple[float, int]]:
     """Returns each percentile in seconds and the number of transactions that it was computed from.
 
-    A percentile includes only trials that may show it on their own (`sampled`). Percentiles without such a trial, or
-    with too few transactions, are left out. `wanted`: metric → histogram and level, as from `percentile`.
+    A percentile includes only trials with enough transactions for it (`sampled`). Percentiles without such a trial, or
+    with too few transactions, are left out. `wanted`: for each metric, the name of the histogram and the fraction, as
+    returned by `percentile`.
     """
     by_trials: dict[tuple[int, ...], list[str]] = {}
     for metric in wanted:
@@ -125,10 +126,9 @@ def pooled_percentiles(
 
 
 def with_pooled(summaries: Mapping[str, Summary], trials: Sequence[Record], archive: Archive) -> dict[str, Summary]:
-    """Returns `summaries` of `trials` with pooled percentiles as centres; the ranges are still those of the trials.
-
-    Centre and range are based on the same trials, which have enough transactions for the percentile, so the centre is
-    within the range. If no trial has a histogram, the centre is still the median of the trials.
+    """Returns `summaries` of `trials`, in which the centres of percentiles are computed over the transactions of all
+    trials together. Ranges are unchanged. Centre and range are based on the same trials, so the centre is within the
+    range. If no trial has a histogram, the centre stays the median of the trials.
     """
     known = {metric: of for metric in summaries if (of := percentile(metric)) is not None}
     if len(trials) < 2 or not known or archive is EMPTY:
@@ -152,8 +152,8 @@ class Repeats:
 
     @property
     def centre(self) -> float:
-        """The geometric mean, as in ratios: the quotient of two systems' centres is the ratio that `compare` shows."""
-        # Equal values need no logarithms, which round.
+        """The geometric mean, so that the quotient of two systems' centres is the ratio that `compare` shows."""
+        # For equal values, the logarithms would only add rounding errors.
         alike = min(self.of_trials) == max(self.of_trials)
         return self.of_trials[0] if alike else geometric_mean(self.values)
 
@@ -176,8 +176,8 @@ def repeats(trials: Sequence[Record], metric: str, interleaved: bool = False) ->
     """Groups the trials' values into repeats. `interleaved`: whether the trials are from blocks of a lab that measured
     all systems in turn.
 
-    Blocks of a lab are independent repeats. Otherwise a run is the repeat: its trials share the start of the server and
-    the state of the machine, so they vary less than runs do.
+    Blocks of a lab are independent repeats. Otherwise, each run is one repeat, because its trials share a server start
+    and the state of the machine, so they vary less than runs do.
     """
     values = [(record.series, record.metrics.get(metric, 0.0)) for record in trials if sampled(record, metric)]
     return grouped([(run, value) for run, value in values if 0 < value < math.inf], interleaved)

@@ -1,4 +1,4 @@
-"""Checks targets such as `p99 < 10ms at 5000 tps`, and which systems meet them."""
+"""Parses targets such as `p99 < 10ms at 5000 tps`, and checks which systems meet them."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from ironbench.study.subjects import counted_in, failed_share
 _FORM = re.compile(r"(p50|p90|p95|p99|p999|mean|max)\s*(?:<=?|≤)\s*(\S+)\s+at\s+([\d.]+)\s*(?:tps|/s)?", re.IGNORECASE)
 _RESPONSE_TIME = Range(0.0, DAY_S, "s", above=True, example="10ms")
 _SAME_RATE = 0.01
-"""Relative difference up to which a measured rate counts as the target's."""
+"""Maximum relative difference between the target's rate and a measured rate that counts as the same."""
 LEAST_TRIALS = 3
 """Minimum number of trials. With fewer trials there is no confidence interval, and therefore no upper bound."""
 
@@ -46,7 +46,8 @@ class RateResult:
     rate: float
     trials: tuple[Record, ...]
     centre_s: float
-    """Percentile over the transactions of all trials together. For a mean or maximum: geometric mean of the trials."""
+    """The target's metric: a percentile over the transactions of all trials together; for a mean or maximum, the
+    geometric mean over the trials."""
     bound_s: float | None
     """Upper bound of the trials' 95% confidence interval, at least `centre_s`; None with too few trials."""
     least_s: float | None
@@ -60,7 +61,8 @@ class RateResult:
         return self.kept and self.bound_s is not None and self.bound_s <= target.limit_s
 
     def misses(self, target: Target) -> bool:
-        """Returns whether the trials rule out that the target is met. If not, more trials may decide."""
+        """Returns whether the trials show that the target is not met. If neither `meets` nor `misses` is true, more
+        trials may decide."""
         return self.never_kept or (self.least_s is not None and self.least_s > target.limit_s)
 
 
@@ -70,13 +72,13 @@ class Attained:
 
     system: str
     best: RateResult | None
-    """The measurement that meets the target at the highest rate, or else the closest measurement; None if not
-    measured."""
+    """The measurement at the highest rate that meets the target, or else the measurement that comes closest to it; None
+    if there is no measurement."""
     meets: bool
     why: Note
     """By how much the target is met, or why it is not met."""
     misses: bool = False
-    """Whether all measurements at the target's rate rule out that the target is met. If neither `misses` nor `meets` is
+    """Whether all measurements at the target's rate show that the target is not met. If neither `misses` nor `meets` is
     true, the result is inconclusive."""
 
     @property
@@ -101,7 +103,7 @@ def attained(system: str, records: Sequence[Record], target: Target, archive: Ar
     """Checks a system against a target by the upper bound of its confidence interval.
 
     Only open-loop trials at the target's rate or above count. A closed loop sends fewer requests to a slow system, so
-    its response times do not apply to a rate.
+    its response times say nothing about a given rate.
     """
     usable = [record for record in records if record.status.comparable and target.metric in record.metrics]
     open_loop = [record for record in usable if record.cell.load.rate is not None and record.cell.load.curve is None]

@@ -43,10 +43,10 @@ _EVERY_SECOND = {
 """For each metric, the column of the stored seconds."""
 _PERCENTILE = re.compile(r"_p\d+_s$")
 _LATE = 0.05
-"""Tolerance in seconds: the last second counts as complete if the trial ended at most this much too early."""
+"""Tolerance in seconds: the last second counts as complete if the trial ended at most this long before its end."""
 
 ONE_DEVICE = 0.02
-"""Relative difference up to which counters that were read for two roles count as counters of one device."""
+"""Maximum relative difference between the counters of two roles that count as counters of the same device."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +70,7 @@ class Timeline:
     lines: tuple[TimelineSeries, ...] = ()
     devices: tuple[TimelineSeries, ...] = ()
     own: tuple[TimelineSeries, ...] = ()
-    """Time lines that a workload that drives itself recorded, by profile."""
+    """Time lines by profile, recorded by a workload that runs its own code."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,13 +93,14 @@ class Percentiles:
 
     metric: str
     count: int
-    """Largest number of transactions that a percentile includes."""
+    """Number of transactions behind the percentile that is based on the most transactions."""
     points: tuple[tuple[float, float], ...] = field(default=())
     """Pairs (fraction of transactions, seconds)."""
 
 
 def typical(trials: Sequence[Record]) -> Record:
-    """Returns the trial with the (lower) median throughput. It is a real trial, so its time line matches its value."""
+    """Returns the trial with the (lower) median throughput. With an even number of trials, this is the lower of the two
+    middle trials. It is an actual trial, so it has a time line."""
     ranked = sorted(trials, key=lambda record: (record.metrics.get("throughput", 0.0), record.id))
     return ranked[(len(ranked) - 1) // 2]
 
@@ -126,18 +127,18 @@ def timeline(record: Record, archive: Archive) -> Timeline:
 
 
 def line(metric: str, times: Sequence[float], values: Sequence[float]) -> TimelineSeries:
-    """Returns a quantity over time with at most `MOST_POINTS` points. The points are means, or the largest values of
-    percentiles."""
+    """Returns a quantity over time with at most `MOST_POINTS` points. Each point is the mean of the values that it
+    combines, or for percentiles their maximum."""
     reduce: Callable[[Sequence[float]], float] = max if _PERCENTILE.search(metric) else fmean
     return TimelineSeries(metric, "", *_thinned(times, values, max(1, math.ceil(len(times) / MOST_POINTS)), reduce))
 
 
 def every_second(trial: Record, archive: Archive) -> Iterator[SecondOfTrial]:
-    """Yields throughput, failures and response times of every second that the evidence of the trial has."""
+    """Yields throughput, failures and response times for every second of the trial's stored time series."""
     seconds = archive.seconds(trial.id)
     for metric, column in _EVERY_SECOND.items():
         for t, value in zip(seconds.get("t_s", ()), seconds.get(column, ()), strict=False):
-            # The count of an incomplete last second is not a rate, and a second without transactions has no times.
+            # The count of an incomplete last second is not a rate. A second without transactions has no response times.
             whole = metric != "throughput" or t + 1.0 <= trial.elapsed_s + _LATE
             if whole and math.isfinite(value):
                 yield SecondOfTrial(trial.id, trial.status.word, metric, float(t), float(value))
@@ -226,10 +227,10 @@ KEPT = 0.95
 """Fraction of the requested rate that counts as sustained, and fraction of the highest throughput that counts as
 reached."""
 _EARLY = 0.85
-"""Maximum fraction of the ramp by which the highest throughput must be reached to count as a knee."""
+"""The highest throughput must be reached before this fraction of the ramp, or it does not count as a knee."""
 _CHANCE = 4.0
-"""Minimum shortfall in standard deviations. The value is high because each point of a ramp may be mistaken for a
-knee."""
+"""Minimum shortfall for a knee, in standard deviations. The value is high because each point of a ramp could be
+mistaken for a knee."""
 _IN_A_ROW = 3
 """Number of consecutive points that must fall behind. A single point may be a checkpoint."""
 
@@ -256,10 +257,8 @@ class LoadCourse:
 
     @property
     def knee(self) -> float | None:
-        """Load at which a ramp stops increasing throughput. This is an estimate, because queues and caches lag behind
-        the load.
-
-        None without a ramp, or if throughput grows until the end.
+        """Load at which a ramp stops increasing throughput; None without a ramp, or if throughput grows until the end.
+        This is an estimate, because queues and caches react to the load with a delay.
         """
         if not self.curve.is_ramp:
             return None
@@ -293,15 +292,15 @@ def _rate_knee(moments: Sequence[Moment]) -> float | None:
         lacking = asked - step_s * sum(one.done for one in behind)
         if len(behind) < _IN_A_ROW or lacking <= _CHANCE * math.sqrt(asked):
             continue
-        # If a system caught up later at a higher load, it had only stalled, and its limit is higher.
+        # If the system later keeps up with a higher load, this was only a stall, and the knee is later.
         if not _keeps_up(moments[place + 1 :], step_s):
             return behind[0].asked
     return None
 
 
 def _keeps_up(later: Sequence[Moment], step_s: float) -> bool:
-    """Returns whether several consecutive points finish what is requested, not counting work that makes up for a
-    stall."""
+    """Returns whether the system keeps up with the requested rate at several consecutive points. Points with a higher
+    throughput than requested do not count, because the system is then catching up after a stall."""
     kept = 0
     for one in later:
         chance = _CHANCE * math.sqrt(one.asked / step_s) if step_s else 0.0
@@ -312,7 +311,8 @@ def _keeps_up(later: Sequence[Moment], step_s: float) -> bool:
 
 
 def _clients_knee(moments: Sequence[Moment]) -> float | None:
-    """Returns the smallest number of clients that nearly reaches the highest throughput, smoothed over neighbours."""
+    """Returns the smallest number of clients that nearly reaches the highest throughput. Throughput is smoothed over
+    neighbouring points."""
     smooth = [
         sum(one.done for one in moments[max(0, place - 1) : place + 2]) / len(moments[max(0, place - 1) : place + 2])
         for place in range(len(moments))

@@ -1,12 +1,11 @@
-"""Turns the blocks of two configurations into a verdict: faster, slower, equivalent, or inconclusive with advice.
-
-First, if a ratio of 1 is rejected, the verdict is faster or slower, however small the difference; a note says when it
-is smaller than the margin. Otherwise, if ratios outside the margin are rejected, the verdict is equivalent. Otherwise
-it is inconclusive.
+"""Computes the verdict on two configurations from their blocks: faster, slower, equivalent, or inconclusive with
+advice. If a ratio of 1 is rejected, the verdict is faster or slower, even if the difference is small; if it is smaller
+than the margin, a note is added. Otherwise, if ratios outside the margin are rejected, the verdict is equivalent.
+Otherwise, the verdict is inconclusive.
 
 A ratio that changes during the lab violates the t interval's assumption that blocks are repeats of one ratio. If the
 ratio changes, a verdict must be true at both ends of the change, each with a 95% interval; otherwise there is no
-verdict. Such a change is detected by chance in 1 of 100 comparisons, so few verdicts are lost.
+verdict. In only 1 of 100 comparisons is such a change detected by chance, so few verdicts are lost.
 """
 
 from __future__ import annotations
@@ -29,8 +28,8 @@ from ironbench.stats.steadiness import LEAST, Change, change
 from ironbench.study.looks import InterimAnalysis, at
 
 MOST_ADVISED = 100
-"""Maximum number of blocks that are recommended. A comparison that needs more is better decided with a quieter machine
-or longer trials."""
+"""Maximum number of blocks that the advice recommends. If more blocks are needed, a quieter machine or longer trials
+are better."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,13 +48,13 @@ class Comparison:
     lost: tuple[int, int] = (0, 0)
     """Number of blocks without a usable trial, see `Finding.lost`."""
     failed: int = 0
-    """Blocks in which a trial of either side failed and will not be repeated unless the user requests it."""
+    """Number of blocks in which a trial of either side failed and will not be repeated unless the user requests it."""
     barred: Note | None = None
     """Why no verdict is allowed."""
     change: Change | None = None
     """How the logarithm of the ratio changed over the blocks."""
     trials: tuple[tuple[Record, ...], tuple[Record, ...]] = ((), ())
-    """The configuration's trials and the baseline's, one each for every pair."""
+    """The trials of the configuration and of the baseline, one each for every pair."""
     unmeasured: int = 0
     """Number of blocks of the started stages that have not been measured yet."""
     planned: int = 0
@@ -75,7 +74,7 @@ class Holm:
     equivalences: int = 1
     """Divisor of alpha for the test of equivalence."""
     p: float | None = None
-    """Corrected p value, if Holm's correction raises it."""
+    """P value after Holm's correction; None if the finding computes it."""
 
 
 ALONE = Holm()
@@ -132,7 +131,7 @@ def finding(one: Comparison, method: Method, look: int = 1, holm: Holm = ALONE, 
 
 
 def _lacks_failed_blocks(one: Comparison) -> bool:
-    """Returns whether there is no verdict because trials failed."""
+    """Returns whether a verdict is impossible because trials failed."""
     return one.failed > 0 and (one.lost[0] != one.lost[1] or len(one.pairs) < LEAST_BLOCKS)
 
 
@@ -146,7 +145,7 @@ def advice(result: PairedRatios, better: str, margin: float, place: InterimAnaly
     if better == "neither":
         return note("choose-other-metric")
     if result.blocks < LEAST_BLOCKS:
-        # From so few blocks, the variation is hardly known, so no prediction is given.
+        # With so few blocks, the variation is hardly known, so the number of blocks needed is not predicted.
         if result.blocks < place.planned[-1] >= LEAST_BLOCKS:
             return note("finish-lab", planned=place.planned[-1], least=LEAST_BLOCKS)
         return note("least-blocks", least=LEAST_BLOCKS)
@@ -161,7 +160,7 @@ def advice(result: PairedRatios, better: str, margin: float, place: InterimAnaly
 
 
 def _enough_at_the_end(result: PairedRatios, margin: float, place: InterimAnalysis, share: float) -> bool:
-    """Returns whether the planned blocks are enough, at the alpha that earlier analyses leave for the last one."""
+    """Returns whether the planned blocks are enough for a verdict, at the alpha that is left for the last analysis."""
     last = replace(place, number=place.looks)
     levels = last.level(share, 2), last.level(share, 1)
     wanted = blocks_needed(margin, result.spread, result.blocks, *levels, LEAST_BLOCKS)
@@ -249,14 +248,14 @@ def _nothing(one: Comparison, method: Method, place: InterimAnalysis, decides: b
     )
 
 
-# A change over the blocks is either a change of the machine, which pairing cancels, or a change of the ratio, which
-# pairing does not cancel. `stats.steadiness` detects drifts and steps. The machine's drift per trial is the slope of a
-# straight line with an intercept for each configuration, fitted by least squares, compared with the residual variation
-# (Draper and Smith, "Applied Regression Analysis", Wiley 1998, chapters 1 and 14).
+# Values may change over the blocks because the machine changes, which pairing cancels, or because the ratio changes,
+# which pairing does not cancel. `stats.steadiness` detects drifts and steps. The machine's drift per trial is the slope
+# of a straight line that is fitted by least squares, with an intercept for each configuration. It is compared with the
+# residual variation (Draper and Smith, "Applied Regression Analysis", Wiley 1998, chapters 1 and 14).
 
 _STEEP = 1.5
-"""Maximum drift between consecutive trials divided by noise. Above it, up to 8% of A/A labs of 6 blocks end in faster
-or slower instead of 5% (simulated by `python -m bench verdicts`)."""
+"""Maximum drift between consecutive trials, divided by the noise. With more drift, up to 8% of A/A labs with 6 blocks
+end in the verdict faster or slower, instead of 5% (simulated by `python -m bench verdicts`)."""
 _WORTH_SAYING = 0.02
 """Minimum relative change that is reported."""
 
@@ -266,7 +265,7 @@ def drift_warnings(
 ) -> tuple[Note, ...]:
     """Returns notes on changes that affected both sides equally.
 
-    `pairs`: (block, value, baseline's value) in order. `trials`: the trials of these values.
+    `pairs`: (block, value, baseline's value), in order of blocks. `trials`: the trials with these values.
     """
     if len(pairs) < LEAST:
         return ()
@@ -274,7 +273,7 @@ def drift_warnings(
     blocks = [block for block, _, _ in pairs]
     notes = []
     shift = change(levels)
-    # If the ratio changed, only one side changed, which also changes the mean of both.
+    # If the ratio changed, one side changed, which also changes the mean of both sides.
     if shift and _worth(shift) and ratio_change(pairs) is None:
         block = None if shift.kind == "drift" else blocks[shift.place] + 1
         notes.append(note("both-changed", metric=metric, change=math.expm1(shift.after - shift.before), block=block))
@@ -301,10 +300,8 @@ def _worth(shift: Change) -> bool:
 
 
 def _steep(metric: str, trials: Sequence[Record]) -> bool:
-    """Returns whether a linear drift between consecutive trials exceeds their variation.
-
-    This is never the case for interleaved systems: they were measured simultaneously, so a drift affects all of them
-    equally.
+    """Returns whether the linear drift between consecutive trials is too large compared with their variation. Returns
+    False for interleaved systems, because they are measured at the same time, so a drift affects all of them equally.
     """
     if any(record.turns_since for record in trials):
         return False

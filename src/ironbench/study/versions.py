@@ -10,22 +10,23 @@ from ironbench.records.described import settings_of
 from ironbench.study.differences import CHANGED, SETTINGS, Difference, differences, fact_text
 
 LACKS = "lacks"
-"""Fact that lists features missing from a build, such as TLS."""
+"""Name of the fact that lists the features that a build lacks, such as TLS."""
 NONE = "none"
 """Value of `LACKS` for a build that has every feature."""
 
 
 @dataclass(frozen=True, slots=True)
 class BesideVersion:
-    """Two configurations with different server versions or engines. Values are the baseline's and the
-    configuration's."""
+    """Two configurations with different server versions or engines. The values of each difference are the baseline's
+    and the configuration's."""
 
     cell: str
     baseline: str
     rows: tuple[Difference, ...]
     """Features that a build lacks (`LACKS`), followed by settings that were chosen for a build or a server."""
     defaults: tuple[Difference, ...] = ()
-    """Settings that are at their default in one of the versions, and therefore belong to the version."""
+    """Settings that differ although they are at their default in both versions. The default therefore depends on the
+    version."""
     other_engine: bool = False
     """Whether the engines differ. Each engine has its own settings and build features, so none are compared."""
 
@@ -35,11 +36,10 @@ def beside_version(
     facts: Mapping[str, Mapping[str, str]],
     lacks: Mapping[str, Collection[str] | None],
 ) -> tuple[BesideVersion, ...]:
-    """Lists each comparison of engines, and each comparison of versions that has other differences, if both sides were
-    measured.
-
-    `comparisons`: configuration and baseline. By configuration name, `facts` (as `differences.facts` returns them) and
-    `lacks` (the features missing from its build; None if its facts do not say).
+    """Lists the comparisons between different engines, and the comparisons between versions that have other
+    differences. Comparisons of which a side was not measured are left out. `comparisons`: pairs of configuration and
+    baseline. `facts`: facts by configuration name, as from `differences.facts`. `lacks`: for each configuration, the
+    features that its build lacks; None if unknown.
     """
     found = []
     for cell, baseline in comparisons:
@@ -61,8 +61,9 @@ def beside_version(
 
 
 def _builds(sides: Sequence[Mapping[str, str]], lacks: Sequence[Collection[str] | None]) -> tuple[Difference, ...]:
-    """Returns features missing from only one build, excluding features that one of the versions cannot have. Empty if
-    the features of a build are unknown: engines that do not report them, and old records."""
+    """Returns the features that the two builds lack, if they differ. Features that one of the versions cannot have are
+    ignored. Empty if the features of a build are unknown, because the engine does not report them or the record is
+    old."""
     before, after = lacks
     if before is None or after is None:
         return ()
@@ -81,8 +82,8 @@ def _impossible(side: Mapping[str, str]) -> list[str]:
 def _settings(
     before: Mapping[str, str], after: Mapping[str, str]
 ) -> tuple[tuple[Difference, ...], tuple[Difference, ...]]:
-    """Splits settings that differ into choices of the user or the server's creator, and defaults of the versions. Both
-    sides have the same engine."""
+    """Splits the settings that differ into settings that were chosen, by the user or when the database was created, and
+    defaults that differ between the versions. Both sides must have the same engine."""
     engine = settings_of(before.get("system.engine", ""))
     chosen: list[Difference] = []
     defaults: list[Difference] = []
