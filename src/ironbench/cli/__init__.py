@@ -1,5 +1,5 @@
-"""The command line. Each command is a line in `VERBS` and a module with the command's name. The other modules of this
-package are used by several commands."""
+"""The command line. Each command has an entry in `VERBS`, and a module with the command's name. The other modules of
+this package are shared by commands."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ def ironbench(
         ),
     ] = "",
 ) -> None:
-    # The first line of a help page is the app's own `help`.
+    # A docstring here would replace the app's `help` on the help page.
     return
 
 
@@ -147,15 +147,15 @@ def _unread() -> int:
 
 
 def main() -> None:
-    """Runs the program. Exit codes: 0 success, 1 failure, 2 wrong input, 3 finished but flagged, 4 an expectation
-    refuted or a gate failed, 130 interrupted."""
+    """Runs the program. Exit codes: 0 success; 1 failure; 2 wrong input; 3 finished, but the result is flagged or
+    inconclusive; 4 an expectation was refuted or a gate failed; 130 interrupted."""
     from ironbench.cli.mistakes import refuse_empty, refuse_repeated, refuse_unprintable
     from ironbench.cli.option_values import without_pydantic
 
     streams.prepare()
-    # `-@2` is standard input with a weight, as for pgbench; the parser would take it for an option.
+    # `-@2` is standard input with weight 2, as in pgbench. The parser would treat it as an option.
     sys.argv[1:] = [f"/dev/stdin{word[1:]}" if re.fullmatch(r"-@\d+", word) else word for word in sys.argv[1:]]
-    # Importing all commands takes longer than running most of them.
+    # Only the requested command is imported, because importing all commands takes longer than running most of them.
     asked = program(VERBS.keys() & set(sys.argv[1:2]))
     failure: IronbenchError | None = None
     try:
@@ -168,7 +168,7 @@ def main() -> None:
         refuse_empty(sys.argv[1:], lambda: typer.main.get_command(asked))
         command = typer.main.get_command(asked)
         without_pydantic(command)
-        # Not `asked(…)`, which would exit with code 130 on Ctrl-C without a message.
+        # `asked(…)` is not called, because it would exit with code 130 on Ctrl-C without a message.
         with command.make_context("ironbench", sys.argv[1:]) as context:
             code = command.invoke(context) or 0
     except IronbenchError as error:
@@ -203,7 +203,7 @@ def _named(error: Exception) -> IronbenchError:
     from ironbench.cli.mistakes import forbidden, mistake, unforeseen
 
     if isinstance(error, OSError) and not error.filename and "--help" in sys.argv:
-        known: IronbenchError | None = unwritten(error)  # the parser prints help pages itself
+        known: IronbenchError | None = unwritten(error)  # the parser itself prints help pages
     else:
         known = forbidden(error) if isinstance(error, PermissionError) else mistake(error)
     return known or unforeseen(error)

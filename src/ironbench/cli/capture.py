@@ -1,5 +1,5 @@
-"""`ironbench capture`: converts production work from logs or a server to one file, for `ironbench show` and `ironbench
-run capture`."""
+"""`ironbench capture`: writes a production workload, read from logs or from a server's statistics, to one file for
+`ironbench show` and `ironbench run capture`."""
 
 from __future__ import annotations
 

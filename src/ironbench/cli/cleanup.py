@@ -1,4 +1,5 @@
-"""`ironbench cleanup`: stops servers that kept running after the ironbench that started them had died."""
+"""`ironbench cleanup`: stops servers that are still running although the ironbench process that started them has
+died."""
 
 from __future__ import annotations
 
@@ -54,7 +55,7 @@ def cleanup(
         return 0
     running_labs.known()  # removes the files of killed labs
     cleaned = engines_cleanup.cleanup(remove_data=data)
-    # After the servers have stopped, because a cleanup may unmount a server's directory.
+    # Pending cleanup commands run after the servers have stopped, because a command may unmount a server's directory.
     stubborn = run_pending_cleanups(printer.say, forget=forget)
     unfinished = [*remove_abandoned(Path(results)), *remove_abandoned_exports(Path()), *remove_failures()]
     for line in engines_cleanup.lines_of(cleaned, list(map(str, unfinished))):

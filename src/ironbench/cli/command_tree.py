@@ -1,4 +1,4 @@
-"""All commands with their options and arguments, as the parser knows them: for shell completion and the manual page."""
+"""Reads all commands with their options and arguments from the parser, for shell completion and the manual page."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import typer.main
 
 @dataclass(frozen=True, slots=True)
 class Value:
-    """An option or argument, with the facts that shell completion needs."""
+    """An option or argument, as shell completion and the manual page need it."""
 
     names: tuple[str, ...]
     """Names of the option, or the name of an argument in capitals."""
@@ -22,7 +22,7 @@ class Value:
     many: bool
     """Whether the option may be given several times."""
     words: tuple[str, ...]
-    """Known values; others may also be valid."""
+    """Known values. Other values may also be valid."""
     files: bool
     """Whether files or directories are valid values."""
     required: bool

@@ -18,7 +18,7 @@ from ironbench.errors import InputError, nearest
 
 FLAG = "--install-completion"
 MARK = "# Written by `ironbench --install-completion` or `--show-completion`."
-"""Line start that every completion script contains. Files that contain it may be overwritten."""
+"""Beginning of a line that every completion script contains. ironbench may overwrite files that contain such a line."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,9 +27,9 @@ class Shell:
 
     script: Callable[[Command], str]
     file: Callable[[Mapping[str, str], Path], Path]
-    """The user's file for the script; depends on the environment and the home directory."""
+    """Function that returns the path of the user's script, from environment variables and the home directory."""
     load: str
-    """Instructions for the user how to load the script; `{file}` and `{folder}` are placeholders."""
+    """Instructions for the user on how to load the script. `{file}` and `{folder}` are placeholders."""
 
 
 def _bash_file(variables: Mapping[str, str], home: Path) -> Path:
@@ -84,7 +84,8 @@ def script(program: typer.Typer, option: str, name: str) -> str:
 
 
 def installed(program: typer.Typer, name: str, variables: Mapping[str, str], home: Path) -> str:
-    """Writes the completion script to the user's folder. Returns the path of the script and how to load it.
+    """Writes the completion script to the user's directory. Returns a message with the path of the script and
+    instructions to load it.
 
     Raises InputError if the file exists and was not written by ironbench.
     """

@@ -1,4 +1,4 @@
-"""Derives options from the table of fields, and builds a document from the options that the user gave."""
+"""Derives command line options from the table of fields."""
 
 from __future__ import annotations
 
@@ -30,7 +30,8 @@ def _option(field: Field, more: str = "") -> Any:
 
 
 def _values(field: Field) -> Callable[[], list[str]] | None:
-    """Returns the function that lists the values of an option for shell completion; None if there is no list."""
+    """Returns a function that lists the values of an option for shell completion; None if the values cannot be
+    listed."""
     if field.row.names:
         return names_of(field.row.names)
     return (lambda: [word for word in field.words if word]) if field.words else None
@@ -39,8 +40,8 @@ def _values(field: Field) -> Callable[[], list[str]] | None:
 def declares(
     arguments: Mapping[str, Any], file: type[msgspec.Struct]
 ) -> Callable[[Callable[..., int]], Callable[..., int]]:
-    """Adds these arguments, and an option for every field of a file, to a command. Arguments of type `str` are
-    required. The command receives all values by name; None for an option that was not given."""
+    """Returns a decorator that adds arguments to a command, and an option for every field of a file. Arguments of type
+    `str` are required. The command receives all values by name, and None for each option that was not given."""
 
     def with_options(command: Callable[..., int]) -> Callable[..., int]:
         every = [_parameter(name, one, get_args(one)[0] is str) for name, one in arguments.items()]

@@ -227,7 +227,7 @@ def replay(
     core = known_models.for_core(known_models.models(models or ()))
     size = int(CAPACITY.read("--capacity", capacity)) if capacity else None
     recorded = traces.read(Path(file)).measured(trial)
-    known_models.normal(on, models or ())  # parsed early, because the check below takes long
+    known_models.normal(on, models or ())  # validated early, because the check below takes a long time
     if recorded.recorded is not None:
         _require_known(file, recorded.recorded.device, models or ())
     check = replays.checked(recorded, core)
@@ -264,7 +264,7 @@ _ORIGINS = {"source": "published", "derived": "derived", "assumed": "ASSUMED", "
 
 
 def _names(expression: str) -> set[str]:
-    """Returns all words of an expression; those that name models are the models used in it."""
+    """Returns all words of a device expression, including the names of the models that it uses."""
     return set("".join(c if c.isalnum() or c in "-_." else " " for c in expression).split())
 
 
@@ -330,8 +330,8 @@ def _quantiles(histogram: Any) -> dict[str, float]:
 
 
 def _check_line(check: ReplayCheck | None, device: str) -> str:
-    """Returns the line that describes the replay on the recorded device. `device`: the recorded device; empty if
-    unknown."""
+    """Returns a line about the check of the prediction: the replay on the model of the recorded device. `device`: the
+    recorded device; empty if unknown."""
     if check is None:
         why = (
             f"the recorded device ({units.device(device)}) has no latency"

@@ -1,4 +1,4 @@
-"""Mounts and unmounts emulated devices on request of the user."""
+"""Mounts and unmounts emulated devices for `ironbench device`."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ _QUICK_S, _UNMOUNT_S = 3.0, 60.0
 
 
 def mounted(device: Device, seed: int, detach: bool, trace: str) -> int:
-    """Mounts a device until Ctrl-C or `device unmount`. With `detach`, returns while the device stays mounted. Raises
-    InputError and FailureError."""
+    """Mounts a device until Ctrl-C or `device unmount`. With `detach`, returns at once, and the device stays mounted.
+    Raises InputError if the options cannot be used, and FailureError if the device cannot be mounted or fails."""
     printer = Printer()
     path = traced(trace) if trace else None
     if path and detach:
@@ -58,14 +58,15 @@ def mounted(device: Device, seed: int, detach: bool, trace: str) -> int:
 
 
 def calibrated() -> EmulationRate:
-    """Mounts a device for a moment to measure the I/O path of this machine. Raises InputError and FailureError."""
+    """Mounts a device briefly to measure the I/O path of this machine. Raises InputError or FailureError if the device
+    cannot be mounted."""
     printer = Printer()
     printer.say("measuring how fast this machine can emulate devices, which takes a few seconds …")
     if idle_machine.wait(0.0)[1]:
         printer.say("warning: other programs are using the machine, so the measured rate is too low")
     one = Mounted(wanted(arrange.RAM, "", str(_CALIBRATED_BYTES), file_systems.DEFAULT, arrange.RAM), by_hand=True)
     one.stop()
-    assert one.rate is not None  # the process answers the requests of every model but `free`
+    assert one.rate is not None  # the rate is unknown only for the model `free`, whose requests no process answers
     return one.rate
 
 
@@ -98,7 +99,8 @@ def unmounted(name: str) -> int:
 
 
 def wanted(model: str, directory: str, capacity: str, fs: str, backing: str) -> Device:
-    """Builds the device from the options. Raises InputError."""
+    """Builds the device from the options. Raises InputError if an option is invalid, or if this machine cannot emulate
+    devices."""
     name = expression.normal("device", model)
     capability.require(f"device {name}")
     bytes_ = int(CAPACITY.read("--capacity", capacity))
@@ -124,7 +126,7 @@ def _lines(one: Mounted) -> list[str]:
 
 
 def _wait(one: Mounted) -> None:
-    """Waits for Ctrl-C, SIGTERM, or the end of the device process, which `device unmount` ends."""
+    """Waits for Ctrl-C or SIGTERM, or until the device process ends. `device unmount` ends this process."""
 
     def end(number: int, frame: FrameType | None) -> None:
         raise KeyboardInterrupt
@@ -138,12 +140,13 @@ def _wait(one: Mounted) -> None:
 
 
 def _meant(name: str) -> register.RegisterEntry:
-    """Finds a mounted device by its mount point or model. Raises InputError if there is no such device, or several."""
+    """Finds a mounted device by its mount point or model. Raises InputError if there is no such device, or if there are
+    several."""
     orders = [(entry, _order(entry)) for entry in register.entries() if entry.kind == register.DEVICE]
     mounted = [(entry, order["spec"]["model"]) for entry, order in orders if order.get("by_hand")]
     matching = [entry for entry, _ in mounted if Path(entry.data) == Path(name).absolute()]
     if not matching and arrange.is_expression(name):
-        # a model from a user's file that is not loaded now: keep the name as written
+        # the model may come from a user's file that is not loaded now; then the name is used as written
         with contextlib.suppress(InputError):
             name = expression.normal("device", name)
         matching = [entry for entry, model in mounted if model == name]
@@ -161,7 +164,8 @@ def _meant(name: str) -> register.RegisterEntry:
 
 
 def _order(entry: register.RegisterEntry) -> dict[str, Any]:
-    """Returns the order with which a device process was started; empty if the process has ended."""
+    """Returns the parameters with which a device process was started (its order file); empty if the process has
+    ended."""
     try:
         order: dict[str, Any] = json.loads((Path(entry.remove[0]) / ORDER).read_text())
     except (OSError, ValueError, IndexError):

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 _MARKS = {"ok": "ok", "note": "note", "warning": "WARNING", "severe": "SEVERE"}
 _SUSPECT = 3
-"""Exit code 3: doctor finished, but results from this machine would be flagged."""
+"""Exit code for a severe problem: results from this machine would be flagged."""
 
 
 def doctor(
@@ -91,8 +91,8 @@ def _hint_at_leftovers(printer: Printer) -> None:
 
 
 def diagnose(printer: Printer, host: HostView, everything: bool, json: bool, areas: Sequence[str] | None = None) -> int:
-    """Runs the checks and prints their findings; returns 3 if one is severe, otherwise 0. `areas`: the areas to check;
-    None: all."""
+    """Runs the checks and prints their findings. Returns exit code 3 if a finding is severe, otherwise 0. `areas`: the
+    areas to check; None for all areas."""
     from ironbench.host.doctor import AREAS, examine
 
     diagnoses = examine(host, areas or AREAS)
@@ -138,7 +138,7 @@ def _code(diagnoses: Sequence[Diagnosis]) -> int:
 
 
 def _hidden(examined: ExaminationResult) -> list[str]:
-    """Groups the checks that could not run by reason, with the fix."""
+    """Returns a line for each reason why checks could not run, with the checks and the fix."""
     reasons: dict[tuple[str, str], list[str]] = {}
     for one in examined.diagnoses:
         if not one.visible:
@@ -158,7 +158,7 @@ def _database_as_json(examined: ExaminationResult) -> str:
 
 
 def _places(data: list[str] | None) -> tuple[Path, ...]:
-    """Returns the given directories, or the directories that `run` would use."""
+    """Returns the directories named by the user, or else the directories that `ironbench run` would use."""
     from ironbench.host import data_dirs
 
     if data:
@@ -186,8 +186,8 @@ def _as_json(diagnoses: tuple[Diagnosis, ...], host: HostView) -> str:
 
 
 def _as_text(diagnoses: Sequence[Diagnosis], what: str, hidden: Sequence[str], everything: bool) -> str:
-    """Formats the findings, the worst first. Passed and unavailable checks take one line each, unless details are
-    requested."""
+    """Formats the findings, the worst first. All passed checks share one line unless `everything` is set. `hidden`:
+    lines about checks that could not run."""
     lines = [what, ""]
     visible = [one for one in diagnoses if one.visible]
     shown = [one for one in visible if everything or one.severity != "ok"]
@@ -210,7 +210,7 @@ def _as_text(diagnoses: Sequence[Diagnosis], what: str, hidden: Sequence[str], e
 
 
 def _well(visible: Sequence[Diagnosis]) -> list[str]:
-    """Lists the passed checks, with the number of values read if several were read or not all passed."""
+    """Lists the passed checks. If a check read several values, adds how many of them passed."""
     readings, fine = Counter(one.name for one in visible), Counter(one.name for one in visible if one.severity == "ok")
     several = {name: f" ({count} of {readings[name]})" for name, count in fine.items() if readings[name] > 1}
     return [name + several.get(name, "") for name in sorted(fine)]

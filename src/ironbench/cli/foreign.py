@@ -11,7 +11,7 @@ from ironbench.words import counted
 
 
 def any_named(words: Iterable[str], results: str) -> bool:
-    """Returns whether one of the words names a foreign record and no trials."""
+    """Returns whether one of the words names a foreign record but no trials."""
     if not _there(results):
         return False
     from ironbench.records import foreign
@@ -40,5 +40,6 @@ def say_left_out(results: str) -> None:
 
 
 def _there(results: str) -> bool:
-    """Returns whether the results contain foreign records, without importing any module."""
+    """Returns whether the results directory contains foreign records. Imports no module, so that most commands start
+    faster."""
     return (Path(results) / "foreign").is_dir()

@@ -79,7 +79,7 @@ def gate(
 
 
 def whole(directory: LabDirectory, undecided: str) -> Gate:
-    """Judges every comparison of a lab with the lab's equivalence margin."""
+    """Judges every comparison that a lab declares, with the lab's equivalence margin as the allowed slowdown."""
     from ironbench.report.studies import study_of
     from ironbench.study.gate import gate as judged
 
@@ -125,7 +125,8 @@ def shown(gate: Gate, targets: Sequence[Path], json: bool) -> int:
 def _target(output: str) -> Path:
     from ironbench.cli.output import target
 
-    # The suffixes of `report.gate_page.FORMATS`, repeated here so that an input error does not import that module.
+    # These are the suffixes of `report.gate_page.FORMATS`. They are repeated here so that an input error is reported
+    # without importing that module.
     if Path(output).suffix not in (".xml", ".md", ".json", ".svg", ".txt"):
         raise InputError(
             f"-o {output}", "the file name has no known suffix", "use the suffix .xml, .md, .json, .svg or .txt"
@@ -134,8 +135,8 @@ def _target(output: str) -> Path:
 
 
 def _compared(base: str, new: str, results: str) -> tuple[LabDirectory, list[Effect]]:
-    """Returns the lab and the requested comparisons (all by default). Raises InputError if no lab with blocks was
-    measured."""
+    """Returns the lab and the requested comparisons. An empty list stands for all comparisons that the lab declares.
+    Raises InputError if the two sides are not configurations of one lab."""
     from ironbench.records.labs import LabDirectory
     from ironbench.records.selection import both
 
@@ -171,7 +172,8 @@ def _not_in_blocks(a: NamedRecords, b: NamedRecords) -> str:
 
 
 def _of_cells(directory: LabDirectory, base: NamedRecords, new: NamedRecords) -> list[Effect]:
-    """Returns the declared comparisons between these configurations that have `base` as their reference."""
+    """Returns the findings of the declared comparisons between these configurations, with `base` as the baseline.
+    Raises InputError if the lab declares no such comparison."""
     from ironbench.study.findings import declared
     from ironbench.study.labstudy import compare_cells
 

@@ -1,5 +1,5 @@
-"""`ironbench lab`: declared experiments. Each subcommand is a function, and heavy imports are done inside these
-functions."""
+"""`ironbench lab`: declared experiments. Each subcommand is a function. Modules that take long to import are imported
+inside these functions."""
 
 from __future__ import annotations
 
@@ -67,7 +67,8 @@ def plan(
 
 
 def planned(file: Path, budget: str, json: bool, design: str = "", trust: bool = False) -> int:
-    """Plans a lab file. `design`: as in `labfile.read`; `trust`: whether the programs that the file names may run."""
+    """Prints the plan of a lab file. `design`: as in `labfile.read`. `trust`: whether programs that the file names may
+    run."""
     from ironbench.host.trust import reading_only
     from ironbench.lab import declare
     from ironbench.lab.dry_run import lab as plan_page
@@ -118,8 +119,8 @@ def measured(
     policy: Policy | None = None,
     tag: Sequence[str] = (),
 ) -> int:
-    """Measures a lab and returns the exit code. `design`: as in `labfile.read`; `policy`: how a gate judges an
-    inconclusive comparison; None: no gate; `tag`: KEY=VALUE texts."""
+    """Measures a lab and returns the exit code. `design`: as in `labfile.read`. `policy`: how the gate judges an
+    inconclusive comparison; None if there is no gate. `tag`: texts of the form KEY=VALUE."""
     from ironbench.cli.gate import require_comparisons
     from ironbench.cli.gate import whole as judged
     from ironbench.lab import declare, freeze, gate_rounds, loop, upkeep
@@ -128,7 +129,7 @@ def measured(
 
     printer = Printer()
     lab, secrets = declare.lab(file, _seconds(budget), design, tag)
-    # the results of a screen determine which configurations its confirmation compares
+    # a screening experiment derives its comparisons from its own results, so it has none yet
     if policy and lab.design != SCREEN:
         require_comparisons(f"{file} with --gate", lab)
     upkeep.require_person(lab.every_command)
@@ -304,7 +305,8 @@ def _seconds(budget: str) -> float | None:
 def _conclude(
     directory: LabDirectory, records: Sequence[Record], json: bool, printer: Printer, gated: bool = False
 ) -> int:
-    """Shows the verdict. For an A/A lab, stores the run-to-run variation first, because the verdict quotes it."""
+    """Shows the verdict and returns the exit code. For an A/A test, first stores the run-to-run variation, because the
+    verdict states it."""
     from ironbench.cli import verdict
     from ironbench.lab import noise as noise_lab
     from ironbench.lab import upkeep
@@ -329,7 +331,8 @@ def _conclude(
 
 
 def _policy(gate: bool, undecided: str) -> Policy | None:
-    """Reads the options of a gate. Raises InputError for an unknown policy, or a policy without a gate."""
+    """Reads the options of a gate; None if there is no gate. Raises InputError if the policy is unknown, or if there is
+    a policy but no gate."""
     if undecided and not gate:
         raise InputError("--undecided", "needs --gate", "add --gate, or remove --undecided")
     if not gate:
@@ -347,8 +350,8 @@ def _policy(gate: bool, undecided: str) -> Policy | None:
 
 
 def _gated(directory: LabDirectory, records: Sequence[Record], code: int, json: bool, policy: Policy) -> int:
-    """Returns the exit code of the gate. If the lab did not finish, returns the exit code of the verdict, and with
-    `json` prints the document of the verdict."""
+    """Shows the result of the gate and returns its exit code. If the lab did not finish, returns the exit code of the
+    verdict instead; with `json`, also prints the verdict's JSON document."""
     from ironbench.cli import verdict
     from ironbench.cli.gate import require_comparisons, shown
     from ironbench.cli.gate import whole as gate
@@ -366,7 +369,7 @@ def _gated(directory: LabDirectory, records: Sequence[Record], code: int, json: 
 
 @contextmanager
 def _resumable(directory: LabDirectory, printer: Printer) -> Iterator[None]:
-    """Prints the same message for Ctrl-C between trials as for Ctrl-C during a trial, and ends the lab."""
+    """Handles Ctrl-C between trials like Ctrl-C during a trial: prints how to continue the lab, and exits."""
     from ironbench.cli import verdict
 
     try:

@@ -74,8 +74,8 @@ RANKS = {
     "purpose": 8,
     "lab": 9,
 }
-"""For each column, the rank. In a narrow terminal, columns with the highest rank are dropped first; columns without a
-rank always stay."""
+"""Ranks of columns. A narrow terminal leaves out the columns with the highest rank first. Columns without a rank are
+always shown."""
 
 
 def workloads() -> Rows:
@@ -149,7 +149,7 @@ def _lab(directory: Path, store: Store) -> dict[str, Any]:
     row = {"name": directory.name}
     try:
         plan = LabDirectory(directory).lab()
-    except IronbenchError as error:  # labs with a damaged plan are listed as well
+    except IronbenchError as error:  # a lab with a damaged plan is also listed
         return {**row, "began": "", "trials": "", "what": f"cannot be read: {error.cause}"}
     rows = [one for one in store.listed() if one.purpose == Purpose.LAB]
     began = min((one.started_at for one in rows), default="")
@@ -177,7 +177,7 @@ def foreign_records(results: str) -> Rows:
 
 
 def kinds(results: str) -> dict[str, Callable[[], Rows]]:
-    """Returns, for each kind of thing, the function that lists it."""
+    """Returns functions that list things, by the kind of thing."""
     return {
         "workloads": workloads,
         "engines": engines,
@@ -216,7 +216,7 @@ def _numeric(rows: Rows, column: str) -> bool:
 
 
 def _cells(column: str, rows: Rows) -> tuple[str, ...]:
-    """Formats the cells of a column. The unit is looked up once, because there may be ten thousand rows."""
+    """Formats the cells of a column. Looks up the unit only once, because there may be ten thousand rows."""
     from ironbench.report.numbers import quantity, unit_of
 
     unit = unit_of(column)

@@ -31,7 +31,7 @@ _REMOVED = {
         "remove --emulated; to include computing time, run the program on the emulated device",
     ),
 }
-"""Options that earlier versions had: command and option → cause and hint."""
+"""Cause and hint for each option that only earlier versions had, by command and option."""
 
 
 def whole(option: str, known: Range) -> Callable[[Any], int]:
@@ -59,8 +59,8 @@ def refuse_repeated(words: Sequence[str], command: Any) -> None:
 
 
 def refuse_empty(words: Sequence[str], command: Any) -> None:
-    """Raises InputError if an option has an empty value, e.g. from an unset shell variable. The command would otherwise
-    ignore the option, and measure or examine something else."""
+    """Raises InputError if an option has an empty value, e.g. from an unset shell variable. Otherwise, the command
+    would ignore the option and do something that the user did not request."""
     given = words[: words.index("--") if "--" in words else None]
     empty = {word.removesuffix("=") for word in given if word.startswith("-") and word.find("=") == len(word) - 1}
     empty |= {word for word, value in pairwise(given) if word.startswith("-") and not value}
@@ -84,8 +84,8 @@ def _parameters(words: Sequence[str], command: Any) -> Sequence[Any]:
 def forbidden(error: OSError) -> InputError | None:
     """Converts a PermissionError to an InputError.
 
-    Only some functions of pathlib raise PermissionError where others return False (in Python 3.14, `exists` and
-    `is_dir` always do), so it is converted here for all commands.
+    Without permission, some functions of pathlib raise PermissionError, and others return False (since Python 3.14,
+    `exists` and `is_dir` always return False). The error is therefore converted in one place for all commands.
     """
     if error.errno != errno.EACCES or not error.filename:
         return None
@@ -108,7 +108,7 @@ def refuse_unprintable(words: Sequence[str]) -> None:
 
 
 def unforeseen(error: Exception) -> IronbenchError:
-    """Converts any other exception to an error of one line. The details are written to a file, without passwords."""
+    """Converts any other exception to a one-line error. Details are written to a file, without passwords."""
     if isinstance(error, OSError) and error.filename:
         return InputError(
             str(error.filename), error.strerror or str(error), "use another path, or change its permissions"
@@ -124,7 +124,7 @@ def unforeseen(error: Exception) -> IronbenchError:
         return hidden(redacted(text))
 
     words = sys.argv[1:]
-    # In a malformed DSN, the password may be anywhere.
+    # A malformed DSN may contain the password anywhere, so all its words are hidden.
     addresses = [word for last, word in pairwise(["", *words]) if last == "--dsn" or word.startswith("--dsn=")]
     addresses += [piece for word in addresses for piece in re.split(r"\W+", word) if len(piece) > 3 and piece != "dsn"]
     text = "".join(traceback.format_exception(error))
@@ -187,7 +187,7 @@ def _usage(verb: str, message: str, context: Any) -> InputError:
 
 
 def _name(error: Any) -> str:
-    """Returns the option as the user wrote it, or the argument in capitals as in the help page."""
+    """Returns the name of an option, or the name of an argument in capitals as on the help page."""
     parameter = error.param
     if parameter is None:
         return "an argument"

@@ -1,7 +1,7 @@
-"""Reads values of options without pydantic, whose import and schemas took 90 ms of every command.
+"""Reads values of options without pydantic. Importing pydantic and building its schemas took 90 ms in every command.
 
-ironbench's options are text, switches, or read by a parser such as `mistakes.whole`. Any other kind of option is left
-to typer, and so are all options if a later version of typer has other internals.
+ironbench's options are texts, switches, or values that a parser such as `mistakes.whole` reads. typer reads any other
+kind of option. If a later version of typer has different internals, typer reads all options.
 """
 
 from __future__ import annotations
@@ -14,7 +14,8 @@ import typer
 
 
 def without_pydantic(command: Any) -> None:
-    """Replaces the readers of option values in a command and its subcommands by readers that need no schema."""
+    """Replaces the functions that read option values, in a command and its subcommands, by functions that need no
+    schema."""
     try:
         from typer._coercion import RuntimeParam
     except ImportError:
@@ -37,7 +38,7 @@ def without_pydantic(command: Any) -> None:
 
 
 def _is_text(annotation: Any) -> bool:
-    """Returns whether a type is `str`, `list[str]` or `bool`, or one of these or None."""
+    """Returns whether a type is `str`, `list[str]` or `bool`, or a union of one of these types with None."""
     if isinstance(annotation, types.UnionType) or typing.get_origin(annotation) is typing.Union:
         kinds = [one for one in typing.get_args(annotation) if one is not types.NoneType]
         return len(kinds) == 1 and _is_text(kinds[0])

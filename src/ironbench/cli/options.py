@@ -14,7 +14,7 @@ def _formats() -> list[str]:
 
 
 def policies() -> list[str]:
-    """Returns the results that a gate may have when its comparison is inconclusive."""
+    """Returns the policies for an inconclusive gate, such as `fail`."""
     from ironbench.study.gate import POLICIES
 
     return list(POLICIES)

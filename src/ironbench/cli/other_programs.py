@@ -1,4 +1,4 @@
-"""Translates options of pgbench and sysbench to ironbench's, for hints and for the reference page."""
+"""Translates options of pgbench and sysbench to options of ironbench, for hints and for the reference page."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from itertools import pairwise
 from ironbench.errors import shortened
 
 _LONGEST = 60
-"""Maximum number of characters of a value in a hint."""
+"""Maximum number of characters that a hint shows of a value."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,12 +25,12 @@ class OtherOption:
     value: str = ""
     """Placeholder of the option's value; empty for a switch."""
     ours: str = ""
-    """Equivalent options of `ironbench run`, with `{}` for the value; a workload's name if the text does not begin with
-    `-`. If empty, there is no equivalent."""
+    """Equivalent options of `ironbench run`, with `{}` in place of the value. A text that does not begin with `-`
+    starts with the name of a workload. Empty if there is no equivalent."""
     remark: str = ""
     """Remark on the reference page. If `ours` is empty, the remark is also the hint."""
     values: Mapping[str, str] = field(default_factory=dict)
-    """For each value of the other program, ironbench's value, if it differs."""
+    """ironbench's values, by the value of the other program. Values that are the same in both programs are left out."""
 
     def words(self, value: str) -> str:
         """Returns ironbench's equivalent for this value of the option."""
@@ -46,7 +46,7 @@ class OtherProgram:
     workload: str
     """The workload that the program runs by default."""
     example: str
-    """Command lines of the program, each followed by ironbench's equivalent."""
+    """Command lines of the program, each followed by the equivalent command line of ironbench."""
     tests: tuple[str, ...] = ()
     """Names of tests on the program's command line. They are values of the workload's option `test`."""
 
@@ -75,8 +75,8 @@ def hint(words: Sequence[str], unknown: str, known: Mapping[str, str], command: 
     """Returns ironbench's equivalents for all options of another program in a command line. Returns an empty text if
     `unknown` is not an option of such a program.
 
-    words: the words after `ironbench`. known: name of each option of the command → name of its parameter. command: its
-    full name.
+    `words`: the words after `ironbench`. `known`: for each option of the command, the name of its parameter. `command`:
+    the full name of the command.
     """
     candidates = [one for one in programs() if one.option(unknown)]
     found = [_foreign(words, one, known) for one in candidates]
@@ -97,8 +97,8 @@ def hint(words: Sequence[str], unknown: str, known: Mapping[str, str], command: 
 
 
 def _foreign(words: Sequence[str], program: OtherProgram, known: Mapping[str, str]) -> dict[str, str]:
-    """Returns the program's options in a command line with their values, without options that mean the same in
-    ironbench."""
+    """Returns the program's options in a command line, with their values. Options that mean the same in ironbench are
+    left out."""
     found: dict[str, str] = {}
     for name, value in _options(words, program):
         option = program.option(name)

@@ -30,7 +30,8 @@ def target(output: str) -> Path:
 
 
 def write(path: Path, data: bytes) -> None:
-    """Writes a file atomically: under a temporary name, then renamed. Raises FailureError.
+    """Writes a file atomically: writes to a temporary name, and then renames the file. Raises FailureError if the file
+    cannot be written.
 
     If the path is a symbolic link, its target is replaced. A device or pipe, such as /dev/stdout, is written to
     directly.
@@ -59,8 +60,8 @@ def _is_stream(path: Path) -> bool:
 
 
 def destination(output: str, format: str, json: bool = False) -> tuple[str, Path | None]:
-    """Returns the output format, as chosen by `--format`, `--json` or the file's suffix, and the file; None: stdout.
-    Raises InputError."""
+    """Returns the output format, which `--format`, `--json` or the file's suffix selects, and the file (None for
+    stdout). Raises InputError if the options cannot be combined, or if the file cannot be written."""
     from ironbench.report import formats
 
     if json and (output or format):
@@ -78,7 +79,7 @@ def destination(output: str, format: str, json: bool = False) -> tuple[str, Path
 
 
 def written(page: Page, format: str, place: Path | None) -> int:
-    """Writes the page to a file or prints it in the width of the terminal; returns the exit code."""
+    """Writes the page to a file, or prints it in the width of the terminal. Returns the exit code."""
     from ironbench.report import formats
 
     if format == "text" and place is None:
@@ -91,10 +92,11 @@ def written(page: Page, format: str, place: Path | None) -> int:
 
 
 def delivered(data: bytes, place: Path | None, words: str) -> int:
-    """Writes the document to a file and prints a message, or prints the document; returns the exit code."""
+    """Writes the document to a file and prints `words` and the file's name, or prints the document if `place` is None.
+    Returns the exit code."""
     printer = Printer()
     if place is None:
-        printer.data(data.decode().replace("\r\n", "\n"))  # carriage returns of CSV, which a terminal shows as spaces
+        printer.data(data.decode().replace("\r\n", "\n"))  # CSV lines end with CR LF, but a terminal needs only LF
         return 0
     write(place, data)
     printer.say(words)

@@ -1,4 +1,4 @@
-"""`run --require`: judges requirements over the repeats of each configuration and derives the exit code."""
+"""`run --require`: judges requirements, using the repeats of each configuration, and derives the exit code."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def judged(claims: Sequence[Claim], records: Sequence[Record]) -> Judgements:
 
 
 def text(judgements: Judgements) -> str:
-    """Formats the judgements as a table with a line of counts above it."""
+    """Formats the judgements as a table. A line above the table counts the outcomes."""
     refuted = sum(one.verdict is ClaimVerdict.REFUTED for _, one in judgements)
     confirmed = sum(one.verdict is ClaimVerdict.CONFIRMED for _, one in judgements)
     undecided = len(judgements) - refuted - confirmed
@@ -68,7 +68,7 @@ def code(judgements: Judgements) -> int:
 
 
 def words(judgements: Judgements) -> str:
-    """Returns the line on stderr that explains the exit code."""
+    """Returns the line for stderr that explains the exit code."""
     wanted = ClaimVerdict.REFUTED if code(judgements) == REFUTED else ClaimVerdict.UNDECIDED
     found = [(f"{one.claim.text!r} at {name}", one) for name, one in judgements if one.verdict is wanted]
     return claims_words(code(judgements), wanted.value, found)

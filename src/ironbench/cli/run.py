@@ -1,4 +1,4 @@
-"""`ironbench run`: measures one system and one workload at one load or a sweep of loads."""
+"""`ironbench run`: measures one system with one workload, at one load or at several loads."""
 
 from __future__ import annotations
 
@@ -80,7 +80,8 @@ def execute(asked: RunFile) -> int:
 
 
 def _measured(plan: Plan, secrets: Secrets, store: Store, own: RunSection, claims: Sequence[Claim]) -> int:
-    # Imported after the checks, so that a refused command does not wait for the import of numpy.
+    # These modules are imported after the checks, so that a command with an input error does not wait for the import of
+    # numpy.
     from ironbench import engines, workloads
     from ironbench.cli import requirements, verdict
     from ironbench.lab import loop, run_plan, schedule, upkeep
@@ -115,7 +116,7 @@ def _measured(plan: Plan, secrets: Secrets, store: Store, own: RunSection, claim
             printer.say(f"{done}{counted(len(left.trials) + left.confirmations, 'trial')}, {time_of(left)}")
         try:
             records = loop.run(plan, secrets, store, printer, before)
-        except KeyboardInterrupt:  # between trials
+        except KeyboardInterrupt:  # Ctrl-C between trials; the loop handles Ctrl-C during a trial
             printer.say(_goes_on(run_plan.measured(store, plan.series)))
             return verdict.INTERRUPTED
     judgements = requirements.judged(claims, records)
@@ -147,8 +148,8 @@ def _measured(plan: Plan, secrets: Secrets, store: Store, own: RunSection, claim
 
 
 def _goes_on(records: Sequence[Record]) -> str:
-    """Returns the message after Ctrl-C. It mentions `--resume` only if there are records by which the run can be
-    found."""
+    """Returns the message after Ctrl-C. The message mentions `--resume` only if there are records, because `--resume`
+    finds the run by its records."""
     kept = counted(sum(record.status.comparable for record in records), "trial")
     way = "to continue, add --resume to the same command" if records else "start the run again"
     return f"interrupted: {kept} measured; {way}"

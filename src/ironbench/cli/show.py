@@ -45,8 +45,8 @@ _SUGGESTED = 3
 
 
 def shown(name: str, results: str, json: bool, everything: bool) -> int:
-    """Shows the workload, engine, device, metric or observer with that name, or the records with that id, series or
-    label."""
+    """Shows the workload, engine, device, metric or observer with this name, the records with this id, series or label,
+    or the contents of a capture file."""
     if is_capture(name):
         from ironbench.cli.output import written
         from ironbench.report.capture import page as capture_page
@@ -93,7 +93,7 @@ def _page(found: Sequence[Record], store: Store, printer: Printer, everything: b
 
 
 def _known() -> dict[str, tuple[str, dict[str, Any]]]:
-    """Returns everything that can be shown besides records: name → kind and facts."""
+    """Returns the kind and the facts of everything that can be shown besides records, by name."""
     kinds = {
         "workload": listing.workloads,
         "engine": listing.engines,
@@ -105,7 +105,8 @@ def _known() -> dict[str, tuple[str, dict[str, Any]]]:
 
 
 def _records(name: str, store: Store, known: dict[str, tuple[str, dict[str, Any]]]) -> tuple[Store, list[Record]]:
-    """Finds records in the results directory or its labs, and the store that contains them. Raises InputError."""
+    """Finds records in the results directory or its labs. Returns the store that contains the records, and the records.
+    Raises InputError if there are none."""
     try:
         return store, store.select([name])
     except InputError as error:

@@ -1,4 +1,4 @@
-"""Shows the result of a run or a lab at its end, and derives the exit code."""
+"""Shows the result of a lab at its end, and derives the exit codes of labs and runs."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ INTERRUPTED, REFUTED, SUSPECT, FAILED = 130, 4, 3, 1
 
 
 def show(directory: LabDirectory, records: Sequence[Record], json: bool, printer: Printer, gated: bool = False) -> int:
-    """Shows the results so far and returns the exit code. `records`: in the order of measurement; `gated`: a gate
-    decides the exit code of a finished lab and prints the JSON document."""
+    """Shows the results so far and returns the exit code. `records`: all records of the lab, in the order of
+    measurement. `gated`: whether a gate will determine the exit code of a finished lab and print the JSON document."""
     measured = [record for record in records if record.purpose == Purpose.LAB]
     study = labs.study(directory, records)
     if json and not gated:
@@ -54,7 +54,8 @@ def show(directory: LabDirectory, records: Sequence[Record], json: bool, printer
 
 
 def claims_words(code: int, outcome: str, claims: Sequence[tuple[str, JudgedClaim]]) -> str:
-    """Returns the line on stderr that names the claims with this outcome and counts flagged trials behind them."""
+    """Returns the line for stderr that names the claims with this outcome, and counts the flagged trials on which they
+    are based."""
     flags = wording.texts(reason for _, one in claims for reason in one.reasons if reason.code == FLAGGED)
     parts = [*(name for name, _ in claims), *(text.rstrip(".") for text in flags)]
     return f"exit code {code}: {outcome}: {'; '.join(parts)}"
@@ -65,8 +66,8 @@ def _named(claims: Sequence[JudgedClaim]) -> list[tuple[str, JudgedClaim]]:
 
 
 def exit_code(study: Study, records: Sequence[Record]) -> int:
-    """Returns the exit code; of several that apply, the first of interrupted (also in a pilot or peak trial), failed,
-    refuted, flagged."""
+    """Returns the exit code. If several apply, the first of these is returned: interrupted (also during a pilot or peak
+    trial), failed, refuted, undecided or flagged."""
     if progress.interrupted(records):
         return INTERRUPTED
     if progress.given_up(records) or lost_in_cuts(study, records):
@@ -79,7 +80,7 @@ def exit_code(study: Study, records: Sequence[Record]) -> int:
 
 
 def lost_in_cuts(study: Study, records: Sequence[Record]) -> list[Record]:
-    """Finds trials that lost committed data in their power cut, even if another attempt of the same trial lost
+    """Returns the trials that lost committed data in a power cut, even if another attempt of the same trial lost
     nothing."""
     if study.lab is None or not study.lab.method.crash:
         return []
@@ -91,8 +92,8 @@ def lost_in_cuts(study: Study, records: Sequence[Record]) -> list[Record]:
 
 
 def _own(study: Study, records: Sequence[Record]) -> list[Record]:
-    """Returns the records that a verdict is based on. A fixed-rate configuration that missed its rate is a finding, not
-    a failure."""
+    """Returns the records on which verdicts are based, without fixed-rate configurations. If such a configuration does
+    not sustain its rate, this is a result, and does not change the exit code."""
     rated = {setup.cell.name for setup in study.lab.rated} if study.lab else set()
     return [record for record in records if record.purpose == Purpose.LAB and record.cell.name not in rated]
 
@@ -112,8 +113,8 @@ def suspect_words(records: Sequence[Record], answer: SearchResult | None = None)
 
 
 def require_kept(store: Store, records: Sequence[Record]) -> None:
-    """Raises FailureError if written records are missing now, because the results directory was removed or
-    unmounted."""
+    """Raises FailureError if records that were written no longer exist, for example because the results directory was
+    removed or unmounted."""
     if gone := store.gone(records):
         named = ", ".join(gone[:_MOST_NAMED]) + (f" and {len(gone) - _MOST_NAMED} more" if gone[_MOST_NAMED:] else "")
         cause = (
@@ -127,8 +128,9 @@ def require_kept(store: Store, records: Sequence[Record]) -> None:
 
 
 def code_of_run(records: Sequence[Record], answer: SearchResult | None = None) -> int:
-    """Returns the exit code of a run, not counting its requirements. `answer`: the result of its search, if any."""
-    # aborted trials before the last one were repeated after a resume
+    """Returns the exit code of a run without considering its requirements. `answer`: the result of the run's search, if
+    any."""
+    # an aborted trial before the last record was repeated after `--resume`
     again = [record for record in records[:-1] if record.status is not Status.CUT_SHORT]
     statuses = {record.status for record in [*again, *records[-1:]]}
     if not statuses or statuses & {Status.FAILED, Status.VOIDED}:

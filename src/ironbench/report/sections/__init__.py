@@ -1,7 +1,8 @@
 """Sections of a report, one module for each subject.
 
-A module has `PLACE`, which orders the sections, and `sections(study)`, which yields the sections for runs and labs.
-Empty sections are left out here, so a module need not check whether the study is of a lab.
+Each module defines `PLACE`, by which the modules are sorted, and `sections(study)`, which yields the module's sections
+for runs and labs. `sections` of this package leaves out empty sections, so a module need not check whether the study is
+about a lab.
 """
 
 from __future__ import annotations
@@ -37,7 +38,8 @@ def sections(study: Study) -> list[Section]:
 
 
 def _marked(section: Section, study: Study) -> Section:
-    """Adds to every chart's title which systems are emulated, because a picture may be shown without its page."""
+    """Adds to the title of every chart which systems have emulated storage, because a chart may be copied without its
+    page."""
     shown: list[tuple[str, Sequence[Record]]] = [
         (configuration(cell.configuration), cell.usable) for cell in study.cells
     ]

@@ -1,4 +1,4 @@
-"""Results of the brokerage workload: score, transaction mix and response times against their limits, and the market."""
+"""Results of the brokerage workload: score, transaction mix, response times with their limits, and the market lag."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class _System:
     trials: Sequence[Record]
 
     cores: int | None
-    """Number of the server's cores that the work may use; None if unknown."""
+    """Number of the server's cores that the workload may use; None if unknown."""
 
     @property
     def per_core(self) -> Summary | None:

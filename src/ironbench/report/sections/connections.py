@@ -1,4 +1,4 @@
-"""What new connections cost the clients, if clients do not keep their connections."""
+"""Time that clients spend on opening new connections, for loads in which clients do not keep their connections."""
 
 from __future__ import annotations
 
@@ -29,8 +29,7 @@ def sections(study: Study) -> Iterator[Section]:
 
 
 def _groups(study: Study) -> Iterator[tuple[str, Sequence[Record]]]:
-    """Returns the name and the comparable trials of each configuration of a lab, or of each number of clients of a
-    run."""
+    """Yields the name and the comparable trials of each configuration of a lab, or of each load of a run."""
     for cell in study.cells:
         yield label(cell.configuration), cell.usable
     for part in study.parts:
@@ -57,6 +56,6 @@ def _row(name: str, records: Sequence[Record]) -> Iterator[Row]:
 
 
 def _share(record: Record) -> float:
-    """Returns the fraction of all clients' time that was spent on new connections."""
+    """Returns the fraction of the clients' total time that was spent on new connections."""
     took_s = record.metrics["reconnects"] * record.metrics["reconnect_mean_s"]
     return took_s / (record.cell.load.clients * record.elapsed_s)

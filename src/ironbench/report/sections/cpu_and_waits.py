@@ -45,7 +45,7 @@ def of_parts(study: Study) -> list[Chart]:
 
 
 def of_cells(study: Study) -> list[Chart]:
-    """Draws how the CPU time was used. Returns None if no trial measured it."""
+    """Draws how the CPU time was used. Returns an empty list if no trial measured it."""
     budgets = {label(cell.configuration): _named(cell.budget) for cell in study.cells if cell.budget}
     colours = {
         part: colour
@@ -90,8 +90,8 @@ def waits(study: Study) -> list[Chart]:
     ]
 
 
-# The parts of CPU time are in stacking order. Idle time has the colour of the background, and steal time is red because
-# other virtual machines used it.
+# Colours of the parts of CPU time, in stacking order. Idle time has the colour of the background, and steal time is red
+# because other virtual machines used it.
 BUDGET = {
     "server": "@p0",
     "client": "@p1",
@@ -104,7 +104,7 @@ BUDGET = {
     "idle": "@p6",
 }
 _NAMES = {"relay": "latency relay", "other": "other programs", "steal": "steal time"}
-"""For each part of the CPU budget, its name in a report, if the names differ."""
+"""Names of those parts of CPU time that have other names in records than in reports."""
 
 
 def _named(budget: Mapping[str, float]) -> dict[str, float]:
@@ -112,7 +112,8 @@ def _named(budget: Mapping[str, float]) -> dict[str, float]:
 
 
 def at_work(part: SubjectResults) -> str:
-    """Returns the streams that do the work, for workloads in which the clients of the load do not."""
+    """Describes the streams, for workloads in which streams and not clients do the work. Returns an empty text for
+    other workloads."""
     known = streams(part.subject.records[0])
     return known[1] if known else ""
 

@@ -1,5 +1,5 @@
-"""Throughput and response time against clients: a point for every trial, lines through medians, bands over the
-repeats."""
+"""Throughput and response time against clients: a point for every trial, lines through the medians, and bands for the
+range of the repeats."""
 
 from __future__ import annotations
 
@@ -52,13 +52,15 @@ def bars(study: Study) -> Bars | None:
 
 _LOG_TIMES = 40
 _LABEL_WIDTH, _LABEL_HEIGHT = 0.15, 0.08
-"""Room for a peak's label: as a fraction of the horizontal axis in a narrow window, and of the height of all marks."""
+"""Size of a peak's label: its width as a fraction of the horizontal axis in a narrow window, and its height as a
+fraction of the highest mark's height."""
 _MANY = 400
 """Number of trials above which points are drawn smaller, so that they do not hide each other."""
 
 
 def curves(study: Study) -> list[Chart]:
-    """Returns one chart for each metric of closed-loop trials. In an open loop, the throughput was requested."""
+    """Returns one chart for each metric of closed-loop trials. Open-loop trials are left out, because the target rate
+    determines their throughput."""
     wanted = (
         ("throughput", "Throughput", f"{study.counts[1]}/s", 340),
         ("response_time_p50_s", "Response time, median", "half of the transactions took no longer", 260),
@@ -144,8 +146,8 @@ def _peaks(study: Study, factor: float) -> list[dict[str, Any]]:
 
 
 def _placed(peaks: list[dict[str, Any]], trials: list[dict[str, Any]], counts: list[int]) -> float:
-    """Places every peak's label above all marks, in several rows if labels are close to each other. Returns the height
-    of the axis."""
+    """Places the labels of all peaks above all marks, in several rows if labels are close to each other. Returns the
+    upper end of the axis."""
     most: float = max(row["value"] for row in (*trials, *peaks) if row["value"] is not None)
     far = base.wide_apart([float(count) for count in counts], base.LOG_CLIENTS)
 
@@ -165,7 +167,7 @@ def _placed(peaks: list[dict[str, Any]], trials: list[dict[str, Any]], counts: l
 
 
 def _marks(trials: list[dict[str, Any]], some_suspect: bool) -> list[Key]:
-    """Explains hollow and ringed marks, if the chart contains any."""
+    """Returns legend entries for hollow and ringed points, if the chart contains such points."""
     keys = []
     if any(row["kind"] == Purpose.CONFIRMATION for row in trials):
         keys.append(Key("hollow point: confirmation trial", "muted", "hollow"))
@@ -196,8 +198,8 @@ def _lines(names: list[str], x: dict[str, Any], y: dict[str, Any]) -> list[dict[
 def _points(
     names: list[str], x: dict[str, Any], y: dict[str, Any], some_suspect: bool, size: int
 ) -> list[dict[str, Any]]:
-    """Draws rings around flagged trials. If all trials are flagged, draws none, because the caveats already state
-    it."""
+    """Returns layers with a point for each trial, and with rings around flagged trials. If all trials are flagged,
+    there are no rings, because a caveat already states it."""
     tooltip = [
         {"field": "system", "title": "system"},
         {"field": "clients", "title": "clients"},
@@ -236,8 +238,8 @@ def _points(
 
 
 def _peak_labels(names: list[str], x: dict[str, Any]) -> list[dict[str, Any]]:
-    """Draws each peak's figure in the strip above the chart. A line behind other figures leads down to the peak's
-    highest mark."""
+    """Draws the throughput of each peak as a label above the marks. A dotted line connects the label with the highest
+    trial at the peak; labels of other peaks cover this line."""
     label = {"field": "label", "type": "quantitative"}
     lead = {
         "data": {"name": "peaks"},
@@ -265,7 +267,7 @@ def _table(names: list[str], points: list[tuple[str, CurvePoint]], metric: str, 
 
 
 def _cell(point: CurvePoint, metric: str, unit: str) -> TableCell:
-    """Returns a cell with a rate and its failures."""
+    """Returns the cell of a metric. A throughput comes with the percentage of failed transactions."""
     summary = point.metrics[metric]
     single = "n=1: no range" if summary.n == 1 else ""
     lost = failed_note(point.trials) if metric == "throughput" else ""

@@ -116,7 +116,7 @@ def _chart(study: Study, metric: str, distributions: list[tuple[str, Distributio
 
 def _rows(name: str, one: Distribution) -> list[dict[str, Any]]:
     unit = _MICRO if _timed(one) else _KIB
-    # A stepped line needs a first and a last point.
+    # An additional point with share 0 at each end completes the stepped line.
     outer = [(one.points[0][0] / one.step, 0.0), *one.points, (one.points[-1][0] * one.step, 0.0)]
     return [
         {"system": name, "role": device_role(one.part), "edge": edge / unit, "share": share}

@@ -47,12 +47,12 @@ _LEAD_BALANCE = (
     "ratios, not the absolute sizes, with the ratios of your system."
 )
 _SIDE_BY_SIDE = 4
-"""Maximum number of configurations that fit side by side."""
+"""Maximum number of configurations that a table shows side by side."""
 
 
 def balance(study: Study) -> Table:
-    """Returns a row for each sizing ratio and a column for each system. With many configurations, returns a row for
-    each value and the configurations that have the value."""
+    """Returns a row for each sizing ratio and a column for each system. For a lab with many configurations, returns a
+    row for each value, with the configurations that have this value."""
     sides: Sequence[SubjectResults | CellResults] = [*study.parts, *(cell for cell in study.cells if cell.balance)]
     kinds = dict.fromkeys((entry.name, entry.machine) for side in sides for entry in side.balance)
     names = [name for name, _ in kinds]
@@ -86,7 +86,7 @@ REST = "Other differences"
 
 
 def between_parts(study: Study) -> list[tuple[str, Table]]:
-    """Returns the important facts without a title, and all others under a title."""
+    """Returns a table of the important facts, which needs no title, and a table of all other facts."""
     shown, rest = telling(study.differences)
     head = ("fact", *(part.name for part in study.parts))
     named = (("", shown), (REST, rest))

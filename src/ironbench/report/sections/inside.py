@@ -1,5 +1,5 @@
-"""Statistics from inside the server: the cost of statements, their plans, the use of tables and indexes, and what the
-server does not show."""
+"""Statistics from inside the server: the cost of statements, their plans, the use of tables and indexes, and statistics
+that the server did not provide."""
 
 from __future__ import annotations
 
@@ -125,7 +125,7 @@ def by_statement(study: Study) -> list[Chart]:
 
 
 def _labels(texts: Sequence[str]) -> dict[str, str]:
-    """Returns, for the text of each statement, a short, unique name."""
+    """Returns a short, unique name for each statement, by the statement's text."""
     labels: dict[str, str] = {}
     for text in texts:
         short = cut(text, _NAME)
@@ -164,13 +164,14 @@ def _statement(use: ServerUse, one: ServerStatement) -> Row:
 
 
 def _without_empty(head: Sequence[str], rows: Sequence[Row]) -> Table:
-    """Leaves out empty columns, because only some servers count everything."""
+    """Returns the table without empty columns, because most servers do not count everything."""
     kept = [at for at, _ in enumerate(head) if any(row[at] != EMPTY for row in rows)]
     return Table(tuple(head[at] for at in kept), tuple(tuple(row[at] for at in kept) for row in rows))
 
 
 def side_by_side(study: Study) -> Iterator[tuple[str, Table]]:
-    """Returns mean times of a statement in every system or configuration, with their ratios to the first."""
+    """Yields a table with the mean time of each statement in every system or configuration, and the ratio to the first
+    one."""
     known = [one for one in study.inside if one.statements]
     if not 1 < len(known) <= _SIDE_BY_SIDE:
         return
@@ -218,7 +219,7 @@ def plan_sentences(study: Study) -> Iterator[str]:
 
 
 def executed(study: Study) -> Iterator[tuple[str, Table]]:
-    """Returns the executed plans that the server wrote to its own log."""
+    """Yields a table of the executed plans that the server wrote to its own log."""
     rows = []
     for one in study.inside:
         asked = {(plan.script, plan.number): plan for plan in one.plans}
@@ -248,7 +249,8 @@ def unplanned(study: Study) -> Iterator[tuple[str, Table]]:
 
 
 def plan_texts(study: Study) -> Iterator[tuple[str, str]]:
-    """Returns all plans of the first system, and those plans of the others that differ from the first system's."""
+    """Yields all plans of the first system, the slowest executed plans of every system, and those plans of other
+    systems that differ from the first system's."""
     known = [one for one in study.inside if any(plan.text for plan in one.plans)]
     if not known:
         return

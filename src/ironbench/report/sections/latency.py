@@ -78,8 +78,8 @@ def _without_line(parts: Sequence[SubjectResults]) -> str:
 
 
 def _is_late(part: SubjectResults) -> bool:
-    """Returns whether the system did not sustain its rate, so that response times grow for as long as the trial
-    lasts."""
+    """Returns whether the system did not sustain its target rate. Response times then grow until the end of the
+    trial."""
     return part.curve.rate is not None and not part.curve.rate.is_kept
 
 
@@ -145,7 +145,7 @@ def _table(lines: list[tuple[str, Percentiles]], units: str) -> Table:
 
 
 P90 = "response_time_p90_s"
-"""Scripts for which the workload has response time limits. They have a separate section."""
+"""Metric that is recorded only for scripts with response time limits. These scripts have a separate section."""
 _BY_SCRIPT = (
     *(("throughput", "1/s"), ("response_time_mean_s", "s"), ("response_time_p50_s", "s")),
     ("response_time_p99_s", "s"),
@@ -158,7 +158,7 @@ _MEDIANS = (
 
 
 def scripts(study: Study) -> list[tuple[str, Table]]:
-    """Returns a table for each system with the figures of each script in its mix."""
+    """Returns a table for each system, with a row for each script."""
     tables = []
     for part in study.parts:
         metrics = part.metrics
@@ -180,7 +180,8 @@ def scripts(study: Study) -> list[tuple[str, Table]]:
 
 
 def _failed(script: str, trials: Sequence[Record]) -> TableCell | Missing:
-    """Returns the failed transactions of a script. A record that counts failures names only scripts that have some."""
+    """Returns the number of failed transactions of a script. A record that counts failures by script contains only
+    scripts with failures."""
     of_parts = [name for trial in trials for name in trial.metrics if name.startswith("failed{")]
     if not of_parts and any(trial.metrics.get("failed", 1) for trial in trials):
         return UNKNOWN

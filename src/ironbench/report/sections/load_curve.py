@@ -63,7 +63,8 @@ def _chart(place: int, name: str, one: LoadCourse, counts: str) -> Chart:
     late = [_row(t_s, keys[2], TableCell(value, "s"), factor) for t_s, value in one.p99_s]
     left = {"tickCount": 5, "format": ",~f", "title": None}
     right = {"tickCount": 5, "format": ",~f", "title": f"99th percentile, {suffix}", "orient": "right", "grid": False}
-    # A rate has the same axis as finished work. Clients have a separate scale, and the table contains their numbers.
+    # A requested rate has the same axis as the completed work. Numbers of clients have a separate scale without an
+    # axis; the table contains them.
     if one.curve.of == "rate":
         data, layers = {"load": asked + done}, [_layer("load", keys[:2], left)]
     else:
@@ -125,7 +126,7 @@ def _by_line(names: list[str], looks: list[Any]) -> dict[str, Any]:
 
 
 def _table(one: LoadCourse) -> Table:
-    """Returns at most ten moments at equal distances."""
+    """Returns a row for each of at most ten moments, at equal distances."""
     slow = dict(one.p99_s)
     step = max(1, -(-len(one.moments) // 10))
     rows = tuple(

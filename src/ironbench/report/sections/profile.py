@@ -1,4 +1,4 @@
-"""Profiles: the functions and waits that make the difference between configurations, or that take most time."""
+"""Profiles: the functions and waits that cause the difference between configurations, or that take the most time."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ PLACE = 660
 ID = "profile"
 _MOST_GROUPS = 10
 _RANKS = (0, 0, 3, 3, 0, 0, 4, 2, 0)
-"""For each column of a comparison, what a narrow terminal leaves out first."""
+"""Ranks of the columns of a comparison. A narrow terminal leaves out the columns with the highest rank first."""
 
 
 def sections(study: Study) -> Iterator[Section]:
@@ -28,7 +28,8 @@ def sections(study: Study) -> Iterator[Section]:
 
 
 def section(profiles: Sequence[Profile], comparisons: Sequence[ProfileComparison]) -> Section:
-    """Returns the comparisons, or without any the profiles of the configurations; empty without profiles."""
+    """Returns the section. Its tables show the comparisons, or if there are none, the profiles of the configurations.
+    The section is empty if nothing was profiled."""
     tables = [table for one in comparisons for table in _compared(one)]
     if not comparisons:
         tables = [table for one in profiles for table in _alone(one)]
@@ -75,7 +76,7 @@ def _compared(one: ProfileComparison) -> Iterator[tuple[str, Table]]:
 
 
 def _cells(one: FrameChange | GroupChange, *more: TableCell) -> Row:
-    """Returns the cells after the name."""
+    """Returns the cells of a row that follow the name."""
     known = math.isfinite(one.low_s)
     interval = TableCell(None, "s", one.low_s, one.high_s, CONFIDENCE) if known else Missing(NO_INTERVAL)
     sides = (TableCell(one.before_s, "s"), TableCell(one.after_s, "s"))

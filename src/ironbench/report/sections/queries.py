@@ -1,5 +1,5 @@
-"""Results by query: times, their ratios, a map of all queries, speed-up by parallelism, and queries against the
-trend."""
+"""Results by query: times, ratios, a heat map of all queries, speed-up by parallelism, and queries that changed against
+the overall trend."""
 
 from __future__ import annotations
 

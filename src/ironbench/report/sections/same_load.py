@@ -60,8 +60,8 @@ class _Rate:
 
 
 def same_load(study: Study) -> list[Chart]:
-    """Returns one chart for each percentile. Returns none if there are no fixed-rate configurations, or too many to
-    distinguish."""
+    """Returns one chart for each percentile. Returns an empty list if there are no fixed-rate configurations, or too
+    many to distinguish."""
     rates = _rates(study)
     there = {name for rate in rates for name in rate.sides}
     names = [cell.name for cell in study.cells]
@@ -117,8 +117,8 @@ def _marks(behind: bool, repeated: bool) -> tuple[Key, ...]:
 def _rows(
     metric: str, table: Table, shown: list[str], rates: Sequence[_Rate], factor: float
 ) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-    """Draws means over all blocks, and points for each block. Configurations at the same rate are side by side, and
-    their blocks are in order."""
+    """Returns the Vega data of the means over all blocks, and of a point for each block. Configurations at the same
+    rate are side by side, and the points of a configuration are in the order of the blocks."""
     means: list[dict[str, Any]] = []
     points: list[dict[str, Any]] = []
     place = _GROUP / len(shown)

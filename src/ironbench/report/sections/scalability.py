@@ -1,5 +1,5 @@
-"""Curves of the scalability law, fitted to the sweeps of runs, or to lab configurations that differ only in the number
-of clients."""
+"""Curves of the Universal Scalability Law, fitted to the sweeps of runs, or to lab configurations that differ only in
+the number of clients."""
 
 from __future__ import annotations
 
@@ -79,8 +79,8 @@ _PARTS = ("measured", "beyond")
 
 
 def _drawn(one: Scaling) -> list[dict[str, Any]]:
-    """Returns the points of a system's curve in two parts. Both parts contain the point at the largest measured number
-    of clients."""
+    """Returns the points of a system's curve in two parts: the measured range and the extrapolation. Both parts contain
+    the point at the largest measured number of clients."""
     first, last = one.fit.first, one.fit.last
     parts = zip(_PARTS, ((first, last), (last, last * BEYOND)), strict=True)
     return [
@@ -156,8 +156,8 @@ _FITTED = (Key("fitted curve", "muted", "line"),)
 
 
 def growth(study: Study) -> list[Chart]:
-    """Draws the curves of labs. Empty if no configurations differ only in clients, or if there are too many curves to
-    distinguish."""
+    """Draws the curves of a lab. Returns an empty list if no configurations differ only in the number of clients, or if
+    there are too many curves to distinguish."""
     if not 0 < len(study.growths) <= theme.SYSTEMS:
         return []
     return [
@@ -212,8 +212,8 @@ def _chart(study: Study, metric: str, height: int) -> Chart:
 
 
 def _curves(study: Study, factor: float) -> list[dict[str, Any]]:
-    """Returns the fitted law from the smallest to the largest measured number of clients, because beyond these it would
-    be a prediction."""
+    """Returns points of the fitted curves within the measured range, because outside this range the curves would be
+    predictions."""
     points = []
     for curve in study.growths:
         if curve.fit is not None:
@@ -254,7 +254,7 @@ def _growth_table(study: Study, metric: str, unit: str) -> Table:
 
 
 def laws(study: Study) -> Table:
-    """Returns the fitted law of each curve, and caveats."""
+    """Returns a row for each fitted curve: its parameters and caveats."""
     rows = []
     for curve in study.growths:
         if curve.fit is None:

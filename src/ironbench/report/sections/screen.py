@@ -1,4 +1,4 @@
-"""The screen of a lab: the effect of every factor, before anything is compared in new blocks."""
+"""Results of a screening experiment: the effect of every factor. Later blocks confirm the effects."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _ROOM = 0.06
 
 
 def screened(screen: Screen) -> list[Chart]:
-    """Draws the effects. Returns None if no effect could be estimated."""
+    """Draws the effects. Returns an empty list if no effect could be estimated."""
     if not screen.factors:
         return []
     ends = [math.log(end) for one in screen.factors for end in (one.low, one.high, *one.blocks)]

@@ -21,7 +21,7 @@ from ironbench.words import counted, upper_first
 
 PLACE = 2500
 CPU_TAKEN = "cpu-taken"
-"""Code of the warning that other programs disturbed slices of a record."""
+"""Code of the warning that other programs used CPU time during slices of a record."""
 
 
 def sections(study: Study) -> Iterator[Section]:
@@ -51,8 +51,8 @@ def plan(study: Study) -> list[tuple[str, Table]]:
 
 
 def _changes(cells: Sequence[CellResults], baseline: str) -> dict[str, str]:
-    """Returns, for the label of each configuration, those of its values that differ from the baseline. Empty if all
-    names consist of values; `run 5` of a screen does not."""
+    """Returns those factor values of each configuration that differ from the baseline, by the configuration's label.
+    Returns an empty dict if every label already consists of factor values, unlike `run 5` of a screening experiment."""
     levels = {cell.name: cell.setup.cell.levels for cell in cells}
     first = levels.get(baseline, {})
     changed = {
@@ -136,7 +136,7 @@ def _dropped(study: Study) -> str:
 
 _SQUARE = 24
 _MOST = 24
-"""Maximum number of blocks or configurations in the chart. The table contains all."""
+"""Maximum number of blocks in the chart."""
 _NOT_RUN = "not run"
 _USABLE = tuple(status.word for status in Status if status.comparable)
 _SIGNS = {
@@ -148,7 +148,7 @@ _SIGNS = {
 
 def order(study: Study) -> list[Chart]:
     """Draws planned trials in order, with their outcomes."""
-    if study.lab is None or study.lab.method.slice_s is not None:  # the order of turns does not need a chart
+    if study.lab is None or study.lab.method.slice_s is not None:  # slices have no order of trials to draw
         return []
     labels = {cell.name: label(cell.configuration) for cell in study.cells}
     names = list(labels.values())

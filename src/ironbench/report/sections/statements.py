@@ -1,4 +1,4 @@
-"""Times of every statement as clients measured them, and their ratios to the baseline's times."""
+"""Response times of every statement, measured by the clients, and their ratios to the baseline's times."""
 
 from __future__ import annotations
 
@@ -123,7 +123,7 @@ def _table(subject: StatementTimings) -> Table:
 
 
 def _titles(own: Sequence[TimedCommand | None]) -> str:
-    """Returns both texts of a command that replaces a different command."""
+    """Returns the text of a command. If systems run different commands in the same place, returns all their texts."""
     by_text: dict[str, TimedCommand] = {}
     for one in own:
         if one is not None:

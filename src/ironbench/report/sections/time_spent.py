@@ -56,7 +56,7 @@ def limits(study: Study) -> Table:
 
 
 def ceilings(study: Study) -> Table:
-    """Returns the measured gain from each zero-latency part."""
+    """Returns the measured gain for each part of the system that was given zero latency."""
     rows = tuple(
         (" and ".join(one.parts), " ".join(filter(None, (ceiling_sentence(one), unexplained(one)))))
         for one in study.ceilings
@@ -66,11 +66,11 @@ def ceilings(study: Study) -> Table:
 
 _TOKENS = ("@p0", "@p7", "@p2", "@p8", "@p1", "@p3", "@p5", "@s6", "@p4", "@p6")
 COLOURS = dict(zip(map(wait_class, PARTS), _TOKENS, strict=True))
-"""For each wait class, the colour, which is the same in every chart of a lab."""
+"""Colours of the wait classes, which are the same in every chart of a lab."""
 
 
 def spent(study: Study) -> list[Chart]:
-    """Draws seconds per transaction by part. Draws nothing if backends were not observed."""
+    """Draws seconds per transaction by wait class. Returns an empty list if backends were not observed."""
     known = [(label(cell.configuration), cell.time) for cell in study.cells if cell.time]
     if not known:
         return []

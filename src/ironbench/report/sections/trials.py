@@ -1,4 +1,4 @@
-"""Every trial of a lab as a point and block by block, and a typical trial of each system second by second."""
+"""Charts of every trial of a lab, as points and block by block, and of a typical trial of each system over time."""
 
 from __future__ import annotations
 
@@ -78,8 +78,8 @@ def points(study: Study) -> list[Chart]:
 
 
 def by_block(study: Study) -> list[Chart]:
-    """Draws a line for each configuration over the blocks. Draws nothing for a single block, or if there are too many
-    configurations for colours."""
+    """Draws a line for each configuration over the blocks. Returns an empty list if there is only one block, or if
+    there are more configurations than colours."""
     cells = [cell for cell in study.cells if cell.metric]
     counted = {record.block for cell in cells for record in cell.usable}
     if not cells or len(cells) > _MOST_LINES or len(counted) < 2:
@@ -151,7 +151,8 @@ def _trial(cell: CellResults, record: Record, metric: str, factor: float, unit: 
 
 
 def _scale(values: Sequence[float]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Returns an axis that need not begin at zero, because points, unlike bars, need no zero."""
+    """Returns scale and axis of the values. The axis need not start at zero, because the charts show points and not
+    bars."""
     if base.wide_apart(list(values), _LOG):
         return base.value_scale(list(values), _LOG)
     low, high = min(values), max(values)

@@ -1,4 +1,4 @@
-"""The workers that drove the trials: the work done by each, and whether one of them was the bottleneck."""
+"""The workers that ran the load: how much each of them did, and whether one of them was the bottleneck."""
 
 from __future__ import annotations
 

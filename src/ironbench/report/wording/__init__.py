@@ -65,7 +65,7 @@ __all__ = [
 
 
 def texts(notes: Iterable[Note]) -> list[str]:
-    """Returns each sentence once."""
+    """Returns the words of each note, without duplicates."""
     return list(dict.fromkeys(map(text, notes)))
 
 

@@ -20,7 +20,7 @@ _HOLDERS = {
     "other": "other programs",
     "steal": "steal time",
 }
-"""Part of the CPU budget → its name in a sentence."""
+"""Names that sentences use for the parts of CPU time."""
 _RESOURCES = {
     SERVER_CPU: "the server's CPU",
     OTHER_PROGRAMS: "other programs on the machine",
@@ -128,7 +128,7 @@ def _evidence(share: float, evidence: Sequence[Note]) -> str:
     return "".join((f"{percent(share)} of transaction time", *map(text, evidence)))
 
 
-# Evidence: read after "60% of transaction time".
+# Evidence: each text continues "60% of transaction time".
 
 
 @wording("locks-of-table")

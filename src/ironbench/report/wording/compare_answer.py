@@ -1,6 +1,6 @@
 """Words for the answers of `compare` and `explain`: the ratio of B to A, why there is no verdict, and notes on figures.
 
-The package does not load this module: trials need only the words for notes.
+The package `wording` does not import this module, because measuring a trial needs only the words for notes.
 """
 
 from __future__ import annotations
@@ -52,8 +52,8 @@ def throughput_ratio(a: str, b: str, means: MeanRatio, difference: Note, clients
     difference=note('difference-shown'), clients=8: `B is 26% faster than A with 8 clients: 1,260/s vs. 1,000/s (95% CI
     18% to 35%; the ranges of the repeats do not overlap).`
 
-    `difference`: whether one is shown, else the sentence starts with the reason. `clients`: the only number of clients;
-    None at the peaks.
+    `difference`: states whether the trials show a difference. If they show none, the sentence starts with the reason.
+    `clients`: the only number of clients; None if the peaks are compared.
     """
     where = "at the peak" if clients is None else f"with {counted(clients, 'client')}"
     words = (
@@ -71,7 +71,8 @@ def metric_ratio(metric: str, a: str, b: str, means: MeanRatio, difference: Note
 
 
 def _with_values(words: str, metric: str, means: MeanRatio, difference: Note) -> str:
-    """Adds the values and the confidence interval; without a shown difference, the sentence says so first."""
+    """Adds the values and the confidence interval. If the trials show no difference, the sentence starts with this
+    result and its reason."""
     known = interval(means.low, means.high, means.ratio)
     if difference.code == "difference-shown":
         return f"{words}: {_values(metric, means)} ({known}; {text(difference)})."
@@ -112,8 +113,8 @@ def only_listed(no_verdict: bool) -> str:
     """Example with no_verdict=False: `The trials show no difference, so the following points only list what differed
     between them.`
 
-    `no_verdict`: whether the trials allow no verdict, for example because there are too few of them. Then they do not
-    show that there is no difference either.
+    `no_verdict`: whether the trials allow no verdict, for example because there are too few of them. Such trials do not
+    show that the two sides are equal.
     """
     if no_verdict:
         return "There is no verdict, so the following points only list what differed between the trials."
@@ -121,13 +122,13 @@ def only_listed(no_verdict: bool) -> str:
 
 
 def _values(metric: str, means: MeanRatio) -> str:
-    """Writes the geometric means, whose quotient is the ratio: `1,260/s vs. 1,000/s`."""
+    """Writes the two geometric means of which the ratio is the quotient: `1,260/s vs. 1,000/s`."""
     of_a, of_b = means.centres
     return f"{quantity(of_b, unit_of(metric))} vs. {quantity(of_a, unit_of(metric))}"
 
 
 def outcomes(sides: Sequence[tuple[str, float, Note]]) -> str:
-    """Lists how each side did at its target rate: `A: 500/s sustained; B: 500/s not sustained`."""
+    """States for each side whether it sustained its target rate: `A: 500/s sustained; B: 500/s not sustained`."""
     return "; ".join(f"{name}: {units.rate(rate)} {text(outcome)}" for name, rate, outcome in sides)
 
 
@@ -135,7 +136,7 @@ def different_loads(a: float | None, b: float | None, seen: str) -> str:
     """Example with a=None, b=500.0, seen='B: 500/s sustained': `A: closed loop; B: open loop at 500/s. With different
     loads, throughput and response times cannot be compared (B: 500/s sustained).`
 
-    `a` and `b`: target rates; None for a closed loop. `seen`: from `outcomes`.
+    `a` and `b`: target rates; None for a closed loop. `seen`: the text that `outcomes` returns.
     """
     loops = f"A: {loop(a)}; B: {loop(b)}"
     return f"{loops}. With different loads, throughput and response times cannot be compared ({seen})."

@@ -216,7 +216,7 @@ def work_of_one_side(side: str, work: str) -> str:
 
 
 _NAMED = 3
-"""Most steps that are named for each side."""
+"""Maximum number of steps that are named for each side."""
 
 
 @wording("plans-unknown")

@@ -1,6 +1,6 @@
 """Words for the answer of `cost`: work per price, the cheapest system for a target, and notes on prices and scores.
 
-The package does not load this module: trials need only the words for notes.
+The package `wording` does not import this module, because measuring a trial needs only the words for notes.
 """
 
 from __future__ import annotations
@@ -52,7 +52,8 @@ def most_work(best: str, other: str, ratio: str, currency: str, only_two: bool) 
     """Example with best='old', other='new', ratio='76% more (95% CI 19% to 161%)', currency='USD', only_two=True: `old
     gives more work per USD than new: 76% more (95% CI 19% to 161%).`
 
-    `ratio`: from `more`. With more than two systems: `old gives the most work per USD. Compared with new, …`
+    `ratio`: a text from `more`. If there are more than two systems, the sentence is `old gives the most work per USD.
+    Compared with new, …`
     """
     if only_two:
         return f"{best} gives more work per {currency} than {other}: {ratio}."
@@ -64,7 +65,8 @@ def tied(marked: Sequence[str], names: Sequence[str], ratios: Sequence[str], cur
     currency='USD': `No difference shown: old and new are tied for the most work per USD. Compared with old, new gives
     12% less (95% CI −30% to +8.2%).`
 
-    `marked`: the names with their flagged trials. `ratios`: of the other systems to the first, from `more`.
+    `marked`: the names with the number of flagged trials. `ratios`: for all systems except the first, the comparison
+    with the first system, as a text from `more`.
     """
     others = "; ".join(f"{name} gives {ratio}" for name, ratio in zip(names[1:], ratios, strict=False))
     return (
@@ -83,7 +85,7 @@ def not_ranked(reasons: Mapping[str, Sequence[str]], currency: str, alone: bool)
     """Example with reasons={'inconclusive: only one trial': ['new']}, currency='USD', alone=True: `No verdict on work
     per USD. Not ranked: new (inconclusive: only one trial).`
 
-    `reasons`: reason → systems. `alone`: fewer than two systems are ranked.
+    `reasons`: the systems that are not ranked, by reason. `alone`: whether no ranking precedes this sentence.
     """
     each = "; ".join(f"{listed(list(names))} ({reason})" for reason, names in reasons.items())
     return (
@@ -109,7 +111,7 @@ def no_score() -> str:
 def more(ratio: CostRange, estimate: bool, runs_known: bool) -> str:
     """Examples: `76% more (95% CI 19% to 161%)`, `20% to 30% more by estimate`, `43% less`.
 
-    `runs_known`: whether the confidence interval covers how much runs differ.
+    `runs_known`: whether the confidence interval includes the variation between runs.
     """
     ending = " by estimate" if estimate else ""
     if not ratio.bounded:
@@ -147,7 +149,8 @@ def cost_and_work(name: str, other: str, less: float, ratio: str, inconclusive: 
     """Example with name='new', other='old', less=0.5, ratio='15% less (95% CI −42% to +26%)', inconclusive=True: `new
     costs 50% less than old. Work compared with old: 15% less (95% CI −42% to +26%), inconclusive.`
 
-    `less`: how much less it costs, as a share. `ratio`: from `more`; empty if the work of one was not measured.
+    `less`: the fraction by which the system costs less than the other; negative if it costs more. `ratio`: a text from
+    `more`; empty if the work of one system was not measured.
     """
     difference = f"{in_percent(abs(less))} {'less' if less > 0 else 'more'}" if less else "as much"
     sentence = f"{name} costs {difference} {'than' if less else 'as'} {other}"
@@ -161,7 +164,8 @@ def cheapest(names: Sequence[str], price: str, period: str, undecided: Sequence[
     `Inconclusive: cheaper systems may also meet the target: old (inconclusive) and same (not measured). Cheapest system
     shown to meet it: new, 3,400 USD over 3 years.`
 
-    `period`: ` over 3 years`, or empty. `undecided` and `unmeasured`: the cheaper systems.
+    `period`: such as ` over 3 years`, or empty. `undecided` and `unmeasured`: cheaper systems that may also meet the
+    target.
     """
     named = f"{listed(list(names))}, {price}{' each' if len(names) > 1 else ''}{period}"
     cheaper = open_cheaper(undecided, unmeasured)
@@ -175,7 +179,7 @@ def cheapest(names: Sequence[str], price: str, period: str, undecided: Sequence[
 def open_cheaper(undecided: Sequence[str], unmeasured: Sequence[str]) -> str:
     """Example with undecided=('old',), unmeasured=('same',): `old (inconclusive) and same (not measured)`.
 
-    Returns an empty text without such systems.
+    Returns an empty text if there are no such systems.
     """
     names = [f"{name} (inconclusive)" for name in undecided] + [f"{name} (not measured)" for name in unmeasured]
     return listed(names) if names else ""

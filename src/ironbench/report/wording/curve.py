@@ -1,4 +1,4 @@
-"""Words for the peak of a curve, the outcome of a rate, and what they are based on."""
+"""Words for the peak of a curve, for the outcome of a target rate, and for the trials on which they are based."""
 
 from __future__ import annotations
 

@@ -235,7 +235,7 @@ def loads_searched(of: str, cell: float, baseline: float) -> str:
     )
 
 
-# Blocks that did not enter.
+# Why blocks were left out of a finding.
 
 
 @wording("block-dropped")
@@ -264,7 +264,7 @@ def cell_not_measured(cell: Configuration) -> str:
 
 
 _LOST = {"invalid": "is invalid", "aborted": "was aborted"}
-"""Status of a trial → the words after its configuration."""
+"""Words that follow the name of a configuration, by the status of its trial."""
 
 
 @wording("cell-lost")
@@ -350,7 +350,7 @@ _DISTURBED = {
     "steal": "steal time: other virtual machines used CPU time during",
     "clock-step": "the clock was set during",
 }
-"""Code of a warning → what happened, to be followed by the trials that have it."""
+"""Words for what happened, by the code of the warning. In the sentence, the affected trials follow these words."""
 
 
 @wording("trials-disturbed")

@@ -1,4 +1,4 @@
-"""Words that readers of a run's tables need: how response times are counted, and which percentiles are left out."""
+"""Words for footnotes of a run's tables: how response times are counted, and which percentiles are left out."""
 
 from __future__ import annotations
 

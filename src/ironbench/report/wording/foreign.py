@@ -1,6 +1,6 @@
 """Words for foreign records: what their programs count, what their output lacks, and their main figures.
 
-The package does not load this module: trials need only the words for notes.
+The package `wording` does not import this module, because measuring a trial needs only the words for notes.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _GAPS = {
     "started": "the date",
     "checks": "whether the data were correct after the run",
 }
-"""Gap (`ironbench.study.foreign`) → words."""
+"""Words for facts that a foreign record may lack (`ironbench.study.foreign`)."""
 _COUNTING = {
     "hammerdb": (
         "HammerDB counts New-Orders (NOPM) in its tables. It reads transactions per minute from the server's "
@@ -93,7 +93,7 @@ def median_of_trials(figure: str, clients: int, trials: int) -> str:
     """Example with figure='throughput 940/s', clients=8, trials=3: `throughput 940/s with 8 clients, median of 3
     trials.`
 
-    `figure`: empty if the sides have none in common.
+    `figure`: the main metric with its value; empty if the trials have none of the metrics that foreign records contain.
     """
     words = figure or "the records have no metric in common"
     return f"{words} with {counted(clients, 'client')}, median of {counted(trials, 'trial')}."

@@ -1,6 +1,6 @@
 """Words for the result of a gate: the decision, and what changed in the comparisons that are slower.
 
-The package does not load this module: trials need only the words for notes.
+The package `wording` does not import this module, because measuring a trial needs only the words for notes.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from ironbench.study.slower import Cause, NewStatement, RepeatedStatement, Slowe
 from ironbench.words import counted, in_percent, listed
 
 _STEPS = 3
-"""Most steps of a plan that are named."""
+"""Maximum number of steps of a plan that are named."""
 CAVEAT = "Caveat:"
 """Label of a caveat in documents without a heading for caveats."""
 
@@ -52,9 +52,9 @@ def inconclusive(
     """Example: `INCONCLUSIVE: between 9% faster and 24% slower (95% CI, 6 paired repeats), so a slowdown by more than
     the margin of 5% is neither shown nor ruled out; with --undecided fail, the gate fails.`
 
-    `only`: the gate's comparison, if it has one and its confidence interval is too wide. `comparisons` and `undecided`:
-    numbers of inconclusive comparisons and claims. `lost`: whether a comparison lost more blocks on one side, which
-    fails under either policy.
+    `only`: the comparison, if the gate has only one and its confidence interval is too wide. `comparisons` and
+    `undecided`: numbers of inconclusive comparisons and claims. `lost`: whether one side of a comparison lost more
+    blocks than the other; the gate then fails with every policy.
     """
     neither = f"a slowdown by more than the margin of {in_percent(margin)} is neither shown nor ruled out"
     parts = [f"{between(only)}, so {neither}" if only else neither] if comparisons else []

@@ -1,6 +1,6 @@
 """Words for the answer of `history`: change points, open questions, and how to read the points.
 
-The package does not load this module: trials need only the words for notes.
+The package `wording` does not import this module, because measuring a trial needs only the words for notes.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def nothing_to_show() -> str:
 def no_change_point(lines: int) -> str:
     """Example with lines=3: `No change point in 3 series.`
 
-    Without a series that could be judged: `There is no verdict yet.`
+    If no series could be judged: `There is no verdict yet.`
     """
     return f"No change point in {counted(lines, 'series', 'series')}." if lines else "There is no verdict yet."
 
@@ -52,8 +52,8 @@ def changed(
     worse=True, line='postgres 18', flagged=False: `Throughput worse since 1f3c2a9 (2026-11-21): 12% lower than before
     (95% CI 8.1% to 16%); postgres 18.`
 
-    `day`: date of the point; empty if its name begins with the date. `worse`: None for a metric without a better
-    direction.
+    `day`: date of the point; empty if the point's name begins with the date. `worse`: None for a metric for which
+    neither higher nor lower is better.
     """
     bounds = f"{confidence(CONFIDENCE)} CI {change_bounds(low, high, ratio)}"
     size = f"{sized(ratio, '')} {than(ratio)} before ({bounds})"

@@ -1,6 +1,6 @@
 """Words for the answer at the top of a lab's report: verdicts, growth with clients, and caveats.
 
-The package does not load this module: trials need only the words for notes.
+The package `wording` does not import this module, because measuring a trial needs only the words for notes.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _BETTER = {Conclusion.FASTER: "better", Conclusion.SLOWER: "worse"}
 def comparison(effect: Effect, metric_named: bool = False) -> str:
     """States a verdict with size and confidence interval: `WAL in memory is 26% faster than WAL on disk (95% CI …).`
 
-    `metric_named`: the text before it names the metric.
+    `metric_named`: whether an earlier sentence already names the metric.
     """
     finding, contrast = effect.finding, effect.contrast
     cell, baseline = configuration(contrast.cell), configuration(contrast.baseline)
@@ -101,12 +101,12 @@ CALIBRATE = (
     "`ironbench device calibrate` shows which device models this machine can emulate. Other programs, and a server "
     "that uses all cores, slow the emulation down further."
 )
-"""Follows statements that emulation was too slow."""
+"""Hint that follows a statement that emulation was too slow."""
 
 
 def why_inconclusive(finding: Finding) -> str:
-    """Says why a comparison is inconclusive, or which effect its blocks would have detected. Empty for a verdict, and
-    if the comparison itself says it."""
+    """States why a comparison is inconclusive, or which effect its blocks would have detected. Returns an empty text if
+    the comparison has a verdict, or if the sentence about the comparison already contains the reason."""
     if finding.conclusion is not Conclusion.CANNOT_TELL or not finding.blocks:
         return ""
     if finding.changed and (not finding.barred or finding.barred.code == NOT_AT_BOTH_ENDS):
@@ -119,17 +119,17 @@ def why_inconclusive(finding: Finding) -> str:
 
 
 def to_decide(advice: Note | None, purpose: str = "To decide") -> str:
-    """Advises what would settle an inconclusive comparison: `To decide: run a round of at least 6 complete blocks.`"""
+    """Advises how to decide an inconclusive comparison: `To decide: run a round of at least 6 complete blocks.`"""
     return f"{purpose}: {text(advice)}." if advice else ""
 
 
 def all_inconclusive(comparisons: int, metric: str) -> str:
-    """Sums up a lab without any verdict."""
+    """States that none of a lab's comparisons has a verdict."""
     return f"INCONCLUSIVE: none of the {comparisons} comparisons of {metric_words(metric)} has a verdict."
 
 
 def no_comparison(study: Study) -> str:
-    """Says why nothing was compared."""
+    """States why nothing was compared."""
     if not any(cell.usable for cell in study.cells):
         return "No answer yet: no trial is usable."
     if not (study.lab and study.lab.comparisons):
@@ -147,7 +147,7 @@ def further(effects: Sequence[Effect]) -> str:
 
 
 def rounds(earlier: Sequence[Round]) -> list[str]:
-    """Names the current round, and how the earlier rounds ended."""
+    """States the number of the current round, and how the earlier rounds ended."""
     if not earlier:
         return []
     texts = [f"This is round {len(earlier) + 1}; the verdicts of this round use only blocks of this round."]
@@ -159,7 +159,7 @@ def rounds(earlier: Sequence[Round]) -> list[str]:
 
 
 def claims(judged: Sequence[JudgedClaim]) -> str:
-    """Counts the outcomes of the author's claims."""
+    """Counts the outcomes of the claims in the lab file."""
     if len(judged) == 1:
         return f"Result of the claim in the lab file: {judged[0].verdict}."
     ends = [one.verdict for verdict in ClaimVerdict for one in judged if one.verdict is verdict]
@@ -171,8 +171,8 @@ def _tally(ends: Sequence[str]) -> str:
 
 
 def beside_versions(known: Sequence[BesideVersion], effects: Sequence[Effect]) -> list[str]:
-    """Names what differs besides the version: readers attribute the whole ratio to the version. `effects`: the lab's
-    comparisons, which have the words for the names."""
+    """Names other differences between two versions, because readers would attribute the whole ratio to the version.
+    `effects`: the lab's comparisons, which provide the names of the configurations."""
     named_pairs = {
         (one.finding.cell, one.finding.baseline): (
             f"{configuration(one.contrast.baseline)} → {configuration(one.contrast.cell)}"
@@ -200,7 +200,8 @@ def _of_engines(pairs: Sequence[str]) -> str:
 
 
 def _by_facts(differing: Iterable[tuple[str, Sequence[Difference]]]) -> list[tuple[str, str]]:
-    """Groups comparisons, given by their words, by the other facts that differ in them."""
+    """Groups comparisons by the facts that differ in them. Returns pairs: the facts in words, and the names of the
+    comparisons. `differing`: pairs of a comparison's name and the facts that differ."""
     pairs: dict[str, list[str]] = {}
     for pair, rows in differing:
         if rows:
@@ -215,8 +216,8 @@ def _beside(row: Difference) -> str:
 
 
 def course(curve: Growth) -> str:
-    """States the measured growth of a curve that has a course, without the fitted curve: its peak has no confidence
-    interval."""
+    """States how far throughput was measured to grow, for a curve with a `course`. The fitted curve is not used,
+    because its peak has no confidence interval."""
     assert curve.course and curve.fit
     means = {row.clients: quantity(row.measured, "1/s") for row in curve.fit.residuals}
     enough, step, beyond = counted(curve.course.enough, "client"), curve.course.first, curve.course.beyond
@@ -232,7 +233,8 @@ def course(curve: Growth) -> str:
 
 
 def _beyond(step: GrowthStep) -> str:
-    """Compares the most clients with the fewest clients that no larger number surely beats."""
+    """Compares the throughput at the highest number of clients with the throughput at the number beyond which no growth
+    was shown."""
     verb = "falls" if step.surely_falls else "grows" if step.surely_grows else "shows no statistically clear change"
     if not (step.surely_falls or step.surely_grows) and (step.high < 1 or step.low > 1):
         verb += " after correction for the number of steps"
@@ -245,7 +247,7 @@ def _size(step: GrowthStep) -> str:
 
 
 def growth(curve: Growth) -> str:
-    """Says where throughput of a fitted curve stops growing, within the measured range."""
+    """States where throughput stops growing within the measured range, according to the fitted curve."""
     which = "With more clients" if curve.name == ALL else f"{opening(curve.name)} with more clients"
     return f"{which}: {_end(curve)}."
 
@@ -271,7 +273,7 @@ def _last_step(step: GrowthStep | None) -> str:
 
 
 def failures(units: str, shares: Sequence[tuple[Configuration, float]]) -> str:
-    """Lists the shares of failed transactions."""
+    """Lists the percentage of failed transactions for each configuration."""
     known = ", ".join(f"{failed_percent(share)} with {configuration(cell)}" for cell, share in shares)
     return f"Failed {units}: {known}. Throughput counts only the successful ones."
 

@@ -1,6 +1,6 @@
 """Words for the answer of `lead`: hardware and peaks of two machines, and notes on the figures.
 
-The package does not load this module: trials need only the words for notes.
+The package `wording` does not import this module, because measuring a trial needs only the words for notes.
 """
 
 from __future__ import annotations
@@ -96,7 +96,7 @@ def peaks(work: str, parts: Sequence[str], confirmed: bool) -> str:
     """Example: `tpcb-like: throughput at the peak 1.27x (27% higher); response time at the peak 0.79x (21% lower
     (better)).`
 
-    `parts`: from `ratio`, `failed` and `both_sustained` or `outcomes`.
+    `parts`: texts from `ratio`, `failed`, and either `both_sustained` or `outcomes`.
     """
     fresh = "" if confirmed else " (from the same trials that chose the peaks, without confirmation trials)"
     return f"{work}: {'; '.join(parts)}{fresh}."

@@ -1,4 +1,5 @@
-"""Words for what clients and the drive loop did: failures, rates, saturation, steadiness."""
+"""Words for problems of the load and its clients: failures, missed rates, saturated clients, and unsteady
+throughput."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ from ironbench.report.wording.values import (
 from ironbench.words import listed
 
 _NOTABLE = 0.001
-"""Share of CPU time from which a cause is named."""
+"""Minimum share of CPU time for a cause to be named."""
 
 
 @wording("not-quiet")

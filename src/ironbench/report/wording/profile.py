@@ -19,7 +19,7 @@ _AREAS = {
     "client:cpu": "client, on CPU",
     "client:cpu-queue": "client, waiting for a CPU",
 }
-"""For each area of a profile, its name."""
+"""Names of the areas of a profile."""
 
 
 def area_name(area: str) -> str:

@@ -50,7 +50,7 @@ def than(value: float) -> str:
 
 def change_bounds(low: float, high: float, value: float) -> str:
     """Writes the confidence interval of a change in the same way as the change: `18% to 35%`, `2.69x to 2.88x`; with
-    signs if no change is possible: `−3.1% to +5.2%`."""
+    signs if the interval includes no change: `−3.1% to +5.2%`."""
     if value >= _MOST_PERCENT:
         return f"{number(low)}x to {f'{number(high)}x' if math.isfinite(high) else NO_END}"
     if low < 1 < high:
@@ -78,7 +78,7 @@ def duration(ratio: float) -> str:
 
 
 def has_interval(finding: Finding) -> bool:
-    """Whether there are enough repeats for a useful interval."""
+    """Returns whether a finding has enough repeats for a useful confidence interval."""
     return finding.blocks >= LEAST_BLOCKS_SHOWN and finding.low > 0 and math.isfinite(finding.high)
 
 
@@ -90,10 +90,12 @@ def confidence_interval(finding: Finding) -> str:
 
 
 def at_least(detectable: float) -> str:
-    """Writes a detectable difference: `6.4% or more`; beyond a doubling the figure means little."""
+    """Writes a detectable difference: `6.4% or more`. If it is above 100%, an exact figure would mean little and is not
+    shown."""
     return f"{percent(detectable)} or more" if detectable <= 1 else "more than a doubling"
 
 
 def minimum_effect(detectable: float) -> str:
-    """Writes a minimum detectable effect: `6.4%`; beyond a doubling the figure means little."""
+    """Writes a minimum detectable effect: `6.4%`. If it is above 100%, an exact figure would mean little and is not
+    shown."""
     return percent(detectable) if detectable <= 1 else "more than a doubling"

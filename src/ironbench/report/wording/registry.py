@@ -28,8 +28,8 @@ def wording(*codes: str) -> Callable[[Worded], Worded]:
 
 
 def text(note: Note) -> str:
-    """Returns a note as a sentence without its period. If this version does not know the note, it returns code and
-    values."""
+    """Returns a note as a sentence without its period. If this version of ironbench does not know the code, or the
+    values do not fit, returns the code and the values."""
     if note.values.keys() == {TEXT}:
         return names(note.values[TEXT])
     function = WORDING.get(note.code)

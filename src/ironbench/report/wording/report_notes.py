@@ -1,6 +1,6 @@
 """Words for the notes and caveats of a report about a lab or runs: how to read its figures, and what was left out.
 
-The package does not load this module: trials need only the words for notes.
+The package `wording` does not import this module, because measuring a trial needs only the words for notes.
 """
 
 from __future__ import annotations
@@ -93,7 +93,8 @@ def power_cut(trials: int, passed: int, unflushed: Sequence[float]) -> str:
     """Example with trials=3, passed=3, unflushed=[12, 40]: `ironbench simulated a power failure after each of 3 trials;
     after the engine's recovery, all checks passed. When the power failed, 12 to 40 writes were unflushed.`
 
-    `unflushed`: the writes that the cut could lose, by trial; records of older versions do not contain the number.
+    `unflushed`: for each trial, the number of writes that the power cut could lose. Records of older versions do not
+    contain this number.
     """
     after = f"after each of {counted(trials, 'trial')}" if trials > 1 else "after the trial"
     outcome = "all checks passed" if passed == trials else f"all checks passed in {passed} of the trials"

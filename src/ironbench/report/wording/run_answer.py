@@ -1,7 +1,8 @@
 """Words for the answer at the top of a run's report: what each system sustained or reached, compared with the first.
 
-Each function returns the sentence after a system's name; `no_difference` returns a whole sentence. The package does not
-load this module: trials need only the words for notes.
+Most functions return a sentence that continues after a system's name. Only `nothing_usable` and `no_difference` return
+complete sentences. The package `wording` does not import this module, because measuring a trial needs only the words
+for notes.
 """
 
 from __future__ import annotations
@@ -71,7 +72,8 @@ def target_rate(
     finished=None, p99_s=0.012: `sustains 500 transactions per second with 16 clients (3 trials); p99 response time
     12.0 ms.`
 
-    `kept`: of the trials. `finished`: fraction of the scheduled transactions that completed.
+    `kept`: number of the trials that sustained the rate. `finished`: fraction of the scheduled transactions that
+    finished.
     """
     asked = number(target) if on_curve else all_digits(target)
     asked = f"{asked} {units} per second{' on average over the curve' if on_curve else ''}"
@@ -92,8 +94,8 @@ def _p99(seconds: float | None) -> str:
 def leading_ratio(
     metric: str, ratio: float, first: str, means: tuple[float, float], passes: bool, interleaved: bool
 ) -> str:
-    """For work whose result is not a throughput: `has 26% higher random-read IOPS than ssd: 12,600/s vs. 10,000/s; the
-    ranges of the trials do not overlap.`"""
+    """Compares the main metric of a workload whose result is not a throughput: `has 26% higher random-read IOPS than
+    ssd: 12,600/s vs. 10,000/s; the ranges of the trials do not overlap.`"""
     unit = unit_of(metric)
     values = f"{quantity(means[1], unit)} vs. {quantity(means[0], unit)}"
     ranges = f"the ranges of the {'passes' if passes else 'trials'} do not overlap"
@@ -123,10 +125,10 @@ def peak(
     basis=note('peak-basis', trials=3, confirmed=True, swept=False), single_maximum=True, p99_s=0.012: `peaks at 940
     transactions per second with 8 clients (range 920 to 950/s, 3 confirmation trials); p99 response time 12.0 ms.`
 
-    `single_maximum`: more than one number of clients was measured, and only this one is the maximum. `plateau`: fewest
-    and most clients between which no difference was shown. `limits`: of the search that found the peak, with the
-    `limited` metrics at the peak, and whether one of them is `exceeded`. `lost`: by how much the confirmation trials
-    fell short of the sweep.
+    `single_maximum`: whether several numbers of clients were measured and only this one has the maximum. `plateau`: the
+    smallest and the largest number of clients between which no difference was shown. `limits`: the limits of the search
+    that found the peak. `limited`: the limited metrics and their values at the peak. `exceeded`: whether a limit is
+    exceeded. `lost`: the fraction by which the throughput of the confirmation trials is below that of the sweep.
     """
     spread = f"range {span(throughput, '1/s')}, " if throughput.n > 1 else ""
     reached, with_clients = f"{number(throughput.centre)} {units} per second", counted(clients, "client")
@@ -151,8 +153,8 @@ def peak(
 
 
 def score(metric: str, value: Summary) -> str:
-    """Writes the score of work that is scored by one kind of transaction: `12.6 new orders (range 12.4/min to
-    12.8/min)`."""
+    """Writes the score of a workload whose score counts only one kind of transaction: `12.6 new orders (range 12.4/min
+    to 12.8/min)`."""
     spread = f" (range {span(value, unit_of(metric))})" if value.n > 1 else ""
     return f"{number(value.centre)} {metric_words(metric)}{spread}"
 
@@ -175,14 +177,14 @@ def no_difference(why: Note, name: str, means: MeanRatio, first: str) -> str:
 
 
 def _values(means: MeanRatio) -> str:
-    """Writes the values whose quotient is the ratio."""
+    """Writes the two values of which the ratio is the quotient."""
     of_first, own = means.centres
     return f"{quantity(own, '1/s')} vs. {quantity(of_first, '1/s')}"
 
 
 def _means(means: MeanRatio) -> list[str]:
-    """Says what the values are, unless each is that of one trial, and gives the confidence interval if there is one.
-    Other values of these systems on the page are medians."""
+    """Returns remarks on the values: that they are geometric means, if there are several trials, and the confidence
+    interval, if there is one. The first remark is needed because all other values on the page are medians."""
     return [
         *(["geometric means"] if max(means.trials) > 1 else []),
         *([interval(means.low, means.high, means.ratio)] if means.known else []),

@@ -1,6 +1,6 @@
-"""Words for a screen of many factors: what it detected, what later blocks confirmed, and how it was made.
+"""Words for a screening experiment: the effects that it detected, which of them later blocks confirmed, and its design.
 
-The package does not load this module: trials need only the words for notes.
+The package `wording` does not import this module, because measuring a trial needs only the words for notes.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from ironbench.report.wording.ratios import at_least, metric_words
 from ironbench.words import counted, listed
 
 _PAIRS = 4
-"""Most pairs of factors that are named."""
+"""Maximum number of pairs of factors that are named."""
 
 
 def levels(first: str, last: str) -> str:
@@ -61,8 +61,8 @@ def _would_be_detected(detectable: float) -> str:
 
 
 def supported(changes: Sequence[str], losses: Sequence[str]) -> str:
-    """Recommends the changes that were measured, with the data that they can lose: `The trials support one change to
-    the baseline: wal_compression=lz4.` Values that were not measured may be better still."""
+    """Recommends changes that were measured, and states which data they can lose: `The trials support one change to the
+    baseline: wal_compression=lz4.` Values that were not measured may be even better."""
     if not changes:
         return "The trials do not support any change to the baseline."
     what = "one change" if len(changes) == 1 else f"{len(changes)} changes"
@@ -115,8 +115,8 @@ def interaction_caveat() -> str:
 
 
 def method(runs: int, factors: int, blocks: int, spread: float | None, freedom: int) -> str:
-    """Explains how the screen was made, and how to read its figures: `16 runs of a fractional factorial design of 7
-    factors (Plackett and Burman, folded over: resolution IV) in 2 blocks. …`
+    """Explains the design of the screening experiment, and how to read its figures: `16 runs of a fractional factorial
+    design of 7 factors (Plackett and Burman, folded over: resolution IV) in 2 blocks. …`
 
     `spread`: SD between blocks, with `freedom` degrees of freedom; None if unknown.
     """

@@ -14,7 +14,8 @@ from ironbench.words import counted, listed
 Limits = Sequence[tuple[str, float]]
 """Pairs of a metric and its limit; empty in records of earlier versions."""
 Refusals = Sequence[tuple[int, str, float]]
-"""A load, the metric, `rate` or `failed`, and the measured value."""
+"""Confirmation trials that missed a limit. Each has the load, the reason (a metric, `rate` or `failed`), and the
+measured value."""
 
 
 def sought(of: str) -> str:
@@ -212,7 +213,8 @@ def _refused(of: str, refused: Refusals, limits: Limits) -> str:
 
 
 def _value(metric: str, value: float, other_than: float | None = None) -> str:
-    """Formats a value; with more digits if it differs from a limit that reads the same."""
+    """Formats a value. Uses more digits if the value differs from the limit `other_than` but would be written in the
+    same way."""
     unit = catalogue.metric(metric).unit
     same = other_than is not None and in_unit(value, unit) == in_unit(other_than, unit)
     return in_unit(value, unit, 6 if same else 3)

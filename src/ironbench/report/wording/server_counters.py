@@ -1,4 +1,4 @@
-"""Words for what a server's statistics of statements lack."""
+"""Words for gaps in a server's statement statistics."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Words for measuring by slices."""
+"""Words for notes on measurements in slices."""
 
 from __future__ import annotations
 

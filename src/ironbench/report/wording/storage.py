@@ -151,7 +151,8 @@ def short_of_two_checkpoints(checkpoints: Number, elapsed_s: Number) -> str:
 def can_lose_data(settings: Sequence[Sequence[str]]) -> str:
     """Example with settings=[('fsync', 'off', 'power', 'everything')]: `fsync=off can lose data (power everything)`.
 
-    `settings`: name, value, event and loss of each; in older records the last two are one clause.
+    `settings`: for each setting, its name, value, the event that causes a loss, and the loss. In older records, event
+    and loss are one text.
     """
     clauses = ((name, value, " ".join(map(_word, why))) for name, value, *why in settings)
     return listed([f"{name}={value} can lose data ({why})" for name, value, why in clauses]) or "data can be lost"

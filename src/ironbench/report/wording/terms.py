@@ -1,5 +1,4 @@
-"""Words for what programs know by a code: the status of a trial, the outcome of a comparison, the name of a
-configuration."""
+"""Names for things that programs identify by codes and values: statuses of trials, configurations, and comparisons."""
 
 from __future__ import annotations
 
@@ -28,8 +27,8 @@ def status(value: str) -> str:
 def configuration(one: Configuration | str, joined: Callable[[Sequence[str]], str] = ", ".join) -> str:
     """Names a configuration by its factor values: `log=in memory clients=8` becomes `WAL in memory, 8 clients`.
 
-    Settings keep the form that administrators write, `work_mem=64MB`. A name that is only known as text is returned as
-    it is. `joined`: joins the values; `listed` for a sentence that continues after the name.
+    Settings keep the form that administrators write, `work_mem=64MB`. A configuration that is given as text is returned
+    unchanged. `joined`: function that joins the values; use `listed` if the sentence continues after the name.
     """
     if isinstance(one, str):
         return one
@@ -44,7 +43,7 @@ Configurations = Configuration | str | Sequence[Configuration | str]
 
 
 def configurations(given: Configurations) -> list[str]:
-    """Names one or several configurations; merged notes have several."""
+    """Names one or several configurations. Merged notes contain several."""
     every = [given] if isinstance(given, Configuration | str) else given
     return [configuration(one) for one in every if one]
 
@@ -55,8 +54,8 @@ def label(one: Configuration) -> str:
 
 
 def opening(one: Configuration) -> str:
-    """Names a configuration at the start of a sentence: `Data on ssd, 8 clients`. Names given in the lab file and
-    settings keep their first letter."""
+    """Names a configuration at the start of a sentence: `Data on ssd, 8 clients`. Settings, and names from the lab
+    file, are not capitalised."""
     words = configuration(one)
     as_written = value(*one.values[0]) == _setting(*one.values[0]) if one.values else one.name != BASELINE
     return words if as_written else upper_first(words)
@@ -87,9 +86,9 @@ _PREPOSITIONS = ("at", "behind", "beside", "in", "inside", "on", "outside", "und
 
 
 def value(factor: Factor, level: str) -> str:
-    """Names a factor's value: `WAL on ssd`, `8 clients`, `work_mem=64MB`. The fields that the factor sets tell what its
-    values are: a factor `log` may be the place of the WAL, or a server's logging. A workload may name the values of its
-    options: `stored procedures`."""
+    """Names a factor's value: `WAL on ssd`, `8 clients`, `work_mem=64MB`. The fields that the factor sets determine
+    what its values mean: a factor `log` may select the location of the WAL, or a logging setting of the server. A
+    workload may define words for the values of its options, such as `stored procedures`."""
     known = factor.words_of(level) or _of_field(factor.field, level) or _of_files(factor, level)
     return known or _setting(factor, level)
 
@@ -99,7 +98,8 @@ def _setting(factor: Factor, level: str) -> str:
 
 
 def _of_field(field: str, level: str) -> str:
-    """Returns the words for the value of a field; empty if the field has no words, or the value has a name."""
+    """Returns words for the value of a field; empty if there are none for this field, or if the lab file gives the
+    value a name."""
     match field:
         case "load.clients" | "load.threads" | "workload.with.streams" if level.isdigit():
             return counted(int(level), _COUNTED[field])
@@ -135,7 +135,8 @@ def _at(level: str) -> str:
 
 
 def _rate(level: str) -> str:
-    """Returns a rate as the lab file has it, `50%` or `500`; empty if the lab file gives the rate a name."""
+    """Returns words for a rate: `500 per second` for `500`, and `50% of peak throughput` for `50%`; empty if the lab
+    file gives the rate a name."""
     with suppress(ValueError):
         return f"{float(level):.15g} per second"
     with suppress(InputError):

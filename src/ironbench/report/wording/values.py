@@ -1,4 +1,5 @@
-"""Formats the values of notes: numbers that may be ranges over several trials, and strings that may be several."""
+"""Formats the values of notes. A note about several trials can contain ranges instead of numbers, and several strings
+instead of one."""
 
 from __future__ import annotations
 
@@ -21,7 +22,8 @@ def low_to_high(value: Number, written: Callable[[float], str]) -> str:
 
 
 def percent(value: Number, *limits: float) -> str:
-    """Formats a share: `12%`, or `5 to 12%`. `limits`: the digits show on which side of these limits the share is."""
+    """Formats a share: `12%`, or `5 to 12%`. `limits`: enough digits are shown to see on which side of each limit the
+    share is."""
     if isinstance(value, NoteRange):
         low, high = percents(value.low, limits=limits), percents(value.high, limits=limits)
         return f"{low} to {in_percent(value.high, limits=limits)}" if low != high else in_percent(value.high, limits)
@@ -55,7 +57,8 @@ def size(value: Number) -> str:
 
 
 def in_unit(value: float, unit: str, digits: int = 3) -> str:
-    """Formats the value of a metric without loading the catalogue's table of scales: `1.44 s`, `52.6 ms`, `500/s`."""
+    """Formats the value of a metric: `1.44 s`, `52.6 ms`, `500/s`. Unlike `report.numbers.quantity`, this needs no
+    table of units."""
     if unit == "s":
         return f"{value:.{digits}g} s" if value >= 0.9995 else f"{value * 1e3:.{digits}g} ms"
     if unit == "1/s":
@@ -77,10 +80,11 @@ def strings(value: Strings) -> tuple[str, ...]:
 
 
 def names(value: Strings) -> str:
-    """Returns the first strings, and how many more there are."""
+    """Lists the first strings, and states how many more there are."""
     return some(strings(value))
 
 
 def either(value: Strings, otherwise: str) -> str:
-    """Returns one of the strings, which are nearly always equal, such as the name of a unit of work."""
+    """Returns the first string, or `otherwise` if there is none. Used for strings that are nearly always equal, such as
+    the name of a unit of work."""
     return next(iter(strings(value)), otherwise)

@@ -1,4 +1,4 @@
-"""Words for the outcomes of an author's claims, and for the reasons of a gate's decision."""
+"""Words for the outcomes of claims in a lab file, and for the reasons of a gate's decision."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def interval_against_range(verdict: str, low: float, high: float, confidence: fl
 
 
 def _ratio(value: float) -> str:
-    """Formats four significant digits: a bound of 0.000 would be useless."""
+    """Formats a ratio with four significant digits, because a bound of 0.000 would be useless."""
     return grouped(value) if 1000 <= value < math.inf else f"{value:#.4g}"
 
 
@@ -119,8 +119,8 @@ def budget_too_small(budget_s: float, blocks: int, least: int, needed_s: float, 
 
 
 def _size(slowdown: float, higher_is_better: bool) -> str:
-    """Writes a slowdown, stored as a share of the old time, as the change of the metric: 25% more time for the same
-    work is 20% less throughput. Findings of the same lab write it in the same way."""
+    """Writes a slowdown as the change of the metric, as findings do. `slowdown` is a fraction of the old time: 25% more
+    time for the same work is 20% less throughput."""
     if higher_is_better:
         slowdown = slowdown / (1 + slowdown) if math.isfinite(slowdown) else 1.0
     return percent(slowdown)
@@ -173,7 +173,8 @@ def slowdowns(least: float, most: float, higher_is_better: bool) -> str:
 
 
 def _faster(saved: float, higher_is_better: bool) -> str:
-    """Writes the share of the old time that is saved as the change of the metric: `9% faster`, `2.8x as fast`."""
+    """Writes a gain as the change of the metric: `9% faster`, `2.8x as fast`. `saved`: the saved fraction of the old
+    time."""
     ratio = 1 / (1 - saved) if higher_is_better else 1 + saved
     return f"{percent(ratio - 1)} faster" if ratio < _MULTIPLE else f"{units.number(ratio)}x as fast"
 

@@ -1,4 +1,4 @@
-"""Words for notes of single workloads."""
+"""Words for notes that only certain workloads have."""
 
 from __future__ import annotations
 
@@ -176,7 +176,7 @@ MEASURES = {
     "blocks_hit": "buffer cache hits",
     "blocks_read": "blocks read into the buffer cache",
 }
-"""Measure of the work of a replay → its name."""
+"""Names of the measures by which a replay is compared with its recording."""
 
 
 @wording("replay-differs", "replay-unfaithful")

@@ -1,6 +1,6 @@
 """Words for a configuration's bottleneck, and for the gain measured with a zero-latency device.
 
-The package does not load this module: trials need only the words for notes.
+The package `wording` does not import this module, because measuring a trial needs only the words for notes.
 """
 
 from __future__ import annotations
@@ -36,12 +36,13 @@ _MOST_PERCENT = 2.0
 
 
 def _held(parts: Sequence[str]) -> str:
-    """Names what the devices contain: `for WAL and temporary files`. Another device for other files may gain more."""
+    """Names the files on the zero-latency devices: `for WAL and temporary files`. Faster devices for other files may
+    bring larger gains."""
     return f"for {listed([_HELD[part] for part in parts])}"
 
 
 def _free(one: Ceiling) -> str:
-    """Names the parts that were made free: `zero-latency WAL`; several parts are listed."""
+    """Names the parts that have zero latency: `zero-latency WAL`; several parts are listed."""
     return listed([_FREE[part] for part in one.parts])
 
 
@@ -52,8 +53,8 @@ def _names(parts: Sequence[str]) -> str:
 
 def limit_sentence(spent: TimeSpent, measured: Sequence[Ceiling] = ()) -> str:
     """Names a configuration's bottleneck and the gain without it: `The bottleneck is WAL. With zero-latency WAL,
-    throughput is 26% higher (95% CI 18% to 35%, 6 paired repeats).` The gain is an estimate if no trial had that part
-    free."""
+    throughput is 26% higher (95% CI 18% to 35%, 6 paired repeats).` The gain is an estimate if no configuration has
+    zero latency for this resource."""
     limit = spent.limit
     why = _sentence(limit.note)
     if decisive := measured_limit(spent, measured):
@@ -87,11 +88,11 @@ def _range(gain: Gain) -> str:
 
 
 def ceiling_sentence(one: Ceiling, where: Configuration = NOTHING_ELSE) -> str:
-    """States the gain, other settings that changed, what follows, and whether a disk can speed up reads: `With
-    zero-latency WAL, throughput is 26% higher (95% CI 18% to 35%, 6 paired repeats). No real device for WAL can bring a
-    larger gain. WAL is a bottleneck.`
+    """States the gain, whether real devices could bring a larger one, other settings that changed, whether the part is
+    a bottleneck, and whether a faster disk could speed up reads: `With zero-latency WAL, throughput is 26% higher (95%
+    CI 18% to 35%, 6 paired repeats). No real device for WAL can bring a larger gain. WAL is a bottleneck.`
 
-    `where`: the values of other factors at which it was measured.
+    `where`: the values of other factors at which the gain was measured.
     """
     if one.verdict is Verdict.NOT_MEASURED:
         return f"The throughput cost of {_names(one.parts)} was not measured.{_need(one)}"
@@ -107,8 +108,9 @@ def ceiling_sentence(one: Ceiling, where: Configuration = NOTHING_ELSE) -> str:
 
 
 def unexplained(one: Ceiling) -> str:
-    """Says that a measured gain exceeds what the wait classes explain; empty if not, or if unknown: `The gain is larger
-    than the time in the wait classes explains (WAL 6%), so part of the gain has another cause.`"""
+    """States that the measured gain is larger than the time in the wait classes explains; empty if it is not, or if
+    this is unknown: `The gain is larger than the time in the wait classes explains (WAL 6%), so part of the gain has
+    another cause.`"""
     if (
         one.predicted is None
         or one.verdict not in (Verdict.SMALL, Verdict.DISTURBED, Verdict.HELD)
@@ -123,7 +125,8 @@ def unexplained(one: Ceiling) -> str:
 
 
 def _upper_bound(one: Ceiling) -> str:
-    """Says that real devices gain no more; empty without a gain, and for parts that are not on a device."""
+    """States whether a real device could bring a larger gain; empty if there is no gain, or for parts that are not on a
+    device."""
     if one.low <= 1 or "client" in one.parts:
         return ""
     if not one.on_device:
@@ -148,7 +151,8 @@ def _interval(one: Ceiling) -> str:
 
 
 def _settings(one: Ceiling) -> str:
-    """Names other settings that changed together with the free parts: the gain may be theirs."""
+    """Names other settings that changed together with the zero-latency parts, because they may explain part of the
+    gain."""
     if not one.besides or one.verdict not in (Verdict.SMALL, Verdict.UNSEEN, Verdict.DISTURBED, Verdict.HELD):
         return ""
     changes = [
