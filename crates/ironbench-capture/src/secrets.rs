@@ -1,4 +1,4 @@
-//! Removes passwords from statements and parameters, before any other module sees them.
+//! Removes passwords from statements and parameters, before they reach any other module.
 
 use memchr::memmem;
 

@@ -12,7 +12,8 @@ use crate::entry::{Entry, Severity};
 use crate::message::{Message, parameters};
 use crate::statement::Control;
 
-/// Maximum number of sessions that are remembered. A log without `log_disconnections` does not say when a session ends.
+/// Maximum number of sessions that are remembered. A log without `log_disconnections` does not show when a session
+/// ends.
 const MOST_SESSIONS: usize = 200_000;
 /// A step back in time of at least this length is a change of the clock. A shorter step means that processes wrote
 /// their entries out of order.

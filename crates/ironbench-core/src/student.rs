@@ -1,11 +1,10 @@
 //! Student's t distribution, computed with the incomplete beta function of statrs and the error function of libm.
 //!
-//! The probability of |T| ≤ t is I_y(1/2, ν/2) with y = t²/(ν + t²), that of |T| > t is I_x(ν/2, 1/2) with x = 1 − y.
-//! Source: Abramowitz and Stegun, Handbook of Mathematical Functions, 26.7.1 and 26.5.27.
-//! The crate statrs (0.19) computes I from differences of ln Γ, which lose one digit for each digit of ν.
-//! From ν = 1000 on, the normal distribution with Hill's expansion replaces it.
-//! The error function of statrs is off by 4e-11 at 2 standard deviations, so it only provides the start of the search.
-//! The result comes from libm's function.
+//! The probability of |T| ≤ t is I_y(1/2, ν/2) with y = t²/(ν + t²), and the probability of |T| > t is I_x(ν/2, 1/2)
+//! with x = 1 − y. Source: Abramowitz and Stegun, Handbook of Mathematical Functions, 26.7.1 and 26.5.27. The crate
+//! statrs (0.19) computes I from differences of ln Γ, which lose one digit for each digit of ν. From ν = 1000 on, the
+//! normal distribution with Hill's expansion replaces it. The error function of statrs is off by 4e-11 at 2 standard
+//! deviations, so it only provides the start of the search. The result comes from libm's function.
 
 use std::f64::consts::{PI, SQRT_2};
 

@@ -107,10 +107,10 @@ pub struct FlashFigures {
     pub spare: f64,
     /// Fill level, 0 to 1, at which `sustained_write_iops` was rated.
     pub rated_fill: f64,
-    /// Whether the device compresses data and so writes less. The rates of these parameters are those for
-    /// incompressible data.
+    /// Whether the device compresses data and so writes less. The rates among these parameters are for incompressible
+    /// data.
     pub compresses: bool,
-    /// Host CPU time per I/O, in addition to that of an ordinary driver.
+    /// Host CPU time per I/O, in addition to the CPU time of an ordinary driver.
     pub host_cpu: f64,
 }
 

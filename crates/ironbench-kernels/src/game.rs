@@ -76,7 +76,7 @@ impl Game {
         Some(winners)
     }
 
-    /// Counts the games whose winners differ from those of the closed form for the same draws.
+    /// Counts the games in which memory and closed form give different winners for the same draws.
     fn wrong(&self) -> u64 {
         let expected =
             |&(mut random, _): &(SplitMix64, u64)| lottery::expected(self.tickets(), &mut random, self.draws);

@@ -1,8 +1,8 @@
 //! Memory measurements for one thread: bandwidth of long copies and sums, and latency of dependent reads.
 //!
-//! The operations copy (c = a) and triad (a = b + s·c) are those of STREAM. Source: McCalpin, "Memory Bandwidth and
-//! Machine Balance in Current High Performance Computers", 1995. As in STREAM, only bytes that the program itself reads
-//! and writes count.
+//! The operations copy (c = a) and triad (a = b + s·c) are the same as in STREAM. Source: McCalpin, "Memory Bandwidth
+//! and Machine Balance in Current High Performance Computers", 1995. As in STREAM, only bytes that the program itself
+//! reads and writes count.
 
 use std::hint::black_box;
 use std::time::{Duration, Instant};

@@ -241,7 +241,7 @@ impl Sampler {
     fn sleep(&self, wake: &PipeReader) -> bool {
         let descriptors = std::iter::once(wake.as_raw_fd()).chain(self.ring_descriptors.iter().copied());
         let mut polled: Vec<_> = descriptors.map(|fd| libc::pollfd { fd, events: libc::POLLIN, revents: 0 }).collect();
-        // SAFETY: the pointer and the length are those of the vector.
+        // SAFETY: pointer and length belong to the same vector.
         unsafe { libc::poll(polled.as_mut_ptr(), polled.len() as libc::nfds_t, INTERVAL_MS) };
         polled[0].revents != 0
     }

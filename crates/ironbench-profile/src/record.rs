@@ -180,7 +180,7 @@ fn halves(word: u64) -> (i32, i32) {
 }
 
 fn bytes(words: &[u64]) -> &[u8] {
-    // SAFETY: the bytes are those of `words`, and any bytes are valid.
+    // SAFETY: the result covers the same memory as `words`, and any bytes are valid.
     unsafe { std::slice::from_raw_parts(words.as_ptr().cast(), size_of_val(words)) }
 }
 

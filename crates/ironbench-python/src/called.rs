@@ -18,11 +18,12 @@ use pyo3::types::PyTuple;
 use crate::door;
 use crate::drive::{DriveResult, Progress, jobs_of, plan_of};
 
-/// Runs one trial like `drive`, over connections that `connect` opens. `connect` gets the number of a client and its SQL
-/// commands. A command is a tuple of three values:
+/// Runs one trial like `drive`, over connections that `connect` opens. `connect` gets the number of a client and its
+/// SQL commands. A command is a tuple of three values:
 ///
 /// - the text of the command, with `?` for parameters
-/// - the rows to return: `gset` for those of its last statement, `aset` for those of each statement, empty for none
+/// - the rows to return: `gset` for the rows of the last statement, `aset` for the rows of each statement, empty for no
+///   rows
 /// - whether the text has several statements (`\;`)
 ///
 /// The connection that `connect` returns has:
@@ -33,8 +34,8 @@ use crate::drive::{DriveResult, Progress, jobs_of, plan_of};
 ///   rows
 /// - `inside`: whether the engine does its work in the calling thread
 /// - `rollback()`
-/// - `trouble(error)`: describes an error that one of these raised, as an object with `sqlstate`,
-///   `cause`, `retryable` and `lasting`
+/// - `trouble(error)`: describes an error that one of these raised, as an object with `sqlstate`, `cause`, `retryable`
+///   and `lasting`
 /// - `cancel()`: called repeatedly by another thread when the running command must end
 #[pyfunction]
 #[pyo3(signature = (plan, connect, progress=None))]

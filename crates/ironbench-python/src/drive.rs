@@ -27,7 +27,7 @@ use crate::door;
 use crate::errors::raise;
 use crate::histogram::Histogram;
 
-/// Result of a turn: numbers of successful and failed transactions, and three times in seconds. The times are those
+/// Result of a turn: numbers of successful and failed transactions, and three times in seconds. The three times are
 /// spent on the transactions, on the start-up and on draining.
 type Rested = (u64, u64, f64, f64, f64);
 

@@ -21,7 +21,8 @@ pub struct Shared {
     pub prepared: HashMap<String, usize>,
     /// Variables that a `\set` defines.
     pub set: Vec<Slot>,
-    /// Prefixes of `\gset` and `\aset`. Their columns become variables, whose names only the server knows.
+    /// Prefixes of `\gset` and `\aset`. Their columns become variables, whose names are known only when the server
+    /// replies.
     pub prefixes: Vec<String>,
 }
 

@@ -1,6 +1,6 @@
 //! Errors in a script.
 
-/// An error shown as `subject: cause`. `hint` says what the user can do and may be empty. The subject of an error in a
+/// An error shown as `subject: cause`. `hint` is advice for the user and may be empty. The subject of an error in a
 /// script's text is `NAME:LINE:COLUMN`. The cause shows the line with a caret below the position.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{subject}: {cause}")]

@@ -123,7 +123,8 @@ fn extreme(arguments: &[Value], greatest: bool) -> Result<Value, EvalError> {
         let mut best = arguments[0].to_double()?;
         for next in &arguments[1..] {
             let next = next.to_double()?;
-            // The order of the comparisons is that of C's macros, because comparisons with NaN are false.
+            // The operands are compared in the same order as in pgbench's C macros, because comparisons with NaN are
+            // false.
             let keep = if greatest { best > next } else { best < next };
             best = if keep { best } else { next };
         }

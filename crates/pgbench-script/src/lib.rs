@@ -1,9 +1,8 @@
 //! pgbench's script language, compiled once and evaluated per transaction, without a database.
 //!
 //! [`Program::compile`] parses scripts and rejects, with line, column and caret, what pgbench would reject at run time.
-//! A client steps through the [`Command`]s of a script.
-//! Expressions are evaluated by [`evaluate`] with the client's [`Variables`] and [`Random`].
-//! An [`Sql`] is sent as text with `$n` and parameters, or as text with values.
+//! A client steps through the [`Command`]s of a script. Expressions are evaluated by [`evaluate`] with the client's
+//! [`Variables`] and [`Random`]. An [`Sql`] is sent as text with `$n` and parameters, or as text with values.
 //!
 //! ```
 //! use pgbench_script::{Automatic, Program, Seeds, Source, Variables};
@@ -20,8 +19,8 @@
 //! # Ok::<(), pgbench_script::Error>(())
 //! ```
 //!
-//! Expressions, functions, random distributions and their sequences are those of PostgreSQL 18's pgbench.
-//! With one client and the same seed, both send the same statements. `\shell` and `\setshell` are rejected.
+//! Expressions, functions, random distributions and their sequences are the same as in PostgreSQL 18's pgbench. With
+//! one client and the same seed, both send the same statements. `\shell` and `\setshell` are rejected.
 //!
 //! Language reference: PostgreSQL 18 documentation, pgbench, "Custom Scripts".
 

@@ -20,7 +20,7 @@ impl Script {
 }
 
 impl Program {
-    /// Compiles all scripts. `variables` are those of `-D`.
+    /// Compiles all scripts. `variables` are the definitions from `-D`.
     ///
     /// # Errors
     /// An error shows file, line, column, the text of the line, a caret below the position, and a hint.

@@ -1,6 +1,5 @@
-//! The random numbers of scripts.
-//! Generator, seeding and distributions are those of PostgreSQL's pgbench,
-//! so that a script with a given seed draws the same values in both.
+//! The random numbers of scripts. Generator, seeding and distributions are the same as in PostgreSQL's pgbench, so that
+//! a script with a given seed draws the same values in both.
 //!
 //! The generator is xoroshiro128** (Blackman and Vigna, "Scrambled linear pseudorandom number generators", 2018).
 //! SplitMix64 initialises its state.
@@ -153,7 +152,7 @@ impl SplitMix64 {
 
 /// Seeds of a trial, drawn from its single seed in the order in which pgbench draws them with as many threads as
 /// clients. The seeds of the clients' functions come first, then `:default_seed`. Then follow, for each thread, the
-/// seed of its choice of scripts and those of two streams that are not used here.
+/// seed for choosing scripts and the seeds of two streams that are not used here.
 #[derive(Debug, Clone)]
 pub struct Seeds {
     clients: Vec<u64>,

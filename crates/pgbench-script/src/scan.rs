@@ -184,8 +184,8 @@ impl<'a> Command<'a> {
         Ok(Stop::EndOfText)
     }
 
-    /// In psql, `:{?name}` tests whether a variable is defined.
-    /// In pgbench, psql's lexer knows no variables, so the result is FALSE for every name.
+    /// In psql, `:{?name}` tests whether a variable is defined. In pgbench, psql's lexer has no access to variables, so
+    /// the result is FALSE for every name.
     fn colon(&mut self) {
         let name = self.run_from(self.at + 3, continues_name);
         if self.bytes[self.at..].starts_with(b":{?") && name > self.at + 3 && self.bytes.get(name) == Some(&b'}') {

@@ -104,7 +104,7 @@ impl Clone for Variables {
 }
 
 impl Variables {
-    /// Creates the variables, where `variables` are those of `-D`. Names that no script mentions are ignored.
+    /// Creates the variables. `variables` are the definitions from `-D`. Names that no script mentions are ignored.
     pub fn new(program: &Program, variables: &[(String, String)], automatic: &Automatic) -> Self {
         let Automatic { client_id, default_seed, random_seed, scale } = *automatic;
         let held = vec![Held::UNDEFINED; program.symbols.len()];

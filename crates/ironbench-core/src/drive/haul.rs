@@ -69,7 +69,7 @@ pub struct Haul {
     pub ended: Ended,
     pub due: Due,
     pub seconds: Vec<Second>,
-    /// The seconds of a part, in a form that can be merged with those of other parts.
+    /// The seconds of a part, in a form that can be merged with the seconds of other parts.
     pub mergeable: Vec<MergeableSecond>,
     pub samples: Samples,
     pub io: String,
@@ -80,8 +80,8 @@ pub struct Haul {
     pub cause: String,
     /// Whether a failed transaction ended the trial.
     pub by_error: bool,
-    /// Number of clients that ended because they lost their connection. `loss_cause` says why the first connection was
-    /// lost.
+    /// Number of clients that ended because they lost their connection. `loss_cause` is the reason why the first
+    /// connection was lost.
     pub clients_lost: usize,
     pub loss_cause: String,
 }

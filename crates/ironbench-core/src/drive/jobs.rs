@@ -1,5 +1,5 @@
 //! Sources of jobs, which choose the transactions of a trial instead of weights. Each client has a role, which chooses
-//! the client's next script, sets the script's input variables, and learns how the job ended.
+//! the client's next script, sets the script's input variables, and is notified when the job has ended.
 
 use std::collections::BTreeMap;
 
@@ -18,8 +18,8 @@ pub trait Jobs: Sync {
     /// Returns the variables that the source sets, so that scripts need not define them.
     fn variables(&self) -> &'static [&'static str];
 
-    /// Returns the number of clients in addition to those of the plan, numbered after them. These clients wait for jobs
-    /// and follow no schedule.
+    /// Returns the number of clients in addition to the plan's clients. They are numbered after the plan's clients.
+    /// These clients wait for jobs and follow no schedule.
     fn waiting_clients(&self) -> usize;
 
     /// Whether the roles of the plan's clients determine how long these clients rest between their jobs. The plan must
@@ -59,8 +59,8 @@ pub trait Role {
     /// follows the schedule of the plan and always has work. All clients of a queue do the same work.
     fn line(&self) -> Option<usize>;
 
-    /// Returns how long the client rests from now until its next job, if roles pace their clients. The loop asks before
-    /// each job, including the first.
+    /// Returns how long the client rests from now until its next job, if roles pace their clients. The loop calls this
+    /// function before each job, including the first.
     fn rest_ns(&mut self) -> u64 {
         0
     }

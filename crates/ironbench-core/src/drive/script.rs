@@ -67,7 +67,8 @@ pub struct Clients<'p> {
     retried_errors: &'p [String],
 }
 
-/// Numbers a drive's clients among the clients of all parts: first those of the plans, then those that wait for jobs.
+/// Numbers a drive's clients among the clients of all parts. The clients of the plans come first, followed by the
+/// clients that wait for jobs.
 struct Places {
     clients: usize,
     part: Part,
@@ -78,8 +79,8 @@ impl Places {
         Self { clients: plan.clients, part: plan.its_part() }
     }
 
-    /// Returns the global number of a client.
-    /// Waiting clients are numbered round-robin over the parts, because no part knows how many the others have.
+    /// Returns the global number of a client. Waiting clients are numbered round-robin over the parts, because the
+    /// numbers of waiting clients in other parts are unknown.
     fn of(&self, client: usize) -> usize {
         let Part { number, of, first_client, all_clients } = self.part;
         client.checked_sub(self.clients).map_or(first_client + client, |waiting| all_clients + of * waiting + number)

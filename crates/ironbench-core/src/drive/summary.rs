@@ -110,10 +110,10 @@ pub struct Summary {
     pub io: String,
     /// Whether the trial was stopped from outside before its end.
     pub cut_short: bool,
-    /// Whether the trial ended early by itself; `cause` says why.
+    /// Whether the trial ended early by itself; `cause` is the reason.
     pub aborted: bool,
     pub cause: String,
-    /// Whether a transaction that failed in the first second ended the trial; `cause` says where and why.
+    /// Whether a transaction that failed in the first second ended the trial; `cause` contains place and reason.
     pub stopped_on_error: bool,
     /// Start of the measured window.
     pub started_unix_s: f64,

@@ -43,7 +43,8 @@ pub const NONE: Turn = Turn { number: 0, from: 0, until: 0, spread_ns: 0 };
 impl Turn {
     /// Returns the delay from the start of the turn to the start of client number `rank` (from 0) of `clients`.
     pub fn delay_ns(&self, rank: usize, clients: usize) -> u64 {
-        // Shifts by the golden ratio fill the circle evenly (D. Knuth, The Art of Computer Programming 3, 6.4).
+        // Multiples of the golden ratio, modulo 1, are spread evenly over [0, 1) (D. Knuth, The Art of Computer
+        // Programming 3, 6.4).
         const GOLDEN: f64 = 0.618_033_988_749_894_9;
         let place = (rank as f64 / clients.max(1) as f64 + self.number as f64 * GOLDEN).fract();
         (place * self.spread_ns as f64) as u64

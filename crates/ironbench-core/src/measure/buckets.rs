@@ -1,8 +1,8 @@
 //! The buckets of a `Histogram`, for code that records values during a trial. Recording a value takes a shift, an
 //! addition and an increment.
 //!
-//! The buckets are those of HdrHistogram for a lowest value of 1 and 3 significant digits. There are 2048 buckets of
-//! width 1, then 1024 for each doubling (HdrHistogram's documentation, "Counts array"). Converting the buckets to a
+//! The buckets are the same as in an HdrHistogram with lowest value 1 and 3 significant digits. There are 2048 buckets
+//! of width 1, then 1024 for each doubling (HdrHistogram's documentation, "Counts array"). Converting the buckets to a
 //! `Histogram` therefore loses nothing.
 
 use super::Histogram;

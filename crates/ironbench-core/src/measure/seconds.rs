@@ -1,4 +1,4 @@
-//! The timeline of the whole trial, merged from those of the threads.
+//! The timeline of the whole trial, merged from the timelines of the threads.
 
 use std::collections::BTreeMap;
 
@@ -102,7 +102,7 @@ pub struct Seconds {
     handed: Vec<usize>,
     waiting: BTreeMap<usize, Passed>,
     rows: Vec<Second>,
-    /// Seconds to be merged with those of other drives; empty unless this drive is a part.
+    /// Seconds to be merged with the seconds of other drives; empty unless this drive is a part.
     mergeable: Vec<MergeableSecond>,
     to_merge: bool,
 }

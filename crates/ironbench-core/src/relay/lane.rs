@@ -244,7 +244,7 @@ impl Lane {
     /// Waits for new connections.
     fn listen(&mut self) {
         if let Some(listener) = &self.listener {
-            // An error means that memory is short. The timer then leads to another try.
+            // If memory is short, the timer leads to another attempt.
             let data = epoll::EventData::new_u64(LISTENER);
             if epoll::add(&self.epoll, listener, data, epoll::EventFlags::IN).is_err() {
                 self.timers.push(Reverse((clock::now() + AGAIN_NS, LISTENER)));
@@ -514,7 +514,7 @@ impl Lane {
         if let Some(pair) = &self.slots[slot as usize].pair
             && let Some(to) = &pair.sides[side]
         {
-            // The close then sends a reset (socket(7), SO_LINGER). A Unix socket has none.
+            // Closing the socket then resets the connection (socket(7), SO_LINGER). Unix sockets have no resets.
             let _ = sockopt::set_socket_linger(&to.fd, Some(std::time::Duration::ZERO));
         }
         self.remove(slot);

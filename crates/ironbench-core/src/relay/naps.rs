@@ -1,9 +1,9 @@
 //! Decides how long a thread sleeps until something is due.
 //!
 //! A sleeping thread wakes late by tens of microseconds, because of timers and idle states of the processor. Therefore
-//! it asks to be woken earlier, by its recent wake-up latency, and spins for the rest of the time. With many pieces in
-//! flight, the lateness of a single piece hardly matters. The thread then does not spin, and leaves the CPU to client
-//! and server.
+//! its timer is set earlier, by the recent wake-up latency, and the thread spins for the rest of the time. With many
+//! pieces in flight, the lateness of a single piece hardly matters. The thread then does not spin, and leaves the CPU
+//! to client and server.
 
 /// Assumed wake-up latency before the first measurement.
 const LATE_NS: u64 = 15_000;

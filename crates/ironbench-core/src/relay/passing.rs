@@ -21,7 +21,7 @@ const LASTS: Duration = Duration::from_millis(60);
 const PATIENCE: Duration = Duration::from_secs(20);
 const PING: [u8; 64] = [7; 64];
 
-/// Returns the median round trip through `relay` minus that of a direct connection.
+/// Returns the median round-trip time through `relay` minus the median round-trip time of a direct connection.
 pub fn round_trip(relay: &RelayAddress, declared: Duration) -> Result<Duration> {
     measured(relay, declared).map_err(|error| Error::failure("latency relay", format!("cannot be measured: {error}")))
 }

@@ -43,7 +43,7 @@ impl Series {
         full
     }
 
-    /// Drops the samples of odd ticks. The remaining samples are those of the doubled period.
+    /// Drops the samples of odd ticks. The remaining samples are at the ticks of the doubled period.
     fn thin(&mut self) {
         let before = self.samples.len();
         self.samples.retain(|sample| sample.tick.is_none_or(|tick| tick % 2 == 0));

@@ -103,7 +103,7 @@ impl Endpoint {
     }
 
     /// Opens a connected socket in blocking mode, with `TCP_NODELAY` for TCP. If `relay` is given, the connection goes
-    /// through that relay, and errors are still those of the server.
+    /// through that relay, but errors are reported as on a direct connection.
     pub(super) fn open(
         &self,
         relay: Option<&RelayAddress>,

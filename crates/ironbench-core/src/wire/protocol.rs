@@ -62,7 +62,7 @@ pub trait ServerProtocol: Debug + Clone + Send + Sync + 'static {
     type ServerError: Debug + Display;
     /// The message with which the server starts; `()` if the client sends first.
     type Greeting;
-    /// What the client knows about an open session.
+    /// State of a session on the client's side.
     type State: Debug + Send;
     /// The data that identify a session in a request to cancel its statement.
     type CancelKey: Clone + Send + Sync;

@@ -123,7 +123,7 @@ impl Brokerage {
         Ok(())
     }
 
-    /// Emits an address. The addresses of exchanges come first, then those of companies, then those of customers.
+    /// Emits an address. Addresses are numbered in this order: exchanges, companies, customers.
     pub(super) fn address<S: Sink>(&self, number: u64, phrase: &mut Phrase, sink: &mut S) -> Result<(), S::Error> {
         let mut dice = self.dice(Purpose::Address, number);
         let home = number >= EXCHANGE_ADDRESSES + self.load_units() * COMPANIES;

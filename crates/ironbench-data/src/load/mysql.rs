@@ -13,8 +13,8 @@ use crate::row::CopyText;
 /// Time that a piece may wait for a lock. A load without progress ends earlier if the server does not answer.
 const LOCK_WAIT_S: u32 = 3600;
 
-/// Number of attempts at a piece that meets locks. After an interrupted load, the server is still removing its
-/// uncommitted rows.
+/// Number of attempts at a piece that meets locks of other transactions. After an interrupted load, the server is still
+/// removing its uncommitted rows.
 const ATTEMPTS: u32 = 100;
 const PAUSE: Duration = Duration::from_millis(200);
 

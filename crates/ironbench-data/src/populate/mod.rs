@@ -1,6 +1,6 @@
 //! Populates a table inside the measured window. A transaction is one commit.
 //!
-//! Commits are assigned to the clients in rotation before the start, so every client knows its share, and rows with
+//! Commits are assigned to the clients in rotation before the start, so every client has a fixed share, and rows with
 //! consecutive numbers arrive at about the same time. The first error ends the trial, because an incomplete population
 //! is useless.
 

@@ -2,7 +2,7 @@
 
 use crate::dice::Dice;
 
-/// The parameter A of NURand for last names. The next constants are those for customers and for items (clause 2.1.6).
+/// The parameter A of NURand for last names. The next constants are for customers and for items (clause 2.1.6).
 pub const OF_NAMES: u64 = 255;
 pub const OF_CUSTOMERS: u64 = 1_023;
 pub const OF_ITEMS: u64 = 8_191;

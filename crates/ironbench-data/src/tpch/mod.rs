@@ -1,8 +1,7 @@
 //! The rows of TPC-H-derived workloads: eight tables, and the orders that refresh sets insert.
 //!
-//! Rows come from the crate `tpchgen` and are identical to those of the reference generator.
-//! A unit is one part of `tpchgen`'s partitioning of a table.
-//! Any range of units can be generated without the rows before it.
+//! Rows come from the crate `tpchgen` and are identical to the rows of the reference generator. A unit is one part of
+//! `tpchgen`'s partitioning of a table. Any range of units can be generated without the rows before it.
 
 pub mod arrow;
 mod refresh;
@@ -82,7 +81,7 @@ const NATION: &[&str] = &["n_nationkey", "n_name", "n_regionkey", "n_comment"];
 const REGION: &[&str] = &["r_regionkey", "r_name", "r_comment"];
 
 /// Properties of all tables. The largest tables are first, so that the last pieces to be copied are small. Sizes are
-/// those of the rows as text at scale factor 1.
+/// for rows as text at scale factor 1.
 const KNOWN: &[Known] = &[
     known("lineitem", LINEITEM, 1_500_000, 1_000, 488),
     known("orders", ORDERS, 1_500_000, 4_000, 110),

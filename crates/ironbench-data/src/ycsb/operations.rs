@@ -66,7 +66,7 @@ pub struct Operations {
     scripts: OnceLock<Vec<(Kind, u64)>>,
     next_insert: AtomicU64,
     inserted: Inserted,
-    /// Number of reads that did not return the record that they asked for.
+    /// Number of reads that did not return the requested record.
     missed: AtomicU64,
 }
 

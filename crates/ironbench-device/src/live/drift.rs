@@ -1,8 +1,8 @@
 //! Tracks the I/O path overhead while the device is used. The overhead changes by a few microseconds, depending on how
 //! other programs or virtual machines use the processors. A few microseconds are a large part of an SSD's latency.
 //!
-//! The kernel reports how long requests to a block device took (Documentation/block/stat.rst). This process knows how
-//! long it delayed the answers to these requests. The difference is the current overhead.
+//! The kernel reports how long requests to a block device took (Documentation/block/stat.rst). This process measures
+//! how long it delayed the answers to these requests. The difference is the current overhead.
 
 use std::fs;
 use std::io;

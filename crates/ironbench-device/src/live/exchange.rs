@@ -212,8 +212,8 @@ impl Exchange {
         sums
     }
 
-    /// Cuts the power: all later requests fail, and unflushed writes are treated as `how` says. Returns the number of
-    /// unflushed writes.
+    /// Cuts the power: all later requests fail, and unflushed writes are treated according to `how`. Returns the number
+    /// of unflushed writes.
     ///
     /// # Errors
     /// Input: the device was not created for power cuts.
@@ -359,8 +359,7 @@ impl Exchange {
     fn settled(&self, covers: u64) -> bool {
         let Some(undo) = &self.undo else { return true };
         let mut undo = locked(undo);
-        // A power cut takes back its writes under the same lock. Either the cut sees this flush, or this flush sees the
-        // cut.
+        // A power cut reverts writes under the same lock. Either the cut sees this flush, or this flush sees the cut.
         let powered = !self.dead.load(Acquire);
         if powered {
             undo.flushed(covers);

@@ -18,7 +18,7 @@ const ROOT: u64 = 1;
 const COUNTERS: u64 = 2;
 const FIRST_PARTITION: u64 = 3;
 const COUNTERS_NAME: &str = "counters";
-/// Maximum number of requests that the kernel may have in flight, in addition to those of waiting threads.
+/// Maximum number of requests that the kernel may have in flight, in addition to requests for which a thread waits.
 const BACKGROUND: u16 = 256;
 
 /// Negotiates capabilities and limits with the kernel.

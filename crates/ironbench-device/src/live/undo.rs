@@ -1,4 +1,4 @@
-//! The writes that a power cut loses, which are those without a later flush.
+//! The writes that a power cut loses, which are the writes without a later flush.
 
 use ironbench_core::SplitMix64;
 use serde::Deserialize;

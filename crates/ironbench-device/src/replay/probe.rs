@@ -1,4 +1,4 @@
-//! A synthetic closed-loop load on a model, like that of a storage benchmark.
+//! A synthetic closed-loop load on a model, like the load of a storage benchmark.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;

@@ -25,7 +25,7 @@ use crate::wire::transport::Mailbox;
 use operations::Gathered;
 use pgbench_script::{Gather, Random, Sql, Variables};
 
-/// Message ID of the first request, above those of the bind.
+/// Message ID of the first request, above the message IDs of the bind.
 const FIRST_ID: i32 = 100;
 
 /// A request that has not been answered yet.
@@ -72,7 +72,7 @@ pub struct LdapScript<'p> {
 }
 
 impl<'p> LdapScript<'p> {
-    /// Creates a client. `reconnect` and `own` are explained at [`crate::drive::plan::Engine::Ldap`].
+    /// Creates a client. For `reconnect` see [`crate::drive::plan::Engine::Ldap`].
     pub fn new(
         script: ScriptClient<'p>,
         operations: &'p Operations,

@@ -111,7 +111,7 @@ struct Replayer<'p> {
     /// Index in `recorded` of the next operation, or of the one in progress.
     at: usize,
     under_way: bool,
-    /// Whether the open connection stands for the recorded connection of the next operation.
+    /// Whether the open connection represents the recorded connection of the next operation.
     connected: bool,
     id: i32,
     /// Number of entries that the search in progress has returned so far.

@@ -145,7 +145,7 @@ impl Recorder<'_> {
     }
 
     /// Discards the measurements and the time of the last turn, while the window is suspended. The turn's transactions
-    /// then count like those of the warm-up.
+    /// are then treated like warm-up transactions.
     pub fn forget(&mut self) {
         if self.phase != Phase::Resting {
             return;

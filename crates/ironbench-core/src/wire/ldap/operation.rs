@@ -318,7 +318,7 @@ fn add(dn: &[Part], attributes: &[Vec<Part>], out: &mut Writer) -> Result<(), St
     Ok(())
 }
 
-/// Writes `name=value`. `bare`: whether the value may be missing, which stands for the whole attribute.
+/// Writes `name=value`. `bare`: whether the value may be missing, in which case the whole attribute is meant.
 fn values(text: &[Part], bare: bool, out: &mut Writer) -> Result<(), String> {
     let (name, value) = match pair(text) {
         Ok((name, value)) => (name, Some(value)),

@@ -98,7 +98,8 @@ impl SessionProtocol for Ldap {
             let dn = String::from_utf8_lossy(&record.dn).into_owned();
             let (name, verb) = (plain(&dn), record.verb());
             // A server may process several operations of a connection concurrently (RFC 4511, 3.1). Therefore the
-            // addition of an entry waits for those of its ancestors, and a change waits for everything before it.
+            // addition of an entry waits until its ancestors have been added, and a change waits for everything before
+            // it.
             let waits = |one: &Pending| verb != Verb::Add || one.verb != Verb::Add || is_below(&name, &one.name);
             while wrong.is_none() && under_way.iter().any(waits) {
                 session.channel.flush().map_err(|error| session.lose(error.into(), LOADING))?;

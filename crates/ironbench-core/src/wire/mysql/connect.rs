@@ -53,7 +53,7 @@ impl From<Malformed> for Fault {
     }
 }
 
-/// What the client knows about a session.
+/// State of a session on the client's side.
 #[derive(Debug)]
 pub struct MysqlState {
     pub(super) version: String,

@@ -39,7 +39,7 @@ impl From<Malformed> for Fault {
     }
 }
 
-/// What the client knows about a session.
+/// State of a session on the client's side.
 #[derive(Debug, Default)]
 pub struct PostgresState {
     /// Parameters that the server reports: `server_version`, `TimeZone`, …

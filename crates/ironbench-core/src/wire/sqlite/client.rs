@@ -167,7 +167,7 @@ impl Prepared {
     }
 }
 
-/// Returns the index of each of the statement's parameters among those of the command. Parameters are `$1`, `$2`, … in
+/// Maps each of the statement's parameters to its index among the command's parameters. Parameters are `$1`, `$2`, … in
 /// the compiled text. SQLite treats these as names and numbers them in order of appearance.
 fn places(statement: &Statement<'_>, known: usize) -> std::result::Result<Vec<usize>, Trouble> {
     (1..=statement.parameter_count())

@@ -256,8 +256,8 @@ impl Market {
         }
     }
 
-    /// Handles the prices that a Market-Feed has written on an engine without data. The orders found are those that
-    /// this market knows.
+    /// Handles the prices that a Market-Feed has written on an engine without data. The orders that it found are taken
+    /// from this market's own list.
     pub fn met(&mut self, entries: &[Entry], now: u64) {
         for order in entries.iter().filter_map(|entry| entry.meets) {
             if let Some(Order { trade, security, quantity, .. }) = self.limits.remove(&order) {

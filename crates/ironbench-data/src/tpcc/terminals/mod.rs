@@ -63,8 +63,8 @@ pub struct Options {
     /// Whether terminals wait for the standard's keying and think times.
     #[serde(default)]
     pub paced: bool,
-    /// Number of clients of all parts together that carry out deferred deliveries. With 0, terminals carry out their
-    /// own.
+    /// Number of clients of all parts together that carry out deferred deliveries. With 0, each terminal carries out
+    /// its deliveries itself.
     #[serde(default)]
     pub delivery_clients: usize,
     /// Whether prices are stored as integer cents.
@@ -151,8 +151,8 @@ impl Jobs for Terminals {
         VARIABLES
     }
 
-    /// Returns an even share of the delivery clients of all parts. It is at least one, because other parts do not know
-    /// this part's deliveries.
+    /// Returns an even share of the delivery clients of all parts, but at least one, because clients of other parts
+    /// cannot carry out this part's deliveries.
     fn waiting_clients(&self) -> usize {
         let (all, Part { number, of, .. }) = (self.options.delivery_clients, self.part);
         if all == 0 { 0 } else { (all * (number + 1) / of - all * number / of).max(1) }

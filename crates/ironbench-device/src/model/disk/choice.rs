@@ -4,8 +4,8 @@
 //! first). Source: Jacobson and Wilkes, "Disk scheduling algorithms based on rotational position", HPL-CSP-91-7, 1991.
 //! The model returns a completion when a command arrives, so later commands cannot overtake. Instead, the order of
 //! arrival is kept, and seeks and rotational delays are shortened by the mean gain at that depth. This module computes
-//! that gain: a drive with the same geometry chooses among random commands. Throughput and mean times match those of
-//! the choosing drive. Its long tail of commands that are passed over repeatedly is not modelled.
+//! that gain: a drive with the same geometry chooses among random commands. Throughput and mean times match a drive
+//! that really reorders commands. The long tail of commands that such a drive passes over repeatedly is not modelled.
 
 use pgbench_script::Random;
 
@@ -15,7 +15,7 @@ use super::seek::Seek;
 const DEEPEST: usize = 256;
 const ROUNDS: usize = 3_000;
 
-/// Mean positioning time by queue depth, as a fraction of that of a single command.
+/// Mean positioning time by queue depth, as a fraction of the positioning time of a single command.
 #[derive(Debug, Clone)]
 pub struct Choice {
     shares: Vec<f64>,

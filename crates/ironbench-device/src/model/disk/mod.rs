@@ -1,7 +1,6 @@
 //! A rotating disk: arm, spindle, command queue, and cache.
 //!
-//! The components are those of Ruemmler and Wilkes,
-//! "An introduction to disk drive modeling" (IEEE Computer 27(3), 1994).
+//! The components follow Ruemmler and Wilkes, "An introduction to disk drive modeling" (IEEE Computer 27(3), 1994).
 
 mod choice;
 mod destage;

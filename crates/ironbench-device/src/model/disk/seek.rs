@@ -2,10 +2,9 @@
 
 /// The curve `a + b √d + c d` for distances `d` from 0 to 1 of the full stroke.
 ///
-/// The curve is fitted to three values from a data sheet, following Lee and Katz,
-/// "An analytic performance model of disk arrays" (SIGMETRICS 1993).
-/// The square root describes the arm accelerating and decelerating, the linear term the arm at full speed.
-/// Over uniformly random pairs of tracks the mean of √d is 8/15 and that of d is 1/3.
+/// The curve is fitted to three values from a data sheet, following Lee and Katz, "An analytic performance model of
+/// disk arrays" (SIGMETRICS 1993). The square root describes the arm accelerating and decelerating, the linear term the
+/// arm at full speed. Over uniformly random pairs of tracks the mean of √d is 8/15 and the mean of d is 1/3.
 #[derive(Debug, Clone, Copy)]
 pub struct Seek {
     least: f64,
@@ -21,7 +20,8 @@ impl Seek {
         Self { least: track * 1e9, root: root * 1e9, line: (full - track - root) * 1e9 }
     }
 
-    /// Whether longer distances never take less time. A real arm cannot violate this.
+    /// Whether the seek time never decreases with the distance. Parameters for which it decreases are impossible for a
+    /// disk.
     pub fn is_monotone(&self) -> bool {
         // The slope b/(2√d) + c has its minimum at one of the two ends.
         self.root >= 0.0 && self.root / 2.0 + self.line >= 0.0

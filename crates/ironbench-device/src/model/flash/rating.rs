@@ -1,4 +1,4 @@
-//! Derives the internal parameters of a model from those of a data sheet.
+//! Derives the internal parameters of a model from the figures of a data sheet.
 
 use ironbench_core::{Error, Result};
 
