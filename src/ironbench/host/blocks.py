@@ -36,8 +36,8 @@ def read_block(name: str, tree: Tree) -> Block:
 
 
 def down_to_drives(name: str, tree: Tree) -> list[str]:
-    """Returns a device and the devices it consists of, by their names in /sys/block; for a logical volume on a
-    partition, this includes the drive."""
+    """Returns the names in /sys/block of a device and of the devices that it consists of, down to the drives. For a
+    logical volume on a partition, the result includes the drive of the partition."""
     whole = _whole(name, tree)
     parts = tree.names(f"/sys/block/{whole}/slaves")
     return [whole, *(below for part in parts for below in down_to_drives(part, tree))]

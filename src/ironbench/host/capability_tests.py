@@ -23,8 +23,8 @@ _SYNCS = 40
 
 
 class LocalCapabilityTests:
-    """Tries operations on this machine. Each method returns None if the operation works, and otherwise the reason why
-    it fails."""
+    """Tries operations on this machine. A method with the result type `str | None` returns None if the operation works,
+    and otherwise the reason why it fails."""
 
     def io_uring(self) -> str | None:
         libc = ctypes.CDLL(None, use_errno=True)

@@ -1,5 +1,4 @@
-"""Reads the limits that control groups set for this process: version 2, or the controllers of version 1
-(cgroups(7))."""
+"""Reads the limits that control groups of version 1 or version 2 set for this process (cgroups(7))."""
 
 from __future__ import annotations
 
@@ -20,7 +19,8 @@ _V2_MEMORY = ("memory.max", "memory.current")
 
 
 def read_limits(tree: Tree) -> Limits:
-    """Returns the tightest limits among this process's group and the group's ancestors."""
+    """Returns the limits that apply to this process: for each resource, the smallest limit of its group and of the
+    group's ancestors."""
     groups = own_groups(tree)
     mounts = [mount for mount in all_mounts(tree) if mount.kind in ("cgroup", "cgroup2")]
     cpu_list = _cpu_list(tree)
@@ -41,7 +41,8 @@ def read_limits(tree: Tree) -> Limits:
 
 
 def memory_left(tree: Tree) -> int | None:
-    """Returns the memory left in the tightest group of this process, in bytes; None if no group has a limit.
+    """Returns how many bytes of memory this process may still allocate before its group or an ancestor of the group
+    reaches its limit; None if none of them has a limit.
 
     Cached files count as free, because the kernel reclaims them before it refuses memory
     (Documentation/admin-guide/cgroup-v2.rst, "Memory").
@@ -73,8 +74,7 @@ def _left(tree: Tree, at: str, files: tuple[str, str], prefix: str) -> int | Non
 
 
 def own_groups(tree: Tree) -> dict[str, str]:
-    """Returns, for each controller, the path of this process's group. The version 2 group has an empty controller
-    name."""
+    """Returns the path of this process's group for each controller. The path of the version 2 group has the key ""."""
     groups = {}
     for line in (tree.read("/proc/self/cgroup") or "").splitlines():
         _, _, rest = line.partition(":")
@@ -84,8 +84,8 @@ def own_groups(tree: Tree) -> dict[str, str]:
 
 
 def own_group_at(tree: Tree, mount: str, group: str) -> str:
-    """Returns the directory of this process's group. In a container, the group may be mounted as the root although its
-    path is the path outside the container."""
+    """Returns the directory of this process's group. In a container, `group` may be the path outside the container,
+    while the group itself is mounted at `mount`; then returns `mount`."""
     inside = f"{mount.rstrip('/')}/{group.strip('/')}".rstrip("/")
     return inside if tree.exists(inside) else mount
 
@@ -95,7 +95,7 @@ def _controllers(mount: Mount) -> list[str]:
 
 
 def _upwards(mount: str | None, group: str | None) -> list[str]:
-    """Yields the directories from this process's group up to the mount point."""
+    """Returns the directories from this process's group up to the mount point."""
     if mount is None:
         return []
     parts = [part for part in (group or "/").split("/") if part]

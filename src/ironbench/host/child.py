@@ -118,8 +118,8 @@ class Child(Channel):
         additional packages. `keep_open`: inherited file descriptors (locks).
         """
         self.subject = subject
-        # These folders come after the standard library, because other packages are installed in the same directory as
-        # ironbench.
+        # These folders come after the standard library on the path: they also contain other packages, which must
+        # not replace modules of the standard library.
         code = _CODE.format(packages=[_PACKAGES, *packages], module=module)
         # This process does not keep the log open, because the log may be on a file system that must be unmounted.
         self._log = log or Path(f"/proc/self/fd/{self._unnamed()}")
@@ -164,8 +164,8 @@ class Child(Channel):
             return "", ""
         how = f"was killed by {signal.Signals(-code).name}" if code < 0 else f"exited with code {code}"
         if lines := self._tail():
-            # The first lines report a crash, because a stack trace follows them; an exception is reported in the last
-            # lines.
+            # The report of a crash starts with its cause, and a stack trace follows. The report of an exception
+            # ends with its message.
             return how, f"last output: {lines[0 if code < 0 else -1].strip()}"
         if code == -signal.SIGKILL:
             return how, "the kernel kills the largest process when memory runs out (see dmesg)"
@@ -180,7 +180,7 @@ class Child(Channel):
             return []
 
     def _unnamed(self) -> int:
-        """Returns a file in memory. It exists as long as this object does."""
+        """Returns the descriptor of a new file in memory. The file exists as long as this object."""
         file = os.memfd_create("log")
         weakref.finalize(self, os.close, file)
         return file

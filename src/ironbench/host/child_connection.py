@@ -40,7 +40,7 @@ class ChildChannel:
         """
         self._answered = 0
         self._announced: dict[str, Any] | None = None
-        """Request that was sent before any caller needed its answer."""
+        """Request that was sent in advance, whose answer no caller awaits yet."""
 
     def measure(self, sql: str) -> tuple[int, float, float]:
         rows, submitted_s, answered_s = self._ask({"measure": sql})["measured"]
@@ -174,7 +174,7 @@ class Served:
         return self._working and self._number <= self._cancelled
 
     def raise_cancelled(self, *_: object) -> None:
-        """Ends the current request once; used as a signal handler."""
+        """Raises KeyboardInterrupt, once, if the current request has been cancelled. Used as a signal handler."""
         if self.is_cancelled():
             self._working = False
             raise KeyboardInterrupt

@@ -142,8 +142,8 @@ def _signal(number: int) -> str:
 
 
 def _read(path: Path) -> str:
-    """Reads the output. If there is too much, reads only whole lines from the start, because part of a password could
-    not be masked."""
+    """Reads the output. If the output is too long, reads only whole lines from its start, because a password that is
+    cut off could not be recognised and masked."""
     with path.open("rb") as file:
         content = file.read(MOST_BYTES + 1)
     if len(content) > MOST_BYTES:

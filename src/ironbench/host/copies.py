@@ -29,8 +29,8 @@ _WRITE = 2
 """SYNC_FILE_RANGE_WRITE of sync_file_range(2): starts writeback of dirty pages without waiting for it."""
 
 Skip = Callable[[str], bool]
-"""Function of a path relative to the root of the tree. It returns True for a path that is skipped together with
-everything below it."""
+"""Function that takes a path relative to the root of the tree, and returns True if the path and everything below it are
+skipped."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -117,8 +117,8 @@ def _mark(place: Path, role: str) -> None:
 
 
 def lock(place: Path) -> int:
-    """Locks the directory for this process and for processes that inherit the descriptor. Raises InputError that names
-    the process that holds the lock."""
+    """Locks the directory for this process and for processes that inherit the descriptor. Raises an InputError that
+    names the process that holds the lock."""
     fd = os.open(place / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
     try:
         fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -186,7 +186,7 @@ def ours(place: Path) -> bool:
 
 
 def _entries(place: Path) -> list[str]:
-    """Returns the names of files that ironbench and the file system did not create."""
+    """Returns the names of files that neither ironbench nor the file system created."""
     try:
         return sorted({path.name for path in place.iterdir() if not _of_a_claim(path)} - _OF_THE_FILE_SYSTEM)
     except OSError as error:

@@ -1,8 +1,8 @@
 """Examines a machine for conditions that silently distort measurements, and suggests fixes.
 
 A check is a function in `host/probes/`, registered by `@probe(area, name)`. The function gets the `HostView` and
-returns one finding, several, or None if the machine does not show the information. The docstring describes in one
-sentence what is checked.
+returns one or several findings, or None if the machine does not provide the information. The first line of its
+docstring is shown to users as the description of the check.
 """
 
 from __future__ import annotations

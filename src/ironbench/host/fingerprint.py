@@ -46,8 +46,8 @@ def of_tree(tree: Tree) -> Machine:
 
 
 def content_key(machine: Machine) -> str:
-    """Returns the key under which the record store keeps this fingerprint. Values that change by themselves are not
-    part of the key."""
+    """Returns the key under which the record store keeps this fingerprint: a hash of all its values. A fingerprint
+    contains no values that change by themselves, so the key of an unchanged machine stays the same."""
     return hashlib.sha256(msgspec.json.encode(msgspec.to_builtins(machine), order="sorted")).hexdigest()[:16]
 
 
@@ -101,7 +101,7 @@ def _cpuinfo(tree: Tree) -> _Fields:
 
 def _architecture(info: _Fields, tree: Tree) -> str:
     """Describes a processor for which /proc/cpuinfo contains no name (Linux: arch/arm64/kernel/cpuinfo.c). Since Linux
-    6.1, a file contains the architecture."""
+    6.1, /proc/sys/kernel/arch contains the architecture."""
     if tree.real:
         return platform.machine()
     part, maker = info.first("CPU part"), info.first("CPU implementer")

@@ -120,7 +120,8 @@ def thaw(groups: Iterable[str], server: ProcessId | None) -> None:
 
 
 def _unusable(group: Path, error: OSError) -> FailureError:
-    """Returns the error for a group that was usable when the server entered it."""
+    """Returns the error for a control group that could be used when the server entered it, but can no longer be read or
+    written."""
     hint = "do not change control groups named ironbench-…; `ironbench cleanup` resumes and stops their processes"
     return FailureError(f"control group {group}", error.strerror or str(error), hint)
 

@@ -1,4 +1,4 @@
-"""The machine as the doctor's checks see it: its files, its activity during one second, and tests of what it allows."""
+"""The input of the doctor's checks: a machine's files, its activity during one second, and tests of what it allows."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from ironbench.model.machine import Block, Mount
 
 
 class CapabilityTests(Protocol):
-    """Tests of what the machine allows. Each method returns None if the operation works, and otherwise the reason why
-    it fails."""
+    """Tests of what the machine allows. A method with the result type `str | None` returns None if the operation works,
+    and otherwise the reason why it fails."""
 
     def io_uring(self) -> str | None: ...
     def fuse(self) -> str | None: ...
@@ -53,7 +53,7 @@ class Counters:
     cpu: dict[str, int]
     """Clock ticks of all cores, by kind."""
     processes: dict[int, tuple[str, int]]
-    """For each process id, the name of the process, and the clock ticks that it has used."""
+    """For each process id: the name of the process, and the clock ticks of CPU time that the process has used."""
     swapped_pages: int
     runnable: int
     throttled: int
@@ -95,8 +95,8 @@ class HostView:
 
     @property
     def blocks(self) -> tuple[Block, ...]:
-        """Devices below the directories, each listed once, including the devices that they consist of, down to the
-        drives."""
+        """The block devices that contain the directories, and the devices that these consist of, down to the drives.
+        Each device is listed once."""
         by_name: dict[str, Block] = {}
         for place in self.places:
             if place.block is not None:

@@ -16,7 +16,7 @@ DEVICE_BYTES_PER_S = 5e6
 DIRTY_BYTES = 256 << 20
 """Limit for dirty pages in the page cache, in bytes. They would be written during the trial."""
 INTERVAL_S = 0.25
-"""Length of one measurement of the activity."""
+"""Length of one measurement of the activity, in seconds."""
 _SECTOR_BYTES = 512
 """Size of a sector in /proc/diskstats, whatever the device's sector size is (Linux:
 Documentation/admin-guide/iostats.rst)."""

@@ -20,7 +20,7 @@ from ironbench.host.child import ORPHANED, STOP_S, Channel, Child, answer, raise
 _TELL_S = 0.1
 _LOOK_S = 0.05
 _PATIENCE_S = 30.0
-"""Seconds that a load whose parent has died has to stop its current work."""
+"""Seconds that a load has to stop its current work after its parent has died."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,7 +137,7 @@ def _wait(child: Child, answers: _Answers, stopping: Callable[[], bool]) -> tupl
 
 
 def _brought(by: dict[str, str]) -> Any:
-    """Imports a module of an engine, after adding the folders of the module's packages to the path."""
+    """Imports a module of an engine, after adding the folder of the packages that it needs to the path."""
     sys.path.append(by["packages"])
     return importlib.import_module(by["module"])
 

@@ -47,7 +47,8 @@ def attach(file: Path) -> str:
 
 
 def detach(device: str) -> None:
-    """Detaches the device, or marks it to be detached after its last user (loop(4), LOOP_CLR_FD)."""
+    """Detaches the device. If the device is in use, the kernel detaches it after its last user has closed it (loop(4),
+    LOOP_CLR_FD)."""
     output(("losetup", "--detach", device), timeout_s=None)
 
 
@@ -107,7 +108,7 @@ def wait_gone(folder: Path, patience_s: float) -> None:
 
 
 def _mounts() -> list[tuple[Path, str, str]]:
-    """Yields mount point, source and kind of every mount, in the order of mounting (proc_pid_mountinfo(5))."""
+    """Returns mount point, source and kind of every mount, in the order of mounting (proc_pid_mountinfo(5))."""
     mounts = []
     for line in Path("/proc/self/mountinfo").read_text(errors="surrogateescape").splitlines():
         left, separator, right = line.partition(" - ")

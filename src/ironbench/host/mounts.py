@@ -10,8 +10,8 @@ from ironbench.host.tree import Tree
 from ironbench.model.machine import Mount
 
 COUNTERS = "counters"
-"""Name of the file with counters that an emulated device shows beside its partitions
-(`crates/ironbench-device/src/live`)."""
+"""Name of the file in which an emulated device publishes its counters. The file is in the same directory as the
+device's partitions (`crates/ironbench-device/src/live`)."""
 _NO_DATABASES = ("/proc", "/sys", "/run", "/boot", "/snap", "/var/lib/docker", "/var/lib/containers")
 _TEMPORARY = ("/tmp/", "/var/tmp/", "/dev/shm/")
 _MEMORY = ("tmpfs", "ramfs")
@@ -45,8 +45,8 @@ def all_mounts(tree: Tree) -> tuple[Mount, ...]:
 def lasting_mounts(tree: Tree) -> tuple[Mount, ...]:
     """Returns mounts that could contain a database and are a permanent part of the machine.
 
-    Excluded: kernel file systems, loop devices, and everything below temporary directories, which programs mount during
-    trials.
+    Excluded: kernel file systems, loop devices, and mounts below temporary directories, because programs create such
+    mounts during trials.
     """
     seen: dict[str, Mount] = {}
     for mount in all_mounts(tree):

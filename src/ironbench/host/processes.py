@@ -1,4 +1,4 @@
-"""Processes identified by id and start time, because the same id may have been given to another process.
+"""Processes identified by id and start time, because the kernel may give the id of an ended process to another process.
 
 The guard runs this module without site-packages, so it uses only the standard library.
 """
@@ -68,8 +68,8 @@ def identify(pid: int) -> ProcessId | None:
 
 
 def own() -> ProcessId:
-    """Returns this process. Raises FailureError if /proc is missing, which is needed to end processes that this one
-    starts."""
+    """Returns this process. Raises FailureError if /proc is not mounted, because without /proc the processes that this
+    process starts could not be ended."""
     if (found := identify(os.getpid())) is None:
         cause = "is not mounted, so ironbench could not identify and stop the processes that it starts"
         raise FailureError("/proc", cause, "mount it: `mount -t proc proc /proc`")
@@ -130,8 +130,8 @@ class ResourceUsage:
 
 
 def used(pids: Iterable[int]) -> ResourceUsage:
-    """Returns the resources used by these processes so far, with CPU time in nanoseconds (Linux:
-    Documentation/scheduler/sched-stats.rst)."""
+    """Returns the resources that these processes have used so far. CPU time is read with a resolution of nanoseconds
+    (Linux: Documentation/scheduler/sched-stats.rst)."""
     cpu_ns = io_bytes = 0
     for pid in pids:
         for task in (PROC / str(pid) / "task").glob("*/schedstat"):

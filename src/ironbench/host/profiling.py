@@ -13,7 +13,7 @@ OWN_ONLY = "only-own"
 
 @dataclass(frozen=True, slots=True)
 class Restriction:
-    """Why stacks cannot be sampled, or which of them."""
+    """Reason why stacks cannot be sampled, or can be sampled only in some processes."""
 
     code: str
     """Code of the sampler (`_core.available`)."""

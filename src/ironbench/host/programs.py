@@ -161,8 +161,8 @@ time."""
 
 
 def fed(words: Sequence[str], environment: Mapping[str, str], pieces: Iterable[bytes]) -> str:
-    """Runs a program with `pieces` as standard input and returns its output. Raises FailureError if it cannot run or
-    fails.
+    """Runs a program with `pieces` as standard input and returns its standard error. Raises FailureError if the program
+    cannot run or fails.
 
     An exception while the next piece is produced ends the program.
     """
@@ -219,8 +219,8 @@ def _signal_group(process: subprocess.Popen[Any], what: signal.Signals) -> None:
 
 
 def environment_without(*prefixes: str) -> dict[str, str]:
-    """Returns the environment without variables that have these prefixes, such as variables that select another server.
-    Messages of programs are in English."""
+    """Returns the environment for a program, without variables that have these prefixes, such as variables that select
+    another server. The environment selects English messages and the time zone UTC."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith(prefixes)}
     return kept | {"LC_ALL": "C", "TZ": "UTC"}
 
@@ -280,7 +280,8 @@ def tied() -> tuple[str, ...]:
     """Returns a command prefix that makes the kernel kill a program when its parent dies; empty if setpriv(1) lacks
     this option, as in BusyBox.
 
-    A program that continued after its ironbench was killed would change files that by then another ironbench uses.
+    Otherwise, a program could continue after its ironbench was killed, and change files that another ironbench uses by
+    then.
     """
     words = ("setpriv", "--pdeathsig", "KILL")
     return words if works(*words, "true") else ()

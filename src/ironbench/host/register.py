@@ -24,7 +24,7 @@ from ironbench.host import freezer, loop_mounts, processes, shared_memory
 from ironbench.host.processes import ProcessId
 
 ORPHAN_PATIENCE_S = 20.0
-"""Seconds that a server whose owner has died has to shut down."""
+"""Seconds that a server has to shut down after its owner has died."""
 GROUP_PATIENCE_S = 5.0
 DEVICE = "device"
 """Kind of an entry for an emulated device. Devices are removed after engines, because engines may store data on
@@ -52,7 +52,7 @@ class RegisterEntry:
     shared_mark: int = 0
     """Magic number of the segment that lists other segments (`shared_memory.of`)."""
     groups: tuple[str, ...] = ()
-    """Control groups in which the server runs; empty after the server has ended."""
+    """Control groups in which the server runs. They are removed after the server has ended."""
     namespace: str = ""
     """Namespace of process ids to which the entry's process ids belong."""
     stop: int = signal.SIGINT
@@ -200,8 +200,8 @@ def _continue_children(data: Path) -> None:
 
 
 def _group_removed(group: Path) -> bool:
-    """Removes a control group. The kernel allows this only some time after the group's last process has ended
-    (cgroups(7)), so it is retried."""
+    """Removes a control group. The kernel allows the removal only some time after the group's last process has ended
+    (cgroups(7)), so the function retries. Returns False if it gives up."""
     deadline = time.monotonic() + GROUP_PATIENCE_S
     while True:
         try:

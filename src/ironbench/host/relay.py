@@ -1,8 +1,8 @@
-"""A process between clients and a server that delays everything, in both directions, like a network.
+"""A process between clients and a server that delays all data in both directions, like a network.
 
 The relay is a child process (`ironbench.host.child`), so its CPU time is neither the client's nor the server's. The
-first message is the order for the core (`crates/ironbench-core/src/relay`), answered by `address` and `counters`. The
-relay ends with the process that started it.
+parent's first message contains the order for the core (`crates/ironbench-core/src/relay`). The relay answers with
+`address` and `counters`. The relay ends when the process that started it ends.
 """
 
 from __future__ import annotations
@@ -86,8 +86,8 @@ def main(parent: Channel) -> None:
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
     poller = select.poll()
     poller.register(parent.socket, select.POLLIN | select.POLLHUP)
-    # A forked copy of the owner may keep the socket open after the owner has died, so an error here means that the
-    # owner has died.
+    # The socket alone does not show that the owner has died, because a forked copy of the owner may keep it open. On an
+    # error, only the socket is watched.
     with contextlib.suppress(OSError):
         poller.register(os.pidfd_open(order["owner"]), select.POLLIN)
     relay = _core.Relay(json.dumps(order["order"]).encode())

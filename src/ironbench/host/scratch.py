@@ -1,5 +1,5 @@
-"""Temporary folders that are deleted with the process that created them; `ironbench cleanup` deletes those of killed
-processes."""
+"""Temporary folders. The process that creates a folder also deletes it; `ironbench cleanup` deletes the folders of
+killed processes."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ bytes (unix(7))."""
 
 @contextmanager
 def folder(short: bool = False) -> Iterator[Path]:
-    """Creates a folder and deletes it at the end of the block. When this process ends in any way, the kernel releases
-    the folder's lock.
+    """Creates a folder and deletes it at the end of the block. The process keeps a lock on the folder, which the kernel
+    releases even if the process is killed, so that `remove_abandoned` finds the folder.
 
     `short`: ensure a short path.
     """

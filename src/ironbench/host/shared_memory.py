@@ -27,8 +27,8 @@ segment's name and the number of its users; 0 users means that the segment no lo
 def of(pid: int, prefix: str, mark: int) -> tuple[str, ...]:
     """Returns the segments that a server process maps: a path, `list:PATH`, or `sysv:KEY:ID`.
 
-    `prefix`: start of the names of the server's segments. `mark`: magic number of the segment that lists those of the
-    server's other processes.
+    `prefix`: start of the names of the server's segments. `mark`: magic number of the segment that lists the segments
+    of the server's other processes.
     """
     try:
         maps = Path(f"/proc/{pid}/maps").read_text()

@@ -27,8 +27,8 @@ _installed_run: ContextVar[bool] = ContextVar("installed_run", default=True)
 
 @contextmanager
 def reading_only(trusted: bool = False, *, installed_run: bool = True) -> Iterator[None]:
-    """Prevents programs in directories that a file names from running inside the block. With `trusted`, the block has
-    no effect.
+    """Inside the block, programs in directories that a lab file names do not run. With `trusted`, the block has no
+    effect.
 
     Without `installed_run`, no engine's program runs, not even an installed one: versions are read from the program
     files, and settings are not checked.

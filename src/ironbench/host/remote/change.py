@@ -28,7 +28,7 @@ _MADE_S = 30.0
 """Timeout for making or undoing a change. The change runs one process on the server's machine for each of the server's
 threads."""
 _LEFT_S = SILENT_S + 10.0
-"""Seconds after which a machine has undone the changes of a lost connection."""
+"""Seconds within which a machine undoes the changes of a lost connection."""
 RESTART_S = 600.0
 """Timeout for a restart; a server that replays its WAL can take this long."""
 _OUTPUT_LINES = 20
@@ -193,7 +193,8 @@ def _require_programs(there: Link, names: tuple[str, ...]) -> None:
 
 
 def _rights(there: Link, allowed: str, command: tuple[str, ...], lacks: str, way: str = "") -> Rights:
-    """Checks permissions. `allowed` is a shell test; if it fails, sudo may be able to run the command.
+    """Checks permissions. `allowed` is a shell test that succeeds if no sudo is needed. If the test fails, sudo must be
+    allowed to run the command.
 
     Raises InputError if neither is possible. The hint contains the alternative (`way`) and the line for sudoers.
     """
@@ -246,7 +247,7 @@ until=$(held {server}); undo; echo "undone $until"
 
 @dataclass(slots=True)
 class _Running:
-    """A remote shell that has made a change. Used in the thread of connections, except `close`."""
+    """A remote shell that has made a change. Must be used in the thread of connections."""
 
     process: SSHClientProcess[bytes]
     first: list[str]

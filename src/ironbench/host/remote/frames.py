@@ -3,7 +3,7 @@
 A tick is answered by a frame: the time on the remote clock, the files of the groups that were due, and an end marker.
 The local clock is read before the tick is sent and after the frame is complete, which bounds the difference of the
 clocks. The difference lies within the intersection of all such bounds (Cristian, Distributed Computing 3, 1989). Bounds
-of frames up to a minute away are also used, widened by the maximum drift of the clocks.
+of the 60 frames before and after are also used, widened by the maximum drift of the clocks.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ def placed(frames: Sequence[Frame]) -> list[Placed]:
 
 def thinned(frames: Sequence[Frame], ends: Sequence[float], near_s: float) -> list[Frame]:
     """Removes every second frame of each group. Keeps the last frame, and frames within `near_s` of the `ends` (local
-    clock), because growth over a window is calculated from these frames."""
+    clock), because the growth of counters during the measured window is calculated from these frames."""
     kept: list[Frame] = []
     passed: Counter[int] = Counter()
     for one in frames[:-1]:

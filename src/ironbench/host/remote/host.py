@@ -1,5 +1,5 @@
-"""A remote machine as the doctor's checks see it: its files, and its activity during one second. No active tests are
-made."""
+"""Examines a remote machine for the doctor's checks: its files, and its activity during one second. The machine is only
+read; nothing is tried out on it."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ _MAY_BE = (
     'd={path}; while [ ! -e "$d" ]; do d=$(dirname -- "$d"); done; [ -d {path} ] || '
     '{{ [ "$d" != {path} ] && [ ! -x "$d" ]; }}'
 )
-"""Shell test that succeeds if the directory exists, or may exist where the user has no access. Its mount and drive are
-known in both cases."""
+"""Shell test that succeeds if a directory exists, or may exist below a directory that the user cannot enter. The
+directory's mount and drive are known in both cases."""
 
 
 def seen(server: str, directories: tuple[Path, ...]) -> HostView:

@@ -1,7 +1,8 @@
 """An ssh connection to a remote machine, usable from any thread.
 
-asyncssh runs in a separate thread, whose CPU time counts as observer time. Keys, agent, jump hosts and known hosts come
-from `~/.ssh`; unknown host keys are refused, and passwords are never requested.
+asyncssh runs in a separate thread, the thread of connections. The CPU time of this thread counts as observer time.
+Keys, agent, jump hosts and known hosts come from `~/.ssh`; unknown host keys are refused, and passwords are never
+requested.
 """
 
 from __future__ import annotations
@@ -31,8 +32,8 @@ an hour (tcp(7))."""
 
 _BEGUN = b"ironbench-begins\n"
 _BEGIN = f"echo {_BEGUN.decode().strip()}; "
-"""Text printed before a command's output. The user's start-up files, such as ~/.bashrc, may print something before
-it."""
+"""Shell command that prints a marker before the output of the actual command, because the user's start-up files, such
+as ~/.bashrc, may print something first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,8 +108,8 @@ class Link:
 
 
 async def line_of(process: SSHClientProcess[bytes], *words: bytes) -> bytes:
-    """Returns the first line that starts with one of the words; empty if the output ended before such a line. Lines
-    that do not may come from the user's start-up files."""
+    """Returns the first line that starts with one of the words; empty if the output ended before such a line. Other
+    lines are skipped, because they may come from the user's start-up files."""
     while line := await process.stdout.readline():
         if line.split()[:1] in [[word] for word in words]:
             break
@@ -133,7 +134,7 @@ def waited(work: Coroutine[Any, Any, T]) -> T:
 
 @cache
 def loop() -> asyncio.AbstractEventLoop:
-    """Returns the event loop of the thread of connections, which ends with the process."""
+    """Returns the event loop of the thread of connections. The thread runs until this process ends."""
     made = asyncio.new_event_loop()
     threading.Thread(target=made.run_forever, name="links", daemon=True).start()
     return made

@@ -122,8 +122,8 @@ def _fetched(link: Link, read: tuple[str, ...], listed: tuple[str, ...]) -> dict
 
 
 def split(line: str, literal: set[str], matchers: list[re.Pattern[str]]) -> tuple[str, str | None]:
-    """Splits a line of grep into path and content; names of devices may also contain colons. The content is None if the
-    file was only listed."""
+    """Splits a line of grep's output into path and content. The first colon is not always the separator, because names
+    of devices may contain colons. The content is None if the file was only listed."""
     place = line.find(":")
     while place >= 0:
         path = line[:place]

@@ -51,7 +51,8 @@ class WatchedTrial:
     samples: dict[str, list[tuple[float, bytes]]]
     """Samples by source, see `Driven.samples`."""
     own: frozenset[int] = frozenset()
-    """Ids of the remote processes below which all processes that ironbench started there run."""
+    """Process ids of the ssh sessions on the remote machine. All processes that ironbench starts there are their
+    descendants."""
     error_s: float = 0.0
     """Maximum error of the time of a sample, in seconds."""
     round_trip_s: float = 0.0
@@ -121,7 +122,7 @@ class Watch:
             self._running.result(_LAST_S + 1.0)
         except TimeoutError:
             self._running.cancel()
-            # Still waiting for an answer or a connection, so there are no samples since the last frame.
+            # The watch still waits for an answer or a connection, so there are no samples since the last frame.
             self._lost.append((self._frames[-1].came_s if self._frames else self._began_s, time.monotonic()))
         except (IronbenchError, OSError) as error:
             self._notes.append(str(error))
@@ -305,7 +306,8 @@ def metrics(watched: WatchedTrial) -> dict[str, float]:
 
 
 def doubts(watched: WatchedTrial, window_s: float) -> list[Note]:
-    """Returns notes for the reader: when samples are missing within the measured window, and why."""
+    """Returns a note if samples are missing within the measured window. The note contains the gaps and the last
+    error."""
     within = [(max(0.0, low), min(window_s, high)) for low, high in watched.lost]
     gaps = [(low, high) for low, high in within if high > low]
     if not gaps and watched.samples:

@@ -1,8 +1,8 @@
 """The offset of another machine's clock, and a common start time for all workers.
 
-Of many requests for the time, the one with the shortest round trip is the most accurate: the clock was read between
-request and reply, so the midpoint is wrong by at most half of the round trip (Cristian, "Probabilistic clock
-synchronization", 1989).
+Among many requests for the time, the request with the shortest round trip is the most accurate: the clock was read
+between request and reply, so the midpoint of the two is wrong by at most half of the round trip (Cristian,
+"Probabilistic clock synchronization", 1989).
 
 Uses only the standard library, because child processes run this without site-packages.
 """
@@ -13,14 +13,14 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 LEAD_NS = 30_000_000
-"""Time between the announcement of the start and the start itself, in addition to the time that the announcement
+"""Nanoseconds between the announcement of the start and the start itself, in addition to the time that the announcement
 takes."""
 
 
 @dataclass(frozen=True, slots=True)
 class ClockReading:
-    """The times of one request: sent and answered according to this machine's clock, and the other machine's answer.
-    All times are in nanoseconds since 1970."""
+    """One request for the time of another machine: when the request was sent and answered by this machine's clock, and
+    the other machine's time. All times are in nanoseconds since 1970."""
 
     sent_ns: int
     theirs_ns: int

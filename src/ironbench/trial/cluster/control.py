@@ -1,4 +1,5 @@
-"""The experiment's end of the child process that uses Ray. Drives trials and loads data through this process."""
+"""The experiment's side of the connection to the child process that uses Ray. Drives trials and loads data through this
+process."""
 
 from __future__ import annotations
 
@@ -69,7 +70,7 @@ class ServerSampler:
         self._thread.start()
 
     def end(self) -> dict[str, Any]:
-        """Stops sampling. Returns the observers' part of a drive's summary, and `samples`."""
+        """Stops sampling. Returns the observers' part of a trial's summary, and the samples under the key `samples`."""
         self._over.set()
         if self._thread is None:
             return {"observer_cpu_s": 0.0, "samples": {}}
@@ -85,7 +86,7 @@ class ServerSampler:
 
 
 class Control:
-    """The experiment's end of the child process that uses Ray."""
+    """The experiment's side of the connection to the child process that uses Ray."""
 
     def __init__(self, cluster: str, folder: Path) -> None:
         """Starts the child process. Raises InputError if the cluster cannot be used, or FailureError."""
@@ -119,7 +120,7 @@ class Control:
             self._child.socket.shutdown(socket.SHUT_RDWR)
         started = {*self._started, *processes.below(self._child.pid)}
         self._child.stop(_STOP_S)
-        for one in started:  # the guard ends these processes, unless the guard itself was killed
+        for one in started:  # normally ended by the child's second process (`ray_child`), unless that was killed
             one.signal(signal.SIGKILL)
 
     def start_workers(self, count: int, fewer: bool = False) -> None:
@@ -163,7 +164,7 @@ class Control:
     def driven(
         self, plans: Sequence[bytes], progress: Progress, sampling: ServerSampler
     ) -> tuple[list[WorkerResult], str]:
-        """Drives a trial. Returns the results of the workers that have one, and why the others have none.
+        """Drives a trial. Returns the results that workers returned, and the reason why other workers returned none.
 
         The first Ctrl-C ends the trial and keeps its results; the second raises KeyboardInterrupt.
         """

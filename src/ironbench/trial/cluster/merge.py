@@ -18,7 +18,8 @@ from ironbench.units import span
 from ironbench.words import counted
 
 Second = tuple[float, int, int, float, float]
-"""Length of the second, transactions, failed transactions, mean and standard deviation of the response time."""
+"""One second of a trial: its length in seconds (the last one may be shorter), transactions, failed transactions, mean
+and standard deviation of the response time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +28,7 @@ class WorkerResult:
 
     number: int
     hello: Mapping[str, Any]
-    """The worker's description of itself from its start."""
+    """Description of the worker and its machine, which the worker sends when it starts (`Worker.hello`)."""
     clock: Mapping[str, Any]
     stat: Mapping[str, str]
     """/proc/stat of the worker's machine at both ends of the window."""
@@ -38,8 +39,8 @@ class WorkerResult:
 def driven(
     results: Sequence[WorkerResult], load: Load, seen: Mapping[str, Any], began_ns: int, lost: str, started: str
 ) -> Driven:
-    """Returns the merged result of the workers that have one. `seen`: samples of observers on this machine. `lost`: why
-    the other workers have no result."""
+    """Returns the merged result of all workers that returned a result. `seen`: samples of observers on this machine.
+    `lost`: why the other workers have no result."""
     from ironbench import _core
 
     whole = _core.DriveResult.merged([result.data for result in results])

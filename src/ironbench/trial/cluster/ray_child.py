@@ -34,7 +34,7 @@ from ironbench.trial.cluster.worker import BOOT
 LATE_S = 30.0
 """Maximum seconds between the time when the first worker becomes ready and the time when the last one does."""
 _ENDED = frozenset({"done", "aborted", "refused"})
-"""Phases of a worker that no longer drives."""
+"""Phases of a worker that no longer runs transactions."""
 _LOOK_S = 0.2
 _SOON_S = 0.005
 _QUESTIONS = 16
@@ -252,15 +252,16 @@ class _RayChild:
             raise _LostError(f"a worker was lost while the clocks were compared: {first_line(error)}") from None
 
     def _hand_over(self, offsets: list[Offset], lost: str) -> None:
-        """Sends the results of all workers that have one. If a worker was lost, the others' results are partial."""
+        """Sends the results of all workers that have a result. If a worker was lost, the results of the other workers
+        are partial."""
         if lost:
             self._end_rest()
         missing = set(range(len(self._pool.workers)))
         for number, (found, data) in self._results(lost):
             missing.discard(number)
             known = offsets[number] if offsets else Offset(0, 0)
-            # A kernel has one clock. If two clocks on it differ by more than the measurement error, one was set for a
-            # process.
+            # Processes on one kernel have the same clock, unless the clock was changed for one of them, for example by
+            # libfaketime. A difference larger than the measurement error shows this.
             same = (
                 self._pool.hosts[number]["boot"] == Path(BOOT).read_text().strip() and abs(known.ns) <= known.error_ns
             )

@@ -150,15 +150,15 @@ class RayWorkers:
         return f"worker {number + 1} on {self.hosts[number]['host']} (process {self.hosts[number]['pid']})"
 
     def _place(self, count: int, fewer: bool) -> int:
-        """Reserves a CPU on each of `count` machines, or of fewer. Returns the number of machines. Raises
-        FailureError."""
+        """Reserves a CPU on each of `count` machines or, with `fewer`, on as many machines as possible. Returns the
+        number of machines. Raises FailureError."""
         from ray.util.placement_group import placement_group, remove_placement_group
 
         for asked in range(count, 0, -1):
             if self._group is not None:
                 remove_placement_group(self._group)
             self._group = placement_group([{"CPU": 1}] * asked, strategy="STRICT_SPREAD")
-            # Ray lists a lost machine until it notices the loss.
+            # Ray still lists a machine for some time after the machine was lost, so the reservation may time out.
             if self._group.wait(CLUSTER_S):
                 return asked
             if not fewer:

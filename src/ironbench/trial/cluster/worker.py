@@ -1,8 +1,8 @@
 """The actor of a worker. It drives the worker's part of a trial or copies pieces of a load, and answers requests at the
 same time.
 
-Ray chooses where the actor runs. It has ironbench's package and a separate Python without other packages, so it imports
-only the standard library and the core.
+Ray chooses where the actor runs. The actor's Python has only the packages ironbench and msgspec, so this module imports
+nothing else outside the standard library.
 """
 
 from __future__ import annotations
@@ -110,7 +110,7 @@ class Worker:
         return {name: raw.decode() for name, raw in self._stat.items()}, self._result.to_bytes()
 
     def load(self, plan: bytes) -> dict[str, Any]:
-        """Copies the pieces that a load plan names over a separate connection. Returns an error to be raised, or an
+        """Copies, over a separate connection, the pieces that a load plan names. Returns an error to be raised, or an
         empty dict.
 
         Several threads call this method. The text from which rows are cut is created only once.

@@ -154,7 +154,7 @@ class WorkerCopiers:
 
 
 def require(load: Load) -> None:
-    """Raises InputError if such workers are not possible on this machine."""
+    """Raises InputError if the workers of this load cannot be started from this machine."""
     if load.fewer_workers and not load.cluster:
         cause = "needs a Ray cluster"
         raise InputError(

@@ -21,15 +21,15 @@ from ironbench.trial.drive.caches import CacheState, Rehearse
 from ironbench.trial.load import tables
 
 Chill = Callable[[Session], Mapping[str, str]]
-"""Function that empties the caches and returns what was done, as conditions."""
+"""Function that empties the caches. It returns what was done, as conditions of the trial."""
 STEP_S = 0.010
-"""Change of the difference of the two clocks from which it counts as a step. Both clocks are slewed equally, but
-CLOCK_MONOTONIC is never stepped (clock_gettime(2)), so the difference changes only by steps. Reading both clocks takes
-less than a microsecond."""
+"""Smallest change of the difference between CLOCK_REALTIME and CLOCK_MONOTONIC, in seconds, that counts as a step of
+CLOCK_REALTIME. Both clocks are slewed equally, but CLOCK_MONOTONIC is never stepped (clock_gettime(2)), so only a step
+changes the difference. Reading both clocks takes less than a microsecond."""
 
 
 class ClockStepDetector:
-    """Detects steps of CLOCK_REALTIME after the object was created, by the difference of the two clocks."""
+    """Detects steps of CLOCK_REALTIME after the object was created, from its difference to CLOCK_MONOTONIC."""
 
     def __init__(self, offset_s: Callable[[], float] | None = None) -> None:
         self._offset_s = offset_s or _offset_s

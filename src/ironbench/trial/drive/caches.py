@@ -1,4 +1,5 @@
-"""Prepares the state of the caches at the start of a trial, and verifies it by what the trial read.
+"""Prepares the state of the caches at the start of a trial, and verifies the state from the bytes that the trial read
+from devices.
 
 `cold`: the engine has just started and the page cache contains none of its files. `warm`: the engine's buffer cache and
 the page cache contain the workload's tables, as far as they fit. `hot`: warm, and the workload was rehearsed until the
@@ -28,7 +29,7 @@ from ironbench.words import in_percent
 
 STATES = ("cold", "warm", "hot")
 STEADY = 0.005
-"""Change of the hit ratio between two rehearsals below which it counts as steady."""
+"""The hit ratio counts as steady if it changes by less than this fraction between two rehearsals."""
 MOST_REHEARSALS = 15
 FITS = 0.8
 """Fraction of the available memory up to which data are assumed to stay cached."""
@@ -75,7 +76,7 @@ def prepared(
     session: Session, system: System, load: Load, tables: tuple[str, ...], data_bytes: int, rehearse: Rehearse
 ) -> CacheState:
     """Prepares the caches as the load declares. Cold caches are emptied later, by `chill`. Raises FailureError."""
-    # Earlier versions accepted labs without this ability.
+    # Earlier versions accepted such labs even if the caches of the engine cannot be prepared.
     if not load.cache or not engines.get(session.engine).can("data"):
         return CacheState("")
     require(system, load)

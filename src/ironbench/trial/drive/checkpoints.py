@@ -15,7 +15,7 @@ from ironbench.model.session import Session
 from ironbench.model.system import Choice, Load, Setup, System
 
 LEAST = 2
-"""Number of complete checkpoints that a writing trial must cover."""
+"""Number of complete checkpoints that a trial with writes must cover."""
 PER_TRIAL = LEAST + 1
 """Default number of checkpoint cycles per trial, because the last one may be incomplete at the end."""
 
@@ -60,7 +60,8 @@ def interval_note(setups: Sequence[Setup], crash: str = "", field: str = "load.c
 
 
 def writing(setups: Sequence[Setup]) -> str:
-    """Returns a phrase that trials write, as far as this is known in advance."""
+    """Returns a phrase for messages: that the trials write data, or that they may write data if this is not known in
+    advance."""
     foreign = any(workloads.get(setup.choice.workload).foreign for setup in setups)
     return "trials may write data" if foreign else "trials write data"
 

@@ -120,11 +120,10 @@ def trial_seed(seed: int, trial: Trial, trials: int) -> int:
     A run with only one trial uses the seed itself, as pgbench does with --random-seed.
 
     Trials with equal random numbers would all access the same rows, which would then be in caches for later trials.
-    Also, a workload that inserts and deletes at random would change the same customers in every trial, until they
-    reach the limits of the workload. In a lab, however, all
-    configurations of a block draw the same numbers. They are compared with each other and start from the same data, so
-    that the effect of the numbers cancels out (common random numbers: Law, "Simulation Modeling and Analysis", section
-    11.2).
+    Also, a workload that inserts and deletes at random would change the same customers in every trial, until these
+    customers reach the limits of the workload. In a lab, however, all configurations of a block draw the same numbers.
+    These configurations are compared with each other and start from the same data, so the effect of the numbers cancels
+    out (common random numbers: Law, "Simulation Modeling and Analysis", section 11.2).
     """
     if trials == 1 and trial.purpose == Purpose.SWEEP:
         return seed
@@ -256,7 +255,8 @@ class _Drive:
         follow: Follow = lambda phase, elapsed_s: None,
         drives: Drives | None = None,
     ) -> Driven:
-        """Runs the measured window with the system's latency: either the core's drive loop, or the workload itself."""
+        """Runs the measured window, with the added network latency of the system: in the core's drive loop, or in the
+        workload itself if it drives its own load."""
         plan, session = self._plan, self._session
         with _delayed(session, plan.system):
             if self._workload.drives:
@@ -317,7 +317,8 @@ class _Drive:
 
 
 def _delayed(session: Session, system: System) -> AbstractContextManager[None]:
-    """Adds the system's latency between clients and server. Data, checks and observers use direct connections."""
+    """Adds the network latency of the system between clients and server. Data, checks and observers use direct
+    connections."""
     if system.latency_s is None:
         return nullcontext()
     assert isinstance(session, DelayedSession), "`lab.build` refuses latency for other engines"

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from ironbench._core import Progress
 
 _KEPT_S = 120
-"""Number of seconds of the window that the file contains, which are the latest ones."""
+"""Maximum number of seconds of the window that the file contains: the latest ones."""
 _PERIOD_S = 0.9
 """Minimum number of seconds between two states. Progress is polled five times a second."""
 _MOST_BYTES = 1 << 16
@@ -54,8 +54,8 @@ class LiveTrial(msgspec.Struct, frozen=True):
     transactions: int = 0
     failed: int = 0
     seconds: tuple[tuple[float, int, int, float | None, float | None], ...] = ()
-    """Latest seconds of the window. Each has length, transactions, failed transactions, mean and standard deviation of
-    the response time."""
+    """Latest seconds of the window. For each: its length in seconds, transactions, failed transactions, mean and
+    standard deviation of the response time."""
     first: int = 0
     """Number of the first second in `seconds`."""
 

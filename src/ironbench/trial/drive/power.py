@@ -25,7 +25,8 @@ WAYS = {
 """Kinds of data loss at a power cut, which the devices implement: `crates/ironbench-device/src/live/undo.rs`."""
 NOTHING_AT_STAKE = "nothing-at-stake"
 SUMMARY = "power_cut"
-"""Key of a summary that is passed to checks after a power cut, in which the engine's own counters were lost."""
+"""Key that marks a summary which is passed to checks after a power cut. The power cut reset the engine's own
+counters."""
 
 
 class NotBackError(FailureError):

@@ -31,9 +31,10 @@ def started(request: ProfileRequest, session: Session) -> Profiler:
 
 
 def roots(session: Session) -> Sequence[int]:
-    """Returns the processes whose stacks, and whose descendants' stacks, are the engine's.
+    """Returns the engine's first processes. Their stacks and the stacks of their descendants are sampled as the
+    engine's.
 
-    An engine without its own process runs in ironbench's threads and child processes, so these are the engine.
+    An engine without its own process runs in ironbench's threads and child processes, so these are sampled instead.
     """
     engine = engines.get(session.engine)
     if engine.traits.in_process or engine.can("in client") or engine.can("bare machine"):

@@ -28,7 +28,7 @@ Follow = Callable[[str, float], None]
 """Function that is called several times a second and at the end, with the phase of a trial and the seconds since its
 window began."""
 Looks = Sequence[Callable[["Progress"], None]]
-"""Function that is called several times a second and at the end, with the progress of a trial."""
+"""Functions that are called several times a second and at the end, with the progress of a trial."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,8 +40,8 @@ class Tasks:
     work: Mapping[str, Any] | None = None
     """Work of the core other than scripts. If the load sets no duration, this work decides when the trial ends."""
     jobs: Mapping[str, Any] | None = None
-    """Plan of what chooses among the scripts, or of what generates their inputs; None: scripts are chosen by their
-    weights."""
+    """Plan for the part of the core that chooses the next script or generates the input of scripts; None: scripts are
+    chosen by their weights."""
     retried_errors: tuple[str, ...] = ()
     """Classes of errors, in addition to serialization failures and deadlocks, after which a transaction is tried
     again."""
@@ -49,7 +49,8 @@ class Tasks:
     """Number of requests to a directory server, or of transactions, after which a client opens a new connection; 0:
     never."""
     bind_back: bool = False
-    """Whether a client of a directory server that has bound as another user returns to the connection's own user."""
+    """For a directory server: whether a client that has bound as another user afterwards binds again as the user of the
+    connection."""
 
 
 def compiled_plan(

@@ -1,4 +1,5 @@
-"""Runs one trial of a workload that drives itself, and converts its result to the form of other trials."""
+"""Runs one trial of a workload that drives its own load, and converts its result to the same form as the results of
+other trials."""
 
 from __future__ import annotations
 
@@ -202,7 +203,7 @@ def _bound(cpus: tuple[int, ...] | None) -> Iterator[None]:
 
 
 class Interrupt:
-    """Whether the user has requested that the trial ends."""
+    """The user's request to end the trial."""
 
     def __init__(self) -> None:
         self._happened = False

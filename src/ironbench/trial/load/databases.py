@@ -1,6 +1,7 @@
-"""The user's own data on a running server: loaded once into a database that each trial gets a copy of.
+"""The user's own data on a running server. The data are loaded once into a database, and each trial gets a copy of this
+database.
 
-The user's template database is copied as it is. ironbench drops exactly what it created.
+The user's template database is copied as it is. ironbench drops only databases that it created.
 """
 
 from __future__ import annotations
@@ -82,9 +83,9 @@ class TrialDatabases:
     """The copies in which trials run. Each server has at most one copy at a time."""
 
     _servers: dict[str, DatabaseCopies] = field(default_factory=dict)
-    """For each address of the database in the trials' configuration, the access to the database's server."""
+    """For each database address in the configurations: access to the server of the database."""
     _current: dict[str, str] = field(default_factory=dict)
-    """For each address of the database, the name of its current copy."""
+    """For each database address: the name of the current copy."""
 
     def restored(self, setup: Setup, source: DataSource) -> dict[str, str]:
         """Replaces the previous copy by a new copy. Returns conditions of the trial. Raises InputError or

@@ -28,7 +28,7 @@ READ_BYTES_PER_S = 0.5e9
 REHEARSING_S = 2.0
 """Seconds until the hit ratio is steady, which usually takes two rehearsals of a short trial."""
 MOUNT_S = 4.0
-"""Seconds for an emulated device: process, file system, calibration, and removal."""
+"""Seconds for starting an emulated device, creating its file system, calibrating it, and removing it."""
 PIN_S = 0.5
 """Seconds for pinning a server to CPUs over ssh and undoing it, which takes one process for each of the server's
 threads."""

@@ -63,8 +63,8 @@ class Marker:
         self._session.query(f"insert into {TABLE} values ({quoted(self._data)}, {quoted(key)}, null, 0, 0, 0)")
 
     def fixed(self) -> dict[str, str]:
-        """Returns, for each table, the number and the sums of its fixed rows after loading; empty if an older version
-        loaded the data."""
+        """Returns, for each table, the number and the sums of rows that no transaction changes, as they were after
+        loading; empty if an older version loaded the data."""
         rows = self._session.query(f"select data, content_key from {TABLE} where data like {quoted(f'{self._data}/%')}")
         return {(data or "").removeprefix(f"{self._data}/"): sums or "" for data, sums in rows}
 

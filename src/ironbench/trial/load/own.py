@@ -35,8 +35,8 @@ SETUP_BYTES = 1_000_000
 
 
 def identified(data: OwnData, system: System, workload: Workload) -> OwnData:
-    """Returns the data with digests of the files and the kind of dump. Starts nothing. Raises InputError for files that
-    cannot be used."""
+    """Returns the data with digests of the files and the kind of dump. Starts no server. Raises InputError for files
+    that cannot be used."""
     engine = engines.get(system.engine)
     data_import = engine.data_import
     if data.imported and not workload.foreign:

@@ -25,8 +25,8 @@ from ironbench.workloads import Dataset
 
 
 def data_ready(session: Session, plan: Plan, printer: Printer, copiers: Copiers | None = None) -> Loaded:
-    """Loads the complete data of the plan's workload, or finds existing data. Raises InputError if tables were created
-    by others or if there is too little space, and FailureError."""
+    """Loads the complete data of the plan's workload, or finds existing data. Raises InputError if others created the
+    tables, or if there is too little space. Raises FailureError if loading fails."""
     dataset = workloads.get(plan.choice.workload).dataset(session.engine, plan.choice.options)
     if dataset is None:
         return Loaded()

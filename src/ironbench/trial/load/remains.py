@@ -18,8 +18,8 @@ from ironbench.trial.load import marker, pieces
 
 
 def _left(session: Session, choices: Sequence[Choice]) -> MarkedObjects:
-    """Returns marked objects that belong to the data of these choices. Objects of other experiments are not
-    included."""
+    """Returns the objects with ironbench's mark that belong to the data of these choices. Objects of other experiments
+    are not included."""
     found = (workloads.get(one.workload).dataset(session.engine, one.options) for one in choices)
     datasets = [dataset for dataset in found if dataset is not None]
     own_keys = {one.data.key for one in choices if one.data is not None and one.data.imported}

@@ -64,13 +64,13 @@ def cost_s(setup: Setup, source: DataSource) -> float:
 
 def brought_back(setup: Setup, source: DataSource, databases: TrialDatabases) -> dict[str, str]:
     """Restores the data of a configuration before a trial, as a copy in a new database or by `restored`. Returns
-    conditions of the trial. Raises InputError if there is too little space, and FailureError."""
+    conditions of the trial. Raises FailureError, or InputError if there is too little space."""
     return databases.restored(setup, source) if source.kind == "database" else restored(setup, source)
 
 
 def restored(setup: Setup, source: DataSource) -> dict[str, str]:
     """Restores the data of a configuration while its engine is stopped. Returns conditions of the trial. Raises
-    InputError if there is too little space, and FailureError."""
+    FailureError, or InputError if there is too little space."""
     begin = time.perf_counter()
     if source.kind == "snapshot" and source.folder is not None:
         done = engines.get(setup.system.engine).restore(setup.system, source.folder)

@@ -35,8 +35,8 @@ NOTE = "snapshot.json"
 
 
 def source_ready(setup: Setup, secrets: Secrets, printer: Printer, copiers: rows.Copiers | None = None) -> DataSource:
-    """Returns the data of a configuration, newly loaded or from an earlier run. Raises InputError if there is too
-    little space, and FailureError."""
+    """Returns the data of a configuration, newly loaded or from an earlier run. Raises FailureError, or InputError if
+    there is too little space."""
     engine = engines.get(setup.system.engine)
     dataset = workloads.get(setup.choice.workload).dataset(engine.name, setup.choice.options)
     data = setup.choice.data

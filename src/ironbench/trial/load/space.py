@@ -1,4 +1,4 @@
-"""Checks before anything is written that there is enough disk space and memory for the data."""
+"""Checks that there is enough disk space and memory for the data, before any data are written."""
 
 from __future__ import annotations
 

@@ -14,7 +14,8 @@ from ironbench.workloads import Dataset
 _ELSEWHERE = "name another database"
 """First part of the hint if existing tables prevent loading, because these may be the user's only copy."""
 _LONGEST = 200
-"""Maximum number of characters of sums that are stored as text."""
+"""Maximum number of characters of a text with row counts and sums that is stored as it is. For a longer text, a digest
+is stored."""
 
 
 def present(session: Session, tables: Sequence[str]) -> list[str]:
@@ -33,8 +34,8 @@ def refuse_occupied(session: Session, tables: Sequence[str]) -> None:
 
 
 def refuse_foreign_routines(session: Session, statements: Sequence[str]) -> None:
-    """Raises InputError if a function or procedure that ironbench did not create has the name of one that `statements`
-    create."""
+    """Raises InputError if a function or procedure that ironbench did not create has the same name as a routine that
+    `statements` create."""
     for name in engines.get(session.engine).administration.unmarked_routines(session, statements):
         cause = (
             "exists without an ironbench mark, but ironbench needs that name (routines of old ironbench versions "

@@ -95,8 +95,8 @@ def get(name: str) -> Observer:
 def sources(
     session: Session, observe: bool = True, machine: Tree | None = None, clients: int = 0
 ) -> tuple[Source, ...]:
-    """Returns the sources that the core must sample for this engine on this machine. May ask the engine which views it
-    has.
+    """Returns the sources that the core must sample for this engine on this machine. May query the engine for the views
+    that it has.
 
     `clients`: expected number of backends; sources with a cost per backend are read less often. Missing sources are
     left out without an error. Returns nothing if `observe` is false.

@@ -98,8 +98,8 @@ class CpuSeconds:
     relay: float = 0.0
     """CPU time of the relay that adds latency between clients and server."""
     library: float = 0.0
-    """CPU time of a process in whose client threads the engine itself runs. It includes the engine's own threads in the
-    process."""
+    """CPU time of the process in which a library engine runs: of the client threads that call the engine, and of the
+    engine's own threads."""
     programs: float | None = None
     """CPU time of other programs; None if some of them are not visible (in a container)."""
 
@@ -112,10 +112,10 @@ def budget(
 ) -> Budget | None:
     """Returns fractions of all cores' time that sum to 1; None if /proc/stat was not sampled.
 
-    `observer_pids`: server processes that answered ironbench's observers, whose time counts as the observers'. Time
-    waiting for a device is idle time. Clocks sometimes differ by a tick: if the known parts exceed the busy time, they
-    are scaled down to it. The rest is split into `other`, the time of other programs (or everything except interrupts
-    if this was not measured), and the kernel's time.
+    `observer_pids`: server processes that answered ironbench's observers. Their time counts as the observers' time.
+    Time waiting for a device is idle time. Clocks sometimes differ by a tick: if the known parts exceed the busy time,
+    they are scaled down to it. The rest is split into `other`, the time of other programs (or everything except
+    interrupts if this was not measured), and the kernel's time.
     """
     grown = growth(points(samples.get(STAT), parse_stat), window_s)
     if grown is None or (idle := share(grown, "cpu", "idle", "iowait")) is None:

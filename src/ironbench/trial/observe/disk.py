@@ -1,8 +1,9 @@
 """I/O of the block devices under `data`, `temp` and `log` (Linux: Documentation/block/stat.rst).
 
-The observer uses /proc/self/mountinfo to map each role's directory to its device, and the device's counters are read
-from /sys/dev/block: the numbers of /proc/diskstats for one device at a time. Roles on the same device show the same
-numbers. A role in memory, on a network file system or on ZFS has no visible block device, and therefore no metrics.
+The observer uses /proc/self/mountinfo to map each role's directory to its device. It reads the device's counters from
+/sys/dev/block, which has the same numbers as /proc/diskstats, but a separate file for each device. Roles on the same
+device show the same numbers. A role in memory, on a network file system or on ZFS has no visible block device, and
+therefore no metrics.
 """
 
 from __future__ import annotations
@@ -46,8 +47,8 @@ _LATENCIES = {
     "device_flush_latency_s": ("flush_s", "flushes"),
 }
 _TIMES = {"device_utilisation_share": "busy_s", "device_queue_depth": "queued_s"}
-"""For each name of a metric, its counter, and the counter of its requests. Requests are rounded to whole ones, because
-the window's edges are between samples."""
+"""The four tables above map the name of a metric to its counter. `_VOLUMES` and `_LATENCIES` also contain the counter
+of the requests. Numbers of requests are rounded to whole numbers, because the window's edges are between samples."""
 
 
 class Disk:

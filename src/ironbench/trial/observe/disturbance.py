@@ -1,6 +1,6 @@
 """CPU time used by other programs and other virtual machines between two moments.
 
-The parts are those of a trial's breakdown of CPU time (`observe.cpu`), for periods of about a second.
+The parts are the same as in a trial's breakdown of CPU time (`observe.cpu`), but for periods of about a second.
 """
 
 from __future__ import annotations

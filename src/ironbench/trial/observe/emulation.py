@@ -1,9 +1,9 @@
 """Statistics of the process that emulates a device: I/O sizes, latencies, CPU time, and how accurately it follows its
 model.
 
-A device publishes its counters as a file next to its partitions (`crates/ironbench-device/src/live`). The directory of
-a role leads to the device through its mount and its loop device, so that devices mounted by another process are found
-as well.
+A device publishes its counters as a file next to its partitions (`crates/ironbench-device/src/live`). The observer
+finds the device from the mount of a role's directory and from the mount's loop device, so that it also finds devices
+that another process has mounted.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _PREFIX = "emulation."
 _KINDS = ("read", "write", "flush")
 _QUANTILE = 0.99
 _FEWEST = 30.0
-"""Minimum number of I/Os for a meaningful lateness."""
+"""Minimum number of I/Os for which the delay compared with the device model is reported."""
 
 
 class Emulation:

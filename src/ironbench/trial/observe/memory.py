@@ -84,8 +84,8 @@ def _parse_vmstat(text: str) -> Values:
 
 
 def _page_bytes(memory: Sequence[SamplePoint], pages: Sequence[SamplePoint]) -> float:
-    """Returns the page size of the sampled machine, which may be a different one, from a quantity that both files
-    contain.
+    """Returns the page size of the sampled machine, which may be another machine. It is computed from a quantity that
+    both files contain.
 
     In a container, possibly only one of the files is the container's own (lxcfs, `proc_fuse.c`). The result is then
     this machine's page size.

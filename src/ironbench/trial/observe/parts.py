@@ -2,11 +2,12 @@
 
 Waits of backends are sampled. The kernel counts CPU time and run-queue time of backends exactly (/proc/<pid>/schedstat,
 Linux: Documentation/scheduler/sched-stats.rst), and these counts take precedence over samples: a backend that was woken
-shows its old wait event until it gets a core, and one that starts to wait first runs in the kernel.
+shows its old wait event until it gets a core, and a backend that starts to wait already shows its wait event while it
+still runs in the kernel.
 
-The kernel's counts become the times of the wait classes CPU and run queue. If backends had no wait event for longer
-than the sum of both, the remaining time is `other`. If they had none for a shorter time, the excess is subtracted from
-all waits in proportion to their time.
+The kernel's counts become the times of the wait classes CPU and run queue. If the backends spent more time without a
+wait event than the sum of both, the remaining time is `other`. If they spent less, the excess is subtracted from all
+waits in proportion to their time.
 """
 
 from __future__ import annotations
@@ -53,7 +54,7 @@ def shares(waits: Waits, busy: float | None) -> dict[str, float]:
 
 
 def divided_up(sampled: Mapping[str, float], counted: OnCores | None) -> Values:
-    """Returns backends by wait class. `sampled` contains those without a wait event under `CPU`."""
+    """Returns backends by wait class. In `sampled`, backends without a wait event are counted under `CPU`."""
     if counted is None:
         return dict(sampled)
     total = sum(sampled.values())

@@ -1,11 +1,11 @@
 """CPU time of the engine's processes and of other programs, for the breakdown of CPU time (proc_pid_stat(5)).
 
 Servers start and end processes all the time. CPU time of an ended process is not lost: when the parent waits for it,
-the kernel adds it to the parent's "children" counters. The engine's CPU time is therefore that of its first process
-including ended children, plus that of every living descendant. The observer reads every /proc/<pid>/stat every 5 s and
-at both ends of the window (about 10 µs each: 1,000 backends cost 0.2% of a core), and the engine's processes are
-selected by their parents afterwards. A process that neither the engine nor ironbench started is another program, unless
-it is a kernel thread.
+the kernel adds it to the parent's "children" counters. The engine's CPU time is therefore the CPU time of its first
+process, including ended children, plus the CPU time of every living descendant. The observer reads every
+/proc/<pid>/stat every 5 s and at both ends of the window (about 10 µs each: 1,000 backends cost 0.2% of a core), and
+the engine's processes are selected by their parents afterwards. A process that neither the engine nor ironbench started
+is another program, unless it is a kernel thread.
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ def _whole(readings: list[SamplePoint]) -> list[SamplePoint]:
     reading of its parent's, the sample contains its time twice or not at all. The true sum never decreases, so the
     longest series of samples that does not decrease is kept; if there are several, the one that is complete first.
     """
-    ends: list[float] = []  # the lowest value at which a series of this length ends, and the sample with this value
+    ends: list[float] = []  # for each length, the lowest last value of a series; `last` has the sample with that value
     last: list[int] = []
     before: list[int] = []
     longest = -1
