@@ -31,8 +31,8 @@ _FORMER = {
     "(its text is gone)": "(text no longer available)",
     "(all statements that clients prepared)": "(all prepared statements)",
 }
-"""Names that replace a statement's text: name that earlier versions wrote → name that this version writes. Statements
-of two systems are matched by their text."""
+"""Placeholders for a statement's text: placeholder of earlier versions → placeholder of this version. They must be the
+same, because statements of two systems are matched by their text."""
 
 
 class _FormerInside(msgspec.Struct):

@@ -1,12 +1,13 @@
 """Bundles: records in one file for transfer to another machine, with `ironbench record export` and `record import`.
 
-A bundle is a zip file that any zip tool can open:
+A bundle is a zip file that any zip tool can open. It contains these entries:
 
-``` manifest.json      format, contents, and length and SHA-256 of every other entry trials/<id>/…
-machines/<key>.json  engines/<key>.json  scripts/<key>.json    as in a store lab/…              files of a lab's
-directory (`labs.LAB_FILES`) and its stages ``` The comment of the zip file contains the manifest's SHA-256. This
-detects truncated or altered files but does not prevent forgery: the contents of a bundle are not trusted, and every
-size has a limit.
+- `manifest.json`: format, contents, and length and SHA-256 of every other entry
+- `trials/<id>/…`, `machines/<key>.json`, `engines/<key>.json`, `scripts/<key>.json`: the same files as in a store
+- `lab/…`: files of a lab's directory (`labs.LAB_FILES`) and its stages
+
+The comment of the zip file contains the manifest's SHA-256. This detects truncated or altered files but does not
+prevent forgery: the contents of a bundle are not trusted, and every size has a limit.
 """
 
 from __future__ import annotations
@@ -101,8 +102,8 @@ class Writer:
         self._files: dict[str, tuple[int, str]] = {}
 
     def add(self, name: str, data: bytes) -> None:
-        """Adds an entry. Raises InputError if an import would refuse it: it is not a file of a store, is too large, or
-        there are too many."""
+        """Adds an entry. Raises InputError for an entry that an import would refuse: if it is not a file of a store, if
+        it is too large, or if there are too many entries."""
         most = most_bytes(name)
         if most is None:
             raise InputError(name, "is not a file of a record, so it cannot be exported", "export other records")
@@ -165,8 +166,8 @@ class Reader:
         return b"".join(self.chunks(name))
 
     def chunks(self, name: str) -> Iterator[bytes]:
-        """Yields an entry in chunks. Whether the bytes are those that were exported is known only after the last
-        chunk."""
+        """Yields an entry in chunks. Raises InputError after the last chunk if the bytes differ from the exported
+        bytes."""
         length, digest = self.manifest.files[name]
         seen, left = hashlib.sha256(), length
         for chunk in self._unpacked(name, length):

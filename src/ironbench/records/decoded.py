@@ -1,4 +1,4 @@
-"""Decodes the JSON document of a record that any version wrote."""
+"""Decodes the JSON document of a record, no matter which version of ironbench wrote it."""
 
 from __future__ import annotations
 

@@ -158,14 +158,14 @@ def unfinished_file(path: Path) -> Iterator[Path]:
 
 
 def remove_abandoned(directory: Path) -> list[Path]:
-    """Removes unfinished files whose writers have ended from a results directory and its labs. Returns what it
-    removed."""
+    """Removes, from a results directory and its labs, the unfinished files whose writers have ended. Returns the
+    removed paths."""
     return [path for path in _unfinished_in(directory) if _removed(path)]
 
 
 def remove_abandoned_exports(folder: Path) -> list[Path]:
-    """Removes unfinished exports whose writers have ended from a folder that may contain other files. Returns what it
-    removed."""
+    """Removes the unfinished exports in a folder whose writers have ended. The folder may contain other files. Returns
+    the removed paths."""
     return [path for path in _named(folder, _EXPORT) if _removed(path)]
 
 

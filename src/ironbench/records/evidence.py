@@ -170,4 +170,4 @@ READERS: dict[str, Callable[[Path], Any]] = {
     WORKERS: workers,
     "streams.csv": text,
 }
-"""For each evidence file, by name, its reader."""
+"""For each evidence file, the function that reads and validates it."""

@@ -48,7 +48,7 @@ class _Script(msgspec.Struct):
 
 
 def record(data: bytes) -> Record:
-    """Decodes and validates a record. Raises ValueError that describes the fault."""
+    """Decodes and validates a record. Raises a ValueError that describes the fault."""
     _within_bounds(_decoded(data, Any))
     try:
         found = decoded(data)

@@ -26,7 +26,8 @@ _TEXTS = (".log", ".txt", ".csv")
 def export(store: Store, records: Sequence[Record], out: Path, lab: LabDirectory | None = None) -> int:
     """Writes the bundle atomically. Returns the number of its records. Raises InputError or UnwrittenError.
 
-    `lab`: whether to include the lab's plan, so that the lab is complete on another machine.
+    `lab`: the lab of the records, whose plan is included so that the lab is complete on another machine; None: only the
+    records.
     """
     if out.suffix != SUFFIX:
         raise InputError(f"-o {out}", f"does not end in {SUFFIX}", f"use -o {out}{SUFFIX}")
@@ -59,7 +60,7 @@ def _fill(writer: Writer, store: Store, records: Sequence[Record], lab: LabDirec
     for kind, keys in shared.items():
         for key in sorted(keys - {""}):
             path = store.directory / kind / f"{key}.json"
-            if store.shared(kind, key):  # empty for a damaged file, of which the store has warned
+            if store.shared(kind, key):  # empty for a damaged file, about which the store has warned
                 writer.add(f"{kind}/{key}.json", _without_secrets(path.read_bytes()))
     if lab is not None:
         for file in sorted((*lab.path.glob("*.json"), *lab.path.glob("*.toml"))):

@@ -1,4 +1,4 @@
-"""Imports the records of a bundle into a store. Either all records are imported, or none and nothing is written.
+"""Imports the records of a bundle into a store. Either all records are imported, or nothing is written.
 
 The bundle is unpacked into a separate store and validated there like user input.
 """
@@ -47,8 +47,8 @@ def take_in(reader: Reader, directory: Path) -> ImportResult:
     that gets files of a lab is marked as imported (`labs.IMPORTED`), because the commands in its lab file come from
     another machine.
 
-    Raises InputError if the bundle is truncated, altered, newer, or has unexpected files, or if the store has other
-    records with the same ids.
+    Raises InputError if the bundle is truncated, altered, newer, or has unexpected files, or if the store contains
+    different records with the same ids.
     """
     records = _records(reader)
     directory = _place(reader, directory, records)

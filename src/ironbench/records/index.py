@@ -1,13 +1,13 @@
-"""The index of records: an SQLite file with one row per record, so that ten thousand records need not be opened.
+"""The index of records: an SQLite file with one row per record, so that records can be listed without opening them.
 
-The index is derived from the records and never their source. A row is valid only while `record.json` is still the file
-from which the row was read (inode, time of change and size), so records may appear, disappear or break without the
-index being told. The file can be deleted at any time. If it cannot be used (read-only or full disk, a file system
-without locks), the same tables are created in memory.
+The index contains only data that are derived from the records. A row is valid only while `record.json` is still the
+file from which the row was read (same inode, time of change and size), so records may be added, removed or damaged
+without updating the index. The file can be deleted at any time. If it cannot be used (read-only or full disk, a file
+system without locks), the same tables are created in memory.
 
-The rollback journal is SQLite's default: a killed writer leaves a journal that the next reader rolls back, and its
-locks end with it. WAL would need shared memory beside the file, which read-only directories and network file systems
-lack. See docs/adr/0039-the-index-is-sqlite.md.
+The index uses SQLite's default rollback journal: if a writer is killed, the kernel releases its locks, and the next
+reader rolls its journal back. WAL mode would need a shared-memory file in the same directory, which is not possible in
+read-only directories and on network file systems. See docs/adr/0039-the-index-is-sqlite.md.
 """
 
 from __future__ import annotations
@@ -40,8 +40,8 @@ Stamp = str
 WAIT_S = 10.0
 """Seconds to wait for another process that is writing."""
 _SETTLED_S = 0.05
-"""Seconds after which a further change of a directory is visible in its time of change, because the clock has a limited
-resolution."""
+"""Seconds after a change of a directory during which a further change may leave its time of change the same, because
+the clock of the file system has a limited resolution."""
 _BROKEN = (sqlite3.SQLITE_ERROR, sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_FORMAT)
 """Error codes of SQLite for a file that is damaged or has different tables."""
 T = TypeVar("T")
@@ -75,7 +75,7 @@ class Listed(msgspec.Struct, frozen=True, gc=False):
 
 
 class IndexState(msgspec.Struct, frozen=True):
-    """The part of the index that belongs to a lab, or to runs."""
+    """The part of the index that belongs to one lab, or to the runs of a results directory."""
 
     stamps: dict[str, Stamp]
     """For each record, by id, the stamp of its row."""
@@ -170,12 +170,12 @@ class Index:
     ) -> None:
         """Updates the rows of a lab from its directory.
 
-        `known` and `state` (see `state_of`) were taken before the directory was listed. `stamps`: every name in it,
-        with None for one that is no readable record. `read` opens the records that are new or have changed; it returns
-        None for one that it cannot read.
+        `known` and `state` (see `state_of`) were read before the directory was listed. `stamps`: for each name in the
+        directory, the stamp of the record; None if the name is not a readable record. `read` reads a record that is new
+        or has changed, and returns None if the record cannot be read.
         """
         gone = [(lab, id, stamp) for id, stamp in known.stamps.items() if stamps.get(id) != stamp]
-        # Records are read before the database is locked: a hundred thousand take seconds.
+        # Records are read before the database is locked, because reading a hundred thousand records takes seconds.
         rows, unreadable = [], set()
         for name, stamp in stamps.items():
             if stamp is not None and known.stamps.get(name) == stamp:
@@ -237,8 +237,8 @@ class Index:
         return self._run(lambda database: database.execute(sql, values).fetchall())
 
     def _run(self, work: Callable[[sqlite3.Connection], T], writes: bool = False) -> T:
-        """Runs `work` in one transaction. A damaged or older file is created again. Without a usable file, `work` runs
-        in memory."""
+        """Runs `work` in one transaction. A damaged or older file is created again. If the file cannot be used, `work`
+        runs on a database in memory."""
         with self._lock:
             if self._memory is None and not writes and self._is_empty():
                 self._refill()
@@ -365,7 +365,7 @@ def names_in(trials: Path) -> list[str]:
 
 def state_of(trials: Path) -> str:
     """Returns a text that identifies the present list of names in a directory. Returns an empty text while the
-    directory may change again without a visible change of its time."""
+    directory could change again without a change of its modification time."""
     try:
         found = trials.stat()
     except OSError:

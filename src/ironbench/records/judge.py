@@ -122,9 +122,9 @@ statistics)."""
 _CANCELLED = frozenset({"over-limit", CANCELLED})
 """Errors of queries that were cancelled, by the workload at its time limit, or because the trial was stopped."""
 ABORTED = "aborted"
-"""Code of the cause that an error ended the trial."""
+"""Code of the cause of a trial that was ended by an error."""
 STOPPED_ON_ERROR = "stopped-on-error"
-"""Code of the warning that the trial was ended by its first error."""
+"""Code of the warning about a trial that was ended by its first error."""
 
 
 def status(driven: Driven, warnings: tuple[Note, ...]) -> tuple[Status, tuple[Note, ...]]:
@@ -160,7 +160,7 @@ def status(driven: Driven, warnings: tuple[Note, ...]) -> tuple[Status, tuple[No
 
 
 def _ended(summary: Mapping[str, Any]) -> tuple[Note, ...]:
-    """Returns the cause that the drive loop reported."""
+    """Returns the cause that the drive loop reported; empty if it reported none."""
     return (note(ABORTED, error=summary["cause"]),) if summary["cause"] else ()
 
 
@@ -281,8 +281,8 @@ def _connection_losses(load: Load, driven: Driven) -> list[Note]:
 
 
 def _cut_off(load: Load, driven: Driven) -> list[Note]:
-    """Warns of clients that had waited longer at the end than nearly all transactions took. Throughput and service
-    times do not include these clients' transactions."""
+    """Warns of clients that, at the end of the window, had been waiting longer than nearly all transactions took.
+    Throughput and service times do not include the transactions of these clients."""
     summary = driven.summary
     spent_s = summary["elapsed_s"] * load.clients
     share = summary.get("cut_off_s", 0.0) / spent_s if spent_s else 0.0
@@ -328,8 +328,8 @@ def _client(load: Load, driven: Driven) -> list[Note]:
 
 
 def _workers(driven: Driven) -> list[Note]:
-    """Warns of workers that are the bottleneck: their threads are busy, or their machine is, if the server is not on
-    it."""
+    """Warns of workers that are the bottleneck: their threads are busy, or they run on another machine and that machine
+    is busy."""
     full = [one for one in driven.workers if one.threads_cpu_share > CLIENT_SATURATED]
     crowded = [one for one in driven.workers if not one.here and (one.machine_cpu_share or 0.0) > CLIENT_SATURATED]
     named = tuple(f"{one.number} ({one.host})" for one in dict.fromkeys((*full, *crowded)))
@@ -379,7 +379,7 @@ def _relay(system: System, observation: Observation) -> list[Note]:
 
 
 def _emulation(system: System, observation: Observation, budget: Budget | None) -> list[Note]:
-    """Warns of every emulated device."""
+    """Returns a note about emulated devices, and a warning if the emulation was overloaded or too slow."""
     late = {name: value for name, value in observation.metrics.items() if name.startswith("emulation_late_share")}
     models = tuple(dict.fromkeys(device.model for device in system.layout.devices))
     # A device whose requests the kernel passes through has no counters, but it has a process.
@@ -430,7 +430,7 @@ def _steadiness(load: Load, driven: Driven) -> list[Note]:
     column = driven.timeline.get("transactions", b"")
     if load.rate is not None or load.curve is not None or not rate_change.is_long_enough(column):
         return []
-    # If each client has a number of transactions, the last clients have the system to themselves.
+    # If each client runs a fixed number of transactions, the last clients have the system to themselves at the end.
     share = 1.0 if load.transactions is None else 0.9
     change = rate_change.changed(column, driven.summary["elapsed_s"], share)
     return [note(rate_change.CODE, **change)] if change else []

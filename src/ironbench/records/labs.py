@@ -50,7 +50,7 @@ BEST = "best.json"
 CONFIRMATION = "confirmation.json"
 IMPORTED = "imported.json"
 LAB_FILES = (SOURCE, PLAN, PEAK, BEST, CONFIRMATION)
-"""Files of a lab, in addition to those of its stages."""
+"""Files of a lab, in addition to the files of its stages."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +119,7 @@ def begun_in(place: Path) -> list[str]:
 _OF_STORES = frozenset({"trials", "machines", "engines", "scripts", "queue", "notes"})
 """Names of directories that belong to a store or a queue, which contain no labs."""
 _DEEPEST = 4
-"""Depth below the results directory to which labs are searched."""
+"""Maximum depth below the results directory at which labs are searched for."""
 _SEPARATOR = ":"
 
 
@@ -206,10 +206,10 @@ class LabDirectory:
         return (self.path / PLAN).is_file()
 
     def begin(self, frozen: FrozenPlan) -> None:
-        """Writes the lab file, and the plan last: a directory without a plan is no lab yet.
+        """Writes the lab file, and then the plan: a directory without a plan is not a lab yet.
 
-        Replaces a lab that has no trial, for example because its data could not be loaded, because its frozen files
-        would fail again. Raises InputError, UnwrittenError, or FailureError for an unreadable plan.
+        Replaces an existing lab that has no trial, for example because loading its data failed: with the stored plan,
+        the lab would fail again. Raises InputError, UnwrittenError, or FailureError for an unreadable plan.
         """
         source, text = self.path / SOURCE, frozen.lab.source.encode()
         if self.begun():
@@ -339,7 +339,7 @@ class LabDirectory:
             write_whole(self._stage(stage), _encoded(again))
 
     def records(self) -> list[Record]:
-        """Returns the records of this lab, oldest first, without those of replaced blocks."""
+        """Returns the records of this lab, oldest first, without the records of replaced blocks."""
         replaced = self._replaced()
         return [one for one in self.store.all() if one.purpose != Purpose.LAB or one.block not in replaced]
 

@@ -144,8 +144,8 @@ def _server_machine(system: System, session: Session | None, driven: Driven, her
 
 
 def capacity(session: Session) -> dict[str, float]:
-    """Returns how full each role's file system is. Flash slows down when it is nearly full, a disk when its inner
-    tracks are used.
+    """Returns the used fraction of each role's file system. Flash drives become slower when they are nearly full, and
+    rotating disks when their inner tracks are used.
 
     Skips directories that belong to another user and are not accessible.
     """

@@ -42,7 +42,7 @@ _LATENESS = ("lateness_mean_s", "lateness_p99_s", "lateness_max_s")
 
 def metrics(driven: Driven, of_scripts: Sequence[str] = SCRIPT_FIGURES) -> dict[str, float]:
     """Returns the metrics of throughput, response and service times, errors, client CPU time and lateness.
-    `of_scripts`: names of metrics that are also given per script."""
+    `of_scripts`: names of metrics that are also computed for each script."""
     summary = driven.summary
     if not summary:
         return {}
@@ -71,7 +71,7 @@ def metrics(driven: Driven, of_scripts: Sequence[str] = SCRIPT_FIGURES) -> dict[
         values["reconnects"] = float(summary["reconnects"])
         values["reconnect_mean_s"] = summary["reconnects_s"] / summary["reconnects"]
     if summary.get("aborted") and not summary["failed"]:
-        # The event that ended the trial also ended transactions that no count of failures includes.
+        # The error that ended the trial also ended transactions that are not counted as failed.
         for name in ("failed", "failed_fraction", "errors"):
             del values[name]
     for name, histogram in driven.histograms.items():
@@ -175,7 +175,7 @@ def concise(metrics: Mapping[str, float]) -> dict[str, float]:
 
 
 def of_no_unit(metrics: Mapping[str, float]) -> dict[str, float]:
-    """Returns the metrics without those per unit of work."""
+    """Returns the metrics without the metrics per unit of work."""
     return {name: value for name, value in metrics.items() if PER_UNIT not in name}
 
 
@@ -205,8 +205,8 @@ def _short(value_s: float) -> float:
 def _latency(name: str, histogram: Histogram) -> dict[str, float]:
     if histogram.count == 0:
         return {}
-    # Percentiles of transactions are kept even if there are few transactions, because trials are pooled and tables know
-    # the number of values.
+    # Percentiles of transactions are kept even if there are few transactions, because reports pool several trials and
+    # check the number of pooled values.
     pooled = sample.percentile(f"{name}_p50_s") is not None
     values = sample.quantiles(histogram, _QUANTILES, least=1 if pooled else None)
     values |= {"mean": histogram.mean_s, "max": histogram.max_s, "stdev": histogram.stdev_s}

@@ -1,4 +1,4 @@
-"""Noise floors of machines, stored among the labs for later findings.
+"""Noise floors of machines, stored in the results directory so that later findings can use them.
 
 `<results>/noise/<machine>-<work>.json`, one file per machine and work: a new measurement replaces the previous one.
 """

@@ -52,8 +52,8 @@ def read_profile(path: Path) -> tuple[SampledStack, ...]:
 
 
 def stacks(profile: Profile) -> tuple[SampledStack, ...]:
-    """Converts the samples of a trial. Names get no control characters, and deep stacks keep their innermost frames, so
-    that `read_profile` accepts the file."""
+    """Converts the samples of a trial so that `read_profile` accepts the file: replaces control characters in names,
+    shortens long names, and keeps only the innermost frames of deep stacks."""
     columns = (profile.kind, profile.role, map(_printable, profile.thread), profile.reason)
     texts = (map(_limited, profile.stack), map(_limited, profile.waker))
     return tuple(map(SampledStack, *columns, *texts, profile.samples, profile.seconds))

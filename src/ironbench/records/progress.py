@@ -98,8 +98,8 @@ class IncompleteGroups:
 
 
 def by_place(records: Iterable[Record]) -> dict[Place, list[Record]]:
-    """Returns the records of lab trials by configuration and block, attempts in order. Interleaved records without the
-    other systems' records are included only if there are no others."""
+    """Returns the records of lab trials by configuration and block, attempts in order. Records of interleaved systems
+    are left out if another system of their block has no comparable record, unless the trial has no other records."""
     records = list(records)
     torn = IncompleteGroups.of(records)
     apart = torn.killed | torn.lone

@@ -110,8 +110,8 @@ def named_in(word: str, directory: LabDirectory) -> NamedRecords:
 
 
 def _whole(directory: LabDirectory) -> list[Record]:
-    """Returns the records of a lab. If a trial of interleaved systems was measured again, records without the other
-    systems' records are left out."""
+    """Returns the records of a lab. If a trial of interleaved systems was measured again, incomplete earlier attempts
+    are left out."""
     records = directory.records()
     kept = {one.id for tries in by_place(records).values() for one in tries}
     return [one for one in records if one.purpose != Purpose.LAB or one.id in kept]

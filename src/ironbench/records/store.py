@@ -1,10 +1,11 @@
-"""The store of records: one directory per trial, written under another name and renamed. Nothing edits a record.
+"""The store of records: one directory per trial. A record is written under a temporary name, then renamed, and never
+changed.
 
 ```
 <results>/trials/<id>/record.json  timeline.parquet  seconds.parquet  observed.parquet  latency.hlog  log/  …
 <results>/machines/<key>.json  engines/<key>.json  scripts/<key>.json  content-addressed, shared by records
-<results>/foreign/<id>.json        results of other programs, which are no records (`records.foreign`)
-<results>/ironbench-index.db       what a list needs of each record; can be deleted at any time
+<results>/foreign/<id>.json        results of other programs, which are not records (`records.foreign`)
+<results>/ironbench-index.db       the values of each record that lists show; can be deleted at any time
 ```
 """
 
@@ -287,7 +288,8 @@ class Store:
 
     @contextmanager
     def _warning(self) -> Iterator[list[str]]:
-        """Prints a warning about files that could not be read; the caller has collected them."""
+        """Yields a list to which the caller adds messages about unreadable files. Prints these messages at the end of
+        the block."""
         unread: list[str] = []
         # The garbage collector is disabled: records have no reference cycles, and searching for them would take a tenth
         # of the time.
@@ -398,7 +400,7 @@ def content_key(data: bytes) -> str:
 def is_shared(path: Path, key: str) -> bool:
     """Returns whether the content of a file matches its key.
 
-    The content of a file in which an export has hidden a password cannot match. Such a file must only be a JSON
+    The content of a file in which an export has hidden a password cannot match. Such a file is accepted if it is a JSON
     document.
     """
     try:

@@ -22,7 +22,7 @@ PROGRAMS: dict[str, Callable[[Output], list[Result]]] = {
     "sysbench": sysbench.read,
     "pgbench": pgbench.read,
 }
-"""For each program, by name, the function that reads the program's output."""
+"""For each program, the function that reads the program's output."""
 _MOST_BYTES = 32 << 20
 """Maximum size of a foreign record, far beyond the largest that is written."""
 _DECODER = msgspec.json.Decoder(ForeignRecord)
@@ -73,7 +73,7 @@ def read(program: str, path: Path, label: str) -> list[ForeignRecord]:
 
 def take_in(program: str, path: Path, label: str, directory: Path) -> tuple[list[ForeignRecord], int]:
     """Imports every result in the output of a program. Returns the records, and how many of them existed already and
-    were left unchanged. Raises InputError as `read` does, and UnwrittenError."""
+    were left unchanged. Raises UnwrittenError, and InputError as `read` does."""
     records = read(program, path, label)
     known = {record.id: record for record in every(directory)}
     for record in records:
@@ -101,7 +101,7 @@ def every(directory: Path, unread: list[str] | None = None) -> list[ForeignRecor
 
 
 def named(word: str, directory: Path) -> list[ForeignRecord]:
-    """Returns the foreign record with that id, or those with that label; empty if there are none."""
+    """Returns the foreign record with that id, or else all records with that label; empty if there are none."""
     records = every(directory)
     return [one for one in records if one.id == word] or [one for one in records if one.label == word]
 

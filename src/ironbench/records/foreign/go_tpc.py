@@ -73,7 +73,8 @@ class _Totals:
 
 
 def _end(results: list[Result], totals: _Totals) -> _Totals:
-    """Adds the result of these lines, unless they contain no New-Order. Returns new totals."""
+    """Adds a result with these totals, unless they contain no New-Order transactions. Returns empty totals for the next
+    result."""
     if "NEW_ORDER" not in totals.parts:
         return _Totals()
     result = Result(clients=totals.workers, elapsed_s=totals.takes_s or None, complete=True)

@@ -1,7 +1,6 @@
 """Reads HammerDB's console output, and the JSON of `jobs JOBID`, `jobs JOBID result` and `jobs JOBID timing`.
 
-The formats are those of HammerDB 2.23 to 5.0 (https://www.hammerdb.com/document.html). Only results of TPROC-C are
-read.
+Supports HammerDB 2.23 to 5.0 (https://www.hammerdb.com/document.html), and only results of TPROC-C.
 """
 
 from __future__ import annotations

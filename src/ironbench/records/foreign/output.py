@@ -1,4 +1,4 @@
-"""Reads the output of other programs: bounded, line by line, and without passwords."""
+"""Reads the output of other programs line by line, with a limit on its size, and removes passwords."""
 
 from __future__ import annotations
 
@@ -59,7 +59,8 @@ class Output:
         return self.refused(f"is not the output of {self._program}", "name the program that wrote it with --from")
 
     def lines(self, complete: bool = False) -> Iterator[str]:
-        """Yields the lines without line ends. Raises InputError for a line that no program writes.
+        """Yields the lines without line ends. Raises InputError if a line or the whole output is longer than these
+        programs write.
 
         `complete`: whether to leave out a last line that has no line end.
         """
@@ -108,8 +109,8 @@ class Result:
             self.parts.append(ForeignPart(safe(name) or "?", metrics))
 
     def columns(self) -> dict[str, tuple[float | None, ...]]:
-        """Returns the columns of the time line, with the start of each interval. Returns nothing if the time line is
-        longer than a record may be, or if intervals have no time."""
+        """Returns the columns of the time line, in which `t_s` is the start of each interval. Returns an empty dict if
+        the time line is too long for a record, or if an interval has no time."""
         ends = [row.get("t_s") for row in self.rows]
         if not ends or len(ends) > MOST_SECONDS or None in ends:
             return {}
@@ -131,7 +132,7 @@ def number(text: str) -> float | None:
 
 
 def count(text: str) -> int | None:
-    """Returns a whole number above 0."""
+    """Returns a whole number above 0; None for any other text."""
     value = number(text)
     return int(value) if value is not None and value >= 1 and value.is_integer() else None
 

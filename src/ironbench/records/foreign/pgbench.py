@@ -1,6 +1,6 @@
 """Reads pgbench's report with its progress lines; its logs are read by `pgbench_log`.
 
-The formats are those of pgbench 9.6 to 18 (https://www.postgresql.org/docs/current/pgbench.html).
+Supports pgbench 9.6 to 18 (https://www.postgresql.org/docs/current/pgbench.html).
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Reads the logs of `pgbench -l` and of `pgbench -l --aggregate-interval`.
 
-The formats are those of pgbench 9.6 to 18 (https://www.postgresql.org/docs/current/pgbench.html, "Per-Transaction
-Logging" and "Aggregated Logging").
+Supports pgbench 9.6 to 18 (https://www.postgresql.org/docs/current/pgbench.html, "Per-Transaction Logging" and
+"Aggregated Logging").
 """
 
 from __future__ import annotations
