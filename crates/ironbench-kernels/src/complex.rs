@@ -24,8 +24,8 @@ impl Number for f64 {
 
 /// A fixed-point number with 28 fraction bits, which needs only integer arithmetic.
 ///
-/// Real and imaginary part of a point and its orbit stay below 6 within the circle of radius 2.
-/// So a factor fits 32 bits and a product 64.
+/// Real and imaginary part of a point and its orbit stay below 6 within the circle of radius 2. Therefore a factor fits
+/// into 32 bits, and a product into 64 bits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd)]
 pub struct Fixed(i64);
 

@@ -7,10 +7,11 @@
 //! end. With these, the sum of service times can be compared with clients × window.
 //!
 //! Response times cover transactions that were due inside the window (in a closed loop: that started there).
-//! Transactions that end while the trial drains are included, because otherwise exactly the slow ones would be missing.
-//! A transaction that is unfinished even after that is right-censored: the time that it had waited is recorded, as a
-//! lower bound of its response time. If a number of transactions ends the window, response times cover transactions
-//! that ended inside it. In turns, all measurements cover transactions that start inside a slice: see `turns`.
+//! Transactions that end while the trial drains are included, because otherwise the slowest transactions would be
+//! missing. A transaction that is unfinished even after that is right-censored: the time that it had waited is
+//! recorded, as a lower bound of its response time. If a number of transactions ends the window, response times cover
+//! transactions that ended inside it. In turns, all measurements cover transactions that start inside a slice: see
+//! `turns`.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::mpsc::Sender;

@@ -227,7 +227,8 @@ impl ServerCertVerifier for Verifier {
                 CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. },
             ) if self.mode == Mode::VerifyCa => trusted,
             // The certificate is self-signed and is itself in the file of roots, as PostgreSQL's documentation proposes
-            // (18.9.5). libpq accepts such a certificate, but webpki does not, because it belongs to an authority.
+            // (18.9.5). libpq accepts such a certificate, but webpki rejects it, because it is the certificate of an
+            // authority.
             rustls::Error::InvalidCertificate(CertificateError::Other(_))
                 if self.roots.iter().any(|root| root.as_ref() == end_entity.as_ref()) =>
             {

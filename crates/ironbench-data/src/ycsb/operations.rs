@@ -56,7 +56,7 @@ impl Kind {
 }
 
 /// The source of the operations of all clients of one drive. In a trial in parts, each part inserts different records.
-/// It chooses only among the loaded records and those that it has inserted itself.
+/// Each part chooses only among the loaded records and the records that it has inserted itself.
 pub struct Operations {
     ycsb: Ycsb,
     options: Options,

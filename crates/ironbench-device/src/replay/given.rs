@@ -1,8 +1,8 @@
 //! Submits given I/Os to a model in their order, as seen by a program that waits for them.
 //!
-//! This shows what a live device would do without waiting, at exactly the same offsets. Other offsets would make a
-//! comparison uncertain. On a disk, the mean of 1,000 random reads differs from the mean of all by up to 3%, and a pass
-//! that starts at another offset is in other zones.
+//! The result shows what a live device would do without waiting, at exactly the same offsets. Other offsets would make
+//! a comparison uncertain. On a disk, the mean of 1,000 random reads differs from the mean of all by up to 3%, and a
+//! pass that starts at another offset is in other zones.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
