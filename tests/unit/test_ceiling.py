@@ -12,7 +12,7 @@ from ironbench.model.finding import Conclusion, Finding
 from ironbench.model.lab import Configuration, Lab, Method, Stage
 from ironbench.model.note import note
 from ironbench.model.observer import PARTS
-from ironbench.model.record import Budget, Record
+from ironbench.model.record import Budget, Record, Status
 from ironbench.model.system import Cell, Choice, Device, Layout, Load, Partition, Setup, System
 from ironbench.report.charts.waterfall import chart
 from ironbench.report.wording.zero_latency import ceiling_sentence, limit_sentence, unexplained
@@ -336,6 +336,14 @@ def test_the_steps_of_a_waterfall_are_the_differences_of_the_cells(missing: int)
         assert step.delta_s == pytest.approx(times[1] - times[0])
     expected = [2e-3, 7e-3 / 3][missing]
     assert cells[0] is not None and cells[0].parts[0].time_s == pytest.approx(expected), "the mean of trials' seconds"
+
+
+def test_a_waterfall_uses_the_first_usable_attempt_of_a_block_as_findings_do() -> None:
+    before, after = ([trial(block, log_ms) for block in range(3)] for log_ms in (4.0, 1.0))
+    again = [replace(trial(0, 40.0), attempt=2), replace(trial(1, 40.0), attempt=0, status=Status.FAILED)]
+    once, twice = (waterfall((DISK, [*before, *more]), (MEMORY, after), in_blocks=True) for more in ([], again))
+    assert once is not None and once.steps
+    assert twice == once
 
 
 def test_a_difference_that_wobbles_as_much_as_it_is_large_is_not_clear() -> None:

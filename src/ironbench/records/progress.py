@@ -43,6 +43,12 @@ def over(attempts: Sequence[Record]) -> bool:
     return any(record.status.comparable for record in attempts) or len(failed(attempts)) >= TRIES
 
 
+def first_usable(attempts: Iterable[Record]) -> Record | None:
+    """Returns the attempt at a trial that enters comparisons: the first comparable one. None if no attempt is
+    comparable."""
+    return min((one for one in attempts if one.status.comparable), key=lambda one: one.attempt, default=None)
+
+
 def attempts(records: Iterable[Record], block: int, cells: Collection[str]) -> int:
     """Returns the highest number of attempts at one of these configurations in a block."""
     of_block = (one for one in records if one.purpose == Purpose.LAB and one.block == block and one.cell.name in cells)

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import groupby
+from operator import attrgetter
 
 from ironbench.model.lab import Configuration
 from ironbench.model.note import FLAGGED, Note, merged, note
 from ironbench.model.own_data import OwnData
 from ironbench.model.record import Record, Status, machines_of
+from ironbench.records.progress import first_usable
 from ironbench.records.work import same_work, work, work_name, works_apart
 from ironbench.study.differences import OF_ONE_LOOP, differing, fact_text, facts_of
 from ironbench.study.rate import clients_asked
@@ -79,18 +82,24 @@ def not_paired(a: Record, b: Record) -> Note | None:
     return workers_apart([a], [b])  # in this block, a machine of the cluster was lost
 
 
+_block = attrgetter("block")
+
+
 def complete_blocks(a: Sequence[Record], b: Sequence[Record]) -> tuple[list[Record], list[Record]]:
     """Returns the trials of both configurations from the blocks in which both have a usable trial: from each block, the
     first usable attempt, as in findings. Other blocks are left out, because a block that one configuration lost may
     have been faster or slower than the rest.
     """
-    first = [
-        {one.block: one for one in sorted(side, key=lambda one: -one.attempt) if one.status.comparable}
+    of_a, of_b = (
+        {
+            block: trial
+            for block, attempts in groupby(sorted(side, key=_block), key=_block)
+            if (trial := first_usable(attempts)) is not None
+        }
         for side in (a, b)
-    ]
-    blocks = sorted(first[0].keys() & first[1].keys())
-    kept = [block for block in blocks if not_paired(first[0][block], first[1][block]) is None]
-    return [first[0][block] for block in kept], [first[1][block] for block in kept]
+    )
+    kept = [block for block in of_a if block in of_b and not_paired(of_a[block], of_b[block]) is None]
+    return [of_a[block] for block in kept], [of_b[block] for block in kept]
 
 
 def workers_apart(a: Sequence[Record], b: Sequence[Record]) -> Note | None:

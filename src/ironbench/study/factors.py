@@ -19,7 +19,7 @@ from ironbench.model.finding import GroupRatio
 from ironbench.model.lab import NOTHING_ELSE, Configuration, Factor, Lab
 from ironbench.model.record import Record
 from ironbench.model.sample import sampled
-from ironbench.records.progress import by_place
+from ironbench.records.progress import by_place, first_usable
 from ironbench.stats.ratio import paired
 from ironbench.study.archive import Archive
 from ironbench.study.curve import metrics_of
@@ -80,10 +80,9 @@ def values_of(metric: str, records: Sequence[Record]) -> dict[tuple[str, int], t
     this trial ran."""
     values = {}
     for place, attempts in by_place(records).items():
-        usable = [record for record in attempts if record.status.comparable]
-        value = usable[0].metrics.get(metric, 0.0) if usable and sampled(usable[0], metric) else 0.0
-        if 0 < value < float("inf"):
-            values[place] = value, usable[0].machine
+        trial = first_usable(attempts)
+        if trial is not None and sampled(trial, metric) and 0 < trial.metrics.get(metric, 0.0) < float("inf"):
+            values[place] = trial.metrics[metric], trial.machine
     return values
 
 

@@ -14,7 +14,7 @@ from ironbench.model.note import Note, note
 from ironbench.model.record import Record, Status, machine_of
 from ironbench.model.sample import lacking, resolution, sampled, unresolved
 from ironbench.model.system import Setup
-from ironbench.records.progress import Place, by_place, given_up_on, missing
+from ironbench.records.progress import Place, by_place, first_usable, given_up_on, missing
 from ironbench.records.work import work_of_noise
 from ironbench.stats.multiplicity import LEAST_BLOCKS, LEVEL, corrected, divisors
 from ironbench.stats.ratio import paired
@@ -211,21 +211,21 @@ def _dropped(block: int, *why: Note) -> Note:
 
 def _usable(cell: Configuration, attempts: Sequence[Record], metric: str) -> tuple[Record | None, Note | None]:
     """Returns the first comparable attempt that has the metric, or the reason why there is none."""
-    comparable = [record for record in attempts if record.status.comparable]
     if not attempts:
         return None, note("cell-not-measured", cell=cell)
-    if not comparable:
+    trial = first_usable(attempts)
+    if trial is None:
         last = attempts[-1]
         return None, note("cell-lost", cell=cell, status=last.status.value, causes=last.causes)
-    units = counted_in(comparable)[1]
-    if unresolved(comparable[0], metric):
+    units = counted_in([trial])[1]
+    if unresolved(trial, metric):
         return None, note("cell-unresolved", cell=cell, units=units, metric=metric)
-    if not sampled(comparable[0], metric):
-        return None, note("cell-of-too-few", cell=cell, units=units, needs=lacking(comparable[:1], [metric]))
-    value = comparable[0].metrics.get(metric)
+    if not sampled(trial, metric):
+        return None, note("cell-of-too-few", cell=cell, units=units, needs=lacking([trial], [metric]))
+    value = trial.metrics.get(metric)
     if value is None or not 0 < value < float("inf"):
         return None, note("cell-without-ratio", cell=cell, metric=metric, value=value)
-    return comparable[0], None
+    return trial, None
 
 
 def _directed(cell: str, baseline: str, seen: Attempts) -> list[str]:

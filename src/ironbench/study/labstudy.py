@@ -206,10 +206,7 @@ def settling(records: Sequence[Record]) -> tuple[Record, ...]:
     """Selects one record for each configuration and block: the first comparable attempt, or else the last attempt.
     Records are in order of start.
     """
-    settled = []
-    for attempts in by_place(records).values():
-        usable = [record for record in attempts if record.status.comparable]
-        settled.append(usable[0] if usable else attempts[-1])
+    settled = [progress.first_usable(attempts) or attempts[-1] for attempts in by_place(records).values()]
     return tuple(sorted(settled, key=lambda record: (record.block, record.started_at)))
 
 

@@ -158,14 +158,14 @@ def waterfall(before: Side, after: Side, *, in_blocks: bool) -> Waterfall | None
 
     `in_blocks`: whether both are configurations of one lab, so that trials of the same block are paired.
     """
-    seen = [_by_trial(records, in_blocks) for _, records in (before, after)]
+    seen = [observed_trials(records)[0] for _, records in (before, after)]
     if in_blocks:
-        blocks = sorted(seen[0].keys() & seen[1].keys())
-        seen = [{block: side[block] for block in blocks} for side in seen]
-    spent = [where_time_goes(tuple(side.values())) for side in seen]
+        seen = list(complete_blocks(*seen))
+    spent = [where_time_goes(side) for side in seen]
     if spent[0] is None or spent[1] is None:
         return None
-    a, b = ({place: times(record) for place, record in side.items()} for side in seen)
+    # Separate runs under one label all have a block 1, so their trials are numbered instead.
+    a, b = ({record.block if in_blocks else place: times(record) for place, record in enumerate(side)} for side in seen)
     few = min(len(a), len(b)) < (LEAST_BLOCKS_SHOWN if in_blocks else 2)
     steps = tuple(_steps(spent[0], spent[1], a, b, in_blocks, few))
     method = _method(a, b, in_blocks, few)
@@ -187,13 +187,6 @@ def compared_blocks(comparisons: Sequence[tuple[str, str]], records: Sequence[Re
             for side in (a, b):
                 found.setdefault(side, set()).update(blocks)
     return found
-
-
-def _by_trial(records: Sequence[Record], in_blocks: bool) -> dict[int, Record]:
-    """Returns the last observed attempt of each block. For separate runs, returns all observed trials, numbered in
-    order, because their block numbers have no common meaning."""
-    seen = enumerate(observed_trials(records)[0])
-    return {record.block if in_blocks else place: record for place, record in seen}
 
 
 def _steps(
