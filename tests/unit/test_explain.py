@@ -215,7 +215,7 @@ def test_a_pair_that_the_lab_does_not_declare_begins_with_whether_a_difference_i
     mean: float, shown: bool, tmp_path: Path
 ) -> None:
     first, points = answered(*CELLS, kept(alike((1000.0, mean)), tmp_path, declared=False))
-    assert first.startswith("Throughput is " if shown else "No difference shown: the 95% confidence interval includes")
+    assert first.startswith("Throughput is " if shown else "No difference shown: the 95% CI includes")
     assert (LISTED in points) is not shown
 
 

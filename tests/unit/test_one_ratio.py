@@ -113,7 +113,7 @@ def test_ranges_that_do_not_overlap_by_chance_show_no_difference() -> None:
     few = [*runs(OLD, ((1000, 1150),)), *runs(NEW, ((1160, 1400),))]
     (study,) = studies(few)
     said = headline(study)[0][1]
-    assert said.startswith("No difference shown: the 95% confidence interval includes 0%.")
+    assert said.startswith("No difference shown: the 95% CI includes 0%.")
 
 
 def test_lead_puts_the_missing_verdict_before_the_ratio() -> None:

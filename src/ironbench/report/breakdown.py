@@ -12,11 +12,12 @@ from ironbench.report.charts import waterfall
 from ironbench.report.charts.base import Table
 from ironbench.report.facts import fact_name, values
 from ironbench.report.finding_tables import NO_INTERVAL, ratio_bounds
-from ironbench.report.numbers import unit_of
+from ironbench.report.numbers import confidence, unit_of
 from ironbench.report.page import Section, with_rows
 from ironbench.report.waits import wait_class
 from ironbench.report.wording.profile import area_name, function_name
 from ironbench.report.wording.ratios import change_bounds, metric_words
+from ironbench.report.wording.values import CI
 from ironbench.study.differences import telling
 from ironbench.study.explain import Explanation, Measure, ScriptShare
 from ironbench.words import counted, cut
@@ -31,8 +32,8 @@ WIDTH = 60
 _LEAST = 0.02
 """Minimum change of a wait class, as a fraction of the transaction time, for a separate row in the breakdown."""
 LEAD = (
-    "Each level of the breakdown is part of the level above it. The confidence intervals are at 95% and carry no "
-    "verdict: with many intervals, some exclude zero difference by chance."
+    f"Each level of the breakdown is part of the level above it. The confidence intervals are at "
+    f"{confidence(CONFIDENCE)} and carry no verdict: with many intervals, some exclude zero difference by chance."
 )
 OBSERVED = (
     "Slices do not measure waits, I/O, plans and statement times. These values come from one observed trial of "
@@ -42,7 +43,7 @@ CONTRADICTED = (
     "In at least one comparison, the observed trials show another difference in throughput than the blocks, so their "
     "values do not explain the difference that the blocks show."
 )
-_HEAD = ("level", "", "before", "after", "change", "95% CI")
+_HEAD = ("level", "", "before", "after", "change", CI)
 
 
 def section(one: Explanation, id: str = ID, title: str = TITLE, *, chart: bool = True) -> Section:
@@ -125,7 +126,7 @@ def _rows(one: Explanation) -> Iterator[Row]:
 
 
 def measure_table(found: Sequence[Measure]) -> Table:
-    return Table(("metric", "before", "after", "ratio", "95% CI"), tuple(map(_measured, found)), numbers=True)
+    return Table(("metric", "before", "after", "ratio", CI), tuple(map(_measured, found)), numbers=True)
 
 
 def scripts(one: Explanation) -> Table:
@@ -136,7 +137,7 @@ def scripts(one: Explanation) -> Table:
         "contribution before",
         "contribution after",
         "change in contribution",
-        "95% CI",
+        CI,
     )
     rows = (
         tuple(TableCell(value, "s") for value in (s.before_s, s.after_s, s.part_before_s, s.part_after_s))
@@ -194,7 +195,7 @@ def _interval(low_s: float, high_s: float) -> TableCell | Missing:
 
 def within(measure: Measure) -> str:
     return (
-        f" (95% CI {change_bounds(measure.low, measure.high, measure.ratio)})"
+        f" ({CI} {change_bounds(measure.low, measure.high, measure.ratio)})"
         if measure.known
         else " (no confidence interval: too few trials)"
     )

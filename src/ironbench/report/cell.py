@@ -10,13 +10,14 @@ from typing import Any
 
 from ironbench.model.record import Record
 from ironbench.report.numbers import NOT_KNOWN, base_unit, between, written
+from ironbench.stats.intervals import LEVEL
 from ironbench.study.subjects import failed_share
 from ironbench.study.summarise import Summary
 
+CONFIDENCE = 1 - LEVEL
+"""Confidence level of intervals that are not corrected for multiple comparisons."""
 ESTIMATE = "≈"
 """Character that is written before a number if the number is an estimate or is derived from one."""
-CONFIDENCE = 0.95
-"""Confidence level of intervals that are not corrected for multiple comparisons."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,6 +13,7 @@ from ironbench.report.numbers import quantity, scale
 from ironbench.report.page import Answer, AnswerPoint, Page, Section
 from ironbench.report.wording import headroom_answer as words
 from ironbench.report.wording.ratios import metric_words
+from ironbench.report.wording.values import CI
 from ironbench.study.headroom import LEAST_BLOCKS, Headroom, RateInterval, SystemHeadroom
 from ironbench.words import upper_first
 
@@ -112,10 +113,10 @@ def _cautions(found: Headroom) -> Iterator[str]:
 
 
 def _highest(found: Headroom) -> Table:
-    head = ["system", "highest rate", "95% CI", *(["vs. today"] if found.today else []), "blocks"]
+    head = ["system", "highest rate", CI, *(["vs. today"] if found.today else []), "blocks"]
     ratios: tuple[RateInterval | None, ...] = (None, *found.ratios)
     if len(found.systems) > 1:
-        head += [f"vs. {found.systems[0].name}", "95% CI of the ratio"]
+        head += [f"vs. {found.systems[0].name}", f"{CI} of the ratio"]
     rows: list[Row] = []
     for system, ratio in zip(found.systems, ratios, strict=True):
         rate = None if system.above or system.below else system.highest

@@ -18,6 +18,7 @@ from ironbench.report.page import Answer, Page, Section
 from ironbench.report.wording import history_answer
 from ironbench.report.wording.ratios import change as sized
 from ironbench.report.wording.ratios import metric_words
+from ironbench.report.wording.values import CI
 from ironbench.stats.change_points import CORRELATED, INDEPENDENT
 from ironbench.study.differences import telling
 from ironbench.study.history import DATE, Histories, History, HistoryChange, HistoryLine, HistoryPoint
@@ -156,7 +157,7 @@ def _segments(one: History) -> Table:
             name = line.points[first].name
             mean = TableCell(line.mean(first, last), unit)
             rows.append((name, line.name, count(_judged(line, first, last)), mean, *size))
-    head = ("from", "system", "points", metric_words(one.metric), "vs. previous segment", "95% CI")
+    head = ("from", "system", "points", metric_words(one.metric), "vs. previous segment", CI)
     return Table(head, tuple(rows), words=True)
 
 
@@ -252,7 +253,7 @@ def chart(one: History, id: str) -> Chart:
         points_table(one),
         "per second" if suffix == "/s" else suffix or words,
         tuple(keys),
-        "Whiskers show the 95% CI of a point, computed from the trials of the point. The axis may not start at 0."
+        f"Whiskers show the {CI} of a point, computed from the trials of the point. The axis may not start at 0."
         + marked,
         wide=True,
     )
@@ -267,7 +268,7 @@ def points_table(one: History) -> Table:
         start = (point.name, moment(point.started_at)[:10], line.name, count(len(point.trials)))
         interval = value.range if point.interval else Missing(NO_INTERVAL)
         rows.append((*start, value.alone, interval, _remark(line, line.points.index(point))))
-    return Table(("point", "date", "system", "trials", metric_words(one.metric), "95% CI", ""), tuple(rows), words=True)
+    return Table(("point", "date", "system", "trials", metric_words(one.metric), CI, ""), tuple(rows), words=True)
 
 
 def _remark(line: HistoryLine, place: int) -> str:

@@ -22,6 +22,7 @@ from ironbench.report.numbers import failed_note, unit_of
 from ironbench.report.page import Answer, AnswerPoint, Page, Section, with_rows
 from ironbench.report.wording import lead_answer
 from ironbench.report.wording.ratios import metric_words
+from ironbench.report.wording.values import CI
 from ironbench.study.compare import CellComparison, ComparedMetric, MeanRatio
 from ironbench.study.differences import telling
 from ironbench.study.lead import Leads, WorkLead, outcome, trials_of
@@ -193,7 +194,7 @@ def peaks(leads: Leads) -> Table:
         cores = [count(known) if known else UNKNOWN for known in leads.cores]
         a_cores, b_cores = leads.cores
         rows.append(("cores", *cores, _ratio(b_cores / a_cores if a_cores and b_cores else None), EMPTY, EMPTY))
-    return Table(("", leads.a, leads.b, f"{leads.b} / {leads.a}", "95% CI", "at"), tuple(rows), numbers=True)
+    return Table(("", leads.a, leads.b, f"{leads.b} / {leads.a}", CI, "at"), tuple(rows), numbers=True)
 
 
 def by_clients(leads: Leads, work: WorkLead) -> Table:
@@ -204,7 +205,7 @@ def by_clients(leads: Leads, work: WorkLead) -> Table:
         for row, means in _with_means([compared]):
             both, words = _both(row.metric, means, trials), _outcome(leads, row, means)
             rows.append((count(clients), *both, _ratio(means.ratio), _interval(means), words))
-    head = ("clients", leads.a, leads.b, f"{leads.b} / {leads.a}", "95% CI", f"{leads.b} …")
+    head = ("clients", leads.a, leads.b, f"{leads.b} / {leads.a}", CI, f"{leads.b} …")
     return Table(head, tuple(rows), numbers=True)
 
 
@@ -282,7 +283,7 @@ def peak_chart(leads: Leads) -> Chart | None:
     keys = list(base.keys(metrics))
     keys += [Key("ratio of the clock frequencies", "muted", "dash")] if leads.clock else []
     table = Table(
-        ("peak", f"ratio to {leads.a}", "95% CI"),
+        ("peak", f"ratio to {leads.a}", CI),
         tuple(
             (row["name"], cell.alone, Missing("one trial") if cell.low is None else cell.range)
             for row, (_, _, means) in zip(named, shown, strict=True)
@@ -377,7 +378,7 @@ def clients_chart(leads: Leads) -> Chart | None:
     scale = {"type": "log", "domain": [min(0.9, min(reach) * 0.95), max(1.1, max(reach) * 1.05)], "nice": False}
     lines = [{"at": 1.0}], [{"at": leads.clock}] if leads.clock else []
     keys = list(base.keys(names))
-    keys += [Key("95% CI", "muted", "line")] if any(row["low"] < row["high"] for row in points) else []
+    keys += [Key(CI, "muted", "line")] if any(row["low"] < row["high"] for row in points) else []
     keys += [Key("ratio of the clock frequencies", "muted", "dash")] if leads.clock else []
     table = _clients_table(names, counts, by_place)
     x = places("clients or threads", [str(number) for number in counts])

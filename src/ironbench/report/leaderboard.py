@@ -21,6 +21,7 @@ from ironbench.report.cell import ABSENT, CONFIDENCE, Content, Missing, TableCel
 from ironbench.report.charts.base import Table
 from ironbench.report.page import Answer, AnswerPoint, Page, Section
 from ironbench.report.wording import cost_answer
+from ironbench.report.wording.values import CI
 from ironbench.study import leaderboard as analysis
 from ironbench.study.leaderboard import RankedResult, Ranking
 from ironbench.words import counted, some
@@ -33,7 +34,7 @@ _MEANS = (
     "The score of a system with several trials is the geometric mean of its runs, as in `ironbench compare` and "
     "`ironbench cost`. `ironbench report` shows the median of the trials."
 )
-_TIED = "A rank such as 1 to 3 means a tie: the 95% CIs of the tied systems overlap."
+_TIED = f"A rank such as 1 to 3 means a tie: the {CI}s of the tied systems overlap."
 
 
 def page(rankings: Sequence[Ranking]) -> Page:

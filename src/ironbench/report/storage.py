@@ -15,6 +15,7 @@ from ironbench.report.charts.base import Chart, Table
 from ironbench.report.numbers import quantity
 from ironbench.report.page import Section
 from ironbench.report.wording.storage import passes_apart
+from ironbench.report.wording.values import CI
 from ironbench.study.compare import SystemComparison
 from ironbench.study.storage import MOST_BY_CHANCE, WORKLOAD, Tested, any_apart, apart_by_chance, rate_ratio, tested
 from ironbench.study.study import Study, SubjectResults
@@ -42,7 +43,7 @@ _LEAD = (
 )
 _LEAD_LAB = (
     "The value of a trial is the median of its passes (for KDiskMark's tests, the mean), and the table shows the "
-    "median of the trials. 1 MB is 10⁶ bytes. A ratio is the geometric mean over the blocks with its 95% CI, which "
+    f"median of the trials. 1 MB is 10⁶ bytes. A ratio is the geometric mean over the blocks with its {CI}, which "
     f"needs {LEAST_BLOCKS_SHOWN} blocks. The CIs are not corrected for the number of ratios and carry no verdict; "
     "see the findings for verdicts."
 )

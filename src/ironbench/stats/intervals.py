@@ -8,6 +8,8 @@ from collections.abc import Sequence
 
 from ironbench import _core
 
+LEVEL = 0.05
+"""Fraction of confidence intervals that do not contain the true value."""
 Z95 = 1.959963984540054
 """97.5% quantile of the normal distribution."""
 
@@ -31,7 +33,7 @@ def t_two_sided(t: float, freedom: float) -> float:
     return 2 * t_above(abs(t), freedom)
 
 
-def half_width(values: Sequence[float], level: float = 0.05) -> float:
+def half_width(values: Sequence[float], level: float = LEVEL) -> float:
     """Returns the half width of the two-sided t interval of the mean (Student, "The Probable Error of a Mean",
     Biometrika 6, 1908).
 
@@ -42,7 +44,7 @@ def half_width(values: Sequence[float], level: float = 0.05) -> float:
     return t_quantile(1 - level / 2, n - 1) * statistics.stdev(values) / math.sqrt(n)
 
 
-def half_width_apart(a: Sequence[float], b: Sequence[float], level: float = 0.05) -> float:
+def half_width_apart(a: Sequence[float], b: Sequence[float], level: float = LEVEL) -> float:
     """Returns the half width of Welch's t interval of the difference of two unpaired means (Welch, "The generalization
     of Student's problem when several different population variances are involved", Biometrika 34, 1947).
 

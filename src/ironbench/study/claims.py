@@ -15,7 +15,7 @@ from ironbench.model.note import Note, note
 from ironbench.model.record import Record
 from ironbench.model.sample import lacking, sampled
 from ironbench.plan.requirements import LEAST_TRIALS
-from ironbench.stats.intervals import half_width, wilson
+from ironbench.stats.intervals import LEVEL, half_width, wilson
 from ironbench.stats.multiplicity import LEAST_BLOCKS
 from ironbench.study.comparability import flagged
 
@@ -45,7 +45,7 @@ class JudgedClaim:
 
 
 def judged(
-    lab: Lab, findings: Sequence[Finding], records: Sequence[Record] = (), level: float = 0.05
+    lab: Lab, findings: Sequence[Finding], records: Sequence[Record] = (), level: float = LEVEL
 ) -> tuple[JudgedClaim, ...]:
     """Returns a verdict for each claim of the lab, in order. A claim about configurations that were not compared is
     undecided.
@@ -65,7 +65,7 @@ def _judged(
     return requirement(claim, [record for record in records if record.cell.name == claim.cells[0]], level)
 
 
-def requirement(claim: Claim, records: Sequence[Record], level: float = 0.05) -> JudgedClaim:
+def requirement(claim: Claim, records: Sequence[Record], level: float = LEVEL) -> JudgedClaim:
     """Compares a limit with the confidence interval of a configuration's trials.
 
     The requirement is confirmed if the whole interval meets the limit, and refuted if the whole interval violates it.

@@ -19,6 +19,7 @@ from ironbench.model.purpose import Purpose
 from ironbench.model.record import Record
 from ironbench.model.sample import late
 from ironbench.model.system import Load
+from ironbench.stats.intervals import LEVEL
 from ironbench.stats.ratio import unpaired
 from ironbench.study.archive import EMPTY, Archive
 from ironbench.study.comparability import left_out, trial_warnings, unlike
@@ -27,9 +28,6 @@ from ironbench.study.differences import Difference, differences, facts_of
 from ironbench.study.rate import Rate, Ratios, clients_asked, paced, without_ratio
 from ironbench.study.subjects import Subject, emulated, leading, streams
 from ironbench.study.summarise import Repeats, Summary, overlap, repeats
-
-_LEVEL = 0.05
-"""Alpha of the confidence intervals: 5% of them miss the true ratio."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -321,4 +319,4 @@ def mean_ratio(a: Repeats, b: Repeats) -> MeanRatio | None:
     single = 1 in (a.runs, b.runs)
     values = (a.of_trials, b.of_trials) if single else (a.values, b.values)
     centres = geometric_mean(values[0]), geometric_mean(values[1])
-    return MeanRatio(*unpaired(*values, _LEVEL), centres, (len(a.of_trials), len(b.of_trials)), single)
+    return MeanRatio(*unpaired(*values, LEVEL), centres, (len(a.of_trials), len(b.of_trials)), single)

@@ -22,6 +22,7 @@ from ironbench.model.note import Note
 from ironbench.model.purpose import Purpose
 from ironbench.model.record import Record
 from ironbench.model.sample import listed
+from ironbench.stats.intervals import LEVEL
 from ironbench.stats.ratio import paired
 from ironbench.study.archive import Archive
 from ironbench.study.comparability import complete_blocks, work_apart
@@ -31,7 +32,7 @@ from ironbench.study.inside import OtherPlan, other_plans, uses
 from ironbench.study.io_cause import Cause, cause
 from ironbench.study.profiled import ProfileComparison, is_profiled
 from ironbench.study.queries import QueryRatio, queries
-from ironbench.study.shares import LEVEL, Side, TimeDifference, Waterfall, half_width_of_difference, waterfall
+from ironbench.study.shares import Side, TimeDifference, Waterfall, half_width_of_difference, waterfall
 from ironbench.study.statements import StatementTimings, TimedCommand, sure, times
 from ironbench.study.subjects import leading
 from ironbench.study.summarise import grouped

@@ -20,12 +20,11 @@ from ironbench.model.lab import NOTHING_ELSE, Configuration, Factor, Lab
 from ironbench.model.record import Record
 from ironbench.model.sample import sampled
 from ironbench.records.progress import by_place, first_usable
+from ironbench.stats.intervals import LEVEL
 from ironbench.stats.ratio import paired
 from ironbench.study.archive import Archive
 from ironbench.study.curve import metrics_of
 from ironbench.study.summarise import Summary
-
-_LEVEL = 0.05
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +69,7 @@ def interactions(lab: Lab, records: Sequence[Record]) -> tuple[FactorInteraction
         if ratios:
             result = paired(ratios)
             results.append(
-                FactorInteraction(*result.with_interval(_LEVEL), lab.method.metric, levels, cells, result.blocks)
+                FactorInteraction(*result.with_interval(LEVEL), lab.method.metric, levels, cells, result.blocks)
             )
     return tuple(results)
 

@@ -17,10 +17,10 @@ from ironbench.model.finding import LEAST_BLOCKS_SHOWN, GroupRatio
 from ironbench.model.note import Note, note
 from ironbench.model.record import Record
 from ironbench.records.plans import PLANS, Steps, plans
+from ironbench.stats.intervals import LEVEL
 from ironbench.stats.ratio import paired, unpaired
 
 _METRIC = "query_time_s"
-_LEVEL = 0.05
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,7 +142,7 @@ def paired_ratios(trials: Sequence[TrialTimes], baseline: Sequence[TrialTimes]) 
                 pairs.setdefault(query, []).append(time_s / references[block][query])
     ratios = []
     for query, values in sorted(pairs.items()):
-        ratios.append(QueryRatio(*paired(values).with_interval(_LEVEL, LEAST_BLOCKS_SHOWN), query, len(values)))
+        ratios.append(QueryRatio(*paired(values).with_interval(LEVEL, LEAST_BLOCKS_SHOWN), query, len(values)))
     return tuple(ratios)
 
 
@@ -152,7 +152,7 @@ def unpaired_ratios(trials: Sequence[TrialTimes], baseline: Sequence[TrialTimes]
     ratios = []
     for query in sorted(sides[0].keys() & sides[1].keys()):
         a, b = sides[0][query], sides[1][query]
-        ratios.append(QueryRatio(*unpaired(a, b, _LEVEL), query, min(len(a), len(b))))
+        ratios.append(QueryRatio(*unpaired(a, b, LEVEL), query, min(len(a), len(b))))
     return tuple(ratios)
 
 

@@ -12,6 +12,7 @@ from ironbench.model.lab import Configuration
 from ironbench.model.note import Note, note
 from ironbench.model.observer import PARTS
 from ironbench.model.record import Budget, Record
+from ironbench.stats.intervals import LEVEL as LEVEL
 from ironbench.stats.intervals import half_width, half_width_apart
 from ironbench.study.bottleneck import TimeSpent, observed_trials, times, where_time_goes
 from ironbench.study.comparability import complete_blocks
@@ -89,7 +90,6 @@ def _event(name: str) -> str:
 # there is no interval: the sampling error of one trial is known, but the variation between trials, which is larger, is
 # not.
 
-LEVEL = 0.05
 _Trials = Mapping[int, Mapping[str, float]]
 """Seconds per transaction of each part, for each trial of one configuration. The keys are blocks of a lab, or indices
 of trials."""

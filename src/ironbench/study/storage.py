@@ -11,6 +11,7 @@ from ironbench.catalogue.storage_tests import KDISKMARK, known, order
 from ironbench.model.finding import LEAST_BLOCKS_SHOWN
 from ironbench.model.note import Note, note
 from ironbench.model.record import Record
+from ironbench.stats.intervals import LEVEL
 from ironbench.stats.ratio import paired
 from ironbench.study.comparability import complete_blocks
 from ironbench.study.summarise import Summary, over_passes
@@ -18,8 +19,6 @@ from ironbench.study.summarise import Summary, over_passes
 WORKLOAD = "storage"
 RATE = "storage_bytes_per_s"
 _PROFILE = "profile="
-_LEVEL = 0.05
-"""Fraction of confidence intervals that miss the true ratio."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +83,7 @@ def rate_ratio(a: Sequence[Record], b: Sequence[Record], test: str) -> tuple[flo
     metric = f"{RATE}{{{_PROFILE}{test}}}"
     sides = ([one.metrics.get(metric, 0.0) for one in side] for side in complete_blocks(a, b))
     ratios = [of_b / of_a for of_a, of_b in zip(*sides, strict=True) if of_a > 0 and of_b > 0]
-    return paired(ratios).with_interval(_LEVEL, LEAST_BLOCKS_SHOWN) if ratios else None
+    return paired(ratios).with_interval(LEVEL, LEAST_BLOCKS_SHOWN) if ratios else None
 
 
 MOST_BY_CHANCE = 0.01

@@ -15,6 +15,7 @@ from ironbench.report.charts.base import Chart, Table
 from ironbench.report.charts.speed_up import speed_up
 from ironbench.report.finding_tables import NO_INTERVAL
 from ironbench.report.numbers import number, times
+from ironbench.report.wording.values import CI
 from ironbench.study.queries import Queries, QueryRatio, QuerySubject
 
 _MOST = 4
@@ -103,7 +104,7 @@ def query_table(queries: Queries) -> Table:
     repeated = any(one.known for subject in queries.compared for one in subject.ratios)
     head: tuple[str, ...] = ("query", queries.subjects[0].name)
     for subject in queries.compared:
-        head += (subject.name, "ratio", *(["95% CI"] if repeated else []))
+        head += (subject.name, "ratio", *([CI] if repeated else []))
     rows = []
     for query in queries.names:
         row: list[Content] = [query, _time(queries.subjects[0], query)]
@@ -136,7 +137,7 @@ def _layers(names: list[str], every: list[str], domain: list[float], labels: str
         {"field": "query"},
         {"field": "system"},
         {"field": "text", "title": "ratio"},
-        {"field": "interval", "title": "95% CI"},
+        {"field": "interval", "title": CI},
     ]
     bar = {
         "data": {"name": "queries"},
@@ -198,7 +199,7 @@ def _note(queries: Queries, whiskers: bool) -> str:
         few = f"With fewer than {LEAST_BLOCKS_SHOWN} blocks" if queries.in_blocks else "Without repeats"
         return f"{few}, the variation is unknown, and a bar may show a chance difference. {mean}"
     kind = "of the block ratios" if queries.in_blocks else "(Welch), because the trials were not interleaved"
-    return f"Whiskers show 95% confidence intervals {kind}. {mean}"
+    return f"Whiskers show {CI}s {kind}. {mean}"
 
 
 def _expected_note(queries: Queries, shown: Sequence[QuerySubject]) -> str:

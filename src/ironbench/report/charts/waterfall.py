@@ -11,6 +11,7 @@ from ironbench.report.charts import base
 from ironbench.report.charts.base import Chart, Key, Table
 from ironbench.report.numbers import scale
 from ironbench.report.waits import wait_class
+from ironbench.report.wording.values import CI
 from ironbench.study.shares import ShareStep, Waterfall
 
 _ROW = 30
@@ -25,7 +26,7 @@ def chart(waterfall: Waterfall, id: str) -> Chart:
     suffix, factor = scale("s", [waterfall.before_s, waterfall.after_s])
     steps = _worth_a_row(waterfall)
     table = Table(
-        ("wait class", "time", "95% CI"),
+        ("wait class", "time", CI),
         (
             ("before", TableCell(waterfall.before_s, "s"), EMPTY),
             *((wait_class(step.part), TableCell(step.delta_s, "s", signed=True), _interval(step)) for step in steps),
@@ -51,7 +52,7 @@ def chart(waterfall: Waterfall, id: str) -> Chart:
         f"{suffix} per transaction",
         (
             *(Key(kind, colour.removeprefix("@"), "square") for kind, colour in _KINDS.items()),
-            *([] if all(row["clear"] for row in data) else [Key("pale: the 95% CI includes 0", "rule", "square")]),
+            *([] if all(row["clear"] for row in data) else [Key(f"pale: the {CI} includes 0", "rule", "square")]),
         ),
         wording.text(waterfall.method),
     )
@@ -100,7 +101,7 @@ def _layers(data: list[dict[str, Any]], suffix: str) -> list[dict[str, Any]]:
     tooltip = [
         {"field": "part", "title": "wait class"},
         {"field": "text", "title": "change"},
-        {"field": "interval", "title": "95% CI"},
+        {"field": "interval", "title": CI},
     ]
     bar = {
         "data": {"name": "steps"},

@@ -11,6 +11,7 @@ from ironbench.report.charts.base import Table
 from ironbench.report.finding_tables import ratio_bounds
 from ironbench.report.page import Section
 from ironbench.report.wording.terms import label
+from ironbench.report.wording.values import CI
 from ironbench.study.changes import StatementChange, StatementChanges, changes
 from ironbench.study.study import Study
 from ironbench.words import cut
@@ -47,7 +48,7 @@ def _name(study: Study, name: str) -> str:
 
 
 def _table(found: StatementChanges) -> Table:
-    head = ("statement", "time before", "time after", "change", "% of changes", "ratio of means", "95% CI", "plan")
+    head = ("statement", "time before", "time after", "change", "% of changes", "ratio of means", CI, "plan")
     return Table(head, tuple(map(_row, found.statements)), ranks=(0, 1, 1, 0, 0, 2, 3, 2))
 
 

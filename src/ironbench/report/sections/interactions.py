@@ -10,6 +10,7 @@ from ironbench.report.charts.base import Table
 from ironbench.report.finding_tables import ratio_bounds
 from ironbench.report.page import Section, with_rows
 from ironbench.report.wording.terms import value
+from ironbench.report.wording.values import CI
 from ironbench.study.study import Study
 
 PLACE = 900
@@ -38,4 +39,4 @@ def together(study: Study) -> Table:
         )
         for one in study.interactions
     )
-    return Table(("changes", "combined / product of separate effects", "95% CI", "blocks"), rows)
+    return Table(("changes", "combined / product of separate effects", CI, "blocks"), rows)

@@ -17,6 +17,7 @@ from ironbench.report.numbers import quantity, scale
 from ironbench.report.page import Section
 from ironbench.report.wording import terms
 from ironbench.report.wording.ratios import metric_words
+from ironbench.report.wording.values import CI
 from ironbench.study.same_load import RatedSide, SameLoad
 from ironbench.study.study import Study
 from ironbench.words import counted, upper_first
@@ -207,7 +208,7 @@ def same_load_tables(loads: Sequence[SameLoad]) -> list[tuple[str, Table]]:
 
 def _times_table(loads: Sequence[SameLoad]) -> Table:
     behind = any(map(_behind, loads))
-    head = ["load", "rate", *(word for _, name in _SHOWN for word in (name, "baseline", "ratio", "95% CI")), "blocks"]
+    head = ["load", "rate", *(word for _, name in _SHOWN for word in (name, "baseline", "ratio", CI)), "blocks"]
     head += ["caveat"] if behind else []
     rows: list[Row] = []
     for one in loads:

@@ -12,6 +12,7 @@ from ironbench.report.finding_tables import ratio_bounds
 from ironbench.report.numbers import percent_change
 from ironbench.report.page import Section
 from ironbench.report.wording.terms import label
+from ironbench.report.wording.values import CI
 from ironbench.study.queries import QueryRatio
 from ironbench.study.statements import StatementTimings, TimedCommand, sure
 from ironbench.study.study import Study
@@ -29,7 +30,7 @@ _LEAD = (
     "The response time of a statement is the time from sending the statement to receiving its result, without "
     "the time between statements. Percentiles are computed from all trials together."
 )
-_NO_VERDICT = "Each ratio has its own 95% CI and carries no verdict: among many ratios, some CIs exclude 1 by chance."
+_NO_VERDICT = f"Each ratio has its own {CI} and carries no verdict: among many ratios, some CIs exclude 1 by chance."
 
 
 def sections(study: Study) -> Iterator[Section]:
@@ -69,7 +70,7 @@ def side_by_side(study: Study) -> Iterator[tuple[str, Table]]:
         figures = (cell for one in others for cell in (_mean(one), *_ratio_cells(one)))
         rows.append((_titles(own), _mean(first), *figures))
     names = [label(study.configuration(one.name)) for one in subjects]
-    more = (head for name in names[1:] for head in (name, "ratio", "95% CI"))
+    more = (head for name in names[1:] for head in (name, "ratio", CI))
     yield "Mean response time", Table(("statement", names[0], *more), tuple(rows))
     slow = [
         (
@@ -100,7 +101,7 @@ def _ratio_cells(one: TimedCommand | None) -> tuple[TableCell | Missing, TableCe
 
 def _ratio(one: QueryRatio) -> str:
     change = percent_change(one.ratio)
-    return f"{change} (95% CI {percent_change(one.low)} to {percent_change(one.high)})" if one.known else change
+    return f"{change} ({CI} {percent_change(one.low)} to {percent_change(one.high)})" if one.known else change
 
 
 def _table(subject: StatementTimings) -> Table:
@@ -117,7 +118,7 @@ def _table(subject: StatementTimings) -> Table:
             ratio = _ratio_cells(one) if compared else ()
             rows.append((_title(one), *times, *ratio, count(one.count), count(one.failed)))
     percentiles = (_HEADS[name] for name in shown)
-    ratio_head = ("ratio", "95% CI") if compared else ()
+    ratio_head = ("ratio", CI) if compared else ()
     head = ("statement", "mean", "standard deviation", *percentiles, *ratio_head, "calls", "failed")
     return Table(head, tuple(rows))
 

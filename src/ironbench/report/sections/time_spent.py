@@ -15,6 +15,7 @@ from ironbench.report.numbers import quantity, scale
 from ironbench.report.page import Section, with_rows
 from ironbench.report.waits import wait_class
 from ironbench.report.wording.terms import label
+from ironbench.report.wording.values import CI
 from ironbench.report.wording.zero_latency import ceiling_sentence, limit_sentence, unexplained
 from ironbench.words import counted, listed
 
@@ -121,9 +122,7 @@ def _table(study: Study) -> Table:
                     known if part.low < part.high else Missing("exact"),
                 )
             )
-    return Table(
-        ("configuration and wait class", "time per transaction", "% of transaction time", "95% CI"), tuple(rows)
-    )
+    return Table(("configuration and wait class", "time per transaction", "% of transaction time", CI), tuple(rows))
 
 
 def waterfalls(study: Study) -> list[Chart]:

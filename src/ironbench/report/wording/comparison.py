@@ -10,7 +10,7 @@ from ironbench.report.waits import wait_class
 from ironbench.report.wording.registry import wording
 from ironbench.report.wording.target import milliseconds
 from ironbench.report.wording.terms import configuration
-from ironbench.report.wording.values import Strings, strings
+from ironbench.report.wording.values import CI, Strings, strings
 from ironbench.words import counted, in_percent
 
 
@@ -162,8 +162,8 @@ def no_difference_ranges_overlap() -> str:
 
 @wording("no-difference-within-interval")
 def no_difference_within_interval() -> str:
-    """Example: `the 95% confidence interval includes 0%`."""
-    return "the 95% confidence interval includes 0%"
+    """Example: `the 95% CI includes 0%`."""
+    return f"the {CI} includes 0%"
 
 
 @wording("no-difference-too-few-blocks")
@@ -254,7 +254,7 @@ def largest_step(whole_s: float, part: str, delta_s: float, low_s: float, high_s
     low, high = sorted(
         (abs(low_s), abs(high_s))
     )  # if a change is clear, both ends of its confidence interval have the same sign
-    step = f"{wait_class(part)}, {_change(delta_s)} ({in_percent(0.95)} CI {milliseconds(low)} to {milliseconds(high)})"
+    step = f"{wait_class(part)}, {_change(delta_s)} ({CI} {milliseconds(low)} to {milliseconds(high)})"
     return f"a transaction takes {_change(whole_s)}. Largest change: {step}"
 
 

@@ -11,10 +11,11 @@ from collections.abc import Mapping, Sequence
 from ironbench import units
 from ironbench.model.cost import CostRange
 from ironbench.model.note import Note
-from ironbench.report.cell import ESTIMATE
-from ironbench.report.numbers import number, percent
-from ironbench.report.wording.ratios import change_bounds, than
+from ironbench.report.cell import CONFIDENCE, ESTIMATE
+from ironbench.report.numbers import confidence
+from ironbench.report.wording.ratios import change_bounds
 from ironbench.report.wording.registry import text
+from ironbench.report.wording.values import CI, is_multiple, sized
 from ironbench.words import counted, in_percent, listed
 
 
@@ -124,15 +125,11 @@ def more(ratio: CostRange, estimate: bool, runs_known: bool) -> str:
     if math.isclose(ratio.low, ratio.high):
         return f"{amount}{ending}"
     cover = "" if runs_known else ", which covers only the trials of single runs"
-    return f"{amount} (95% CI {change_bounds(ratio.low, ratio.high, ratio.centre)}{cover}){ending}"
+    return f"{amount} ({CI} {change_bounds(ratio.low, ratio.high, ratio.centre)}{cover}){ending}"
 
 
 def _amount(value: float) -> str:
-    if math.isclose(value, 1):
-        return "as much"
-    if than(value) == "as":
-        return f"{number(value)}x as much"
-    return f"{percent(abs(value - 1))} {'more' if value > 1 else 'less'}"
+    return "as much" if math.isclose(value, 1) else sized(value, "more", "less", "as much")
 
 
 def _span(ratio: CostRange) -> str:
@@ -140,7 +137,7 @@ def _span(ratio: CostRange) -> str:
     words = change_bounds(ratio.low, ratio.high, middle)
     if ratio.low < 1 < ratio.high:
         return words
-    if than(middle) == "as":
+    if is_multiple(middle):
         return f"{words} as much"
     return f"{words} {'more' if middle > 1 else 'less'}"
 
@@ -240,7 +237,7 @@ def geometric_means() -> str:
     ratio contains 1.`"""
     return (
         "Scores are geometric means of the trials, or, if there are several runs, of the means of these runs. "
-        "Each score has a 95% CI. Ratios have Welch's 95% CI, as in `ironbench lead`; systems are tied if the CI "
+        f"Each score has a {CI}. Ratios have Welch's {CI}, as in `ironbench lead`; systems are tied if the CI "
         "of their ratio contains 1."
     )
 
@@ -249,8 +246,8 @@ def one_run() -> str:
     """Example: `All CIs are at 95%. The CI of a score from one run covers only the trials of that run, and another run
     may differ by more. Repeat the run to include the variation between runs.`"""
     return (
-        "All CIs are at 95%. The CI of a score from one run covers only the trials of that run, and another run "
-        "may differ by more. Repeat the run to include the variation between runs."
+        f"All CIs are at {confidence(CONFIDENCE)}. The CI of a score from one run covers only the trials of that run, "
+        "and another run may differ by more. Repeat the run to include the variation between runs."
     )
 
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from ironbench.report.numbers import number, percent, quantity
+from ironbench.report.numbers import number, percent, quantity, times
 from ironbench.report.wording.ratios import metric_words
+from ironbench.report.wording.values import CI, is_multiple
 from ironbench.stats.multiplicity import LEAST_BLOCKS as LEAST_BLOCKS_OF_VERDICT
 from ironbench.study.headroom import LEAST_BLOCKS, RateInterval
 from ironbench.units import rate
@@ -30,38 +31,38 @@ def growth(name: str, found: RateInterval, today: float, units: str, metric: str
     ratio, end = found.over(today), f"before the {metric_words(metric)} exceeds {quantity(most, 's')}"
     if ratio.known and not ratio.clear:
         ends = f"{percent(ratio.low or 0.0)} and {percent(ratio.high or 0.0)} of today's load"
-        return f"On {name}, inconclusive: the highest rate is between {ends} (95% CI, {_blocks(ratio)})."
+        return f"On {name}, inconclusive: the highest rate is between {ends} ({CI}, {_blocks(ratio)})."
     if ratio.value < 1:
         return f"{name} sustains only {percent(ratio.value)} of today's load ({_interval(ratio, percent)})."
     most_done = f"to {number(found.value)} {units} per second, {end}"
-    if ratio.value >= 2:
-        return f"On {name}, today's load can grow to {number(ratio.value)}x ({_interval(ratio, _times)}), {most_done}."
+    if is_multiple(ratio.value):
+        return f"On {name}, today's load can grow to {times(ratio.value)} ({_interval(ratio, times)}), {most_done}."
     return f"On {name}, today's load can grow by {percent(ratio.value - 1)} ({_interval(ratio, _more)}), {most_done}."
 
 
 def compared(name: str, baseline: str, ratio: RateInterval, paired: bool) -> str:
     """Example with name='B', baseline='A', ratio=RateInterval(1.9, 1.75, 2.06, 6), paired=True: `B sustains 1.90x the
     rate of A (95% CI 1.75x to 2.06x, 6 blocks).`"""
-    how = _interval(ratio, _times)
+    how = _interval(ratio, times)
     if not ratio.known or ratio.blocks < LEAST_BLOCKS_OF_VERDICT:
         needs = f"a verdict needs {LEAST_BLOCKS_OF_VERDICT} blocks"
-        return f"{name} sustained {_times(ratio.value)} the rate of {baseline} ({how}; {needs})."
+        return f"{name} sustained {times(ratio.value)} the rate of {baseline} ({how}; {needs})."
     apart = (
         ""
         if paired
         else " The trials of the two runs were not interleaved, so other differences between the runs may contribute."
     )
     if not ratio.clear:
-        ends = f"{_times(ratio.low or 0.0)} to {_times(ratio.high or 0.0)}"
-        return f"Inconclusive: {name} sustains {ends} the rate of {baseline} (95% CI, {_blocks(ratio)}).{apart}"
-    return f"{name} sustains {_times(ratio.value)} the rate of {baseline} ({how}).{apart}"
+        ends = f"{times(ratio.low or 0.0)} to {times(ratio.high or 0.0)}"
+        return f"Inconclusive: {name} sustains {ends} the rate of {baseline} ({CI}, {_blocks(ratio)}).{apart}"
+    return f"{name} sustains {times(ratio.value)} the rate of {baseline} ({how}).{apart}"
 
 
 def at_today(today: float, values: Sequence[tuple[str, float]], metric: str) -> str:
     """Example with today=812.0, values=[('A', 0.0081), ('B', 0.003)], metric='response_time_p99_s': `At today's rate of
     812/s, the 99th-percentile response time is 8.10 ms on A and 3.00 ms on B.`"""
-    times = listed([f"{quantity(value, 's')} on {name}" for name, value in values])
-    return f"At today's rate of {rate(today)}, the {metric_words(metric)} is {times}."
+    each = listed([f"{quantity(value, 's')} on {name}" for name, value in values])
+    return f"At today's rate of {rate(today)}, the {metric_words(metric)} is {each}."
 
 
 def beyond(name: str, blocks: int, rate_tried: float, limit: str) -> str:
@@ -107,11 +108,10 @@ def flagged(name: str, trials: int) -> str:
 
 def how_measured() -> str:
     """Example: `In each block, the rate at which the limit is reached is interpolated between two measured rates. Rates
-    and ratios are geometric means over blocks with Student's 95% confidence interval. The interval does not include
-    …`."""
+    and ratios are geometric means over blocks with Student's 95% CI. The CI does not include …`."""
     return (
         "In each block, the rate at which the limit is reached is interpolated between two measured rates. Rates and "
-        "ratios are geometric means over blocks with Student's 95% confidence interval. The interval does not include "
+        f"ratios are geometric means over blocks with Student's {CI}. The CI does not include "
         "the error of interpolation, which is smaller than the distance between the two rates."
     )
 
@@ -119,15 +119,11 @@ def how_measured() -> str:
 def _interval(found: RateInterval, written: Callable[[float], str]) -> str:
     if found.low is None or found.high is None:
         return f"{_blocks(found)}: too few for a confidence interval"
-    return f"95% CI {written(found.low)} to {written(found.high)}, {_blocks(found)}"
+    return f"{CI} {written(found.low)} to {written(found.high)}, {_blocks(found)}"
 
 
 def _blocks(found: RateInterval) -> str:
     return counted(found.blocks, "block")
-
-
-def _times(ratio: float) -> str:
-    return f"{number(ratio)}x"
 
 
 def _more(ratio: float) -> str:

@@ -6,11 +6,9 @@ The package `wording` does not import this module, because measuring a trial nee
 from __future__ import annotations
 
 from ironbench.model.note import Note
-from ironbench.report.cell import CONFIDENCE
-from ironbench.report.numbers import confidence
-from ironbench.report.wording.ratios import change as sized
-from ironbench.report.wording.ratios import change_bounds, metric_words, than
+from ironbench.report.wording.ratios import change, change_bounds, metric_words, than
 from ironbench.report.wording.registry import text
+from ironbench.report.wording.values import CI
 from ironbench.stats.change_points import NIGHTS, FalseAlarms
 from ironbench.words import counted, grouped, in_percent, upper_first
 
@@ -55,8 +53,8 @@ def changed(
     `day`: date of the point; empty if the point's name begins with the date. `worse`: None for a metric for which
     neither higher nor lower is better.
     """
-    bounds = f"{confidence(CONFIDENCE)} CI {change_bounds(low, high, ratio)}"
-    size = f"{sized(ratio, '')} {than(ratio)} before ({bounds})"
+    bounds = f"{CI} {change_bounds(low, high, ratio)}"
+    size = f"{change(ratio, '')} {than(ratio)} before ({bounds})"
     place = f"{since} ({day})" if day else since
     mark = f" Every trial of the point {since} is flagged." if flagged else ""
     return f"{upper_first(metric_words(metric))} {_DIRECTION[worse]} since {place}: {size}; {line}.{mark}"
@@ -100,7 +98,7 @@ def what_a_point_is() -> str:
     """Example: `A point is the geometric mean of the trials of one commit, version or run. The 95% CI of a point is
     Student's t interval of the logarithms of the trials.`"""
     return (
-        "A point is the geometric mean of the trials of one commit, version or run. The 95% CI of a point is "
+        f"A point is the geometric mean of the trials of one commit, version or run. The {CI} of a point is "
         "Student's t interval of the logarithms of the trials."
     )
 
@@ -123,7 +121,7 @@ def what_a_change_point_is(independent: FalseAlarms, correlated: FalseAlarms) ->
 def false_alarms(found: FalseAlarms) -> str:
     """Example: `1% (95% CI 0.78% to 1.3%)`."""
     low, high = found.interval
-    return f"{in_percent(found.share)} ({confidence(CONFIDENCE)} CI {in_percent(low)} to {in_percent(high)})"
+    return f"{in_percent(found.share)} ({CI} {in_percent(low)} to {in_percent(high)})"
 
 
 def what_a_spike_is() -> str:

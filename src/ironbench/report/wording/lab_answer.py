@@ -23,6 +23,7 @@ from ironbench.report.wording.ratios import (
 )
 from ironbench.report.wording.registry import text
 from ironbench.report.wording.terms import compared, configuration, opening
+from ironbench.report.wording.values import CI
 from ironbench.stats.multiplicity import LEAST_BLOCKS
 from ironbench.study.claims import ClaimVerdict, JudgedClaim
 from ironbench.study.differences import NOT_SET, Difference
@@ -243,7 +244,7 @@ def _beyond(step: GrowthStep) -> str:
 
 def _size(step: GrowthStep) -> str:
     bounds = change_bounds(step.low, step.high, step.ratio)
-    return f"{change(step.ratio, '')} ({confidence(CONFIDENCE)} CI {bounds})"
+    return f"{change(step.ratio, '')} ({CI} {bounds})"
 
 
 def growth(curve: Growth) -> str:

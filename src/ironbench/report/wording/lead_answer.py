@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from ironbench.model.note import Note
 from ironbench.report.numbers import number
 from ironbench.report.wording.registry import text
+from ironbench.report.wording.values import CI
 from ironbench.study.subjects import failed_percent
 from ironbench.words import counted, grouped
 
@@ -40,7 +41,7 @@ def geometric_means() -> str:
     values.`"""
     return (
         "Values are geometric means of the trials, or, if both sides have several runs, of the means of these "
-        "runs. Ratios have Welch's 95% CI. `ironbench compare` and `ironbench report` show the same ratios, but "
+        f"runs. Ratios have Welch's {CI}. `ironbench compare` and `ironbench report` show the same ratios, but "
         "medians as values."
     )
 

@@ -6,7 +6,8 @@ import math
 
 from ironbench.catalogue import base_name, metrics, part_of
 from ironbench.model.finding import LEAST_BLOCKS_SHOWN, Finding
-from ironbench.report.numbers import NO_END, confidence, number, percent
+from ironbench.report.numbers import NO_END, NOT_KNOWN, confidence, percent, times
+from ironbench.report.wording.values import CI, is_multiple, sized
 from ironbench.words import MINUS
 
 
@@ -29,30 +30,30 @@ def _test_words(profile: str) -> str:
     return f"{test.title} {test.direction}" if test else profile
 
 
-_MOST_PERCENT = 2.0
-"""Ratios up to this one are written as percentages: a change by more than 100% is easier to read as a multiple."""
-
-
 def change(value: float, metric: str = "throughput") -> str:
     """Writes a ratio as a change: `26% faster`, `2.82x as fast`, `37% lower`, `2.1x as high`."""
-    more, less, plain = ("faster", "slower", "fast") if metric == "throughput" else ("higher", "lower", "high")
     if not math.isfinite(value):
-        return percent(value)
-    if value >= _MOST_PERCENT:
-        return f"{number(value)}x as {plain}"
-    return f"{percent(abs(value - 1))} {more if value >= 1 else less}"
+        return NOT_KNOWN
+    if metric == "throughput":
+        return sized(value, "faster", "slower", "as fast")
+    return sized(value, "higher", "lower", "as high")
+
+
+def duration(ratio: float) -> str:
+    """Writes a ratio of times: `30% longer`, `2.1x the time`."""
+    return sized(ratio, "longer", "shorter", "the time")
 
 
 def than(value: float) -> str:
     """Returns the word after a change: `than`, or `as` after a multiple."""
-    return "as" if value >= _MOST_PERCENT else "than"
+    return "as" if is_multiple(value) else "than"
 
 
 def change_bounds(low: float, high: float, value: float) -> str:
     """Writes the confidence interval of a change in the same way as the change: `18% to 35%`, `2.69x to 2.88x`; with
     signs if the interval includes no change: `−3.1% to +5.2%`."""
-    if value >= _MOST_PERCENT:
-        return f"{number(low)}x to {f'{number(high)}x' if math.isfinite(high) else NO_END}"
+    if is_multiple(value):
+        return f"{times(low)} to {times(high) if math.isfinite(high) else NO_END}"
     if low < 1 < high:
         return f"{_signed(low)} to {_signed(high) if math.isfinite(high) else NO_END}"
     ends = sorted((abs(low - 1), abs(high - 1)))
@@ -60,21 +61,14 @@ def change_bounds(low: float, high: float, value: float) -> str:
 
 
 def interval(low: float, high: float, value: float) -> str:
-    """Writes the 95% confidence interval of a ratio as a change: `95% CI 18% to 35%`, or that there is none."""
+    """Writes the confidence interval of a ratio as a change: `95% CI 18% to 35%`, or that there is none."""
     if not (low > 0 and math.isfinite(high)):
         return "no confidence interval"
-    return f"95% CI {change_bounds(low, high, value)}"
+    return f"{CI} {change_bounds(low, high, value)}"
 
 
 def _signed(value: float) -> str:
     return f"{MINUS if value < 1 else '+'}{percent(abs(value - 1))}"
-
-
-def duration(ratio: float) -> str:
-    """Writes a ratio of times: `30% longer`, `2.1x the time`."""
-    if ratio >= _MOST_PERCENT:
-        return f"{number(ratio)}x the time"
-    return f"{percent(abs(ratio - 1))} {'longer' if ratio >= 1 else 'shorter'}"
 
 
 def has_interval(finding: Finding) -> bool:

@@ -7,10 +7,14 @@ from collections.abc import Callable, Sequence
 
 from ironbench import units
 from ironbench.model.note import NoteRange
+from ironbench.stats.intervals import LEVEL
 from ironbench.words import counted, grouped, in_percent, percents, some
 
 Number = float | NoteRange
 Strings = str | Sequence[str]
+
+CI = f"{in_percent(1 - LEVEL)} CI"
+"""Names a confidence interval that is not corrected for multiple comparisons: `95% CI`."""
 
 
 def low_to_high(value: Number, written: Callable[[float], str]) -> str:
@@ -28,6 +32,19 @@ def percent(value: Number, *limits: float) -> str:
         low, high = percents(value.low, limits=limits), percents(value.high, limits=limits)
         return f"{low} to {in_percent(value.high, limits=limits)}" if low != high else in_percent(value.high, limits)
     return in_percent(value, limits=limits)
+
+
+def is_multiple(ratio: float) -> bool:
+    """Returns whether a ratio is written as a multiple, such as `2.38x`. An increase by more than 100% is easier to
+    read in that form."""
+    return ratio >= 2
+
+
+def sized(ratio: float, more: str, less: str, multiple: str) -> str:
+    """Writes a ratio with the words for an increase, a decrease and a multiple: `26% more`, `2.38x as much`."""
+    if is_multiple(ratio):
+        return f"{units.number(ratio)}x {multiple}"
+    return f"{in_percent(abs(ratio - 1))} {more if ratio >= 1 else less}"
 
 
 def count(value: Number, one: str, many: str = "") -> str:

@@ -11,7 +11,7 @@ from ironbench.model.note import Note
 from ironbench.report.wording.footnotes import needed
 from ironbench.report.wording.registry import text, wording
 from ironbench.report.wording.terms import configuration
-from ironbench.report.wording.values import in_unit, percent
+from ironbench.report.wording.values import in_unit, percent, sized
 from ironbench.words import counted, grouped
 
 _LIMIT = {"confirmed": "within the limit", "refuted": "beyond the limit"}
@@ -126,10 +126,6 @@ def _size(slowdown: float, higher_is_better: bool) -> str:
     return percent(slowdown)
 
 
-_MULTIPLE = 2.0
-"""Ratio from which a gain is written as a multiple."""
-
-
 def _allowed(margin: float, higher_is_better: bool) -> str:
     more_time = f" ({percent(margin)} more time)" if higher_is_better else ""
     return f"{_size(margin, higher_is_better)} {'are' if margin > 1 and not more_time else 'is'} allowed{more_time}"
@@ -176,7 +172,7 @@ def _faster(saved: float, higher_is_better: bool) -> str:
     """Writes a gain as the change of the metric: `9% faster`, `2.8x as fast`. `saved`: the saved fraction of the old
     time."""
     ratio = 1 / (1 - saved) if higher_is_better else 1 + saved
-    return f"{percent(ratio - 1)} faster" if ratio < _MULTIPLE else f"{units.number(ratio)}x as fast"
+    return sized(ratio, "faster", "slower", "as fast")
 
 
 @wording("slower-at-one-end")
