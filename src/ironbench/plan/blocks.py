@@ -1,8 +1,8 @@
 """Plans the trials of a lab in blocks.
 
 A block measures every configuration once, in random order, so that drift favours no configuration. Trials before the
-blocks determine a load, a warm-up or the rates; observed trials follow the blocks. Findings use only the trials of
-blocks.
+blocks determine a load, a warm-up or the rates. After the blocks, a lab with slices has trials with observers. Findings
+use only the trials of blocks.
 """
 
 from __future__ import annotations
@@ -30,11 +30,10 @@ def trials(
     """Returns the trials of all stages in the order in which they run. Block numbers start at `first` and continue
     across stages. The first `rated_blocks` blocks also contain the `rated` configurations.
 
-    `random` is a randomised complete block design (Fisher, The Design of Experiments, 1935, ch. IV). A block's order
-    depends only on the seed and the block's number, so a later stage does not change what was planned before.
-
-    `plots`: configuration → key of its changes by hand; in each block, configurations with equal keys follow each other
-    (`plan.commands`).
+    The order `random` gives a randomised complete block design (Fisher, The Design of Experiments, 1935, ch. IV). The
+    order within a block depends only on the seed and the block's number, so adding a stage does not change earlier
+    blocks. `plots`: for each configuration, the key of its changes by hand. In each block, configurations with equal
+    keys are measured one after another (`plan.commands`).
     """
     trials: list[Trial] = []
     block = first
@@ -48,8 +47,8 @@ def trials(
 
 
 def ordered(cells: Sequence[Cell], block: int, seed: int, order: str, plots: Mapping[str, str] = {}) -> list[Cell]:
-    """Returns the configurations of a block in the order in which they run: plots in random order, and the
-    configurations of each plot in random order."""
+    """Returns the configurations of a block in the order in which they run. Plots are in random order, and so are the
+    configurations of each plot. A plot contains the configurations with the same changes by hand (`plan.commands`)."""
     if order == "fixed":
         return list(cells)
     drawn = random.Random(f"{seed}/{block}").sample(list(cells), len(cells))
@@ -63,8 +62,8 @@ FIRST = 6
 
 
 def stages(blocks: int, looks: int) -> tuple[Stage, ...]:
-    """Splits `blocks` into `looks` stages of similar size. The first stage has at least six blocks if there are as
-    many."""
+    """Splits `blocks` into `looks` stages of similar size. The first stage has at least six blocks. Returns a single
+    stage if there are too few blocks for this."""
     if looks <= 1 or blocks < FIRST + looks - 1:
         return (Stage(1, blocks),)
     first = max(FIRST, -(-blocks // looks))
@@ -74,8 +73,8 @@ def stages(blocks: int, looks: int) -> tuple[Stage, ...]:
 
 
 PILOT_S = 30.0
-"""Length of a pilot in seconds: 60 batches of 5 buckets of 100 ms. MSER-5 needs 50 batches, and searches the first half
-for the end of the warm-up."""
+"""Length of a pilot in seconds: 60 batches, each of 5 buckets of 100 ms. MSER-5 needs 50 batches, and looks for the end
+of the warm-up in the first half."""
 
 
 def piloted(setups: Sequence[Setup]) -> list[Setup]:
@@ -95,14 +94,13 @@ def searching(setups: Sequence[Setup]) -> int:
 
 
 OBSERVED_S = 10.0
-"""Maximum length of an observed trial in seconds: enough for plans and statement times, and short compared with the
-blocks."""
+"""Maximum length in seconds of a trial with observers. It is long enough for plans and statement times, and short
+compared with the blocks."""
 
 
 def observed_trials(lab: Lab) -> list[Trial]:
-    """Returns one observed trial per configuration, which run after interleaved blocks; empty for other labs.
-
-    The trials draw the same random numbers, like the trials of one block.
+    """Returns the trials with observers that run after the blocks of a lab with slices, one per configuration; empty
+    for other labs. All of these trials have the same block number, so they use the same random numbers.
     """
     if not lab.method.observed:
         return []

@@ -1,16 +1,17 @@
-"""Chooses blocks and trial length within a time budget: the pair with the smallest minimum detectable effect.
+"""Chooses the number of blocks and the trial length within a time budget, such that the minimum detectable effect is
+smallest.
 
-For a paired t interval of n blocks, the minimum detectable effect is the true log ratio that it would detect with 90%
-power, about (t(1-α/2, n-1) + t(0.9, n-1)) · s / √n, where s is the standard deviation of the log ratio of two trials of
-one block (Cohen, Statistical Power Analysis for the Behavioral Sciences, 1988, ch. 2; Bloom, Minimum Detectable
-Effects, Evaluation Review 19, 1995). `Detect` is computed by the analysis with the exact noncentral t distribution,
-with α divided by the number of comparisons (Holm's first step) and among interim analyses, so that the plan promises
-what the findings will achieve.
+For a paired t interval of n blocks, the minimum detectable effect is the true log ratio that is detected with 90%
+power. It is about (t(1-α/2, n-1) + t(0.9, n-1)) · s / √n, where s is the standard deviation of the log ratio of two
+trials of one block (Cohen, Statistical Power Analysis for the Behavioral Sciences, 1988, ch. 2; Bloom, Minimum
+Detectable Effects, Evaluation Review 19, 1995). `Detect` functions use the exact noncentral t distribution, and divide
+α by the number of comparisons (Holm's first step) and among the interim analyses. The analysis does the same, so the
+findings achieve the effect that the plan promises.
 
-More blocks reduce the effect by √n. Longer trials reduce s, but only the part of its square that is noise within a
-trial. Other noise differs between trials: memory addresses of data and code, background work, the state of the device.
-`PairVariation` splits s² into two halves at the trial length with which s was measured: one half decreases with trial
-length, the other does not.
+With n blocks, the effect is smaller by a factor of √n. Longer trials reduce only the part of s² that is noise within a
+trial. The rest differs from trial to trial, for example because of memory addresses of data and code, background work,
+or the state of the device. `PairVariation` assumes that, at the trial length with which s was measured, each part is
+one half of s².
 """
 
 from __future__ import annotations
@@ -26,10 +27,10 @@ from ironbench.plan import blocks, fixed_rates
 from ironbench.words import counted
 
 LENGTHS_S = (5.0, 7.5, 10.0, 15.0, 20.0, 30.0, 45.0, 60.0, 90.0, 120.0)
-"""Trial lengths in seconds from which a budget chooses. Below 5 s, start-up and the last transactions have too much
-weight."""
+"""Trial lengths in seconds from which a budget chooses. In trials shorter than 5 s, the start-up and the last
+transactions have too much weight."""
 CHECKPOINTS = 2.5
-"""Minimum length of a trial in checkpoint intervals: two complete checkpoints fit into it."""
+"""Minimum length of a trial in checkpoint intervals, so that it contains two complete checkpoints."""
 MOST_BLOCKS = 500
 MOST_LOOKS = 3
 _SHRINKING = 0.5
@@ -46,7 +47,7 @@ class PairVariation:
     seen: int
     """Number of blocks with which the variation was measured."""
     source: str
-    """Where the variation was measured, in words."""
+    """How the variation was measured, as text."""
 
     def at(self, trial_s: float) -> float:
         """Returns the standard deviation for trials of another length."""
@@ -56,12 +57,12 @@ class PairVariation:
 ASSUMED = PairVariation(
     0.04 * math.sqrt(2), 30.0, 10_000, "assumed; `ironbench lab noise` measures the variation on this machine"
 )
-"""Variation that is assumed if none was measured. Runs of 30 s on a small virtual machine varied by 3% to 6%; a ratio
+"""Variation that is assumed if none was measured. Runs of 30 s on a small virtual machine varied by 3% to 6%. The ratio
 of two runs varies √2 times as much."""
 
 Detect = Callable[[PairVariation, float, tuple[Stage, ...]], float]
-"""Function from (variation, trial length in s, stages) to the minimum detectable effect at the last analysis, as a
-relative difference."""
+"""A function that takes the variation, the trial length in seconds and the stages, and returns the minimum detectable
+effect at the last analysis as a relative difference."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,31 +70,32 @@ class LabTimes:
     """The time that the configurations of a lab need, in seconds."""
 
     own_s: tuple[float | None, ...]
-    """Measured time of each configuration, in seconds, if the lab varies it. None: the budget chooses the time."""
+    """Measured time of a trial of each configuration, in seconds; None if the budget chooses it."""
     around_s: tuple[float, ...]
-    """Seconds that a trial of each configuration takes outside its measured window: warm-up, start, data, checks,
+    """Seconds that a trial of each configuration takes in addition to the measured time: warm-up, start, data, checks,
     stop."""
     once_s: float
     """Seconds for loading data before the first trial."""
     peak_trials: int = 0
-    """Number of trials of the first configuration before the first block that determine its peak."""
+    """Number of trials before the first block that determine the peak of the first configuration."""
     declared_peaks: int = 0
-    """Value of `peak_trials` without fixed-rate configurations; above 0 if the lab declares a rate as a percentage of
-    the peak."""
+    """Value that `peak_trials` has without fixed-rate configurations; above 0 if the lab declares a rate as a
+    percentage of the peak."""
     pilots_s: float = 0.0
     """Seconds of trials before the first block that determine warm-ups."""
     search_trials: int = 0
     """Approximate number of trials of each configuration before the first block that search for its best load."""
     copies_s: float = 0.0
-    """Seconds for copies of data: once for the whole lab, and before each trial that determines the peak or a load."""
+    """Seconds for copies of data that are made once for the whole lab, or before a trial that determines the peak or a
+    load."""
     rated_around_s: tuple[float, ...] = ()
-    """`around_s` of the fixed-rate configurations, whose trials are as long as the others."""
+    """`around_s` of the fixed-rate configurations. Their trials are as long as those of the first configuration."""
     rated_blocks: int = 0
     """Number of blocks that contain fixed-rate configurations."""
     observed_s: float = 0.0
     """Seconds of observed trials after the last block."""
     turning: float = 0.0
-    """Overhead of interleaving, as a fraction of the measured time; 0: the lab measures whole trials."""
+    """Overhead of interleaving as a fraction of the measured time; 0 if the lab measures whole trials."""
 
     def block_s(self, trial_s: float) -> float:
         """Returns the seconds that one block takes without fixed-rate configurations."""
@@ -106,7 +108,8 @@ class LabTimes:
         return self.once_s + self.copies_s + self.pilots_s + peaks + self.search_s(trial_s)
 
     def search_s(self, trial_s: float) -> float:
-        """Returns the approximate seconds for searching the best load of all configurations, without copies of data."""
+        """Returns the approximate seconds of the searches for the best load of all configurations, without copies of
+        data."""
         return self.search_trials * self.block_s(trial_s)
 
     def rated_block_s(self, trial_s: float) -> float:
@@ -153,10 +156,10 @@ def sized(
     """Returns the number of blocks and the trial length within the budget with the smallest minimum detectable effect.
     Raises InputError if the budget is too small for six blocks of the shortest trials.
 
-    Fixed-rate configurations are measured if half of the budget is enough for two blocks of them and the rest is enough
-    for six blocks of the others. `rated_wanted`: preferred number of blocks of fixed-rate configurations, because a
-    claim about them needs that many. The error's hint uses `checkpoint_s`, the longest time between checkpoints, and
-    `least_s`, the minimum length of trials in slices.
+    Fixed-rate configurations are measured if half of the budget is enough for two blocks of them, and the rest is
+    enough for six blocks of the other configurations. `rated_wanted`: number of blocks that fixed-rate configurations
+    should have, because a claim about them needs this many. The error's hint uses `checkpoint_s`, the longest time
+    between checkpoints, and `least_s`, the minimum length of trials in slices.
     """
     plain = replace(cells, rated_around_s=(), rated_blocks=0, peak_trials=cells.declared_peaks)
     found = [
@@ -168,7 +171,7 @@ def sized(
     ]
     if not found:
         least = plain.lab_s(min(lengths), blocks.FIRST)
-        # Work that ends by itself determines its own length.
+        # The budget does not set the length of trials that end when their work is done.
         length = f" of {min(lengths):g} s" if None in cells.own_s else ""
         raise InputError(
             f"{file}, budget {units.span(budget_s)}",
@@ -179,12 +182,12 @@ def sized(
 
 
 def _ways(cells: LabTimes, needed_s: float, budget_s: float, checkpoint_s: float, least_s: float) -> str:
-    """Lists changes to a lab that does not fit into its budget. Any one of them is sufficient, except fewer values,
-    which may be too many still."""
+    """Lists ways to change a lab that does not fit into its budget. Each of them is sufficient, except that fewer
+    values may still be too many."""
     ways = [f"allow {units.span(spoken_up(needed_s))}"]
     fixed_s = cells.lab_s(0.0, blocks.FIRST)
     per_second = cells.lab_s(1.0, blocks.FIRST) - fixed_s
-    # The length of work that ends by itself cannot be changed.
+    # The length of trials that end when their work is done cannot be changed.
     fitting_s = math.floor((budget_s - fixed_s) / per_second) if per_second > 0 else 0
     if fitting_s >= max(1.0, least_s) and (settings := _shorter(fitting_s, checkpoint_s)):
         ways.append(f"set {settings}")
@@ -194,7 +197,7 @@ def _ways(cells: LabTimes, needed_s: float, budget_s: float, checkpoint_s: float
 
 
 def _shorter(fitting_s: int, checkpoint_s: float) -> str:
-    """Writes the settings with which trials have at most this length; empty if checkpoints need longer trials."""
+    """Returns the settings for trials of at most this length; empty if checkpoints need longer trials."""
     settings = [f'load.duration = "{fitting_s}s"'] if fitting_s < LENGTHS_S[0] else []
     if CHECKPOINTS * checkpoint_s > fitting_s:
         interval_s = math.floor(fitting_s / CHECKPOINTS)
@@ -211,16 +214,16 @@ def _worth(size: Size, rated_wanted: int) -> tuple[bool, float, float, float]:
 
 
 def for_rated_s(cells: LabTimes, lengths: Sequence[float], count: int) -> float:
-    """Returns the smallest budget, in seconds of whole minutes, that allows `count` blocks of fixed-rate configurations
-    and six blocks of the others."""
+    """Returns the smallest budget that allows `count` blocks of fixed-rate configurations and six blocks of the others,
+    in seconds, rounded up to whole minutes."""
     shortest, these = min(lengths), replace(cells, rated_blocks=count)
     of_rated = these.rated_s(shortest) / fixed_rates.SHARE_OF_BUDGET
     return 60.0 * math.ceil(max(of_rated, these.lab_s(shortest, blocks.FIRST)) / 60)
 
 
 def _choices(cells: LabTimes, plain: LabTimes, trial_s: float, budget_s: float) -> Iterator[LabTimes]:
-    """Yields the configurations with as many fixed-rate blocks as their part of the budget allows, and without any
-    fixed-rate blocks."""
+    """Yields times with as many fixed-rate blocks as their part of the budget allows, and times without any fixed-rate
+    blocks."""
     if cells.rated_around_s:
         peaks = replace(cells, rated_blocks=0).rated_s(trial_s)
         held = int((budget_s * fixed_rates.SHARE_OF_BUDGET - peaks) / cells.rated_block_s(trial_s))
@@ -237,8 +240,8 @@ def spoken_up(seconds: float) -> float:
 
 
 def staged(count: int, looks: int | None) -> tuple[Stage, ...]:
-    """Returns stages with an interim analysis after every six blocks, at most three stages. A clear difference then
-    ends the lab early."""
+    """Divides blocks into stages: `looks` of them, or by default one for every six blocks, at most three. An interim
+    analysis follows each stage, so that a clear difference ends the lab early."""
     return blocks.stages(count, min(MOST_LOOKS, count // blocks.FIRST) if looks is None else looks)
 
 
@@ -253,12 +256,12 @@ def sized_run(
     budget_s: float,
     around: str = WARMUP,
 ) -> tuple[int, float]:
-    """Returns the blocks and trial length of a run with the most precise means within the budget. Raises InputError if
-    not even one block of the shortest trials fits.
+    """Returns the number of blocks and the trial length with which a run has the most precise means within the budget.
+    Raises InputError if not even one block of the shortest trials fits.
 
-    `around_s`: time that a trial of each configuration takes outside its measured window; messages call it `around`.
-    The `confirmations` may all be trials of the slowest configuration. The mean of n trials varies by 1/√n of the
-    variation of one trial, and that depends on its length as in `PairVariation`.
+    `around_s`: time that a trial of each configuration takes in addition to the measured time; messages use the name in
+    `around`. The number of `confirmations` is planned with the longest of these times. The mean of n trials varies by
+    1/√n of the variation of one trial, which depends on the trial length as in `PairVariation`.
     """
 
     def fixed_s(trial_s: float) -> float:
@@ -289,7 +292,8 @@ def _too_little(
     ways = [f"allow {units.span(spoken_up(once_s + apart_s + trials * shortest_s))}"]
     if around == WARMUP and apart_s and once_s + trials * shortest_s <= budget_s:
         ways.append("use --warmup 0s")
-    # The user may request shorter trials than the budget would choose. Checkpoints may need longer trials.
+    # A shorter duration is suggested only if the length is not the minimum for checkpoints. It may be shorter than the
+    # lengths that a budget chooses.
     fitting_s = math.floor((budget_s - once_s - apart_s) / trials)
     if shortest_s <= LENGTHS_S[0] and fitting_s >= 1:
         ways.append(f"use --duration {fitting_s}s")
@@ -312,13 +316,13 @@ def needed(trial_s: float, target: float, looks: int | None, spread: PairVariati
 
 
 def next_target(detectable: float) -> float:
-    """Returns a round difference that is about half of the difference that can be detected."""
+    """Returns a round relative difference that is about half of the detectable difference."""
     return next((share for share in (0.2, 0.1, 0.05, 0.03, 0.02, 0.01) if share <= detectable * 0.6), 0.01)
 
 
 def lengths(declared_s: float | None, checkpoints_s: Sequence[float | None]) -> tuple[float, ...]:
-    """Returns the trial lengths from which a budget chooses: none above the declared length, and none too short for two
-    complete checkpoints."""
+    """Returns the trial lengths from which a budget chooses. They are at most the declared length, and long enough for
+    two complete checkpoints."""
     least = max((CHECKPOINTS * interval for interval in checkpoints_s if interval is not None), default=0.0)
     most = math.inf if declared_s is None else declared_s
     tried = {*LENGTHS_S, *([] if declared_s is None else [declared_s]), least}

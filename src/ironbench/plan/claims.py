@@ -19,8 +19,8 @@ _IN_PARENTHESES = r"\(([a-z][a-z0-9_]*(?:\{[^{}]*\})?)\)"
 _METRIC = re.compile(rf"\s*{_IN_PARENTHESES}\s*$")
 _ORDER = re.compile(rf"\s*order\s*(?:{_IN_PARENTHESES})?\s*:(.*)", re.DOTALL)
 _ORDER_OF = re.compile(r"\s*order\b(?!=)[^:]*:.*>", re.DOTALL)
-"""Pattern of a claim about an order that has unexpected text between `order` and the colon. A text with `order=` is
-about a factor named `order`."""
+"""Pattern of a claim about an order with unexpected text between `order` and the colon. Text with `order=` is excluded,
+because it is about a factor named `order`."""
 _NUMBER = r"([0-9]*\.?[0-9]+)"
 _RANGES = (
     (re.compile(rf"{_NUMBER}\s+to\s+{_NUMBER}"), (1, 2)),
@@ -109,7 +109,7 @@ def _value(
 
 
 def require_metric(metric: str, where: str) -> str:
-    """Raises InputError with similar names if the catalogue does not contain the metric."""
+    """Returns the metric. Raises InputError that suggests similar names if the metric is unknown."""
     try:
         catalogue.metric(metric)
     except InputError as error:
@@ -163,8 +163,8 @@ def _distinct(claims: Sequence[str], where: str) -> None:
 
 
 def refuse_unrated(claims: Sequence[Claim], lab: Lab, file: str) -> None:
-    """Raises InputError for a claim about fixed-rate configurations that are not measured, or about a metric that the
-    rate determines."""
+    """Raises InputError for a claim about fixed-rate configurations that are not measured, for a claim that compares
+    configurations with and without a rate, and for a claim about a metric that the rate determines."""
     rated = {setup.cell.name: setup.of for setup in lab.rated}
     known = {setup.cell.name for setup in lab.all_setups}
     skipped = tuple(f"{setup.cell.name} {RATE_FACTOR}=" for setup in lab.setups if setup.skipped)
@@ -195,8 +195,8 @@ _AS_ASKED = ("throughput", "scheduled_throughput", "transactions")
 
 
 def _cell(text: str, where: str, declared: DeclaredLab, cells: Sequence[DeclaredCell]) -> str:
-    """Returns the name that `named` finds, or the name of that configuration at a percentage of the baseline's peak:
-    `log=memory rate=70%`."""
+    """Returns the name of the configuration that the text describes (see `named`). A text such as `log=memory rate=70%`
+    is a configuration at a percentage of the baseline's peak."""
     match = _RATED.search(text.strip())
     if match is None or any(factor.name == RATE_FACTOR for factor in declared.factors):
         return named(text, where, declared, cells)
@@ -206,9 +206,9 @@ def _cell(text: str, where: str, declared: DeclaredLab, cells: Sequence[Declared
 
 
 def named(text: str, where: str, declared: DeclaredLab, cells: Sequence[DeclaredCell]) -> str:
-    """Returns the configuration for its name, for some `factor=value`, or for a value that only one factor has.
-
-    Factors that are not mentioned have their first value. Raises InputError if no configuration matches, or several do.
+    """Returns the name of the configuration that a text describes: by its name, by one or more `factor=value`, or by a
+    value that only one factor has. If several configurations match, the one with the first value of all other factors
+    is chosen. Raises InputError if no configuration matches, or if the text is ambiguous.
     """
     text = text.strip()
     if any(cell.name == text for cell in cells):
@@ -231,8 +231,8 @@ def named(text: str, where: str, declared: DeclaredLab, cells: Sequence[Declared
 
 
 def _assignments(text: str, where: str, declared: DeclaredLab) -> Mapping[str, str]:
-    """Converts a text such as `log=memory clients=8` to factor → value; empty if no factor has such a name. Values may
-    contain spaces."""
+    """Converts a text such as `log=memory clients=8` to the values by factor; empty if the text contains no `=`, or if
+    the lab has no factors. Values may contain spaces."""
     known = {factor.name: factor for factor in declared.factors}
     if not known or "=" not in text:
         return {}

@@ -1,12 +1,13 @@
-"""The user's commands of a lab: which are in effect for a trial, for how long, and how often a person is needed.
+"""The user's commands of a lab: which commands are in effect for a trial, for how long, and how often a person is
+needed.
 
 A trial has a stack of scopes: commands of the lab, commands of the block, changes by hand, and commands of the trial
 itself. Scopes at the bottom of the stack stay in effect if the next trial has them as well; the other scopes are
 undone, starting at the top. A change by hand is requested once for all trials of a block that need it. Such trials form
 a *whole plot* of a split-plot design: plots are drawn in random order, and so are the trials of each plot. Every block
-sets its plots again, even if the previous block ended with the same plot: two blocks that shared one setting would not
-be independent, and the confidence intervals of their ratios would be too narrow (Webb, Lucas and Borkowski, "Factorial
-experiments when factor levels are not necessarily reset", J. Quality Technology 36, 2004).
+makes the changes of its plots again, even if the previous block ended with the same plot: two blocks that share one
+change would not be independent, and the confidence intervals of their ratios would be too narrow (Webb, Lucas and
+Borkowski, "Factorial experiments when factor levels are not necessarily reset", J. Quality Technology 36, 2004).
 """
 
 from __future__ import annotations
@@ -23,12 +24,12 @@ from ironbench.model.purpose import Purpose
 from ironbench.model.system import Setup, Trial
 
 LONGEST = 1000
-"""Maximum number of characters of a command. Commands are part of records, which must be small."""
+"""Maximum number of characters of a command. Commands are part of each record, and records must be small."""
 
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """Commands that are in effect together, and how long they stay in effect."""
+    """A pair of commands, and the period in which its change is in effect."""
 
     lasts: tuple[object, ...]
     """Key of the period in which the commands are in effect. Trials in the same period have equal keys."""
@@ -41,7 +42,7 @@ class Scope:
 
 
 def of_lab(lab: Lab) -> list[Scope]:
-    """Returns the scope that stays in effect as long as the lab."""
+    """Returns the scope of the commands that stay in effect as long as the lab runs."""
     return [Scope(("lab",), lab.commands)]
 
 
@@ -59,13 +60,13 @@ def scopes(lab: Lab, setup: Setup, trial: Trial) -> list[Scope]:
 
 
 def plots(setups: Sequence[Setup]) -> dict[str, str]:
-    """Returns, for each configuration, the key of its changes by hand; configurations with equal keys are measured
-    together."""
+    """Returns, for each configuration, the key of its changes by hand. Configurations with equal keys are measured one
+    after another."""
     return {setup.cell.name: plot(setup.system.commands) for setup in setups}
 
 
 def asks(lab: Lab) -> int:
-    """Returns how many requests a person gets in the blocks of a lab if every trial succeeds at the first attempt."""
+    """Returns how often a person is prompted in the blocks of a lab if every trial succeeds at the first attempt."""
     stack: list[Scope] = []
     count = 0
     for trial in lab.trials:
@@ -84,7 +85,7 @@ def shared(stack: Sequence[Scope], wanted: Sequence[Scope]) -> int:
 
 
 def read(section: CommandsSection, of: str) -> Commands:
-    """Reads and checks the commands of a trial. `of`: as in `Commands.of`. Raises InputError."""
+    """Reads and validates the commands of a trial. `of`: as in `Commands.of`. Raises InputError."""
     return _read(section, of, "commands", section.command_limit)
 
 

@@ -15,7 +15,7 @@ from ironbench.model.curve import WORDS, Curve
 from ironbench.paths import expanded
 
 MOST_POINTS = 300
-"""Maximum number of points of a file. The curve is part of each record, which must be small."""
+"""Maximum number of points in a file. The curve is part of each record, and records must be small."""
 MOST_PERIODS = 10_000
 _NUMBER = r"[0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?"
 _RANGE = re.compile(rf"\s*({_NUMBER})\s*-\s*({_NUMBER})\s*")
@@ -34,7 +34,8 @@ def asked(text: object) -> bool:
 
 
 def read(field: str, text: str, folder: Path | None) -> Curve:
-    """Reads the curve in `load.rate` or `load.clients`. Relative file names start at `folder`. Raises InputError."""
+    """Reads the curve in `load.rate` or `load.clients`. Relative file names are relative to `folder`. Raises
+    InputError."""
     of = field.rpartition(".")[2]
     kind, _, rest = text.strip().partition(":")
     if kind == "file":

@@ -24,7 +24,7 @@ from ironbench.words import grouped
 
 MOST_CELLS = 1000
 MOST_TRIALS = 100_000
-"""Maximum number of trials: the number of records for which a results directory is designed."""
+"""Maximum number of trials, because a results directory is designed for this many records."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +36,7 @@ class DeclaredCell:
     """For each factor, the name of its value."""
     sections: Sections
     added: tuple[tuple[str, CommandsSection], ...] = ()
-    """Commands in addition to those of the sections, each with the value that needs them, such as
+    """Commands of factor values, in addition to those in `sections`. Each comes with its value, such as
     `governor=performance`."""
 
 
@@ -51,8 +51,8 @@ def number_of_cells(declared: DeclaredLab) -> int:
 
 
 def cells(declared: DeclaredLab) -> tuple[DeclaredCell, ...]:
-    """Returns the configurations of the design, with the baseline first. Raises InputError for fewer than two
-    configurations, equal ones, or too many."""
+    """Returns the configurations of the design, with the baseline first. Raises InputError if there are fewer than two,
+    if there are too many, or if two are equal."""
     if declared.design == SCREEN:
         screen.validate(declared)
     _not_too_many(declared)
@@ -66,13 +66,12 @@ def cells(declared: DeclaredLab) -> tuple[DeclaredCell, ...]:
 
 
 def comparisons(declared: DeclaredLab, found: Sequence[DeclaredCell]) -> tuple[tuple[str, str], ...]:
-    """Returns (compared configuration, its baseline) by name; empty for a screen, which chooses its comparisons itself.
-
-    In one-at-a-time and explicit designs, every configuration is compared with the baseline. In a full design, it is
-    compared with each configuration that differs from it in only one factor and has that factor's first value. This
-    shows the effect of a value with everything else equal. Configurations that differ only in their rate are not
-    compared if there are other comparisons: a higher target rate is not a finding, and more comparisons make each of
-    them less precise (Holm).
+    """Returns pairs of names: the compared configuration, and its baseline. Empty for a screen, because its
+    confirmation chooses the comparisons. In one-at-a-time and explicit designs, every configuration is compared with
+    the baseline. In a full design, every configuration is compared with each configuration that has the first value of
+    one factor and is otherwise equal. Such a comparison shows the effect of a value with everything else equal. If
+    there are other comparisons, configurations that differ only in their rate are not compared: that the target rate
+    differs is not a finding, and each additional comparison makes the others less precise (Holm).
     """
     if declared.design == SCREEN:
         return ()
@@ -137,7 +136,7 @@ def _full(factors: Sequence[VariedFactor]) -> Iterator[dict[str, str]]:
 
 
 def at(declared: DeclaredLab, levels: Mapping[str, str], name: str, own: Mapping[Path, Any] = {}) -> DeclaredCell:
-    """Returns the configuration with these values. `own`: fields that are set only for this configuration."""
+    """Returns the configuration with these factor values. `own`: fields that are set only for this configuration."""
     chosen = {
         f"{factor.name}={levels[factor.name]}": factor.level(levels[factor.name]).changes for factor in declared.factors
     }
@@ -156,8 +155,8 @@ def at(declared: DeclaredLab, levels: Mapping[str, str], name: str, own: Mapping
 
 
 def _explicit(declared: DeclaredLab) -> Iterator[DeclaredCell]:
-    """Yields the configurations of an explicit design. Each selects values of factors, by default the first value. A
-    configuration with a name may also set fields."""
+    """Yields the configurations of an explicit design. Each configuration selects values of factors; a factor that it
+    does not mention has its first value. A configuration with a name may also set fields."""
     known = {factor.name: factor for factor in declared.factors}
     for number, table in enumerate(declared.explicit):
         where = f"{declared.file}, cell[{number}]"

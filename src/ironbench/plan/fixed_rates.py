@@ -3,8 +3,9 @@ response times can be compared.
 
 In a closed loop with an equal number of clients, the faster system gets more work (`plan.rates`). A lab that varies the
 system and not the load therefore also measures its configurations at 50%, 70% and 90% of the baseline's peak. These
-*rated* configurations run in the first blocks, in random order among the others. Rated configurations have no verdict
-unless a claim names them (`plan.claims`), because the lab declares only one metric for verdicts.
+*rated* configurations run in the first blocks, together with the other configurations, in random order. Rated
+configurations have no verdict unless a claim names them (`plan.claims`), because the lab declares only one metric for
+verdicts.
 """
 
 from __future__ import annotations
@@ -18,19 +19,21 @@ from ironbench.model.system import Load, Setup
 from ironbench.plan import rates
 
 MOST_BLOCKS = 6
-"""Maximum number of blocks with fixed-rate configurations. It is also the minimum for a verdict on the lab's own
-metric; more blocks would cost more than the lab's question itself."""
+"""Maximum number of blocks with fixed-rate configurations. This is also the minimum for a verdict. More blocks would
+take more time than the lab's own question."""
 LEAST_BLOCKS = 2
 """Minimum number of blocks for a confidence interval."""
 USEFUL_BLOCKS = 3
-"""Minimum number of blocks for a useful confidence interval. A budget prefers shorter trials to fewer blocks."""
+"""Number of blocks for a useful confidence interval. To reach this number, a budget chooses shorter trials if
+necessary."""
 SHARE_OF_BUDGET = 0.5
 """Maximum fraction of the budget for fixed-rate configurations. The rest is for the lab's own question."""
 AUTO, NONE = "auto", "none"
 
 
 def shares(asked: str | Sequence[str], where: str) -> tuple[float, ...]:
-    """Returns the fractions of the peak in `measure.rates`. Raises InputError for other texts and for duplicates."""
+    """Returns the fractions of the peak in `measure.rates`. Raises InputError for values that are not percentages and
+    for duplicates."""
     if isinstance(asked, str):
         return rates.SHARES if asked == AUTO else ()
     shares = []
@@ -46,7 +49,8 @@ def shares(asked: str | Sequence[str], where: str) -> tuple[float, ...]:
 
 
 def extended(lab: Lab, asked: str | Sequence[str], where: str, paced: Callable[[Setup], bool] = lambda _: True) -> Lab:
-    """Returns the lab with its fixed-rate configurations, if it varies only the system.
+    """Returns the lab with fixed-rate configurations added. They repeat those configurations that differ from their
+    baseline only in the system.
 
     `paced`: whether the work of a configuration consists of transactions that may start at a rate. Raises InputError if
     the user requests rates that are not possible in this lab.
@@ -75,14 +79,14 @@ def without(lab: Lab) -> Lab:
 
 
 def in_blocks(blocks: int) -> int:
-    """Returns the number of blocks with fixed-rate configurations if there is no time limit. These are the first
-    blocks."""
+    """Returns the number of blocks with fixed-rate configurations, out of `blocks`, if there is no budget. Fixed-rate
+    configurations are measured in the first blocks."""
     return min(blocks, MOST_BLOCKS)
 
 
 def name_at(cell: str, share: float) -> str:
-    """Returns the name of a fixed-rate configuration, in the form that it would have if the lab varied the rate:
-    `log=memory rate=50%`."""
+    """Returns the name of a fixed-rate configuration, such as `log=memory rate=50%`. It has the same form as if the
+    rate were a factor of the lab."""
     return f"{cell} {RATE_FACTOR}={_level(share)}"
 
 
@@ -98,7 +102,8 @@ def _at(setup: Setup, share: float) -> Setup:
 
 
 def _hindrance(setups: Sequence[Setup]) -> str:
-    """Returns why no configuration of the lab can run at percentages of a single peak; empty if one can."""
+    """Returns the reason why the configurations of the lab cannot run at percentages of a common peak; empty if they
+    can."""
     loads = [setup.cell.load for setup in setups]
     if any(setup.search for setup in setups):
         return "the best load of each configuration is found by a search, so there is no common load"
@@ -126,5 +131,6 @@ def _alike_but_for_the_system(cell: str, baseline: str, possible: Mapping[str, S
 
 
 def _work(load: Load) -> Load:
-    """Returns the load without fields about caches, checkpoints and threads, which do not define the work."""
+    """Returns the load without the fields about caches, checkpoints and threads, because they do not belong to the
+    work."""
     return replace(load, cache="", checkpoint_s=None, threads=0)

@@ -23,15 +23,15 @@ from ironbench.plan.vary import VariedFactor
 
 @dataclass(frozen=True, slots=True)
 class DeclaredLab:
-    """A valid lab file. Whether this machine can run it is not known yet."""
+    """The contents of a valid lab file. It is not known yet whether this machine can run the lab."""
 
     file: str
-    """Name of the file as the user wrote it, which is the subject of every message."""
+    """Name of the file as the user typed it. Messages use this name."""
     name: str
     question: str
     design: str
     base: dict[str, Any]
-    """Sections from which every configuration starts, before its values are applied."""
+    """Sections that are common to all configurations, before factor values are applied."""
     factors: tuple[VariedFactor, ...]
     explicit: tuple[dict[str, Any], ...]
     measure: MeasureSection
@@ -44,14 +44,15 @@ class DeclaredLab:
 
     @property
     def seed(self) -> int:
-        """The declared seed, or a seed derived from the text, so that `plan` shows the order of the run."""
+        """The declared seed, or a seed derived from the text of the file, so that `lab plan` shows the order in which
+        `lab run` will measure."""
         if self.measure.seed is not None:
             return self.measure.seed
         return int.from_bytes(hashlib.sha256(self.source.encode()).digest()[:4], "big") >> 1
 
     @property
     def looks(self) -> int | None:
-        """Number of interim analyses; None if the file does not declare it."""
+        """Number of interim analyses; None if the file does not declare stages."""
         stages = self.measure.stages
         return len(stages) if isinstance(stages, list) else stages
 
@@ -64,7 +65,7 @@ class DeclaredLab:
 
 
 DEFAULT_REPEATS = 6
-"""Default number of repeats: the smallest number of blocks that gives a verdict."""
+"""Default number of repeats: the minimum number of blocks for a verdict."""
 
 
 def read(text: str, name: str, design: str = "") -> DeclaredLab:
@@ -84,7 +85,7 @@ def read(text: str, name: str, design: str = "") -> DeclaredLab:
     def declared() -> DeclaredLab:
         return _declared(text, name, file, base, tuple(factors))
 
-    # Each pair consists of a check and the top-level fields that it depends on.
+    # Pairs of a check and the top-level fields that the check depends on.
     checks: list[tuple[Callable[[], object], set[str]]] = [
         (partial(check.refused, mistakes, name), set()),
         (partial(_validate_question, file, name), {"question"}),
@@ -95,13 +96,14 @@ def read(text: str, name: str, design: str = "") -> DeclaredLab:
         (lambda: _validate_design(declared(), bool(document.get("vary"))), {"design", "cell"}),
     ]
     strange = wrong.difference(table(LabFile))
-    # An unknown field may be a misspelling of a field that a check depends on.
+    # If there is an unknown field, checks with dependencies are skipped, because it may be a misspelling of a field
+    # that they depend on.
     collected(check for check, rests_on in checks if not rests_on or not (strange or wrong & rests_on))
     return declared()
 
 
 _LENDING = {"vary", "system", "workload", "devices"}
-"""Sections whose keys can be used as names in [vary]: settings, options, variables, devices."""
+"""Sections that affect how [vary] is read: their settings, options, variables and devices can be named in [vary]."""
 
 
 def _validate_asked(design: str, file: LabFile, name: str) -> None:

@@ -1,4 +1,5 @@
-"""Reads the systems file of `ironbench cost`: candidates, with the records that measured them or with estimates."""
+"""Reads the systems file of `ironbench cost`, which lists candidates with the labels of their records, or with
+estimated scores."""
 
 from __future__ import annotations
 
@@ -57,7 +58,7 @@ class SystemsFile:
 
     question: str
     years: Decimal | None
-    """Period in years over which running costs are added up; None: only one-time costs."""
+    """Period in years over which running costs are added up; None if there are only one-time costs."""
     currency: str
     """Currency of the cost breakdowns; if empty, the currency of the prices."""
     unit: str

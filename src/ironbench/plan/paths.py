@@ -12,13 +12,13 @@ from ironbench.fields.row import table
 from ironbench.fields.sections import SECTIONS, SHORT, DeviceSection
 
 OPEN = (("system", "set"), ("workload", "with"), ("workload", "define"))
-"""Tables with keys that the user chooses: settings, options, variables."""
+"""Tables whose keys the user chooses: settings, options, variables."""
 DEVICES = "devices"
 
 
 def found(name: str, base: Mapping[str, Any], where: str, table: bool = False) -> Path:
-    """Returns the path of a field that is given by its path or short name: `load.clients`, `clients`, or a setting of
-    the file such as `work_mem`. Raises InputError.
+    """Returns the path of a field. `name`: the path or short name of the field, such as `load.clients` or `clients`, or
+    the name of a setting in the file, such as `work_mem`. Raises InputError.
 
     `table`: whether the value is a table, so that `data` means the section and not `layout.data`.
     """
@@ -45,7 +45,8 @@ def found(name: str, base: Mapping[str, Any], where: str, table: bool = False) -
 
 
 def _of_a_device(name: str, devices: Mapping[str, Any], where: str) -> Path:
-    """Returns the path below [devices] for `array` or `array.fs`, if the file has a device `array`."""
+    """Returns the path below [devices] for a name such as `array` or `array.fs`. Raises InputError if the file has no
+    such device or field."""
     device, dot, field = name.partition(".")
     if device not in devices:
         raise InputError(where, f"[devices] has no device {device}", nearest(device, list(devices)))
@@ -100,7 +101,8 @@ def with_dotted_keys(document: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _keys(path: Path, values: Mapping[str, Any]) -> Iterator[tuple[Path, Any]]:
-    """Yields the keys of an open table. A name with a dot, such as `auto_explain.log_nested_statements`, is one key."""
+    """Yields the keys of a table in `OPEN` with their values. A name with a dot, such as
+    `auto_explain.log_nested_statements`, is one key."""
     for key, value in values.items():
         if isinstance(value, Mapping):
             yield from _keys(path, {f"{key}.{inner}": one for inner, one in value.items()})

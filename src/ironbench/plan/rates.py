@@ -1,4 +1,4 @@
-"""Rates at which two systems can be compared: percentages of the baseline's peak.
+"""Rates at which the response times of two systems can be compared: percentages of the baseline's peak.
 
 In a closed loop with an equal number of clients, the faster system gets more work, so response times are not measured
 under equal load (Schroeder, Wierman and Harchol-Balter, "Open Versus Closed: A Cautionary Tale", NSDI 2006). At a rate
@@ -22,7 +22,8 @@ SHARES = (0.5, 0.7, 0.9)
 
 
 def at_shares(peak: float, shares: Sequence[float] = SHARES) -> tuple[float, ...]:
-    """Returns the transactions per second at each fraction of `peak`, rounded down to three digits. Raises InputError.
+    """Returns the rate in transactions per second at each fraction of `peak`, rounded down to three significant digits.
+    Raises InputError.
 
     `peak`: the median throughput of the baseline's closed-loop trials with the number of clients that the lab declares.
     """
@@ -64,14 +65,13 @@ def read(subject: str, asked: float | str | None, numbers: bool = True) -> tuple
 
 
 def closed(cell: Cell) -> Cell:
-    """Returns the configuration as a closed loop, in which its peak is measured: each client starts its next
-    transaction immediately."""
+    """Returns the configuration with a closed loop, for measuring its peak."""
     load = replace(cell.load, rate=None, rate_share=None, warmup_auto=False)
     return replace(cell, load=load)
 
 
 def wanted(setups: Iterable[Setup]) -> bool:
-    """Returns whether the peak must be measured."""
+    """Returns whether any setup has a rate that is a percentage of the peak, so that the peak must be measured."""
     return any(setup.cell.load.rate_share is not None for setup in setups if not setup.skipped)
 
 

@@ -1,5 +1,5 @@
-"""Generates the reference of lab files from the types that read them: a page for people and a JSON schema for
-editors."""
+"""Generates the reference of lab files, as a Markdown page and as a JSON schema for editors, from the types with which
+lab files are read."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def _section(title: str, struct: type[msgspec.Struct], leave_out: tuple[str, ...
 
 
 def _kinds(field: Field) -> str:
-    """Returns the types of a field in TOML's words."""
+    """Returns the types of a field as text, such as `whole number or text`."""
     return " or ".join(dict.fromkeys(_words(kind) for kind in field.kinds))
 
 

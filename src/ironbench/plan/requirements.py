@@ -19,7 +19,7 @@ SHORT = {
     "rate": "throughput",
     "failed": "failed_fraction",
 }
-"""For each short name, the name of the metric in the catalogue."""
+"""Full names of metrics by their short names."""
 _FORM = re.compile(r"([a-z][a-z0-9_]*(?:\{[^{}]*\})?)\s*(<=|>=|<|>|=|≤|≥)\s*(\S.*)")
 _EXAMPLE = 'write for example "p99 < 10ms", "rate = 200/s", "rate >= 2000/s" or "failed < 0.1%"'
 
@@ -93,7 +93,7 @@ def refuse_undecidable(claims: Sequence[Claim], plan: Plan) -> None:
 
 
 def _require_rate(claim: Claim, rate: float | None) -> None:
-    """Raises InputError if a claim requires a rate that the load does not have."""
+    """Raises InputError if a claim requires a rate other than the load's target rate."""
     where = f"--require {quoted(claim.text)}"
     if claim.metric != SHORT["rate"] or claim.low is None:
         return

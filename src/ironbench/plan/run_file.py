@@ -16,8 +16,8 @@ from ironbench.plan import curves, resolve, sweep
 
 
 def read(workload: str, files: Sequence[str] = (), **typed: Any) -> RunFile:
-    """Reads options by the names of the fields' Python attributes. An option with the value None was not given. Raises
-    InputError with all mistakes."""
+    """Reads options from keyword arguments, which are named like the attributes of the fields. None stands for an
+    option that was not given. Raises InputError with all mistakes."""
     document: dict[str, Any] = {"workload": {"name": workload, "files": list(files)}}
     refused: list[InputError] = []
     for section, field in _fields():
@@ -39,7 +39,8 @@ def read(workload: str, files: Sequence[str] = (), **typed: Any) -> RunFile:
 
 
 def words(document: Mapping[str, Any]) -> list[str]:
-    """Returns the options that declare the document. Fields that have their default value are left out."""
+    """Returns the command-line options that are equivalent to the document. Fields that have their default value are
+    left out."""
     found: list[str] = []
     for section, field in _fields():
         value = document.get(section, {}).get(field.name) if section else document.get(field.name)
@@ -69,8 +70,8 @@ def _fields() -> list[tuple[str, Field]]:
 
 
 def _value(section: str, field: Field, typed: Any) -> Any:
-    """Returns the value of a field in the form of a lab file. Raises InputError if the value is not KEY=VALUE, or not a
-    number."""
+    """Converts the value of an option to the form that it has in a lab file. Raises InputError if the value is not
+    KEY=VALUE, or not a number."""
     subject = written(f"{section}.{field.name}")
     if not isinstance(typed, str):
         pairs = field.many and not isinstance(typed, Mapping) and dict in field.origins
@@ -84,7 +85,8 @@ def _value(section: str, field: Field, typed: Any) -> Any:
 
 
 def _counts(typed: Any) -> tuple[list[int], Any]:
-    """Returns the client counts of a sweep, and the first of them; no counts for a search or a curve."""
+    """Returns the numbers of clients of a sweep and the value of the field `clients`, which is the first of these
+    numbers. For a search or a curve, returns no numbers and the unchanged value."""
     if not isinstance(typed, str) or curves.asked(typed) or typed.startswith(sweep.AUTO):
         return [], typed
     counts = resolve.counts("load.clients", written("load.clients"), typed)

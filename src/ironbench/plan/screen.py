@@ -1,8 +1,9 @@
 """A screen of many factors: its runs, their order, and the fields that its lab file may have.
 
-Every factor has one of two values in a run: the first of its list or range, which is the baseline's, or the last. A run
-and its mirror image are measured in direct succession, so that there is little drift between them. The order of the
-pairs, and which run of a pair comes first, is random in each block (`ironbench.stats.screening` has the design).
+In a run, every factor has either the first value of its list or range, which is the baseline's value, or the last
+value. A run and its mirror image, in which every factor has the other value, are measured one after another, so that
+there is little drift between them. In each block, the order of these pairs is random, and so is the order within each
+pair. The design is computed in `ironbench.stats.screening`.
 """
 
 from __future__ import annotations
@@ -19,7 +20,8 @@ from ironbench.plan.labfile import DeclaredLab
 from ironbench.words import counted
 
 LEAST_FREEDOM = 8
-"""Minimum degrees of freedom of the error. With fewer, an effect must be 1.5 times as large to be significant."""
+"""Minimum degrees of freedom for estimating the error. With fewer, an effect must be 1.5 times as large to be
+significant."""
 USUAL_BLOCKS = 3
 MOST_BLOCKS = 10
 FIRST_LOOK = 6
@@ -37,7 +39,7 @@ def pairs(factors: int) -> int:
 
 
 def least_blocks(factors: int) -> int:
-    """Returns the smallest number of blocks from which the error can be estimated well enough."""
+    """Returns the minimum number of blocks for estimating the error well enough."""
     return 1 + -(-LEAST_FREEDOM // pairs(factors))
 
 
@@ -46,8 +48,8 @@ def usual_blocks(factors: int) -> int:
 
 
 def validate(declared: DeclaredLab) -> None:
-    """Raises InputError for fields that a screen cannot have, because a screen chooses comparisons, repeats and order
-    itself."""
+    """Raises InputError for fields that cannot be used in a screen, for an unsuitable number of factors, and for too
+    few repeats."""
     where, measure = declared.file, declared.measure
     fits: list[tuple[bool, str, str, str]] = [
         (
@@ -103,7 +105,8 @@ def runs(declared: DeclaredLab) -> Iterator[tuple[str, dict[str, str]]]:
 
 
 def mirrored(cells: Sequence[tuple[str, Mapping[str, str]]]) -> list[tuple[str, str]]:
-    """Returns the pairs of a run and its mirror image by name, in the given order. `cells`: name and values."""
+    """Returns pairs of names, each of a run and its mirror image, in the given order. `cells`: name and factor values
+    of each run."""
     rest, found = list(cells), []
     while rest:
         name, levels = rest.pop(0)
@@ -115,8 +118,8 @@ def mirrored(cells: Sequence[tuple[str, Mapping[str, str]]]) -> list[tuple[str, 
 
 
 def trials(cells: Sequence[Cell], stages: Sequence[Stage], seed: int) -> tuple[Trial, ...]:
-    """Returns the trials of the screen. Every block has all pairs, with the two runs of a pair in succession, in an
-    order that depends only on seed and block."""
+    """Returns the trials of the screen. Every block contains all pairs, and the two runs of a pair are measured one
+    after another. The order depends only on the seed and the block."""
     trials: list[Trial] = []
     block = 0
     for stage in stages:

@@ -1,5 +1,5 @@
-"""The plan of `ironbench run`: one system, a list of client counts, repeats in random order; or a search for the best
-number of clients or rate (`--clients auto`, `--rate auto:LOW-HIGH`, `--limit`)."""
+"""Plans the trials of `ironbench run`: repeats of one or more numbers of clients in random order, or a search for the
+best number of clients or rate (`--clients auto`, `--rate auto:LOW-HIGH`, `--limit`)."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ from ironbench.model.system import Cell, Choice, Load, Setup, System, Trial
 from ironbench.ranges import Range
 
 CONFIRMATIONS = 3
-"""Number of additional trials of the peak. The best of several noisy points is probably a lucky one, so the report
-needs new trials. Three is the smallest number that shows variation."""
+"""Number of confirmation trials at the peak. The best of several noisy points is too high on average, so the reported
+throughput needs new trials. Three is the smallest number that shows variation."""
 
 
 def new_series() -> str:
@@ -35,7 +35,7 @@ def new_series() -> str:
 def plan(system: System, choice: Choice, cells: Sequence[Cell], repeats: int = 1, search: Search | None = None) -> Plan:
     """Plans every configuration once per block. Each block has a random order, so that drift favours no configuration.
 
-    For a search, the configurations are the two ends of its range; the search adds others as necessary.
+    For a search, `cells` are the two ends of the range, and the search adds other configurations as necessary.
     """
     if search is not None:
         ends = tuple(Trial(cell, 0) for cell in cells)
@@ -52,7 +52,7 @@ AUTO = "auto"
 _LIMITS = Range(0.0, 1e18, above=True, example="0.8")
 _RANGE = re.compile(r"auto:\s*([0-9]{1,15})\s*-\s*([0-9]{1,15})\s*")
 _MOST_CLIENTS = 128
-"""Upper end of a search without a declared range: more clients than most databases benefit from."""
+"""Upper end of a search without a declared range. Few databases benefit from more clients."""
 
 
 def asked(field: str, text: object) -> bool:
@@ -100,8 +100,8 @@ def load_at(search: Search, load: Load, threads: int, point: int) -> Load:
     """Returns the load at one point of the search."""
     if search.of == "rate":
         return replace(load, rate=float(point))
-    # If there are more workers than clients, some workers only load data (`Builder._require_workers`). All workers are
-    # kept.
+    # Workers without clients still load data (`Builder._require_workers`). If the declared load has such workers, all
+    # workers are kept.
     workers = min(load.workers, point) if load.workers <= load.clients else load.workers
     return replace(load, clients=point, threads=min(threads, point), workers=workers)
 
@@ -116,8 +116,8 @@ def at_best(trials: Iterable[Trial], setups: Sequence[Setup], best: Mapping[str,
 
 
 def setup_at_best(setup: Setup, best: Mapping[str, ChosenLoad]) -> Setup:
-    """Returns the setup with the load that its search chose, or unchanged before the search. If the search found no
-    load, the setup is marked as skipped."""
+    """Returns the setup with the load that its search chose. The setup is unchanged if it has no search, or if the
+    search has not ended. If the search found no load, the setup is marked as skipped."""
     chosen = best.get(setup.cell.name)
     if setup.search is None or chosen is None:
         return setup

@@ -11,7 +11,7 @@ from ironbench.words import clean
 
 MOST = 16
 LONGEST = 200
-"""Maximum number of characters of a value. Records and rows of the index must be small."""
+"""Maximum number of characters of a value, because records and rows of the index must be small."""
 _KEY = re.compile(r"[A-Za-z][A-Za-z0-9_.-]{0,39}")
 
 

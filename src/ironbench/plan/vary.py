@@ -25,7 +25,7 @@ class Level:
 
     name: str
     changes: Mapping[Path, Any]
-    """For each field, the value that it gets."""
+    """The new value of each field that this factor value sets."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,8 +66,8 @@ def _factor(shown: str, name: str, value: Any, base: Mapping[str, Any], file: st
 
 
 def _unfolded(table: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
-    """Yields the factors by name. TOML reads an unquoted `load.clients = […]` as a nested table, which is treated like
-    a quoted key."""
+    """Yields the factors by name. TOML reads an unquoted `load.clients = […]` as a nested table, but here it means the
+    same as the quoted key `"load.clients"`."""
     for name, value in table.items():
         if name in SECTIONS and isinstance(value, Mapping):
             of_fields = {key: inner for key, inner in value.items() if key in SECTIONS[name]}
@@ -85,8 +85,8 @@ def _unfolded(table: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
 
 
 def _dotted(name: str, value: Any) -> Iterator[tuple[str, Any]]:
-    """Yields the factors for one setting. The value of a setting is never a list, so a table of lists is a setting with
-    a dot in its name."""
+    """Yields the factors for one setting. A setting cannot have a table of lists as values, so a table of lists belongs
+    to settings with a dot in their names."""
     if isinstance(value, Mapping) and value and all(isinstance(inner, list) for inner in value.values()):
         yield from ((f"{name}.{key}", inner) for key, inner in value.items())
     else:
@@ -94,8 +94,8 @@ def _dotted(name: str, value: Any) -> Iterator[tuple[str, Any]]:
 
 
 def _names(written: Sequence[str]) -> dict[str, str]:
-    """Returns, for each path, the name of the factor: the last word of the path, or the whole path if two factors would
-    have the same name."""
+    """Returns the name of the factor for each path in [vary]. This is the last word of the path, or the whole path if
+    two factors would otherwise have the same name."""
     short = {name: name.rpartition(".")[2] if name.partition(".")[0] in SECTIONS else name for name in written}
     taken = list(short.values())
     return {name: word if taken.count(word) == 1 else name for name, word in short.items()}
@@ -147,7 +147,7 @@ def _number(text: str) -> int | float:
 def _readings(number: str, unit: str) -> dict[str, float]:
     """Returns the possible interpretations of one end of a range: kind of unit → number in base units.
 
-    The unit `m` may mean minutes or megabytes. An unknown unit is assumed to be the engine's.
+    The unit `m` may mean minutes or megabytes. An unknown unit is assumed to be a unit of the engine.
     """
     if not float(number):
         return {"": 0.0, "size": 0.0, "time": 0.0, unit: 0.0}
@@ -157,7 +157,7 @@ def _readings(number: str, unit: str) -> dict[str, float]:
     for kind, read in (("size", units.size), ("time", units.seconds)):
         with suppress(InputError):
             readings[kind] = float(read("", number + unit))
-    with suppress(InputError):  # engines count in powers of 1024
+    with suppress(InputError):  # engines use powers of 1024
         readings["size"] = float(units.size_of_1024("", number + unit, 1))
     return readings or {unit: float(number)}
 

@@ -74,7 +74,7 @@ class Holm:
     equivalences: int = 1
     """Divisor of alpha for the test of equivalence."""
     p: float | None = None
-    """P value after Holm's correction; None if the finding computes it."""
+    """P value after Holm's correction; None for a comparison that is tested alone."""
 
 
 ALONE = Holm()
