@@ -117,7 +117,7 @@ fn quoted(bytes: &[u8], start: usize) -> Option<(usize, bool)> {
     let (mut at, mut doubled) = (start, false);
     loop {
         at += memchr(b'"', &bytes[at..])?;
-        // A second quote may follow after the end of the bytes.
+        // At the end of the bytes, it is unknown whether a second quote follows.
         if *bytes.get(at + 1)? != b'"' {
             return Some((at, doubled));
         }

@@ -28,7 +28,7 @@ impl Mask {
         Ok(Self { key })
     }
 
-    /// Returns the replacement of a value that is written as a parameter is logged.
+    /// Masks a value that is written in the notation of logged parameters.
     pub fn value(&self, value: &str) -> String {
         if is_kept(value) {
             return value.to_owned();

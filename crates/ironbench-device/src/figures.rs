@@ -96,7 +96,8 @@ pub struct FlashFigures {
     pub duplex: bool,
     /// Size of the memory that buffers writes before flash.
     pub buffer: f64,
-    /// Size of the fast (SLC) flash that accepts writes first. It shrinks in proportion to the capacity.
+    /// Size of the fast (SLC) flash that accepts writes first. For a smaller device, it is scaled down in proportion to
+    /// the capacity.
     pub quick_flash: f64,
     pub write_cache: bool,
     /// Whether the buffer survives a power cut, so that a flush need not empty it.

@@ -51,9 +51,9 @@ impl ThreadClock {
         (error == 0).then_some(Self { id, thread })
     }
 
-    /// Returns the CPU time of the thread since it started, or None if the thread has ended.
-    /// The sum is exact to the nanosecond.
-    /// User and system time divide it in the ratio of the kernel's tick counts (`proc_pid_stat(5)`, fields 14 and 15).
+    /// Returns the CPU time of the thread since it started, or None if the thread has ended. The sum is exact to the
+    /// nanosecond. The sum is divided into user and system time in the ratio of the kernel's tick counts
+    /// (`proc_pid_stat(5)`, fields 14 and 15).
     pub fn read(self) -> Option<Cpu> {
         let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
         // SAFETY: the kernel fills a structure on the stack, or refuses a clock whose thread has ended.

@@ -1,5 +1,5 @@
-//! Groups of threads, which are named and pinned when started, and start together at a gate. The gate's flag ends the
-//! threads, and they are joined with their errors.
+//! Groups of threads, which are named and pinned when started, and start together at a gate. A flag of the gate ends
+//! the threads. Joining the threads returns their errors.
 //!
 //! A thread that fails or panics ends all threads that share its gate. The first error is the result of the group.
 
@@ -139,8 +139,8 @@ impl<S> Gate<S> {
         self.lock().error.take()
     }
 
-    /// Waits, for at most `most`, until this many threads are waiting for the start or one thread has failed. Returns
-    /// false if the time limit passed first.
+    /// Waits, for at most `most`, until this many threads are waiting for the start or the gate is stopped, for example
+    /// because a thread has failed. Returns false if the time limit passed first.
     pub fn ready(&self, threads: usize, most: Duration) -> bool {
         self.wait(most, |state| state.ready >= threads || self.is_stopped())
     }

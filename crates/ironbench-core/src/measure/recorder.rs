@@ -70,8 +70,8 @@ pub struct Recorder<'a> {
     open_loop: bool,
     response: Vec<Buckets>,
     service: Vec<Buckets>,
-    /// Instant from which on transactions must be due to count in response times; 0 if response times cover
-    /// transactions that end inside the window.
+    /// Response times cover transactions that are due at or after this instant; 0 if they cover transactions that end
+    /// inside the window.
     due_from: u64,
     edges: Edges,
     second: Buckets,
@@ -104,7 +104,7 @@ pub struct Recording {
     pub total: Tally,
     pub response: Vec<Histogram>,
     pub service: Vec<Histogram>,
-    /// Waiting times of transactions that were due inside the window and unfinished when the thread gave up.
+    /// Waiting times of transactions that were due inside the window and unfinished when the thread stopped waiting.
     /// The response times of these transactions are longer.
     pub censored: Histogram,
     /// Time inside the window of each transaction that was in progress when the window closed.
@@ -300,7 +300,7 @@ impl<'a> Recorder<'a> {
         self.window.end
     }
 
-    /// Whether the window rests between two turns.
+    /// Whether the window is suspended between two turns.
     pub fn is_resting(&self) -> bool {
         self.phase == Phase::Resting
     }

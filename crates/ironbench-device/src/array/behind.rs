@@ -17,7 +17,7 @@ pub struct Behind {
     command: u64,
     bytes: Line,
     commands: Line,
-    /// Time at which the latest I/O reached the devices behind.
+    /// Time at which the latest I/O reached the devices behind the controller.
     passed: u64,
     latency: u64,
     memory: Option<Memory>,

@@ -18,7 +18,7 @@ impl Mirror {
     }
 
     /// Chooses the member for a read, like Linux's md (drivers/md/raid1.c, `read_balance`). If a member's last read
-    /// ended at this offset, that member is chosen, so that a sequential stream stays on one arm. Otherwise the member
+    /// ended at this offset, that member is chosen, so that a sequential stream stays on one disk. Otherwise the member
     /// that is free first is chosen.
     fn reader(&self, now: u64, offset: u64) -> usize {
         let streaming = self.states.iter().position(|(_, end)| *end == offset);

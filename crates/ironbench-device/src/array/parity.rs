@@ -9,7 +9,7 @@
 //! The new data and parity can be written only when those reads are complete. Nevertheless, the members get the writes
 //! together with the reads, when the I/O arrives. There are two reasons: a member must get its I/Os in order of
 //! arrival, and a member that reserves time for a later write would idle until then. The array itself adds the time of
-//! the reads. If members serve one I/O after the other, the rate of small writes is 0% to 10% above that of an
+//! the reads. If members serve one I/O after the other, the rate of small writes is 0% to 10% higher than in an
 //! event-by-event simulation (`tests`). If the array reserved the writes for their later start, the rate would be up to
 //! 50% lower.
 

@@ -1,4 +1,4 @@
-//! Submits given I/Os to a model in their order, as seen by a program that waits for them.
+//! Submits a given sequence of I/Os to a model, as a program does that waits for its I/Os (closed loop).
 //!
 //! The result shows what a live device would do without waiting, at exactly the same offsets. Other offsets would make
 //! a comparison uncertain. On a disk, the mean of 1,000 random reads differs from the mean of all by up to 3%, and a

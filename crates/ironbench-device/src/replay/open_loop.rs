@@ -2,7 +2,7 @@
 //!
 //! The replay shows how the device serves exactly these I/Os at exactly these times. It does not show how fast a
 //! program would be on the device, because a program that waits for its I/Os issues the next ones sooner on a faster
-//! device. The file docs/adr/0045-a-replay-keeps-the-recorded-times.md says why ironbench does not infer that.
+//! device. The file docs/adr/0045-a-replay-keeps-the-recorded-times.md explains why ironbench does not infer that.
 
 use ironbench_core::measure::Histogram;
 use ironbench_core::{Error, Result};
