@@ -1,4 +1,4 @@
--- What orders that wait for their price are worth, for each of some brokers in one sector.
+-- Total value of the pending limit orders in one sector, for each of some brokers.
 begin;
 select b_name, sum(tr_qty * tr_bid_price) as volume
 from sector

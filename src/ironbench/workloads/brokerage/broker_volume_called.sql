@@ -1,4 +1,4 @@
--- What waiting orders of some brokers are worth, in the server.
+-- Total value of the pending limit orders of some brokers; runs in the server.
 begin;
 select brokerage_broker_volume(:brokers, :sector);
 commit;

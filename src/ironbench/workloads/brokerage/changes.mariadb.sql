@@ -1,4 +1,5 @@
--- What else is written, as functions for logic=server: the rules are those of the scripts of the same names.
+-- The other transactions that write, as functions for logic=server. They follow the same rules as the scripts with the
+-- same names.
 create or replace function brokerage_trade_update(
     p_frame int, p_trades text, p_account bigint, p_symbol varchar(15), p_from datetime(3), p_to datetime(3),
     p_most_account bigint, p_most int, p_most_updates int

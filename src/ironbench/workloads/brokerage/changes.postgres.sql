@@ -1,4 +1,5 @@
--- What else is written, as functions for logic=server: the rules are those of the scripts of the same names.
+-- The other transactions that write, as functions for logic=server. They follow the same rules as the scripts with the
+-- same names.
 create or replace function brokerage_trade_update(
     p_frame integer, p_trades json, p_account bigint, p_symbol text, p_from timestamp, p_to timestamp, p_most_account bigint,
     p_most integer, p_most_updates integer

@@ -1,4 +1,5 @@
--- A customer's accounts and what they are worth; half of the time also what one of them traded last.
+-- A customer's accounts and their values. Half of the transactions also read the latest trades of one of these
+-- accounts.
 begin;
 \set asked :c_id
 \if :asked = 0

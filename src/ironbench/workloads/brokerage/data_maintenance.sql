@@ -1,5 +1,6 @@
--- A small change of what is otherwise only read. Most have a counterpart, so that the data stay as they are in the long
--- run; news, exchange dates and watch lists (9, 10 and 12) only move forward.
+-- Makes a small change to data that other transactions only read. Most changes are undone by a later change, so that
+-- the data stay the same in the long run. Changes of news, exchange dates and watch lists (9, 10 and 12) are not
+-- undone.
 begin;
 \if :table_no = 1
 update account_permission set ap_acl = case when ap_acl = '1111' then '0011' else '1111' end where ap_ca_id = :ca_id;
@@ -17,7 +18,7 @@ update customer set c_email_2 = case when c_email_2 like '%@work.example'
     then replace(c_email_2, '@work.example', '@post.example') else replace(c_email_2, '@post.example', '@work.example') end
 where c_id = :c_id;
 \elif :table_no = 5
--- The next country's rate; after the last one comes the first.
+-- Switches to the tax rate of the next country. The first country follows the last.
 select cx_tx_id as old_rate, coalesce(min(tx_id), 'C001') as new_rate
 from customer_taxrate left join taxrate on tx_id > cx_tx_id and tx_id like 'C%'
 where cx_c_id = :c_id and cx_tx_id like 'C%' group by cx_tx_id \gset
@@ -42,7 +43,7 @@ update taxrate set tx_name = case when tx_name like '% percent'
     then replace(tx_name, ' percent', ' per cent') else replace(tx_name, ' per cent', ' percent') end
 where tx_id in (select cx_tx_id from customer_taxrate where cx_c_id = :c_id);
 \else
--- The first security of a watch list makes room for the next one that is not on it.
+-- Replaces the first security of a watch list with the next security that is not on the list.
 select wl_id, min(wi_s_symb) as old_symbol
 from watch_list join watch_item on wi_wl_id = wl_id where wl_c_id = :c_id group by wl_id \gset
 select min(s_symb) as new_symbol from security

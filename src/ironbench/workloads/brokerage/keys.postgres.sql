@@ -1,8 +1,9 @@
--- Made in parallel over the load's connections; the longest first.
--- A serializable transaction marks the pages of indexes that it reads, and one that writes there conflicts with it
--- (PostgreSQL 18 documentation, 13.2.3; src/backend/storage/lmgr/README-SSI). New trades lie side by side in their key, and
--- a result changes indexed columns of its trade: any two results at a time would conflict there. A hash index keeps
--- neighbours apart, and is what the planner then finds a trade by. Pages with room keep other accounts apart.
+-- The connections of the load create these indexes in parallel, starting with the index that takes longest. A
+-- serializable transaction takes predicate locks on the index pages that it reads, and conflicts with transactions that
+-- write to these pages (PostgreSQL 18 documentation, 13.2.3; src/backend/storage/lmgr/README-SSI). In a B-tree on the
+-- trade number, new trades are adjacent, and a Trade-Result changes indexed columns of its trade, so any two concurrent
+-- results would conflict. The hash index distributes adjacent trades over different pages, and the planner uses it to
+-- look up a trade. A low fill factor distributes the accounts over more pages.
 create index trade_account on trade (t_ca_id, t_dts);
 create index trade_symbol on trade (t_s_symb, t_dts);
 alter table trade add primary key (t_id);

@@ -1,4 +1,5 @@
--- As on PostgreSQL, but the primary keys, which are the tables.
+-- The indexes are the same as on PostgreSQL, except the primary keys: tables are stored in primary key order, so their
+-- keys already exist.
 create index trade_account on trade (t_ca_id, t_dts);
 create index trade_symbol on trade (t_s_symb, t_dts);
 create index trade_status on trade (t_st_id);

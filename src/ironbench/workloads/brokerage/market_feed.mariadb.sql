@@ -1,5 +1,6 @@
--- The ticker in MariaDB's words. Rows are locked in the order of symbols, so that two tickers do not wait for each other.
--- Orders whose price has come are locked and named by one statement, so that the following ones mean the same orders.
+-- The ticker in MariaDB's dialect. Rows are locked in the order of symbols, so that two tickers cannot deadlock. One
+-- statement locks and selects the limit orders whose price was reached, so that all following statements work on the
+-- same orders.
 begin;
 update (
     select symbol, price, traded

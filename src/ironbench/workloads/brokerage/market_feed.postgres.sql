@@ -1,5 +1,5 @@
--- The ticker: prices that were paid, and orders whose price has come, which go to the market. Rows are locked in the order
--- of symbols, so that two tickers do not wait for each other.
+-- The ticker: records the latest prices, and submits the limit orders whose price was reached to the market. Rows are
+-- locked in the order of symbols, so that two tickers cannot deadlock.
 begin;
 with entry as (
     select symbol, price, qty, place

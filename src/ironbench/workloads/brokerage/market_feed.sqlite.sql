@@ -1,4 +1,4 @@
--- The ticker in SQLite's words. One writer at a time, so that nothing needs a lock of its own.
+-- The ticker in SQLite's dialect. SQLite allows only one writer at a time, so explicit locks are not needed.
 begin immediate;
 update last_trade set lt_price = price, lt_vol = lt_vol + traded, lt_dts = :now_time
 from (

@@ -1,4 +1,4 @@
--- The ticker, in the server.
+-- The ticker; runs in the server.
 begin;
 select brokerage_market_feed(:ticker, :now_time) as triggered \gset
 commit;

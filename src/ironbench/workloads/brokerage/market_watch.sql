@@ -1,4 +1,4 @@
--- How the securities of a watch list, an account or an industry have moved since a day: in percent of their worth.
+-- The change in value, in percent since a given day, of the securities of a watch list, an account or an industry.
 begin;
 \if :mode = 1
 select 100.0 * sum(s_num_out * lt_price) / sum(s_num_out * dm_close) - 100 as change_percent

@@ -1,4 +1,4 @@
--- A Trade-Order as a function, for logic=server: the rules are those of the script.
+-- A Trade-Order as a function, for logic=server. It follows the same rules as the script.
 create or replace function brokerage_trade_order(
     p_trade bigint, p_time datetime(3), p_account bigint, p_owner int, p_tax_id varchar(20), p_first varchar(20),
     p_last varchar(25), p_by_name int, p_symbol varchar(15), p_company varchar(60), p_issue varchar(6), p_type varchar(3),

@@ -1,4 +1,4 @@
--- A Trade-Order as a function, for logic=server: the rules are those of the script.
+-- A Trade-Order as a function, for logic=server. It follows the same rules as the script.
 create or replace function brokerage_trade_order(
     number bigint, at_time timestamp, account_id bigint, owner integer, tax_number text, first_name text, last_name text,
     by_name integer, wanted text, firm text, share text, kind text, amount integer, bid_limit numeric, margin integer,

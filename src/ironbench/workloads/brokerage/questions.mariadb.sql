@@ -1,5 +1,5 @@
--- What customers ask, as functions for logic=server: each answers in one JSON text with the rows that the script of the
--- same name reads, in the same order.
+-- The customers' read-only transactions as functions for logic=server. Each function returns one JSON text. It contains
+-- the rows that the script with the same name reads, in the same order.
 create or replace function brokerage_trade_status(p_account bigint) returns longtext reads sql data
 begin
     return json_object(

@@ -1,5 +1,5 @@
--- All 49 of the standard. `not valid` holds new rows to the reference and does not read the loaded ones again, which are
--- right by construction (crates/ironbench-data/src/brokerage).
+-- All 49 foreign keys of TPC-E. With `not valid`, the server checks new rows but not the loaded rows, because the
+-- generator creates only valid references (crates/ironbench-data/src/brokerage).
 alter table account_permission add foreign key (ap_ca_id) references customer_account not valid;
 alter table customer add foreign key (c_st_id) references status_type not valid;
 alter table customer add foreign key (c_ad_id) references address not valid;

@@ -1,5 +1,5 @@
--- A Trade-Result as a function, for logic=server: the rules are those of the script.
--- A `;` behind `)` stands apart, so that the body stays whole (`base.statements`).
+-- A Trade-Result as a function, for logic=server. It follows the same rules as the script. A space separates `)` from
+-- `;` at the end of a line, because `);` would end the statement (`sql_files.statements`).
 create or replace function brokerage_trade_result(p_trade bigint, p_price decimal(8,2), p_time datetime(3))
 returns decimal(12,2) modifies sql data
 begin

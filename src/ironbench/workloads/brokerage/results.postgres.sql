@@ -1,5 +1,5 @@
--- A Trade-Result as a function, for logic=server: the rules are those of the script.
--- A `;` behind `)` stands apart, so that the body stays whole (`base.statements`).
+-- A Trade-Result as a function, for logic=server. It follows the same rules as the script. A space separates `)` from
+-- `;` at the end of a line, because `);` would end the statement (`sql_files.statements`).
 create or replace function brokerage_trade_result(number bigint, paid numeric, at_time timestamp) returns numeric
 language plpgsql set enable_seqscan = off as $$
     declare

@@ -1,4 +1,5 @@
--- As on PostgreSQL. Primary keys come first, since they are the tables.
+-- The schema is the same as on PostgreSQL. Primary keys are created with the tables, because tables are stored in
+-- primary key order.
 -- bytes: 700
 create table zip_code (
     zc_code varchar(12) not null primary key,

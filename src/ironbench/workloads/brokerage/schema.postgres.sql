@@ -1,7 +1,8 @@
--- The 33 tables that TPC-E describes, with its keys and types; the rows and the texts in them are ours.
--- Keys are made after the rows are loaded (keys.postgres.sql). Money is decimal, yes and no are 1 and 0.
--- Bytes are those of a trade at the start, with all that follows from it and its indexes.
--- Where results change rows in place, pages have room for the new rows: no index page is then written.
+-- The 33 tables that TPC-E describes, with its keys and types. ironbench generates the rows and their texts. Keys are
+-- created after the rows are loaded (keys.postgres.sql). Amounts of money are decimals; yes and no are 1 and 0. The
+-- number of bytes is the size of an initial trade, including all rows that belong to the trade and their indexes.
+-- Tables whose rows are updated in place by Trade-Results have a low fill factor, so that new row versions fit on the
+-- same page and no index page is written (HOT).
 -- bytes: 840
 create table zip_code (
     zc_code varchar(12) not null,

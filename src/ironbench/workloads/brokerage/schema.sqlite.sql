@@ -1,5 +1,5 @@
--- As on PostgreSQL, but money and rates are whole hundredths: SQLite has no exact decimals.
--- Primary keys come first, since they are the tables.
+-- The schema is the same as on PostgreSQL, except that money and rates are stored as whole hundredths, because SQLite
+-- has no exact decimals. Primary keys are created with the tables, because tables are stored in primary key order.
 -- bytes: 530
 create table zip_code (
     zc_code text not null primary key,

@@ -1,4 +1,4 @@
--- All that is known of a security: its company, exchange, competitors, figures, past prices and news.
+-- All data about a security: its company, exchange, competitors, financial figures, past prices and news.
 begin;
 select s_name, s_num_out, s_start_date, s_exch_date, s_pe, s_52wk_high, s_52wk_high_date, s_52wk_low, s_52wk_low_date,
     s_dividend, s_yield, co_id as detailed, co_name as company, co_sp_rate, co_ceo, co_desc, co_open_date, co_st_id,

@@ -1,4 +1,4 @@
--- All that is known of a security, in the server.
+-- All data about a security; runs in the server.
 begin;
 select brokerage_security_detail(:symbol, :start_day, :days, :lob);
 commit;

@@ -1,5 +1,5 @@
--- Before a trial: orders that another one left are cancelled, those that waited for their price as if it had come. What a
--- cleanup that was cut off has noted already is not noted again.
+-- Runs before a trial. Cancels open orders that an earlier trial left behind; pending limit orders are first marked as
+-- submitted. History rows that an interrupted cleanup has already inserted are not inserted again.
 insert into trade_history (th_t_id, th_st_id, th_dts)
 select tr_t_id, 'SBMT', t_dts from trade_request join trade on t_id = tr_t_id
 where not exists (select 1 from trade_history where th_t_id = tr_t_id and th_st_id = 'SBMT');

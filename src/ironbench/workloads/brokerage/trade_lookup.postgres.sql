@@ -1,4 +1,5 @@
--- Trades of the past with their settlements, cash and history: by number, by account, by security, or the holdings of one.
+-- Past trades with their settlements, cash transactions and histories, selected by number, by account or by security,
+-- or the holdings that result from one trade.
 begin;
 \if :frame = 4
 select coalesce(min(t_id), 0) as looked from (

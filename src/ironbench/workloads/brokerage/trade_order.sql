@@ -1,5 +1,6 @@
--- An order is placed: who asks for it, what it will cost and gain, and the order itself. Money is computed by the
--- database, in decimals. With :roll_back the customer thinks better of it when all is done.
+-- Places an order: reads who requests the order, computes its costs and gains, and inserts the order. The database
+-- computes amounts of money as decimals. With :roll_back, the customer changes their mind and the complete transaction
+-- is rolled back.
 begin;
 select ca_b_id, ca_c_id, ca_tax_st, ca_bal from customer_account where ca_id = :ca_id \gset
 select c_tier, concat(c_f_name, ' ', c_l_name) as exec_name from customer where c_id = :ca_c_id \gset
@@ -22,7 +23,8 @@ select tt_is_mrkt, 2 * tt_is_sell - 1 as meets, case when tt_is_mrkt = 1 then 'S
     case when tt_is_mrkt = 1 then lt_price else cast(:limit_price as decimal(8,2)) end as bid
 from trade_type cross join last_trade where tt_id = :trade_type and lt_s_symb = :s_symb \gset
 select hs_qty from holding_summary where hs_ca_id = :ca_id and hs_s_symb = :s_symb;
--- A sale meets what was bought, a purchase what was sold short: the newest first or the oldest.
+-- A sale is matched with earlier purchases, and a purchase with earlier short sales, starting with the newest or the
+-- oldest.
 select coalesce(sum(least(abs(h_qty), cast(:quantity as decimal(9)) - met)
     * (cast(:bid as decimal(8,2)) - h_price) * :meets), 0) as gain
 from (

@@ -1,4 +1,5 @@
--- The same in SQLite's words. Money is whole hundredths; a variable is text unless it is cast.
+-- The same transaction in SQLite's dialect. Amounts of money are whole hundredths. A variable is text unless it is
+-- cast.
 begin immediate;
 select ca_b_id, ca_c_id, ca_tax_st, ca_bal from customer_account where ca_id = :ca_id \gset
 select c_tier, concat(c_f_name, ' ', c_l_name) as exec_name from customer where c_id = :ca_c_id \gset
@@ -21,7 +22,8 @@ select tt_is_mrkt, 2 * tt_is_sell - 1 as meets, case when tt_is_mrkt = 1 then 'S
     case when tt_is_mrkt = 1 then lt_price else cast(:limit_price as integer) end as bid
 from trade_type cross join last_trade where tt_id = :trade_type and lt_s_symb = :s_symb \gset
 select hs_qty from holding_summary where hs_ca_id = :ca_id and hs_s_symb = :s_symb;
--- A sale meets what was bought, a purchase what was sold short: the newest first or the oldest.
+-- A sale is matched with earlier purchases, and a purchase with earlier short sales, starting with the newest or the
+-- oldest.
 select coalesce(sum(min(abs(h_qty), :quantity - met) * (:bid - h_price) * :meets), 0) as gain
 from (
     select h_qty, h_price, case when cast(:lifo as integer) = 1 then total - running else running - abs(h_qty) end as met

@@ -1,4 +1,4 @@
--- An order is placed, in the server.
+-- Places an order; runs in the server.
 begin;
 select brokerage_trade_order(:trade_id, :now_time, :ca_id, :is_owner, :exec_tax_id, :exec_first, :exec_last, :by_name,
     :symbol, :co_name, :issue, :trade_type, :quantity, :limit_price, :margin, :lifo) as placed \gset

@@ -1,7 +1,7 @@
--- The market has answered: an order has become a trade. What it moves in the account's holdings, what it costs, and who
--- is paid.
--- The walk through the holdings is written out three times: MariaDB has no changes inside `with`. The account is locked
--- first, so that two trades of one account queue up; each would else read it and then wait for the other.
+-- The market has executed an order, which is now a trade. Changes the holdings of the account, computes the costs, and
+-- pays the parties. The iteration over the holdings is repeated in three statements, because MariaDB does not support
+-- data-modifying statements inside `with`. The account is locked first, so that two trades of one account run one after
+-- the other. Without this lock, both could read the account and then wait for each other.
 begin;
 select t_ca_id, t_tt_id, t_s_symb, t_qty, t_is_cash, t_lifo, case when tt_is_sell = 1 then -t_qty else t_qty end as signed
 from trade join trade_type on tt_id = t_tt_id where t_id = :trade_id \gset

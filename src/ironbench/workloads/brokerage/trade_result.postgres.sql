@@ -1,8 +1,8 @@
--- The market has answered: an order has become a trade. What it moves in the account's holdings, what it costs, and who
--- is paid.
--- A serializable transaction marks what it reads: a sequential scan marks the whole table, and then any two results that
--- run at the same time conflict over the few brokers. So small tables are read by their keys, too, and holdings are found
--- again by their places (PostgreSQL 18 documentation, 13.2.3).
+-- The market has executed an order, which is now a trade. Changes the holdings of the account, computes the costs, and
+-- pays the parties. A serializable transaction takes predicate locks on the rows that it reads. A sequential scan locks
+-- the whole table, so any two concurrent Trade-Results would conflict on the small table of brokers. Therefore even
+-- small tables are read through their keys, and holdings are looked up again by their row location (PostgreSQL 18
+-- documentation, 13.2.3).
 begin;
 set local enable_seqscan = off;
 select t_ca_id, t_tt_id, t_s_symb, t_qty, t_is_cash, t_lifo, case when tt_is_sell = 1 then -t_qty else t_qty end as signed

@@ -1,6 +1,5 @@
--- The market has answered: an order has become a trade. What it moves in the account's holdings, what it costs, and who
--- is paid.
--- Money is whole hundredths; a variable is text unless it is cast.
+-- The market has executed an order, which is now a trade. Changes the holdings of the account, computes the costs, and
+-- pays the parties. Amounts of money are whole hundredths. A variable is text unless it is cast.
 begin immediate;
 select t_ca_id, t_tt_id, t_s_symb, t_qty, t_is_cash, t_lifo, case when tt_is_sell = 1 then -t_qty else t_qty end as signed
 from trade join trade_type on tt_id = t_tt_id where t_id = :trade_id \gset

@@ -1,4 +1,4 @@
--- The fifty newest trades of an account, and whose it is.
+-- The fifty newest trades of an account, and the account's owner.
 begin;
 select t_id, t_dts, st_name, tt_name, t_s_symb, t_qty, t_exec_name, t_chrg, s_name, ex_name
 from trade

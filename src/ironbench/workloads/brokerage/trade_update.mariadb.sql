@@ -1,5 +1,6 @@
--- Wording of past trades is changed and changed back: of who ordered them, of their settlements or of their cash.
--- A join: MariaDB would look at every row, and lock it, for an `in (select …)` of an update.
+-- Changes texts of past trades, or changes them back: the name of the person who ordered the trade, the type of the
+-- settlement, or the name of the cash transaction. The update uses a join, because with `in (select …)` MariaDB would
+-- read and lock every row.
 begin;
 \set most_trades :most
 \if :frame = 2

@@ -1,4 +1,5 @@
--- Wording of past trades is changed and changed back: of who ordered them, of their settlements or of their cash.
+-- Changes texts of past trades, or changes them back: the name of the person who ordered the trade, the type of the
+-- settlement, or the name of the cash transaction.
 begin;
 \set most_trades :most
 \if :frame = 2

@@ -1,2 +1,2 @@
--- The oldest month goes to the archive and its partition away; a partition for a new month is attached.
+-- Archives the oldest month, drops its partition, and attaches a partition for a new month.
 call batch_age();

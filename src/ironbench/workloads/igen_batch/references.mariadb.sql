@@ -6,10 +6,11 @@ begin not atomic
     select max(line_id) into last_id from batch_history;
     execute immediate concat('do setval(batch_line_seq, ', last_id, ')') ;
 end;
--- Each line gets its number and amount as it comes.
+-- Sets the number and the amount of each line when the line is inserted.
 create trigger batch_priced before insert on batch_history for each row
 set new.line_id = nextval(batch_line_seq), new.amount_cents = new.quantity * new.price_cents;
--- Triggers run for each row here. The ledger has its rows before lines come: none has to be found missing first.
+-- In MariaDB, triggers run once for each row. The rows of the ledger exist before lines are inserted, so the trigger
+-- need not check whether a row is missing.
 create trigger batch_entered after insert on batch_history for each row
 update batch_ledger set line_count = line_count + 1, amount_cents = amount_cents + new.amount_cents
 where month = new.month and shard = new.product_id % 8;
@@ -21,8 +22,9 @@ begin
     set new.revision = old.revision + 1;
     insert into batch_price_change values (old.product_id, old.price_cents, new.price_cents) ;
 end;
--- Every job locks the months first, in place of the history: a transaction here cannot lock a table. Read committed,
--- as in PostgreSQL: what a job only reads it does not lock. Lines meet the ledger in the order of its key.
+-- Every job first locks the rows of the months instead of the history, because a MariaDB transaction cannot lock a
+-- table. The isolation level is read committed, as in PostgreSQL, so a job does not lock rows that it only reads. Lines
+-- update the ledger in the order of its key.
 create or replace procedure batch_post(seed bigint, wanted integer)
 begin
     declare newest, products, months integer;
@@ -65,8 +67,8 @@ begin
     insert into batch_job values (nextval(batch_job_seq), 'reprice', touched) ;
     commit;
 end;
--- Every statement that changes partitions commits here, so one at a time ages, and what one that was interrupted left
--- is put away: a partition without its month, on either side.
+-- In MariaDB, every statement that changes partitions commits. Therefore only one job at a time runs `age`, and a job
+-- first removes what an interrupted job left behind: a partition without its month, at either end.
 create or replace procedure batch_tidy()
 begin
     declare oldest, newest integer;

@@ -2,7 +2,7 @@ insert into batch_month select generate_series(1, 12);
 insert into batch_ledger
     select month, product_id % 8, count(*), sum(amount_cents) from batch_history group by 1, 2;
 select setval('batch_line_seq', (select max(line_id) from batch_history));
--- Each line gets its number and amount as it comes.
+-- Sets the number and the amount of each line when the line is inserted.
 create or replace function batch_priced() returns trigger language plpgsql as $$
 begin
     new.line_id := nextval('batch_line_seq') ;
@@ -10,7 +10,8 @@ begin
     return new;
 end $$;
 create trigger batch_priced before insert on batch_history for each row execute function batch_priced();
--- The ledger follows every statement. Rows are met in the order of the key: two jobs cannot deadlock there.
+-- The trigger updates the ledger after every statement. Rows are updated in the order of the key, so that two jobs
+-- cannot deadlock on the ledger.
 create or replace function batch_entered() returns trigger language plpgsql as $$
 begin
     insert into batch_ledger as l
@@ -40,7 +41,8 @@ begin
     return new;
 end $$;
 create trigger batch_repriced before update on batch_product for each row execute function batch_repriced();
--- Every job locks the history first, as it will need it: then jobs wait for each other, but never in a circle.
+-- Every job first locks the history in the strongest mode that the job needs. Jobs may wait for each other, but cannot
+-- deadlock.
 create or replace procedure batch_post(seed bigint, lines integer) language plpgsql as $$
 declare
     newest integer;

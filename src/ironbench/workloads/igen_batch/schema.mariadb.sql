@@ -1,4 +1,5 @@
--- Order history in a partition for each month, as in PostgreSQL. The loader drops a sequence as it drops a table.
+-- The order history has a partition for each month, as in PostgreSQL. The loader drops sequences in the same way as
+-- tables.
 -- bytes: 19000000
 create sequence batch_line_seq;
 create sequence batch_job_seq;

@@ -1,4 +1,5 @@
--- Order history in a partition for each month; months are numbered, so that ageing never meets the end of a calendar.
+-- The order history has a partition for each month. Months are consecutive numbers instead of dates, so that any number
+-- of months can be added.
 -- bytes: 18000000
 create table batch_product (
     product_id integer not null, price_cents integer not null, revision integer not null);

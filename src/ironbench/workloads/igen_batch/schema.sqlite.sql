@@ -1,4 +1,5 @@
--- The reduced form: no partitions, stored procedures or sequences; a job is a transaction of several statements.
+-- A reduced form of the workload without partitions, stored procedures and sequences. A job is a transaction of several
+-- statements.
 -- bytes: 9000000
 create table batch_product (
     product_id integer primary key, price_cents integer not null, revision integer not null);

@@ -1,4 +1,4 @@
--- The oldest order of a customer goes, with its lines, unless it is the only one.
+-- Deletes the oldest order of a customer and its lines, unless the customer has no other order.
 \set dice random(1, 1000000)
 \set customer case when :dice <= :active1 then random(1, :last1) \
     when :dice <= :active2 then random(:last1 + 1, :last2) when :dice <= :active3 then random(:last2 + 1, :last3) \

@@ -1,4 +1,4 @@
--- The same transaction in MariaDB's words. Stock lies in the order of its key, and is locked in it.
+-- The same transaction in MariaDB's dialect. Stock is stored, and therefore locked, in the order of its key.
 \set dice random(1, 1000000)
 \set customer case when :dice <= :active1 then random(1, :last1) \
     when :dice <= :active2 then random(:last1 + 1, :last2) when :dice <= :active3 then random(:last2 + 1, :last3) \

@@ -1,6 +1,7 @@
--- A whole business transaction: browse, order with lines, stock, payment, and the oldest order goes to the archive.
--- The customer's row is locked first: two orders of one customer must not take the same number.
--- Stock is locked in the order of its key, so that two baskets with the same products cannot deadlock.
+-- A complete business transaction: browses products, places an order with its lines, updates the stock, records the
+-- payment, and archives the oldest order. The customer's row is locked first, so that two orders of one customer do not
+-- get the same number. Stock is locked in the order of its key, so that two baskets with the same products cannot
+-- deadlock.
 \set dice random(1, 1000000)
 \set customer case when :dice <= :active1 then random(1, :last1) \
     when :dice <= :active2 then random(:last1 + 1, :last2) when :dice <= :active3 then random(:last2 + 1, :last3) \

@@ -1,4 +1,4 @@
--- The same transaction in SQLite's words: one writer at a time, so nothing needs a lock of its own.
+-- The same transaction in SQLite's dialect. SQLite allows only one writer at a time, so explicit locks are not needed.
 \set dice random(1, 1000000)
 \set customer case when :dice <= :active1 then random(1, :last1) \
     when :dice <= :active2 then random(:last1 + 1, :last2) when :dice <= :active3 then random(:last2 + 1, :last3) \

@@ -1,4 +1,4 @@
--- Made in parallel over the load's connections; the longest first.
+-- The connections of the load create these indexes in parallel, starting with the index that takes longest.
 alter table igen_order_line add primary key (customer_id, order_no, line_no);
 alter table igen_order add primary key (customer_id, order_no);
 alter table igen_customer add primary key (customer_id);

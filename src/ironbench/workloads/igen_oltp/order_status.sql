@@ -1,4 +1,4 @@
--- Where is the latest order of a customer?
+-- The status of a customer's latest order.
 \set dice random(1, 1000000)
 \set customer case when :dice <= :active1 then random(1, :last1) \
     when :dice <= :active2 then random(:last1 + 1, :last2) when :dice <= :active3 then random(:last2 + 1, :last3) \

@@ -1,5 +1,5 @@
 -- MariaDB has no insert inside `with`, so order and lines are two statements of one transaction. The customer's row is
--- locked first: an order that is placed meanwhile would take the number.
+-- locked first, because a concurrent order of the same customer would otherwise get the same number.
 \set dice random(1, 1000000)
 \set customer case when :dice <= :active1 then random(1, :last1) \
     when :dice <= :active2 then random(:last1 + 1, :last2) when :dice <= :active3 then random(:last2 + 1, :last3) \

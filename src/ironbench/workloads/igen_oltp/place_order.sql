@@ -1,5 +1,6 @@
--- One statement: an order of 1 to 7 lines, unless the customer holds the most orders already.
--- Another client that places an order for the same customer at the same instant takes the number: nothing is placed.
+-- Places an order of 1 to 7 lines in one statement, unless the customer already has the maximum number of orders. If
+-- another client places an order for the same customer at the same time, the other order gets the number, and this
+-- statement places no order.
 \set dice random(1, 1000000)
 \set customer case when :dice <= :active1 then random(1, :last1) \
     when :dice <= :active2 then random(:last1 + 1, :last2) when :dice <= :active3 then random(:last2 + 1, :last3) \

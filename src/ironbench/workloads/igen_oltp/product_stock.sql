@@ -1,4 +1,4 @@
--- A product's page: what it is, and what the visitor's region has of it.
+-- The data of a product page: the product, and its stock in the visitor's region.
 \set dice random(1, 1000000)
 \set region case when :dice <= :active1 then 1 when :dice <= :active2 then 2 when :dice <= :active3 then 3 \
     when :dice <= :active4 then 4 when :dice <= :active5 then 5 else 6 end

@@ -1,4 +1,4 @@
--- A customer's page: who it is, and the ten latest orders.
+-- The data of a customer page: the customer, and the ten latest orders.
 \set dice random(1, 1000000)
 \set customer case when :dice <= :active1 then random(1, :last1) \
     when :dice <= :active2 then random(:last1 + 1, :last2) when :dice <= :active3 then random(:last2 + 1, :last3) \

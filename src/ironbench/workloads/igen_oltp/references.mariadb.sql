@@ -1,5 +1,6 @@
--- Loaded rows are not read again: they are right by construction (crates/ironbench-data) and checked after every trial.
--- No reference from lines to products: every line placed would lock the row of a popular product.
+-- Loaded rows are not checked here, because the generator creates only valid references (crates/ironbench-data), and
+-- because every trial ends with checks. There is no foreign key from lines to products, because every new line would
+-- lock the row of a popular product.
 set statement foreign_key_checks = 0 for
 alter table igen_order add foreign key (customer_id) references igen_customer (customer_id);
 set statement foreign_key_checks = 0 for

@@ -1,4 +1,4 @@
--- The order system. Rows arrive in the order of their keys, which are the tables.
+-- The tables of order entry. They are stored in primary key order, and rows are loaded in this order.
 -- bytes: 9000000
 create table igen_region (region_id smallint primary key, name varchar(20) not null);
 insert into igen_region values

@@ -1,5 +1,5 @@
--- The order system. Keys are made after the rows are loaded (keys.postgres.sql).
--- Wide columns come first, so that alignment wastes no space.
+-- The tables of order entry. Keys are created after the rows are loaded (keys.postgres.sql). Wide columns come first,
+-- so that alignment wastes no space.
 -- bytes: 16000000
 create table igen_region (region_id smallint primary key, name text not null);
 insert into igen_region values

@@ -1,4 +1,4 @@
--- Rows arrive in the order of their keys, so that keys cost little while loading.
+-- Rows are loaded in the order of their keys, so that maintaining the keys costs little while loading.
 -- bytes: 5500000
 create table igen_region (region_id integer primary key, name text not null);
 insert into igen_region values

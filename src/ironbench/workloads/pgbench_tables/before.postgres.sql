@@ -1,3 +1,3 @@
--- The two small tables that bloat under load, as pgbench vacuums them when it starts.
+-- Vacuums the two small tables that bloat under load, as pgbench does when it starts.
 vacuum pgbench_branches;
 vacuum pgbench_tellers;

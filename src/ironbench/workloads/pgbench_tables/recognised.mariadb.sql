@@ -1,4 +1,5 @@
--- Are these the tables of pgbench at this scale? Asks for the ends of the keys: counting would read every row.
+-- True if these are pgbench's tables at this scale. Reads only the lowest and highest account numbers, because counting
+-- the accounts would read every row.
 select (select count(*) = :scale and max(bid) = :scale from pgbench_branches)
    and (select count(*) = :tellers and max(tid) = :tellers from pgbench_tellers)
    and (select min(aid) = 1 and max(aid) = :accounts from pgbench_accounts)

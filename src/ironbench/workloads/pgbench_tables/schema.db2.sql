@@ -1,4 +1,4 @@
--- pgbench's tables in Db2's words (untried).
+-- pgbench's tables in Db2's dialect (not tested).
 -- bytes: 20000000
 create table pgbench_history (
     tid integer,

@@ -1,4 +1,4 @@
--- pgbench's tables in MariaDB's words. Rows come in the order of their key, which is the table.
+-- pgbench's tables in MariaDB's dialect. Tables are stored in primary key order, and rows are loaded in this order.
 -- bytes: 13000000
 create table pgbench_history (
     tid integer,

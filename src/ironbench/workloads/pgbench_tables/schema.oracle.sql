@@ -1,4 +1,4 @@
--- pgbench's tables in Oracle's words (untried).
+-- pgbench's tables in Oracle's dialect (not tested).
 -- bytes: 20000000
 create table pgbench_history (
     tid integer,

@@ -1,4 +1,5 @@
--- Columns, types and order as `pgbench -i` makes them. Keys are made after the rows are loaded (keys.postgres.sql).
+-- Columns, types and order are the same as in `pgbench -i`. Keys are created after the rows are loaded
+-- (keys.postgres.sql).
 -- bytes: 16000000
 create table pgbench_history (
     tid integer,

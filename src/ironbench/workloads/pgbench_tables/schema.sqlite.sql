@@ -1,4 +1,4 @@
--- pgbench's tables in SQLite's words; the filler stays empty, for SQLite does not pad.
+-- pgbench's tables in SQLite's dialect. The filler columns stay empty, because SQLite does not pad values.
 -- bytes: 1200000
 create table pgbench_history (
     tid integer,

@@ -1,4 +1,4 @@
--- pgbench's tables in the words of SQL Server (untried).
+-- pgbench's tables in the dialect of SQL Server (not tested).
 -- bytes: 20000000
 create table pgbench_history (
     tid integer,

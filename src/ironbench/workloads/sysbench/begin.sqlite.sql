@@ -1,2 +1,2 @@
--- A transaction that begins with a read may not write once another one has written.
+-- In SQLite, a transaction that starts with a read cannot write any more after another transaction has written.
 BEGIN IMMEDIATE;

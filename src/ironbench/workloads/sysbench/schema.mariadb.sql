@@ -1,4 +1,5 @@
--- Columns and types as `sysbench … prepare` makes them. Rows come in the order of their key, which is the table.
+-- Columns and types are the same as in `sysbench … prepare`. Tables are stored in primary key order, and rows are
+-- loaded in this order.
 -- bytes: 252
 create table sbtest:n (
     id integer not null auto_increment primary key,

@@ -1,4 +1,5 @@
--- Columns and types as `sysbench … prepare` makes them. Keys are made after the rows are loaded (keys.postgres.sql).
+-- Columns and types are the same as in `sysbench … prepare`. Keys are created after the rows are loaded
+-- (keys.postgres.sql).
 -- bytes: 255
 create table sbtest:n (
     id serial,

@@ -1,4 +1,4 @@
--- sysbench's tables in SQLite's words.
+-- sysbench's tables in SQLite's dialect.
 -- bytes: 217
 create table sbtest:n (
     id integer primary key,

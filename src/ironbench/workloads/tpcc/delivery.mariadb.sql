@@ -1,5 +1,5 @@
--- The oldest undelivered order of each district is delivered and charged to its customer. A district without one, which
--- has the number 0 below, is skipped.
+-- The oldest undelivered order of each district is delivered and charged to its customer. A district without such an
+-- order, which has the number 0 below, is skipped.
 begin;
 \set o1 0
 select no_o_id as o1 from new_order where no_w_id = :w_id and no_d_id = 1 order by no_o_id limit 1 for update \aset

@@ -1,5 +1,5 @@
--- The oldest undelivered order of each district is delivered and charged to its customer. A district without one is
--- skipped.
+-- The oldest undelivered order of each district is delivered and charged to its customer. A district without such an
+-- order is skipped.
 begin;
 select count(*) as delivered, array_agg(d_id) as districts, array_agg(o_id) as orders
 from generate_series(1, 10) as d_id

@@ -1,5 +1,5 @@
--- The oldest undelivered order of each district is delivered and charged to its customer. A district without one is
--- skipped.
+-- The oldest undelivered order of each district is delivered and charged to its customer. A district without such an
+-- order is skipped.
 begin immediate;
 select count(*) as delivered, json_group_array(json_array(d_id, o_id)) as oldest
 from (

@@ -1,2 +1,2 @@
--- The oldest undelivered order of each district is delivered, in the server.
+-- Delivers the oldest undelivered order of each district; runs in the server.
 select tpcc_delivery(:w_id, :carrier) as delivered \gset

@@ -1,4 +1,4 @@
--- A customer orders 5 to 15 items. If one does not exist, the order is rolled back.
+-- A customer orders 5 to 15 items. If an item does not exist, the order is rolled back.
 begin;
 select c_discount, c_last, c_credit, w_tax
 from customer join warehouse on w_id = c_w_id
@@ -8,7 +8,7 @@ update district set d_next_o_id = d_next_o_id + 1 where d_w_id = :w_id and d_id 
 insert into orders (o_id, o_d_id, o_w_id, o_c_id, o_entry_d, o_ol_cnt, o_all_local)
 values (:o_id, :d_id, :w_id, :c_id, now(), :lines, :local);
 insert into new_order (no_o_id, no_d_id, no_w_id) values (:o_id, :d_id, :w_id);
--- Lists of a fixed length, in which unused places repeat the first line.
+-- The lists have a fixed length; unused places repeat the first line.
 select count(*) over () as found, i_id, i_price, i_name, i_data from item
 where i_id in (:i1, :i2, :i3, :i4, :i5, :i6, :i7, :i8, :i9, :i10, :i11, :i12, :i13, :i14, :i15) \aset
 \if :found < :different

@@ -1,4 +1,4 @@
--- A customer orders 5 to 15 items. If one does not exist, the order is rolled back.
+-- A customer orders 5 to 15 items. If an item does not exist, the order is rolled back.
 begin;
 select c_discount, c_last, c_credit, w_tax
 from customer join warehouse on w_id = c_w_id
@@ -14,7 +14,7 @@ join item on i_id = item \aset
 \if :found < :lines
 rollback;
 \else
--- The lines are in the order of the primary key of stock, so orders do not wait for each other in a circle.
+-- The lines are in the order of the primary key of stock, so that two orders cannot deadlock.
 select s_i_id, s_quantity, s_data,
     case :d_id::integer
         when 1 then s_dist_01 when 2 then s_dist_02 when 3 then s_dist_03 when 4 then s_dist_04 when 5 then s_dist_05

@@ -1,5 +1,5 @@
--- A customer pays: at home, or in another warehouse. 60% are found by their last name; of several with that name, the
--- middle one by first name pays.
+-- A customer pays, either in the home warehouse or in another one. 60% of the customers are looked up by last name; if
+-- several customers have this name, the middle one in the order of first names pays.
 begin;
 \if :by_name
 select c_id

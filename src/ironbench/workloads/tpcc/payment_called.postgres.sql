@@ -1,2 +1,2 @@
--- A customer pays, in the server.
+-- A customer pays; runs in the server.
 select tpcc_payment(:w_id, :d_id, :c_w_id, :c_d_id, :by_name, :c_id, :c_last, :amount);

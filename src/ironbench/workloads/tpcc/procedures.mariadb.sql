@@ -1,6 +1,6 @@
--- The transactions as procedures, for procedures=true: they run the statements of the scripts, and return what a terminal
--- shows. An error rolls back and reaches the client, which repeats a deadlock. A semicolon at the end of an unindented line
--- ends a statement.
+-- The transactions as procedures, for procedures=true. They run the statements of the scripts, and return the output of
+-- a terminal. An error rolls the transaction back and is returned to the client, which retries after a deadlock. A
+-- semicolon at the end of an unindented line ends a statement.
 create or replace procedure tpcc_new_order(
     p_w_id int, p_d_id int, p_c_id int, p_local int, p_lines text
 )

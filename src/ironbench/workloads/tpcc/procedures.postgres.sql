@@ -1,5 +1,5 @@
--- The transactions as procedures and functions, for procedures=true: they send the statements of the scripts and return
--- what a terminal shows, as one JSON text. A semicolon at the end of an unindented line ends a statement.
+-- The transactions as procedures and functions, for procedures=true. They run the statements of the scripts, and return
+-- the output of a terminal as one JSON text. A semicolon at the end of an unindented line ends a statement.
 create or replace procedure tpcc_new_order(
     p_w_id integer, p_d_id integer, p_c_id integer, p_local integer, p_items text, p_suppliers text,
     p_quantities text, inout p_result text
@@ -109,7 +109,7 @@ language plpgsql as $$
         return json_build_array(place, seller, paying) ;
     end
 $$;
--- Stable: all its queries see the snapshot of the statement that calls it.
+-- The function is `stable`, so that all its queries use the snapshot of the calling statement.
 create or replace function tpcc_order_status(
     p_w_id integer, p_d_id integer, p_by_name integer, p_c_id integer, p_c_last text
 ) returns text

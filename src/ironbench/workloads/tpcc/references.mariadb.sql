@@ -1,4 +1,5 @@
--- All ten of the standard. Loaded rows are not read again, because they are right by construction (crates/ironbench-data).
+-- All ten foreign keys of TPC-C. Loaded rows are not read again, because the generator creates only valid references
+-- (crates/ironbench-data).
 set statement foreign_key_checks = 0 for
 alter table district add foreign key (d_w_id) references warehouse (w_id);
 set statement foreign_key_checks = 0 for

@@ -1,5 +1,5 @@
--- All ten of the standard. `not valid`: new rows are checked, but loaded rows are not read again, because they are right
--- by construction (crates/ironbench-data).
+-- All ten foreign keys of TPC-C. `not valid`: new rows are checked, but loaded rows are not read again, because the
+-- generator creates only valid references (crates/ironbench-data).
 alter table district add foreign key (d_w_id) references warehouse (w_id) not valid;
 alter table customer add foreign key (c_w_id, c_d_id) references district (d_w_id, d_id) not valid;
 alter table history add foreign key (h_c_w_id, h_c_d_id, h_c_id) references customer (c_w_id, c_d_id, c_id) not valid;

@@ -1,4 +1,5 @@
--- Columns and types as on PostgreSQL. Rows arrive in the order of their primary keys, which are the tables.
+-- Columns and types are the same as on PostgreSQL. Tables are stored in primary key order, and rows are loaded in this
+-- order.
 -- bytes: 110000000
 create table item (
     i_id integer not null,

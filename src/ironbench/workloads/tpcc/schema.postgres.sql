@@ -1,4 +1,4 @@
--- Columns as TPC-C names them, with the types that go-tpc uses. Keys are made after the rows are loaded
+-- Columns have the names of TPC-C and the types of go-tpc. Keys are created after the rows are loaded
 -- (keys.postgres.sql).
 -- bytes: 115000000
 create table item (

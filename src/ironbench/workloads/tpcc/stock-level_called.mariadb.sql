@@ -1,2 +1,2 @@
--- How many items of the last twenty orders of a district are low in stock, in the server.
+-- How many items of the last twenty orders of a district are low in stock; runs in the server.
 call tpcc_stock_level(:w_id, :d_id, :threshold);

@@ -1,4 +1,5 @@
--- As on PostgreSQL, but the primary keys, which are the tables.
+-- The indexes are the same as on PostgreSQL, except the primary keys: tables are stored in primary key order, so their
+-- keys already exist.
 -- bytes: 800000000
 create index lineitem_part on lineitem (l_partkey, l_suppkey);
 create index lineitem_supplier on lineitem (l_suppkey);

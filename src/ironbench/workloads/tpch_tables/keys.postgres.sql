@@ -1,4 +1,4 @@
--- The keys of the specification (clause 1.4.2). An index may name only keys, foreign keys and dates (clause 1.5).
+-- The keys of the specification (clause 1.4.2). Indexes are allowed only on keys, foreign keys and dates (clause 1.5).
 -- bytes: 600000000
 alter table region add primary key (r_regionkey);
 alter table nation add primary key (n_nationkey);

@@ -1,5 +1,5 @@
--- As on PostgreSQL, but keys that are the rows' own numbers. SQLite joins by nested loops alone: without the indexes on
--- foreign keys half of the queries would take time that grows with the square of the database.
+-- The indexes are the same as on PostgreSQL, except for keys that are the rowid. SQLite joins only with nested loops.
+-- Without the indexes on foreign keys, the time of half of the queries would grow with the square of the database size.
 -- bytes: 600000000
 create unique index partsupp_key on partsupp (ps_partkey, ps_suppkey);
 create unique index lineitem_key on lineitem (l_orderkey, l_linenumber);

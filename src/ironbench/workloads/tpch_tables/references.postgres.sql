@@ -1,4 +1,4 @@
--- All ten foreign keys of the specification, or none (clause 1.4.2.3).
+-- All ten foreign keys of the specification; the clause allows all or none (1.4.2.3).
 alter table nation add foreign key (n_regionkey) references region;
 alter table supplier add foreign key (s_nationkey) references nation;
 alter table customer add foreign key (c_nationkey) references nation;

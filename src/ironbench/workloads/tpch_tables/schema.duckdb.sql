@@ -1,5 +1,5 @@
--- The tables in DuckDB's words: its text has no length. No keys: on DuckDB they are for looking up single rows, and cost
--- memory and load time (https://duckdb.org/docs/stable/guides/performance/schema).
+-- The tables in DuckDB's dialect, whose text type has no length. There are no keys: in DuckDB, keys only help to look
+-- up single rows, and they cost memory and load time (https://duckdb.org/docs/stable/guides/performance/schema).
 -- bytes: 1300000000
 create table region (
     r_regionkey bigint not null,

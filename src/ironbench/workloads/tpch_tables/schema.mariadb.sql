@@ -1,5 +1,6 @@
--- Tables and types as the TPC-H specification defines them (clause 1.4): fixed text is char, money decimal(15,2).
--- A table lies in the order of its primary key, as its rows arrive; above scale factor 300 keys are bigint.
+-- Tables and types as defined in the TPC-H specification (clause 1.4): fixed-length text is char, and money is
+-- decimal(15,2). Tables are stored in primary key order, and rows are loaded in this order. Above scale factor 300,
+-- keys are bigint.
 -- bytes: 1300000000
 create table region (
     r_regionkey :key not null,

@@ -1,5 +1,6 @@
--- Tables and types as the TPC-H specification defines them (clause 1.4): fixed text is char, money decimal(15,2).
--- Keys are made after the rows are loaded (keys.postgres.sql); above scale factor 300 they are bigint.
+-- Tables and types as defined in the TPC-H specification (clause 1.4): fixed-length text is char, and money is
+-- decimal(15,2). Keys are created after the rows are loaded (keys.postgres.sql). Above scale factor 300, keys are
+-- bigint.
 -- bytes: 1200000000
 create table region (
     r_regionkey :key not null,

@@ -1,6 +1,6 @@
--- The tables in SQLite's words. It has no exact decimals, and with its floating point 0.07 is not between 0.06 - 0.01 and
--- 0.06 + 0.01: so money is whole cents, discount and tax are whole percent, and quantities are whole as they are. Dates
--- are text, YYYY-MM-DD. A key of one column is the row's own number, for which no index is needed.
+-- The tables in SQLite's dialect. SQLite has no exact decimals, and in floating point 0.07 is not between 0.06 - 0.01
+-- and 0.06 + 0.01. Therefore money is stored as whole cents, discount and tax as whole percent; quantities are always
+-- integers. Dates are text, YYYY-MM-DD. A key of one column is the rowid, which needs no index.
 -- bytes: 1000000000
 create table region (
     r_regionkey integer primary key,

@@ -1,4 +1,4 @@
--- Rows lie in the order of their key.
+-- The table is stored in primary key order.
 create table wide_row (
     id bigint :identity primary key,
     number bigint not null,

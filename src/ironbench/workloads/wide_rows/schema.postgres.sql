@@ -1,4 +1,4 @@
--- The payload is stored as wide as it is: neither compressed nor moved out of the row (PostgreSQL 18 documentation, 66.2).
+-- The payload is stored in full: neither compressed nor moved out of the row (PostgreSQL 18 documentation, 66.2).
 create table wide_row (
     id bigint :identity primary key,
     number bigint not null,

@@ -1,4 +1,4 @@
--- The key is the row's own number: rows lie in its order.
+-- The key is the rowid, so the table is stored in key order.
 create table wide_row (
     id integer primary key,
     number integer not null,

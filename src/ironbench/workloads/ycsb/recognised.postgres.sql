@@ -1,4 +1,4 @@
--- Has the table these columns and no others, and the primary key?
+-- True if the table has exactly these columns and the primary key.
 select (select count(*) = :count and count(*) filter (where attname in (:names)) = :count
         from pg_attribute where attrelid = 'usertable'::regclass and attnum > 0 and not attisdropped)
    and (select count(*) = 1 and min(array_length(indkey::int2[], 1)) = 1 and min(attname) = 'ycsb_key'
