@@ -1,4 +1,4 @@
-//! A thread of the relay: moves the bytes of its connections, each at its time.
+//! A thread of the relay, which forwards the bytes of its connections after their delay.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;

@@ -1,7 +1,7 @@
 //! A relay between clients and a server that delays everything in both directions, like a network with that latency.
 //!
-//! A byte leaves the relay half a round trip after it arrived, never earlier, and in order. The relay adds nothing but
-//! delay: any number of bytes may be in flight, up to a limit of memory. Opening a connection takes a round trip, as
+//! Bytes leave the relay in order, half a round trip after they arrived and never earlier. The relay does not limit the
+//! bandwidth: any number of bytes may be in flight, up to a memory limit. Opening a connection takes a round trip, as
 //! TCP's handshake does. The end of a direction and a reset are passed on after the bytes that precede them.
 //!
 //! The relay listens on loopback or on an abstract Unix socket, whichever kind the server's address has. A connection

@@ -213,7 +213,7 @@ impl Sampler {
     pub fn mark(&self) {
         self.marked.store(true, Ordering::Relaxed);
         for worker in self.workers.iter().filter(|worker| !worker.requests) {
-            // Sending fails if the worker has ended; `stop` then collects the note in which the worker explains why.
+            // Sending fails if the worker has ended; `stop` then collects the worker's note about the reason.
             let _ = worker.commands.send(Command::Mark);
         }
     }

@@ -1,4 +1,4 @@
-//! Errors of a connection to a server, with the details from which messages for users are worded.
+//! Errors of a connection to a server, with the details that messages for users need.
 
 use std::io;
 
@@ -56,7 +56,8 @@ impl<P: ServerProtocol> Fault<P> {
         }
     }
 
-    /// Words the error of a failed connection attempt. `server` is the server's name in messages.
+    /// Converts the error of a failed connection attempt into a message for users. `server` is the server's name in
+    /// messages.
     pub fn of_connecting(self, settings: &P::Settings, server: String) -> Error {
         let target = P::target(settings);
         match self {
@@ -102,8 +103,8 @@ impl<P: ServerProtocol> From<Error> for Fault<P> {
     }
 }
 
-/// Words the error for a server that could not be reached. `place` is the form in which users write its address, for
-/// the hint.
+/// Returns the error for a server that could not be reached. `place` describes where users write the server's address,
+/// for the hint.
 fn not_reached(error: &io::Error, server: String, address: &Address, place: &str) -> Error {
     use io::ErrorKind as E;
     let start = format!("start the server, or correct {place}");

@@ -1,8 +1,8 @@
 //! Protocols of the engines: `postgres`, `mysql` and `ldap` for servers, and `sqlite` for an embedded library. The
 //! module `library` contains the trait of blocking engines. `connector` opens connections to any server, and `session`
 //! runs statements on them, outside the measured window. `protocol` and `session` contain the traits that a server's
-//! protocol implements. `channel` cuts messages out of a blocking stream (`pipe`), and `fault` words the errors.
-//! `transport` sends and receives the bytes of many clients.
+//! protocol implements. `channel` cuts messages out of a blocking stream (`pipe`), and `fault` formats the error
+//! messages. `transport` sends and receives the bytes of many clients.
 mod address;
 mod channel;
 mod connection;

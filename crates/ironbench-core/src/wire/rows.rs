@@ -16,7 +16,7 @@ pub(super) enum Pushed {
     TooMuch,
 }
 
-/// Words the error for a connection whose server sent [`Pushed::TooMuch`].
+/// Returns the error for a connection whose server sent [`Pushed::TooMuch`].
 pub(super) fn too_much() -> Error {
     Error::failure("connection", format!("the server's answer is larger than {} MiB", MOST >> 20))
         .hint("this may not be the server that it claims to be")

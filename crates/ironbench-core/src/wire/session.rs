@@ -204,7 +204,7 @@ impl<P: SessionProtocol> Session<P> {
         Err(explanation.unwrap_or_else(|| self.lose(error.into(), sql)))
     }
 
-    /// Words the error of a lost connection, and marks the session as unusable.
+    /// Returns the error for a lost connection, and marks the session as unusable.
     pub(super) fn lose(&mut self, fault: Fault<P>, sql: &str) -> Error {
         use std::io::ErrorKind::TimedOut;
         self.lost = true;

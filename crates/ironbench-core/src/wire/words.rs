@@ -51,12 +51,12 @@ pub(super) fn sqlstate(code: &[u8; 5]) -> Option<&str> {
     std::str::from_utf8(code).ok().filter(|code| code.bytes().all(|byte| byte.is_ascii_alphanumeric()))
 }
 
-/// Words the error of a statement that exceeded its time limit.
+/// Returns the message for a statement that exceeded its time limit.
 pub(super) fn late(statement: &str) -> String {
     format!("no answer within the time limit: {statement}")
 }
 
-/// Words the error of a statement that a hung server never answered.
+/// Returns the message for a statement that a hung server never answered.
 pub(super) fn unanswered(statement: &str) -> String {
     format!("the server stopped answering, on this connection and on a new one, during: {statement}")
 }

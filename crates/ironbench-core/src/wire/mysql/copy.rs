@@ -102,7 +102,7 @@ impl<'a> CopyIn<'a> {
         sent.map_err(|error| self.over(error.into()))
     }
 
-    /// Words the error of a load that ended early, with the server's explanation if it sent one.
+    /// Returns the error for a load that ended early, with the server's explanation if it sent one.
     #[cold]
     fn over(&mut self, fault: Fault) -> Error {
         self.open = false;

@@ -99,7 +99,7 @@ impl Session<Mysql> {
         Mysql::collect(self, &words, &(), Outcome::default())
     }
 
-    /// Words the error of a rejected statement or a lost connection.
+    /// Returns the error for a rejected statement or a lost connection.
     pub(super) fn failed(&mut self, fault: Fault, sql: &str) -> Error {
         match fault {
             Fault::Server(error) if !ends_session(&error) => refused(&error, sql),

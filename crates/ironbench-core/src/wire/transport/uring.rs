@@ -96,9 +96,8 @@ impl Uring {
         self.queued += 1;
     }
 
-    /// Sends the whole outbox as one operation.
-    /// A short message completes silently, because a socket accepts it immediately.
-    /// The buffer of a longer message is taken out of the outbox until the kernel has finished with it.
+    /// Sends the whole outbox as one operation. A short message causes no completion event, because a socket accepts it
+    /// immediately. The buffer of a longer message is taken out of the outbox until the kernel has finished with it.
     #[inline]
     fn transmit(&mut self, id: usize, operation: u64) {
         let tag = self.tag(id, operation);
