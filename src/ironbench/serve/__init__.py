@@ -1,2 +1,2 @@
-"""ironbench in a browser: running and waiting experiments, and results. The pages consist of the report's own
-sections."""
+"""The web server of `ironbench serve`: running and queued experiments, and results. Its pages consist of the same
+sections as reports."""

@@ -23,15 +23,15 @@ class Answers:
     def __init__(self) -> None:
         self._known: dict[str, tuple[tuple[int, int], LabAnswer]] = {}
         self._lock = threading.Lock()
-        """Lock that is held while an answer is computed, because a study occupies a CPU."""
+        """Lock that is held while an answer is computed, so that at most one CPU is busy with answers."""
 
     def newest(self, results: Results) -> list[str]:
-        """Lists the names of labs, with the most recently measured first."""
+        """Returns the names of all labs, the most recently measured lab first."""
         changed = {name: changes(results.lab(name))[0] for name in results.labs()}
         return sorted(changed, key=lambda name: -changed[name])
 
     def at_hand(self, results: Results, name: str) -> str:
-        """Returns the decision of a lab if it is already known; otherwise an empty text."""
+        """Returns the decision of a lab if it is cached and up to date; otherwise an empty text."""
         known = self._known.get(name)
         return known[1].decision if known is not None and known[0] == changes(results.lab(name)) else ""
 
@@ -45,7 +45,8 @@ class Answers:
             return f"cannot be read: {error.cause}"
 
     def of(self, results: Results, name: str) -> LabAnswer:
-        """Returns the answer of a lab. Raises InputError and FailureError."""
+        """Returns the answer of a lab. Raises InputError if there is no such lab, and FailureError if its records do
+        not match its plan."""
         directory = results.lab(name)
         state = changes(directory)
         with self._lock:
@@ -58,7 +59,7 @@ class Answers:
 
 
 def changes(directory: LabDirectory) -> tuple[int, int]:
-    """Returns the times (ns) at which the last trial and the plan of a lab were written."""
+    """Returns the modification times (ns) of a lab's trials and of the lab's directory, which contains the plan."""
 
     def changed(name: str) -> int:
         try:
@@ -75,6 +76,6 @@ def _computed(directory: LabDirectory) -> LabAnswer:
 
     try:
         study = study_of(directory)
-    except (KeyError, ValueError, ArithmeticError) as error:  # the record belongs to an earlier plan
+    except (KeyError, ValueError, ArithmeticError) as error:  # a record belongs to an earlier plan
         raise FailureError(f"lab {directory.path.name}", f"the records do not match the plan ({error})") from error
     return LabAnswer(study.lab.question if study.lab else directory.path.name, answer(study).decision.sentence)

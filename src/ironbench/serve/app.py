@@ -1,4 +1,4 @@
-"""The web application: routes, error pages, and the forms that change something. Pages are made in threads."""
+"""The web application: routes, error pages, and handlers of forms. Pages are rendered in threads."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ class Pages:
         return PlainTextResponse(self.answers.decision(self.results, request.path_params["lab"]))
 
     async def doctor(self, request: Request) -> Response:
-        # The doctor measures for a second, which would block the thread that makes pages.
+        # The doctor measures for one second, which would block the only thread that renders pages.
         return HTMLResponse(await asyncio.to_thread(overview.doctor, self.results.directory))
 
     def archive(self, request: Request) -> Response:
@@ -161,8 +161,8 @@ class Pages:
         except BaseException:
             context.__exit__(None, None, None)
             raise
-        # Ranges are ignored, because Starlette 1 answers a range beyond the end without running the background task
-        # that removes the folder.
+        # The `Range` header is ignored, because Starlette 1 does not run the background task, which removes the folder,
+        # if the range is beyond the end of the file.
         request.scope["headers"] = [one for one in request.scope["headers"] if one[0] != b"range"]
         task = BackgroundTask(context.__exit__, None, None, None)
         return FileResponse(path, filename=path.name, media_type="application/octet-stream", background=task)
@@ -216,7 +216,7 @@ class Pages:
     async def post_new(self, request: Request) -> Response:
         kind, given = request.path_params["kind"], await form_values(request)
         try:
-            # A database server that does not answer would block the thread that makes pages.
+            # A database server that does not answer would block the only thread that renders pages.
             text = await asyncio.to_thread(new_page.text, kind, given)
         except IronbenchError as error:
             return await run_in_threadpool(new_page.form, kind, given, new_page.words(error))
@@ -279,14 +279,14 @@ class Pages:
         return RedirectResponse("/queue", 303)
 
     async def work(self) -> None:
-        """Runs the queue once a second as long as the server runs."""
+        """Updates the queue once a second while the server runs."""
         said = ""
         while True:
             try:
-                if self.queue.folder.is_dir():  # without a queue, no thread needs to be woken
+                if self.queue.folder.is_dir():  # if there is no queue, no thread is woken
                     await run_in_threadpool(self.queue.tick)
                 said = ""
-            except Exception as error:  # for example a full disk; running labs must not be affected
+            except Exception as error:  # for example a full disk; the server and running labs must continue
                 words = str(error) if isinstance(error, IronbenchError | OSError) else repr(error)
                 if words != said:
                     said = words
@@ -366,8 +366,8 @@ def application(results: Results, policy: AccessPolicy, printer: Printer) -> App
 
     @contextlib.asynccontextmanager
     async def working(_: Starlette) -> AsyncIterator[None]:
-        # Pages are made one at a time. Python's threads share a CPU anyway, and two threads that use a type of msgspec
-        # for the first time at the same time crash the process (msgspec 0.22, seen as SIGSEGV in `msgspec.convert`;
+        # Pages are rendered one at a time. Python's threads share a CPU anyway, and msgspec 0.22 crashes the process if
+        # two threads use a type for the first time at the same time (SIGSEGV in `msgspec.convert`;
         # test_serve_server.py).
         current_default_thread_limiter().total_tokens = 1
         threading.Thread(target=prepare, name="prepare", daemon=True).start()

@@ -23,7 +23,7 @@ from ironbench.words import counted, grouped
 ON_A_PAGE = 50
 _LAST_PAGE = 10_000
 _NEWEST_LABS = 100
-"""Number of labs that are listed with their questions. Older labs are listed only by name."""
+"""Maximum number of labs that are listed with their questions. Older labs are listed only by name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +33,7 @@ class ArchiveQuery:
     text: str = ""
     """Part of a label, of a record id, of a configuration's name or of a lab's name."""
     wanted: Mapping[str, str] = field(default_factory=dict)
-    """For each column of the index, the required value."""
+    """Required values by column of the index."""
     since: str = ""
     until: str = ""
     """First and last day of the search, such as `2026-11-25`."""
@@ -68,13 +68,13 @@ class ArchiveQuery:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """A page of search results, with the newest first."""
+    """A page of search results, the newest first."""
 
     count: int
     rows: list[tuple[str, Listed]]
     """Pairs of the lab's name (empty for runs) and the record's row."""
     choices: Mapping[str, list[str]]
-    """For each column, the values that occur in any record."""
+    """Values that occur in any record, by column."""
     page: int
     """Number of the requested page, or of the last page if there is no such page."""
 
@@ -117,7 +117,7 @@ def record_address(lab: str, id: str) -> str:
 
 
 def shown_rows(rows: Iterable[tuple[str, Listed]]) -> list[dict[str, str]]:
-    """Formats rows for a list of records."""
+    """Returns the fields of rows for the template of a list of records."""
     return [
         {
             "pick": f"{lab}/{row.id}" if lab else row.id,
@@ -137,7 +137,7 @@ def shown_rows(rows: Iterable[tuple[str, Listed]]) -> list[dict[str, str]]:
 
 
 def steps(page: int, last: int) -> list[tuple[str, int]]:
-    """Returns text and page number of the links to the previous and the next page."""
+    """Returns the text and the page number of the links to the previous and the next page."""
     steps = [("newer", page - 1), ("older", page + 1)]
     return [(words, number) for words, number in steps if 1 <= number <= last]
 

@@ -1,9 +1,9 @@
-"""Access control: a token, the host names under which the server may be called, and same-origin forms.
+"""Access control: checks the token, the host name of each request, and the origin of forms.
 
-The token in the printed address becomes a cookie that pages of other sites can neither read nor send. A page of another
-site may still make a browser call this server under the page's own host name, if that name resolves to this machine
-(DNS rebinding). A request must therefore name an address or a host name of this machine, and a request that changes
-something must come from one of this server's pages.
+When a user opens the printed address, the server stores the token from the address in a cookie, which pages of other
+sites can neither read nor send. However, a page of another site may make the browser connect to this server under the
+other site's host name, if that name resolves to this machine (DNS rebinding). A request must therefore name an address
+or a host name of this machine, and a request that changes something must come from one of this server's pages.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class AccessPolicy:
     token: str
     certificate: str = ""
     key: str = ""
-    """Files with the TLS certificate and key (PEM); empty: plain HTTP."""
+    """`certificate` and `key` are paths of PEM files for TLS. If they are empty, the server uses plain HTTP."""
 
     @property
     def local(self) -> bool:
@@ -53,15 +53,16 @@ class AccessPolicy:
         return f"ironbench-{self.port}"
 
     def url(self, named: str = "") -> str:
-        """Returns the URL that a user opens. `named`: the host name to use if the server listens on all addresses."""
+        """Returns the URL that a user opens, with the token. `named`: the host name to use if the server listens on all
+        addresses."""
         host = f"[{self.address}]" if ":" in self.address else self.address
         if not self.local and ipaddress.ip_address(self.address).is_unspecified:
             host = named or socket.gethostname()
         return f"{self.scheme}://{host}:{self.port}/?token={self.token}"
 
     def is_us(self, host: str) -> bool:
-        """Returns whether a `Host` header names this machine: by an address, which cannot be rebound, or by a known
-        host name."""
+        """Returns whether a `Host` header names this machine, either by an IP address, which is safe from DNS
+        rebinding, or by a known host name."""
         name = _host_name(host)
         try:
             there = ipaddress.ip_address(name)
@@ -146,7 +147,7 @@ def _host_name(host: str) -> str:
     return host.rpartition(":")[0] if host.count(":") == 1 else host
 
 
-@functools.cache  # looking the name up would delay every request if the resolver does not answer
+@functools.cache  # a lookup for each request would delay all requests if the resolver does not answer
 def _own_names() -> frozenset[str]:
     return frozenset({socket.gethostname().lower(), socket.getfqdn().lower()})
 
@@ -155,12 +156,12 @@ def tokens_of(cookies: str, query: str, authorization: str, cookie: str) -> Iter
     """Yields each token in a request with the place where it was found: `header`, `cookie` or `address`."""
     if authorization.startswith("Bearer "):
         yield "header", authorization.removeprefix("Bearer ").strip()
-    # `http.cookies` is not used, because it stops at the first invalid cookie, and other programs on this host also set
-    # cookies.
+    # `http.cookies` is not used, because it stops at the first invalid cookie, and such a cookie may come from another
+    # program on this host.
     for one in cookies.split(";"):
         name, _, value = one.strip().partition("=")
         if name == cookie:
             yield "cookie", value
-    with contextlib.suppress(ValueError):  # the form has too many fields
+    with contextlib.suppress(ValueError):  # the query has too many fields
         for value in parse_qs(query, max_num_fields=100).get("token", [])[:1]:
             yield "address", value

@@ -1,4 +1,4 @@
-"""The comparison page: where the difference between two sides comes from, and every metric of both sides."""
+"""The comparison page: the causes of the difference between two sides, and every metric of both sides."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ if TYPE_CHECKING:
 MOST_TRIALS = 2_000
 """Maximum number of trials on one side. With more trials, a browser would take minutes to show the page."""
 _OFFERED = 200
-"""Number of names that an input field suggests."""
+"""Maximum number of names that an input field suggests."""
 
 
 def compared(results: Results, picks: Sequence[str], different_work: bool) -> HTMLResponse:
-    """Shows the comparison of two picks (see `named`). Without picks, shows a form in which two can be named. Raises
-    InputError."""
+    """Shows the comparison of two picks (see `named`). Without picks, shows a form with two input fields. Raises
+    InputError if there are not exactly two picks, or if they cannot be compared."""
     from ironbench.report.compare_page import compare_named
     from ironbench.report.compare_page import page as comparison
     from ironbench.report.explain_page import page as page_of
@@ -48,8 +48,8 @@ def compared(results: Results, picks: Sequence[str], different_work: bool) -> HT
 
 
 def named(results: Results, pick: str) -> NamedRecords:
-    """Finds the records of a pick: a record, series or label of runs, or `LAB/NAME` for a record, configuration or
-    value of a lab. Raises InputError if there is none with that name."""
+    """Returns the records that a pick selects. A pick is a record, series or label of runs, or `LAB/NAME` for a record,
+    configuration or factor value of a lab. Raises InputError if there are no such records, or too many."""
     from ironbench.records.selection import NamedRecords, named_in
 
     lab, slash, inner = pick.partition("/")
@@ -71,7 +71,7 @@ def named(results: Results, pick: str) -> NamedRecords:
 
 
 def _offered(results: Results) -> list[str]:
-    """Lists the most recent labels and configurations of labs."""
+    """Returns the most recent labels of runs and configurations of labs, as picks."""
     index, latest = results.index(), "order by max(started_at) desc limit ?"
     labels = index.query(f"select label from record where lab = '' group by label {latest}", _OFFERED)
     cells = index.query(f"select lab, cell from record where lab <> '' group by lab, cell {latest}", _OFFERED)

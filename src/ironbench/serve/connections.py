@@ -1,7 +1,8 @@
 """Limits on connections, so that a client with many idle connections cannot lock others out.
 
-A connection must send a whole request header within `PATIENCE_S` after it was accepted, and after each answer. When the
-maximum number of connections is open, the connection that has been idle for the longest time is closed for a new one.
+A client must send a complete request header within `PATIENCE_S` after the connection was accepted, and again after each
+response. If the maximum number of connections is open and a new client connects, the server closes the connection that
+has been idle for the longest time.
 """
 
 from __future__ import annotations
@@ -20,16 +21,17 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 MOST = 256
 """Maximum number of open connections. A browser opens six connections to each host."""
 PATIENCE_S = 10.0
-"""Seconds that a connection has to send its next request header."""
+"""Seconds within which a client must send its next request header."""
 _MOST_ENDING = 8
-"""Maximum number of shut-down connections that may wait for their close while others are accepted. Each uses a file
-descriptor until it is closed."""
+"""Maximum number of connections that are shut down but not yet closed. With more, no new connection is accepted,
+because each of them still uses a file descriptor."""
 _QUIET_S = 60.0
-"""Seconds for which a repeated message is suppressed on the terminal."""
+"""Seconds for which repetitions of a message are suppressed on the terminal."""
 
 
 class Listener(socket.socket):
-    """A listening socket that accepts at most `most` connections at a time and closes those without a request."""
+    """A listening socket that keeps at most `most` connections open, and closes connections on which no request
+    arrives."""
 
     def __init__(self, family: int, most: int | None = None, patience_s: float = PATIENCE_S) -> None:
         super().__init__(family, socket.SOCK_STREAM)
@@ -38,15 +40,16 @@ class Listener(socket.socket):
         self._open: dict[int, _Accepted] = {}
         """Open connections by file descriptor."""
         self._ending: set[int] = set()
-        """Connections that this process has shut down and that are not closed yet."""
+        """File descriptors of connections that this process has shut down but that are not closed yet."""
         self._waiting: dict[int, asyncio.TimerHandle] = {}
-        """Idle connections by file descriptor, with the longest idle first."""
+        """Timers of idle connections by file descriptor, the longest idle connection first."""
 
     def accept(self) -> tuple[socket.socket, Any]:
-        """Accepts a connection. When the maximum is reached, shuts down the longest idle connection in exchange.
+        """Accepts a connection. If the maximum number of connections is open, shuts down the connection that has been
+        idle for the longest time.
 
-        Raises BlockingIOError if shut-down connections are still being closed, and ConnectionAbortedError if all are
-        busy. asyncio treats both as "nothing to accept" (selector_events.py, `_accept_connection`).
+        Raises BlockingIOError if too many shut-down connections are not yet closed, and ConnectionAbortedError if no
+        connection is idle. asyncio treats both as "nothing to accept" (selector_events.py, `_accept_connection`).
         """
         if len(self._ending) >= _MOST_ENDING:
             raise BlockingIOError
@@ -62,7 +65,7 @@ class Listener(socket.socket):
         return one, address
 
     def wait_for_request(self, descriptor: int) -> None:
-        """Starts the time limit for a connection's next request header."""
+        """Starts the timer for a connection's next request header."""
         self.request_came(descriptor)
         if descriptor in self._open:
             loop = asyncio.get_running_loop()
@@ -73,7 +76,7 @@ class Listener(socket.socket):
             timer.cancel()
 
     def _end(self, descriptor: int) -> None:
-        """Shuts a connection down. The connection's transport then sees the end of the stream and closes it."""
+        """Shuts a connection down. Its asyncio transport then reads the end of the stream and closes the connection."""
         self.request_came(descriptor)
         if one := self._open.get(descriptor):
             self._ending.add(descriptor)
@@ -116,7 +119,7 @@ def protocol(listener: Listener) -> type[H11Protocol]:
                 listener.request_came(self.descriptor)
 
         def on_response_complete(self) -> None:
-            # The listener is prepared first, because the next request may have arrived already.
+            # The timer starts first, because the call below may process the next request, which stops the timer.
             listener.wait_for_request(self.descriptor)
             super().on_response_complete()
 
@@ -124,8 +127,8 @@ def protocol(listener: Listener) -> type[H11Protocol]:
 
 
 def most_connections() -> int:
-    """Returns `MOST`, or half of the process's file descriptors if that is less. Raises the limit on descriptors first
-    (getrlimit(2)). The other half is for records and pages."""
+    """Returns `MOST`, or half of the process's file descriptors if that is less; the other half is for records and
+    pages. Before that, raises the soft limit on file descriptors to the hard limit (getrlimit(2))."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     with contextlib.suppress(OSError, ValueError):
         resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
@@ -134,8 +137,8 @@ def most_connections() -> int:
 
 
 class QuietHandler(logging.Handler):
-    """A log handler that prints each message as one line, and the same line at most once a minute, so that invalid
-    requests cannot flood a terminal or a log file."""
+    """A log handler that prints each message as one line, and prints the same line at most once a minute, so that
+    invalid requests cannot flood a terminal or a log file."""
 
     def __init__(self, say: Callable[[str], None], now: Callable[[], float] = time.monotonic) -> None:
         super().__init__(logging.WARNING)

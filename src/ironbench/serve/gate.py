@@ -19,8 +19,8 @@ _MOST_MARGIN = 10.0
 
 
 def judged(study: Study, margin: float | None = None, undecided: str = "fail") -> Gate | None:
-    """Judges every comparison of a lab. Returns None if the lab has no comparison. `margin`: by default the lab's
-    margin."""
+    """Judges every comparison of a lab. Returns None if the lab has no comparison. `margin`: allowed slowdown; None for
+    the lab's equivalence margin."""
     from ironbench.study.gate import gate
 
     effects = [*study.effects, *study.claimed]
@@ -40,7 +40,8 @@ def summary(study: Study) -> dict[str, Any] | None:
 
 
 def shown(results: Results, lab: str, margin: str, undecided: str) -> HTMLResponse:
-    """Returns the page of a gate. Raises InputError."""
+    """Returns the page of a gate. Raises InputError if the lab does not exist or has no comparison, or if the margin is
+    invalid."""
     from ironbench.report.gate_page import page as page_of
 
     found = _asked(results, lab, margin, undecided)
@@ -61,7 +62,8 @@ def shown(results: Results, lab: str, margin: str, undecided: str) -> HTMLRespon
 
 
 def document(results: Results, lab: str, kind: str, margin: str, undecided: str) -> Response:
-    """Returns the document that `ironbench gate -o` would write for this file suffix. Raises InputError."""
+    """Returns the document that `ironbench gate -o` would write. `kind`: the file suffix. Raises InputError as `shown`
+    does, or if the kind is unknown."""
     from ironbench.report.gate_page import FORMATS, written
 
     if kind not in _KINDS:
@@ -83,7 +85,7 @@ def _asked(results: Results, lab: str, margin: str, undecided: str) -> Gate:
 
 
 def _share(text: str) -> float | None:
-    """Reads a margin. Returns None if the text is empty. Raises InputError."""
+    """Reads a margin. Returns None if the text is empty. Raises InputError if it is not a valid fraction."""
     if not text:
         return None
     try:

@@ -27,8 +27,8 @@ Found = Sequence[tuple[str, Listed]]
 
 
 def history(results: Results, fields: Mapping[str, str]) -> HTMLResponse:
-    """Shows the history. `fields`: the fields of `ArchiveQuery`, and `of` (a label, series or lab), `metric` and
-    `by`."""
+    """Shows the history. `fields`: the query fields of `ArchiveQuery`, and additionally `of` (a label, series or lab),
+    `metric` and `by` (the order)."""
     from ironbench.report.history import page as page_of
 
     query, index = ArchiveQuery.of(fields), results.index()

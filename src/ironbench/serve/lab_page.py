@@ -1,4 +1,4 @@
-"""The page of a lab, which is live while the lab runs and shows the report afterwards."""
+"""The page of a lab. It shows live values while the lab runs, and the report afterwards."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ from ironbench.serve.running import Experiment
 
 _PERIOD_S = 1.0
 _GLANCE_S = 0.2
-"""Seconds between checks whether the state file of a trial has changed."""
+"""Seconds between two checks of whether the state file of a trial has changed."""
 _QUIET_S = 0.6
-"""Seconds that the checks pause after a change. The file is written about once a second
+"""Seconds without checks after a change, because the file is written only about once a second
 (`ironbench.trial.drive.live`)."""
 _HEARTBEAT_S = 15
-"""Maximum silence of an event stream in seconds. Proxies may close a stream that is silent for longer."""
+"""Maximum number of seconds without an event. Proxies may close a stream that is silent for longer."""
 
 _Made = tuple[tuple[int, int], LabProgress]
 
@@ -64,15 +64,16 @@ def live(results: Results, name: str, one: Experiment, progress: LabProgress) ->
 
 
 class Events:
-    """The event streams of open live pages. However many pages are open, files are read at most once a second, and only
-    when a state has changed."""
+    """The event streams of open live pages. Files are read about once a second and only if they have changed, no matter
+    how many pages are open."""
 
     def __init__(self, results: Results, known: ProgressCache, meter: MachineMeter) -> None:
         self._results, self._known, self._meter = results, known, meter
         self._states: dict[str, _LabRead] = {}
 
     async def of(self, name: str) -> AsyncIterator[bytes]:
-        """Yields server-sent events (HTML standard, section 9.2) until the lab has ended: `state`, `parts`, `over`."""
+        """Yields server-sent events (HTML standard, section 9.2) until the lab has ended: `state` with the trial's
+        state, `parts` with changed parts of the page, and `over` at the end."""
         seen: tuple[int, int] | None = None
         last_sent, last_state = 0.0, b""
         making: asyncio.Task[_Made | None] | None = None
@@ -85,7 +86,7 @@ class Events:
                     return
                 directory = self._results.lab(name)
                 known = self._known.at_hand(directory) if making is None else None
-                if known is None:  # without a state in the meantime, the page would report a lost server (`serve.js`)
+                if known is None:  # `state` events must not pause, or `serve.js` reports a lost server
                     if making is None:
                         wanted = CancelScope()
                         making = asyncio.create_task(self._made(directory, wanted))
@@ -104,7 +105,7 @@ class Events:
 
     async def _made(self, directory: LabDirectory, wanted: CancelScope) -> _Made | None:
         """Computes the progress in a thread. Returns None if the page was closed before the thread started. A thread
-        that has started runs to its end."""
+        that has started is not cancelled."""
         with wanted:
             try:
                 return await run_in_threadpool(self._known.of, directory, False)
@@ -115,8 +116,8 @@ class Events:
         return None
 
     async def _news(self, name: str) -> None:
-        """Waits until there may be news. All pages check at the same moments, because waking a CPU costs more than the
-        check."""
+        """Waits until the state file has changed, or for about a second. All pages check at the same moments, because
+        waking up a CPU costs more than the check itself."""
         until_s, seen = time.monotonic() + _PERIOD_S, self._states[name]
         await _sleep(_QUIET_S)
         while time.monotonic() < until_s and seen.written_ns == running.written(seen.file):
@@ -126,7 +127,8 @@ class Events:
         """Returns the `state` event of a lab; None if the lab is no longer running."""
         now_s = time.monotonic()
         seen = self._states.get(name)
-        # The time is read before the file, so that a later write counts as news.
+        # The file's modification time is read before its contents, so that a write between the two is noticed at the
+        # next check.
         written_ns = running.written(seen.file) if seen else 0
         if seen is None or now_s - seen.at_s >= 0.9 * _PERIOD_S or seen.written_ns != written_ns:
             known = None if seen is None or now_s > seen.asked_s + running.ASKED_S else seen.process
@@ -157,13 +159,13 @@ class _LabRead:
 
 
 async def _sleep(least_s: float) -> None:
-    """Sleeps until the first of the common moments that is at least that much later."""
+    """Sleeps for at least `least_s`, until the next of the moments at which all pages wake up."""
     now_s = time.monotonic()
     await asyncio.sleep(math.ceil((now_s + least_s) / _GLANCE_S) * _GLANCE_S - now_s)
 
 
 def shown(one: Experiment) -> dict[str, Any] | None:
-    """Returns the state of the trial as JSON types; None if no trial has started."""
+    """Returns the state of the trial as values that JSON can represent; None if no trial has started."""
     return None if one.state is None else msgspec.to_builtins(one.state)
 
 

@@ -9,7 +9,8 @@ from typing import Any
 from ironbench.host.tree import Tree
 
 _SECTOR = 512
-"""Bytes per sector in /proc/diskstats, whatever the device's sector size is (Documentation/admin-guide/iostats.rst)."""
+"""Bytes per sector in /proc/diskstats, independent of the device's sector size
+(Documentation/admin-guide/iostats.rst)."""
 _OURS = ("loop", "ram", "dm-", "zram", "sr")
 """Name prefixes of virtual devices that are left out."""
 
@@ -19,7 +20,7 @@ class _MachineCounters:
     at_s: float
     cpu: tuple[int, ...]
     devices: dict[str, tuple[int, int, int]]
-    """For each device, by name, the sectors read, sectors written, and the milliseconds in which it was busy."""
+    """Sectors read, sectors written, and milliseconds busy, by the name of the device."""
 
 
 class MachineMeter:
@@ -34,8 +35,8 @@ class MachineMeter:
         """Returns `busy` and `steal` (fractions of all cores) and `devices` (name, bytes read and written per second,
         fraction of time busy).
 
-        The first call returns nothing. Calls within a second return the same values, so many pages cost no more than
-        one.
+        The first call returns an empty dict. Calls within about a second return the same values, so that many open
+        pages cost no more than one.
         """
         at_s = time.monotonic() if now_s is None else now_s
         if self._last is not None and at_s - self._last.at_s < 0.9:
@@ -66,14 +67,14 @@ def _between(before: _MachineCounters, after: _MachineCounters) -> dict[str, Any
         if any(rate):
             share = min(1.0, rate[2] / 1000)
             moved.append({"name": name, "read": rate[0] * _SECTOR, "written": rate[1] * _SECTOR, "busy": share})
-    # The kernel counts the I/O of a partition for the disk as well. Only the disk is shown.
+    # The kernel counts the I/O of a partition also for its disk, so only disks are shown.
     whole = [one for one in moved if not any(_is_part(str(one["name"]), other) for other in after.devices)]
     idle = sum(ticks[3:5])
     return {"busy": 1 - idle / total, "steal": ticks[7] / total if len(ticks) > 7 else 0.0, "devices": whole}
 
 
 def _is_part(name: str, disk: str) -> bool:
-    """Returns whether the name is that of a partition of the disk.
+    """Returns whether the device with this name is a partition of the disk.
 
     If a disk's name ends in a digit, the kernel writes `p` before the partition number (Linux, block/partitions/core.c,
     `add_partition`): nvme0n1p1 is a partition of nvme0n1, and nvme0n10 is another disk.

@@ -62,7 +62,7 @@ def lab(results: Results, name: str, progress: LabProgress, failure: str) -> HTM
         at="/archive",
         charts=progress.charts,
         name=name,
-        failure=failure if study.missing else "",  # in other cases, the lab was resumed in a terminal
+        failure=failure if study.missing else "",  # a complete lab was resumed in a terminal
         gate=gate.summary(study) if directory.frozen().gate else None,
         progress=progress.parts,
         cells=[setup.cell.name for setup in directory.lab().possible],
@@ -72,7 +72,8 @@ def lab(results: Results, name: str, progress: LabProgress, failure: str) -> HTM
 
 
 def _of_runs(results: Results, rows: Sequence[Listed], what: str, series: str) -> HTMLResponse:
-    """Shows the report of runs. `rows`: rows of the index, newest first."""
+    """Shows the report of runs. `rows`: rows of the index, newest first. `series`: the series that the rows belong to;
+    empty for a label."""
     if len(rows) > MOST_TRIALS:
         raise InputError(what, f"has {counted(len(rows), 'trial')}", "open one of its series from the archive")
     found = require(results.store().records([row.id for row in reversed(rows)]), what)

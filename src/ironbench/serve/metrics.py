@@ -1,4 +1,5 @@
-"""`/metrics`: running experiments in the OpenMetrics text format 1.0, for Prometheus and similar programs.
+"""The page `/metrics`: metrics of running experiments in the OpenMetrics text format 1.0, for Prometheus and similar
+programs.
 
 Only the state of the current trial and the index of records are read, so that scraping takes little CPU time from the
 trial.
@@ -18,12 +19,12 @@ from ironbench.serve.running import Experiment
 
 CONTENT_TYPE = "application/openmetrics-text; version=1.0.0; charset=utf-8"
 _SUFFIXES = {"counter": "_total", "info": "_info"}
-"""For each type of a metric, the suffix that a sample's name has after the family's name."""
+"""Suffixes that are appended to the family's name in the names of its samples, by type."""
 
 
 @dataclass(frozen=True, slots=True)
 class MetricFamily:
-    """A metric with its samples."""
+    """A metric family of OpenMetrics: a metric with its samples."""
 
     name: str
     """Name of the metric. Its last part is the unit."""
@@ -55,7 +56,7 @@ def document(results: Results, experiments: Sequence[Experiment]) -> str:
 
 
 def text(families: Iterable[MetricFamily]) -> str:
-    """Writes the families that have samples."""
+    """Returns the OpenMetrics text of the families. Families without samples are left out."""
     lines = [line for family in families if family.samples for line in family.lines()]
     return "".join(f"{line}\n" for line in [*lines, "# EOF"])
 
@@ -135,7 +136,7 @@ def _of_trials(experiments: Sequence[Experiment]) -> Iterator[MetricFamily]:
 
 
 def _of_records(results: Results, experiments: Sequence[Experiment]) -> Iterator[MetricFamily]:
-    """Yields metrics of each experiment's progress and its last finished trial."""
+    """Yields metrics of the progress of each experiment, and of its last finished trial."""
     planned = MetricFamily("ironbench_experiment_planned_trials", "gauge", "Trials that a lab plans.")
     records = MetricFamily("ironbench_experiment_records", "gauge", "Finished trials of an experiment, by status.")
     rate = MetricFamily(
@@ -165,7 +166,7 @@ def _of_records(results: Results, experiments: Sequence[Experiment]) -> Iterator
 
 
 def _name(one: Experiment) -> str:
-    """Returns a name for the experiment that no other running experiment has."""
+    """Returns a name that is unique among the running experiments."""
     return one.lab or one.series or f"{one.elsewhere} (process {one.process.pid})"
 
 
@@ -178,7 +179,7 @@ def _planned(results: Results, lab: str) -> int | None:
 
 
 def _by_status(results: Results, where: str, *values: str) -> list[tuple[str, int]]:
-    """Returns the number of records that satisfy a condition in SQL, for every status."""
+    """Returns pairs of a status and the number of records with this status that satisfy an SQL condition."""
     found = dict(results.index().query(f"select status, count(*) from record where {where} group by status", *values))
     return [(status.word, found.get(status.value, 0)) for status in Status]
 

@@ -21,8 +21,8 @@ LARGE_BYTES = 4 << 30
 """Maximum size of an imported file in bytes."""
 LARGE = "/import"
 _DRAWS = "'unsafe-eval'"
-"""Content security policy for pages with charts. Vega compiles expressions of charts
-(https://vega.github.io/vega/docs/api/parser/); inline scripts stay forbidden."""
+"""Source in the content security policy that lets Vega compile the expressions of charts
+(https://vega.github.io/vega/docs/api/parser/). Inline scripts remain forbidden."""
 _HEADERS = {
     "content-security-policy": f"default-src 'none'; script-src 'self' {_DRAWS}; style-src 'self' 'unsafe-inline'; "
     "img-src 'self' data:; connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
@@ -39,7 +39,7 @@ class TooLargeError(Exception):
 
 
 class RequestGuard:
-    """Wraps the application as ASGI middleware."""
+    """ASGI middleware that checks each request before it reaches the application, and adds headers to each response."""
 
     def __init__(self, app: Application, policy: AccessPolicy, printer: Printer) -> None:
         self._app, self._policy, self._printer = app, policy, printer
@@ -67,14 +67,15 @@ class RequestGuard:
         try:
             await self._app(scope, _limited(receive, most), marked)
         except Exception as error:
-            # The server must survive an error in a page. The terminal shows the error.
+            # An error in a page must not end the server. The terminal shows the error.
             said = str(error) if isinstance(error, IronbenchError) else repr(error)
             self._printer.say(f"page {scope['path']!r} failed: {said}")
             if not started:
                 await answer(marked, 500, "This page failed. The server's terminal shows the error.")
 
     def _refusal(self, scope: Scope, headers: dict[str, str]) -> tuple[int, str, dict[str, str]] | None:
-        """Returns status, text and headers of a refusal or redirect; None if the request may pass."""
+        """Returns status, text and headers of the response that refuses or redirects a request; None if the request may
+        pass."""
         policy, method, host = self._policy, scope["method"], headers.get("host", "")
         if not policy.is_us(host):
             return 421, "This server does not accept that host name. Open the address that it printed.", {}
@@ -102,7 +103,7 @@ class RequestGuard:
 
 
 async def answer(send: Send, status: int, text: str, headers: dict[str, str] | None = None) -> None:
-    """Sends an answer in plain text."""
+    """Sends a response in plain text."""
     body = text.encode()
     fields = {**_HEADERS, "content-type": "text/plain; charset=utf-8", "content-length": str(len(body))}
     fields |= {"cache-control": "no-store", **(headers or {})}
@@ -125,7 +126,7 @@ def _limited(receive: Receive, most: int) -> Receive:
 
 
 def _private(headers: list[tuple[bytes, bytes]]) -> list[tuple[bytes, bytes]]:
-    """Forbids caching, unless the answer already has a caching header."""
+    """Returns the headers of a response, with caching forbidden unless they already control it."""
     if any(name.lower() == b"cache-control" for name, _ in headers):
         return headers
     return [*headers, (b"cache-control", b"no-store")]

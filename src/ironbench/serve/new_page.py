@@ -1,5 +1,5 @@
-"""Pages that start from a question: the kinds of `ironbench lab new` as forms whose inputs are the command's
-options."""
+"""Pages that create a lab file from a question: forms for the kinds of `ironbench lab new`, with an input for each
+option of the command."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from ironbench.model.redact import redacted
 from ironbench.serve.page import page
 
 _SEVERAL = 3
-"""Number of input elements for a field with several values. The lab file can contain more values."""
+"""Minimum number of input elements for a field with several values. The user can add more values in the lab file."""
 
 
 def questions() -> HTMLResponse:
-    """Shows the questions that ironbench has a template for."""
+    """Shows the questions for which ironbench can write a lab file."""
     kinds = [(name, one.question, one.about) for name, one in new.KINDS.items()]
     return page("new.html", "New lab", at="/new", kinds=kinds)
 
@@ -43,7 +43,7 @@ def form(kind: str, given: Mapping[str, Sequence[str]], problem: str = "") -> HT
 
 
 def _input(field: Field, given: Sequence[str], required: bool) -> dict[str, object]:
-    """Describes a field for the form. If the input contains a password, it is not shown again."""
+    """Describes a field for the template of the form. Input that contains a password is not shown again."""
     values = [value for value in given if value and redacted(value) == value]
     inputs = [*values, *[""] * (_SEVERAL - len(values))] if field.many else [*values, ""][:1]
     return {
@@ -58,8 +58,8 @@ def _input(field: Field, given: Sequence[str], required: bool) -> dict[str, obje
 
 
 def text(kind: str, given: Mapping[str, Sequence[str]]) -> str:
-    """Returns the lab file that `ironbench lab new` would write. Queries the server that the user named, but runs no
-    programs. Raises InputError and FailureError."""
+    """Returns the lab file that `ironbench lab new` would write. Queries the database server that the user named, but
+    runs no programs. Raises InputError if an input is invalid, and FailureError if the server cannot be queried."""
     values: dict[str, Any] = {one.attribute: _value(one, given.get(one.name, ())) for one in new.fields(kind)}
     with trust.reading_only(installed_run=False):
         here = new.lab_context(kind, NewLab(**values), None)

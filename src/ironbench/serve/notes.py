@@ -24,7 +24,8 @@ def read(store: Path, id: str) -> str:
 
 
 def write(store: Path, id: str, text: str) -> None:
-    """Writes a note. An empty text removes the note. Raises InputError and UnwrittenError."""
+    """Writes a note. An empty text removes the note. Raises InputError if the text is too long, and UnwrittenError if
+    the file cannot be written."""
     path, data = _path(store, id), text.replace("\r\n", "\n").strip().encode(errors="replace")
     if len(data) > LONGEST:
         raise InputError(f"note on {id}", f"is longer than {LONGEST >> 10} KiB", "shorten it")
@@ -35,7 +36,7 @@ def write(store: Path, id: str, text: str) -> None:
 
 
 def note(store: Path, id: str, action: str) -> tuple[str, str]:
-    """Returns the text of a note and the target of its form."""
+    """Returns the text of a note, and the URL to which its form is sent."""
     return read(store, id), action
 
 

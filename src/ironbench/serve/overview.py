@@ -32,7 +32,7 @@ from ironbench.words import clean_lines, counted, some
 _LATEST = 5
 _MOST_ENDED = 10
 _ON_A_PAGE = 20
-"""Number of labs with answers on a page. Computing an answer for the first time takes about 0.1 s."""
+"""Number of labs per page of answers. Computing an answer for the first time takes about 0.1 s."""
 _DAY_S = 24 * 3600.0
 _ABOUT_FULL = 0.05
 """Free fraction of a file system below which the page shows a warning."""
@@ -45,7 +45,7 @@ def overview(results: Results, queue: Queue, running: RunningCache) -> HTMLRespo
     known = [one for one in entries if one.ended_at > since and one.state != CANCELLED]
     ended = sorted(known, key=lambda one: (one.state != FAILED, -one.ended_at))  # failures first
     runs = [_run(newest, trials) for newest, trials in results.newest_series(_LATEST)]
-    # No other page shows the damaged records.
+    # Damaged records are counted here, because no other page shows them.
     damaged = [(lab, counted(count, "record")) for lab, count in sorted(results.index().unreadable().items())]
     return page(
         "overview.html",
@@ -65,7 +65,7 @@ def overview(results: Results, queue: Queue, running: RunningCache) -> HTMLRespo
 
 
 def state(queue: Queue, experiments: Sequence[Experiment]) -> str:
-    """Returns a text that changes when the page should be loaded again."""
+    """Returns a text that changes whenever an open page should be reloaded."""
     return clean_lines("\n".join([*(f"{one.name} {one.process.pid}" for one in experiments), queue_state(queue)]))
 
 
@@ -76,14 +76,14 @@ def _ended(queue: Queue, one: QueueEntry) -> tuple[QueueEntry, str, str]:
 
 
 def _run(newest: Listed, trials: int) -> tuple[str, str, str]:
-    """Returns series, name and a line about a run."""
+    """Returns the series and the name of a run, and a line about it."""
     words = f"{newest.workload}, {counted(trials, 'trial')}, {moment(newest.started_at)}"
     return newest.series, newest.label or newest.series, words
 
 
 def answers(results: Results, known: Answers, page: int = 0) -> str:
-    """Renders the answers of the most recently measured labs. `page`: number of a page of all labs, which is rendered
-    instead."""
+    """Renders the answers of the most recently measured labs. `page`: if not 0, renders this page of the list of all
+    labs instead."""
     labs = known.newest(results)
     last = max(1, -(-len(labs) // _ON_A_PAGE))
     page = min(page, last)
@@ -130,7 +130,7 @@ def doctor(results: Path) -> str:
 
 
 def _space(name: str, path: Path) -> tuple[str, str, str, bool]:
-    """Returns the name, the free and total space of a file system, and whether it is nearly full."""
+    """Returns the name, the free and the total space of a file system, and whether the file system is nearly full."""
     there = os.statvfs(space.existing(path))
     free, size = there.f_bavail * there.f_frsize, there.f_blocks * there.f_frsize
     return name, units.stored(free), units.stored(size), free < _ABOUT_FULL * size

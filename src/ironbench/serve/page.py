@@ -29,7 +29,7 @@ NAVIGATION = {
     "/compare": "Compare",
     "/history": "History",
 }
-"""Entries of the navigation menu: path → name."""
+"""Names of the entries in the navigation menu, by path."""
 
 
 @cache
@@ -50,8 +50,8 @@ def page(
     charts: Mapping[str, dict[str, Any]] | None = None,
     **values: Any,
 ) -> HTMLResponse:
-    """Renders a page from its template and `values`. `charts`: element id → Vega-Lite specification; None: the page
-    never has charts. `at`: path of the page's entry in the navigation menu."""
+    """Renders a page from its template and `values`. `charts`: Vega-Lite specifications by element id; None if the page
+    never has charts. `at`: path of the navigation entry to which the page belongs."""
     text = environment().get_template(template).render(title=title, at=at, charts=charts, **values)
     return HTMLResponse(text, status)
 
@@ -68,7 +68,7 @@ def part(template: str, macro: str, *values: Any) -> Markup:
 
 
 def report_page(template: str, report: Page, prefix: str, **values: Any) -> HTMLResponse:
-    """Renders a page that contains a report. The page's title is by default the report's title."""
+    """Renders a page that contains a report. Its title is the report's title, unless `values` contains a title."""
     return page(
         template,
         values.pop("title", report.title),
@@ -128,15 +128,15 @@ def _content(name: str) -> str:
 
 @cache
 def _address(name: str) -> str:
-    """Returns the URL of a static file. The URL contains a version, so that browsers may cache the file for ever."""
+    """Returns the URL of a static file. The URL contains a version, so that browsers may cache the file permanently."""
     if name == "vega.js":  # generating this content takes seconds
         return f"/static/{name}?v={importlib.metadata.version('vl-convert-python')}"
     return f"/static/{name}?v={hashlib.sha256(_content(name).encode()).hexdigest()[:12]}"
 
 
 def load() -> None:
-    """Imports the modules that pages need, which takes half a second. Must be called before other threads start: see
-    `ironbench.serve.app` about msgspec."""
+    """Imports the modules that pages need, which takes half a second. Must be called before other threads start,
+    because of the msgspec error that `ironbench.serve.app` describes."""
     for name in _MAKERS:
         importlib.import_module(name)
 
@@ -154,5 +154,6 @@ _MAKERS = (
 
 
 def prepare() -> None:
-    """Generates the JavaScript libraries, which takes seconds the first time on a machine."""
+    """Generates the JavaScript libraries, so that the first page with charts need not wait. This takes seconds the
+    first time on a machine."""
     _content("vega.js")

@@ -29,20 +29,21 @@ if TYPE_CHECKING:
 _PARTS = "progress.html"
 _MOST_COMPARISONS = 4
 _SHARE = 0.003
-"""Maximum fraction of one CPU for computing progress for open pages."""
+"""Maximum fraction of one CPU that the progress of open pages may use."""
 _MOST_LABS = 50
-"""Number of labs whose progress is cached."""
+"""Maximum number of labs whose progress is cached."""
 _MOST_STEPS = 40
 """Maximum number of blocks that the chart shows."""
 
 
 Steps = dict[int, tuple[tuple[int, int], Sequence[Finding]]]
-"""For each block, by number, a pair (number of records up to this block, stage) and the findings from these records."""
+"""Findings after each block, by block number. Each comes with the number of records and the stage from which it was
+computed."""
 
 
 @dataclass(frozen=True, slots=True)
 class LabProgress:
-    """Parts of the page: element id → HTML, and the chart."""
+    """The parts of the page as HTML, by element id, and the specification of the chart."""
 
     parts: dict[str, str]
     charts: dict[str, dict[str, Any]] = field(default_factory=dict)
@@ -55,11 +56,11 @@ class ProgressCache:
         self._kept: dict[str, tuple[tuple[int, int], LabProgress]] = {}
         self._steps: dict[str, Steps] = {}
         self._next_s: dict[str, float] = {}
-        """Earliest time (monotonic clock) at which an open page may cause a lab to be computed again."""
+        """Earliest time (monotonic clock) at which the progress of a lab is computed again for an open page."""
         self._lock = threading.Lock()
 
     def at_hand(self, directory: LabDirectory) -> tuple[tuple[int, int], LabProgress] | None:
-        """Returns what `of` would return to an open page if it is cached, and otherwise None. Never waits."""
+        """Returns the same as `of` with `at_once=False` if the result is cached; otherwise None. Never waits."""
         name = directory.path.name
         known = self._kept.get(name)
         if known is None or (time.monotonic() >= self._next_s.get(name, 0.0) and known[0] != changes(directory)):
@@ -67,11 +68,11 @@ class ProgressCache:
         return known
 
     def of(self, directory: LabDirectory, at_once: bool = True) -> tuple[tuple[int, int], LabProgress]:
-        """Returns the progress of a lab, and a state that changes when the progress changes. Raises InputError and
-        FailureError.
+        """Returns the progress of a lab, after a state that changes whenever the progress changes. Raises InputError if
+        the lab cannot be read, and FailureError if its records do not match its plan.
 
-        `at_once`: whether to compute the progress now if it has changed. If not, it may be half a minute old, or more
-        for a large lab, so that watching a lab takes little CPU time from its trials.
+        `at_once`: whether changed progress is computed immediately. Otherwise, the result may be half a minute old (or
+        older for a large lab), so that open pages take little CPU time from the trials.
         """
         name, state = directory.path.name, changes(directory)
         with self._lock:
@@ -105,7 +106,7 @@ def _made(directory: LabDirectory, steps: Steps) -> LabProgress:
         )
     try:
         study = labs.study(directory, whole)
-    except (KeyError, ValueError, ArithmeticError) as error:  # the record belongs to an earlier plan
+    except (KeyError, ValueError, ArithmeticError) as error:  # a record belongs to an earlier plan
         raise FailureError(f"lab {directory.path.name}", f"the records do not match the plan ({error})") from error
     known = cautions(replace(study, warnings=tuple(one for one in study.warnings if one.code != MISSING)))
     chart = _chart(lab, measured, steps)
@@ -119,21 +120,21 @@ def _made(directory: LabDirectory, steps: Steps) -> LabProgress:
 
 
 def _of_whole_blocks(lab: Lab, records: Sequence[Record]) -> Sequence[Record]:
-    """Returns the records without those of a block that is not finished."""
+    """Returns the records of finished blocks."""
     last = max((record.block for record in records), default=0)
     under_way = progress.missing([trial for trial in lab.trials if trial.block == last], records)
     return [record for record in records if record.block < last] if under_way else records
 
 
 def _needs(study: Any, stage: int) -> Table | None:
-    """Returns a table of what each comparison still needs; None if nothing was compared. `stage`: number of the last
-    stage that has started."""
+    """Returns a table that shows for each comparison what it still needs for a verdict; None if nothing was compared.
+    `stage`: number of the last stage that has started."""
     from ironbench.report.cell import count
     from ironbench.report.charts.base import Table
     from ironbench.report.finding_tables import interval_cell, ratio_cell, verdict
 
     of_look = [trial.block for trial in study.lab.trials if trial.stage <= stage]
-    # Verdicts are final only at an interim analysis. Before it, further blocks may change a verdict.
+    # A verdict is final only at an interim analysis. Until then, further blocks may change it.
     rest = f"the interim analysis after block {max(of_look) + 1}" if study.missing and of_look else "nothing: decided"
     rows = tuple(
         (
@@ -175,7 +176,7 @@ def _chart(lab: Lab, records: Sequence[Record], known_steps: Steps) -> Chart | N
 
 
 def _strip(name: str, lab: Lab, records: Sequence[Record]) -> str:
-    """Renders a row for each configuration, with a mark for each trial."""
+    """Renders a row for each configuration, with a mark for each trial that ran or is planned."""
     places = progress.by_place(records)
     blocks = sorted({trial.block for trial in lab.trials} | {block for _, block in places})
     cells = list(dict.fromkeys([setup.cell.name for setup in lab.all_setups if not setup.skipped]))
@@ -191,7 +192,7 @@ _SIGNS = {"ok": "●", "suspect": "◐", "voided": "✕", "failed": "✕", "cut-
 
 
 def _mark(name: str, cell: str, block: int, found: Sequence[Record]) -> dict[str, str]:
-    """Describes the mark of a trial, or of one that has not run yet."""
+    """Describes the mark of a trial, which may not have run yet."""
     where = f"{cell}, block {block + 1}"
     if not found:
         return {"words": where, "record": ""}

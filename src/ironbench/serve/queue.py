@@ -1,7 +1,7 @@
 """The queue of labs: files `queue/ID.json` and `queue/ID/NAME.toml` in a results directory.
 
-Once a second, a server decides which lab is next. The server may be killed at any moment: a started lab continues on
-its own, and the next server finds its process or, after its end, its exit status.
+Once a second, a server checks which lab can start. The server may be killed at any moment: a started lab continues
+without it, and the next server finds the lab's process, or its exit status if it has ended.
 """
 
 from __future__ import annotations
@@ -47,15 +47,16 @@ from ironbench.serve.results import error_text, without_place
 MOST_TRIES = 3
 """Maximum number of attempts to start or resume a lab whose process was killed."""
 LONGEST_NAME = 80
-"""Maximum number of characters in the name of a lab file, because it becomes part of a directory name."""
+"""Maximum number of characters in the name of a lab file, which becomes part of a directory name."""
 _INTERRUPTED = 130
 _REFUTED = 4
 _SUSPECT = 3
 _KEPT = 200
-"""Number of ended entries that are kept."""
+"""Maximum number of ended entries that are kept."""
 _LOG_BYTES = 64 << 10
 SETTLED_NS = 50_000_000
-"""Time in ns after which a further change of a directory is visible in its modification time."""
+"""Upper bound for the resolution of a directory's modification time, in ns. Changes after this time change the
+modification time again."""
 
 
 Begin = Callable[[QueueEntry, int], ProcessId]
@@ -72,23 +73,24 @@ class Queue:
         begin: Begin | None = None,
         others: Callable[[], str] = lambda: "",
     ) -> None:
-        """Opens the queue. `others`: describes what is being measured here besides the queue; empty: nothing."""
+        """Opens the queue. `others`: function that describes what is being measured outside the queue; it returns an
+        empty text if nothing is."""
         self.results, self.folder = results, results / "queue"
         self._now, self._begin, self._others = now, begin or self._started, others
         self._held = contextlib.ExitStack()
         self._decides = False
         self._kept_from = ""
-        """Why the entry that is due has not started yet."""
+        """Why the next entry could not start although its turn has come."""
         self._began: list[Detached] = []
         self._threads, self._inside = threading.RLock(), False
         self._read: tuple[int, list[QueueEntry]] = 0, []
-        """Modification time (ns) of the directory, and its entries."""
+        """Modification time (ns) of the directory when it was last read, and the entries that it contained."""
 
     def entries(self) -> list[QueueEntry]:
-        """Returns the entries in their order, without unreadable files and entries whose id differs from their file
+        """Returns the entries in their order. Ignores unreadable files, and entries whose id differs from their file
         name.
 
-        Files are read only when the directory has changed, so that a long history takes no CPU time from trials.
+        Reads files only if the directory has changed, so that many ended entries take no CPU time from trials.
         """
         try:
             changed_ns = self.folder.stat().st_mtime_ns
@@ -119,7 +121,8 @@ class Queue:
         raise InputError(f"queue entry {id}", "does not exist", "see the queue")
 
     def put(self, request: QueueRequest) -> QueueEntry:
-        """Adds a lab to the queue. Raises InputError and UnwrittenError."""
+        """Adds a lab to the queue. Raises InputError if the request is invalid, and UnwrittenError if the files cannot
+        be written."""
         letters = request.name.replace("-", "").replace("_", "")
         if len(request.name) > LONGEST_NAME or not (letters.isascii() and letters.isalnum()):
             hint = f"use letters, digits, - and _, at most {LONGEST_NAME} characters"
@@ -153,8 +156,8 @@ class Queue:
         return entry
 
     def resume(self, lab: str, more: int = 0) -> QueueEntry:
-        """Adds the continuation of a lab, or an additional round of `more` blocks, to the queue. Raises InputError and
-        UnwrittenError."""
+        """Adds an entry that continues a lab, or that adds a round of `more` blocks to it. Raises InputError if the lab
+        is already queued or running, and UnwrittenError if the entry cannot be written."""
         with self._changing():
             for one in self.entries():
                 if one.lab == lab and one.state in (WAITING, RUNNING):
@@ -172,7 +175,7 @@ class Queue:
             return ""
 
     def begun(self, entry: QueueEntry) -> bool:
-        """Returns whether the lab has a plan, and therefore a page."""
+        """Returns whether the lab has started. A page exists only for a lab that has started."""
         return (self._place(entry) / PLAN).is_file()
 
     def log(self, entry: QueueEntry) -> str:
@@ -191,7 +194,7 @@ class Queue:
         return last.why if last is not None and last.state == FAILED else ""
 
     def stop(self, id: str) -> None:
-        """Interrupts a running lab as Ctrl-C does. The lab can be resumed, unless its plan was still being made."""
+        """Interrupts a running lab as Ctrl-C does. The lab can be resumed, unless its plan was not yet stored."""
         entry = self.entry(id)
         if entry.state == RUNNING and ProcessId(entry.pid, entry.born).alive():
             # The entry's process is the shell that waits for the lab to end.
@@ -206,7 +209,7 @@ class Queue:
                 self._keep(replace(entry, state=CANCELLED, ended_at=self._now()))
 
     def remove(self, id: str) -> None:
-        """Removes an ended entry. The records of its lab stay."""
+        """Removes an ended entry. The records of its lab are kept."""
         with self._changing():
             entry = self.entry(id)
             if entry.state in ENDED:
@@ -226,7 +229,7 @@ class Queue:
             self._keep(replace(second, order=orders[1]))
 
     def decides(self) -> bool:
-        """Returns whether this server starts the labs. A server takes over when no other server does."""
+        """Returns whether this server is the one that starts labs. If no other server does, this server takes over."""
         if not self._decides:
             with contextlib.suppress(IronbenchError, OSError):
                 self._held.enter_context(durable.held(self.folder / "lock", f"queue {self.folder}"))
@@ -239,7 +242,8 @@ class Queue:
 
     @contextlib.contextmanager
     def _changing(self) -> Iterator[None]:
-        """Locks out other threads and servers while entries are read and written. Raises UnwrittenError."""
+        """Locks the queue against other threads and servers while entries are read and written. Raises UnwrittenError
+        if the lock file cannot be written."""
         with self._threads:
             if self._inside:
                 yield
@@ -252,8 +256,8 @@ class Queue:
                     self._inside = False
 
     def tick(self) -> None:
-        """Updates entries whose lab has ended, and starts the lab that is due. Is called once a second. Raises
-        UnwrittenError."""
+        """Updates entries whose lab has ended, and starts the next lab if it can start now. The server calls this once
+        a second. Raises UnwrittenError if an entry cannot be written."""
         self._began = [began for began in self._began if not began.reap()]
         with self._threads:
             if self.folder.is_dir() and self.decides():
@@ -272,7 +276,8 @@ class Queue:
                 self._forget(old)
 
     def _begin_alone(self, due: QueueEntry) -> None:
-        """Starts a lab, unless something else is being measured on this machine. Raises UnwrittenError."""
+        """Starts a lab, unless something else is being measured on this machine. Raises UnwrittenError if the entry
+        cannot be written."""
         try:
             lock = measurement_locks.alone()
         except IronbenchError as error:
@@ -286,7 +291,7 @@ class Queue:
                 os.close(lock)
 
     def waits(self, entry: QueueEntry, entries: Sequence[QueueEntry]) -> str:
-        """Returns why an entry does not start now; empty if it is due."""
+        """Returns why an entry cannot start now; empty if it can."""
         now = self._now()
         if entry.not_before > now:
             return f"starts at {moment(entry.not_before)}"
@@ -305,8 +310,8 @@ class Queue:
         return ""
 
     def waits_for(self, entry: QueueEntry, entries: Sequence[QueueEntry]) -> str:
-        """Returns why an entry waits, for a page; never empty. Measurements for other results directories are detected
-        by the machine's lock."""
+        """Returns why an entry waits, for a page; never empty. The machine's measurement lock also detects measurements
+        for other results directories."""
         return self.waits(entry, entries) or self._kept_from or "starts now"
 
     def file(self, entry: QueueEntry) -> Path:
@@ -316,14 +321,15 @@ class Queue:
         return any(one.id == entry.after and one.state not in ENDED for one in entries)
 
     def _launch(self, entry: QueueEntry, lock: int) -> None:
-        # After a full disk or a kill, this code runs again, but the next night must be queued only once.
+        # This code runs again if the disk was full or the server was killed, but the copy for the next night must be
+        # queued only once.
         if entry.nightly and not entry.tries and not any(one.follows == entry.id for one in self.entries()):
             at = next_at(entry.nightly, self._now())
             self.put(QueueRequest(entry.name, self.text(entry), at, "", entry.nightly, entry.id))
         rounds = entry.rounds if entry.tries else self._rounds(entry)
         entry = replace(entry, state=RUNNING, begun_at=self._now(), tries=entry.tries + 1, why="", rounds=rounds)
-        # The entry is written before the process is started. After a kill between the two, the next server finds an
-        # entry without a process and starts it again.
+        # The entry is written before the process starts. If the server is killed in between, the next server finds an
+        # entry without a process and starts the lab again.
         self._keep(entry)
         try:
             process = self._begin(entry, lock)
@@ -364,7 +370,7 @@ class Queue:
         return replace(entry, state=FAILED, why=self._failure(entry) or f"exit code {status}", ended_at=now)
 
     def _failure(self, entry: QueueEntry) -> str:
-        """Returns why a lab failed: the error that ended it, or else the cause of its last failed trial; empty if
+        """Returns why a lab failed: the error that ended it, or else the cause of the last trial that has one; empty if
         neither is known."""
         if error := failure_of(self._status(entry)):
             return error_text(error, self.results)
@@ -372,7 +378,7 @@ class Queue:
         return next((wording.cause(one) for one in reversed(records) if one.causes), "")
 
     def _rounds(self, entry: QueueEntry) -> int:
-        """Returns the number of rounds that were added to the lab of an entry; 0 if the entry adds none."""
+        """Returns the number of rounds that were added to the lab of an entry; 0 if the entry itself adds no round."""
         with contextlib.suppress(IronbenchError):
             declared = LabDirectory(self._place(entry)).declared() if entry.more else ()
             return sum(one.stage.added for one in declared)

@@ -1,4 +1,4 @@
-"""Entries of the queue, and the times at which they start."""
+"""Entries of the queue, and functions for their start times."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ class QueueEntry(msgspec.Struct, frozen=True):
     more: int = 0
     """Number of blocks that the entry adds to the lab."""
     follows: str = ""
-    """Id of the nightly entry that created this entry."""
+    """Id of the nightly entry from which this entry was created for the next night."""
     not_before: float = 0.0
     after: str = ""
     """Id of the entry that must end before this entry starts."""
     nightly: str = ""
-    """Time of day in the server's time zone, such as `22:00`. When the entry starts, it is queued again for the next
+    """Time of day in the server's time zone, such as `22:00`. When the entry starts, a copy is queued for the next
     night."""
     state: str = WAITING
     why: str = ""
@@ -47,8 +47,8 @@ class QueueEntry(msgspec.Struct, frozen=True):
     ended_at: float = 0.0
     tries: int = 0
     rounds: int = 0
-    """Number of rounds that had been added to the lab before this entry started. If there is one more now, `more` was
-    done."""
+    """Number of rounds that had been added to the lab before this entry started. If the lab now has one more, this
+    entry's round was already added."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +64,8 @@ class QueueRequest:
 
 
 def next_at(clock: str, now: float) -> float:
-    """Returns the next time, later than now, at which the clock here shows `22:00`. Raises InputError."""
+    """Returns the next time after `now` at which the server's clock shows a time of day, such as `22:00`. Raises
+    InputError if `clock` is not a time of day."""
     try:
         hour, minute = (int(part) for part in clock.split(":"))
         at = datetime.fromtimestamp(now).replace(hour=hour, minute=minute, second=0, microsecond=0)
@@ -74,15 +75,15 @@ def next_at(clock: str, now: float) -> float:
 
 
 def at_time(text: str) -> float:
-    """Reads a form's `2026-11-25T22:00` as a time in the server's time zone. Returns 0 if the text is empty. Raises
-    InputError."""
+    """Reads a time from a form, such as `2026-11-25T22:00`, in the server's time zone. Returns 0 if the text is empty.
+    Raises InputError if it is not a date and time, or has a time zone."""
     hint = "write for example 2026-11-25T22:00"
     if not text:
         return 0.0
     try:
         found = datetime.fromisoformat(text)
         at = found.timestamp()
-        moment(at)  # the time is out of the range that a page can show
+        moment(at)  # fails for a time outside the range that a page can show
     except (ValueError, OverflowError, OSError):
         raise InputError(f"time {text[:40]!r}", "is not a date and time", hint) from None
     if found.tzinfo is not None:

@@ -56,7 +56,7 @@ def show(queue: Queue) -> HTMLResponse:
 
 
 def state(queue: Queue) -> str:
-    """Returns a text that changes when the page should be loaded again."""
+    """Returns a text that changes whenever an open page should be reloaded."""
     entries = queue.entries()
     return "\n".join(
         f"{one.id} {one.state} {one.order} {queue.waits_for(one, entries) if one.state == WAITING else one.why} "
@@ -120,7 +120,7 @@ def entry_page(queue: Queue, id: str) -> HTMLResponse:
 
 
 def editor(queue: Queue, fields: Mapping[str, str], problem: str = "") -> HTMLResponse:
-    """Shows the editor. `fields`: the input so far; its value `clone` is the entry to copy."""
+    """Shows the editor. `fields`: the input so far. Its field `clone` is the id of an entry to copy."""
     name, text = fields.get("name", ""), fields.get("text", "")
     if clone := fields.get("clone", ""):
         entry = queue.entry(clone)
@@ -143,7 +143,7 @@ def editor(queue: Queue, fields: Mapping[str, str], problem: str = "") -> HTMLRe
 
 
 def plan(name: str, text: str) -> str:
-    """Renders the plan of a lab file, or the mistakes in the file. Runs no programs."""
+    """Renders the plan of a lab file, or the errors in the file. Runs no programs."""
     try:
         with trust.reading_only(installed_run=False):
             return fragment("plan.html", plan=planned(name, text), problem="")
@@ -153,7 +153,8 @@ def plan(name: str, text: str) -> str:
 
 
 def planned(name: str, text: str, *, queued: bool = False) -> str:
-    """Returns the plan as text. Raises InputError. `queued`: whether the lab will run without a terminal."""
+    """Returns the plan as text. Raises InputError if the lab file is invalid. `queued`: whether the lab will run in the
+    queue, without a terminal."""
     from ironbench.lab import declare
     from ironbench.lab.dry_run import lab as planning
 
@@ -173,8 +174,8 @@ def planned(name: str, text: str, *, queued: bool = False) -> str:
 
 
 def put(queue: Queue, fields: Mapping[str, str]) -> QueueEntry:
-    """Queues a lab file. Raises InputError if the lab would not run. The machines of a cluster are checked only when
-    the lab starts."""
+    """Adds a lab file to the queue. Raises InputError if the lab cannot run. The machines of a cluster are checked only
+    when the lab starts."""
     text = fields.get("text", "").replace("\r\n", "\n")
     request = QueueRequest(
         fields.get("name", "").strip(),

@@ -1,4 +1,4 @@
-"""The results directory that a server shows: its runs, its labs and their rows in the index."""
+"""The results directory that a server shows: its runs, its labs, and the index of their records."""
 
 from __future__ import annotations
 
@@ -24,10 +24,12 @@ class Results:
 
     def __init__(self, directory: Path) -> None:
         self.directory = directory
-        # Warnings about damaged records appear on pages. On a terminal, they would be repeated at every request.
+        # The printer is silent, because pages show warnings about damaged records, and the terminal would repeat them
+        # at every request.
         self.runs = Store(directory, Printer.silent())
         self._refreshed: set[str] = set()
-        """Names of labs (empty for runs) whose unreadable records this process has tried to read."""
+        """Names of labs (empty for runs) that this process has already checked. Their unreadable records are not read
+        again unless something changes."""
         self._lock = threading.Lock()
 
     def index(self) -> Index:
@@ -45,7 +47,7 @@ class Results:
         return index
 
     def labs(self) -> list[str]:
-        """Returns the names of labs that have started, oldest first, wherever they are below the results directory."""
+        """Returns the names of all labs below the results directory that have started, oldest first."""
         return begun_below(self.directory)
 
     def place(self, name: str) -> Path:
@@ -64,11 +66,11 @@ class Results:
         return Store(self.place(lab), Printer.silent(), self.runs.index, lab)
 
     def store(self, lab: str = "") -> Store:
-        """Returns the store of a lab, or of runs. Raises InputError."""
+        """Returns the store of a lab, or of runs if `lab` is empty. Raises InputError if there is no such lab."""
         return self.lab(lab).store if lab else self.runs
 
     def has(self, id: str, lab: str = "") -> bool:
-        """Returns whether there is such a record."""
+        """Returns whether a record with this id exists."""
         return bool(self.index().query("select 1 from record where lab = ? and id = ?", lab, id))
 
     def series(self, name: str) -> list[Listed]:
@@ -80,7 +82,7 @@ class Results:
         return [row for _, row in self.index().rows(f"{_OF_RUNS} and label = ? {NEWEST}", name)]
 
     def newest_series(self, most: int) -> list[tuple[Listed, int]]:
-        """Returns the newest row of each of the newest series of runs, and how many rows the series has."""
+        """Returns the newest series of runs: the newest row of each series, and the number of its rows."""
         index, latest = self.index(), "group by series order by max(started_at) desc limit ?"
         found = index.query(f"select series, count(*) from record where {_OF_RUNS} {latest}", most)
         newest = f"{_OF_RUNS} and series = ? {NEWEST} limit 1"
@@ -88,19 +90,19 @@ class Results:
 
 
 def is_name(text: str) -> bool:
-    """Returns whether the text can be the name of a file in ironbench's directories. A path cannot."""
+    """Returns whether the text can be a file name in ironbench's directories. Paths are not names."""
     return bool(text) and len(text) <= 255 and not text.startswith(".") and "/" not in text and "\0" not in text
 
 
 def error_text(error: IronbenchError, results: Path) -> str:
-    """Returns the text of an error for a page, without the path of the results on this machine."""
+    """Returns the text of an error for a page, with the paths of this machine shortened."""
     return without_place(str(error) + (f" ({error.hint})" if error.hint else ""), results)
 
 
 def without_place(text: str, results: Path) -> str:
-    """Shortens the paths of the results and of the databases in a text to their last names."""
+    """Shortens the paths of the results directory and of the data directory in a text to their last component."""
     places = [results]
-    with contextlib.suppress(IronbenchError):  # without a home directory, there is no such directory
+    with contextlib.suppress(IronbenchError):  # if the user has no home directory, there is no data directory
         places.append(data_dirs.base())
     for path in places:
         for there in sorted({str(path.absolute()), str(path)} - {".", ""}, key=len, reverse=True):

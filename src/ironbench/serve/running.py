@@ -17,8 +17,8 @@ from ironbench.trial.drive import live
 from ironbench.trial.drive.live import LiveTrial
 
 ASKED_S = 10.0
-"""Seconds for which a found experiment counts as running while its process lives, because reading the kernel's locks
-takes milliseconds."""
+"""Seconds for which an experiment that was found counts as running while its process exists. The kernel's locks are not
+read more often, because this takes milliseconds."""
 _LOCKS = Path("/proc/locks")
 Locks = frozenset[tuple[str, str]]
 
@@ -46,7 +46,8 @@ class Experiment:
 
 
 def experiments(results: Results) -> list[Experiment]:
-    """Finds running labs, then runs. Experiments in other containers are not visible."""
+    """Returns running labs, then running runs, then labs in other directories. Experiments in other containers are not
+    visible."""
     found, held = [], locks()
     for name in results.labs():
         if (one := experiment(results, name, held)) is not None:
@@ -73,7 +74,7 @@ def elsewhere(results: Results) -> list[Experiment]:
 
 
 class RunningCache:
-    """The running experiments, cached for open pages, which ask for them every second."""
+    """A cache of the running experiments, because every open page requests them once a second."""
 
     def __init__(self, results: Results) -> None:
         self._results = results
@@ -94,8 +95,8 @@ def experiment(
 ) -> Experiment | None:
     """Finds a running lab by the name of its directory. Returns None if it is not running.
 
-    `held`: the result of `locks`, for a caller that checks many labs. `process`: the process that held the lock a
-    moment ago.
+    `held`: the result of `locks`, if the caller checks many labs. `process`: the process that is known to hold the
+    lock, if the lock need not be checked again.
     """
     directory = results.place(name)
     process = process or holder(directory / "lock", locks() if held is None else held)
@@ -105,8 +106,8 @@ def experiment(
 
 
 def _state(directory: Path, process: ProcessId) -> tuple[LiveTrial | None, Path | None]:
-    """Reads the state of a lab's trial, and returns it with its file. A lab has one series, so every state file in its
-    directory belongs to the lab."""
+    """Returns the state of a lab's current trial, and the file that contains it. A lab has only one series, so every
+    state file in its directory belongs to the lab."""
     for path in directory.glob(".*.live"):
         if (state := live.read(path)) is not None and state.pid == process.pid:
             return state, path
@@ -121,14 +122,15 @@ def written(state: Path | None) -> int:
 
 
 def others(results: Results) -> str:
-    """Describes what is being measured on this machine; empty if nothing is."""
+    """Describes experiments that are running but were not started from the queue; empty if there are none."""
     found = [one.name for one in experiments(results)]
     are = "are" if len(found) > 1 else "is"
     return f"{' and '.join(found)} {are} running, started outside this queue" if found else ""
 
 
 def locks() -> Locks:
-    """Reads all flock(2) locks of the kernel as process and inode (proc_locks(5)). This takes milliseconds."""
+    """Returns all flock(2) locks of the kernel as pairs of process id and inode (proc_locks(5)). This takes
+    milliseconds."""
     with contextlib.suppress(OSError):
         lines = [line.split() for line in _LOCKS.read_text().splitlines()]
         return frozenset(
@@ -138,8 +140,8 @@ def locks() -> Locks:
 
 
 def holder(lock: Path, held: Locks) -> ProcessId | None:
-    """Returns the process that holds a lock file (`durable.held`), from the kernel's list. Trying to take the lock
-    could succeed and disturb others."""
+    """Returns the process that holds a lock file (`durable.held`), according to the kernel's list of locks. An attempt
+    to take the lock is avoided, because it could succeed and block other programs."""
     try:
         with lock.open("rb") as file:
             written, inode = file.read(32).decode(errors="replace").strip(), os.fstat(file.fileno()).st_ino

@@ -1,7 +1,7 @@
 "use strict";
 const SILENT = "The server does not answer.", AGAIN = "The page retries automatically.";
-const REOPEN = "Reload the page, or open the address that the server printed."; // after a restart it has another token
-const PATIENCE_MS = 20_000; // an open page hears something every 15 s
+const REOPEN = "Reload the page, or open the address that the server printed."; // a restarted server has a new token
+const PATIENCE_MS = 20_000; // an open page receives an event at least every 15 s
 const lost = Object.assign(document.createElement("p"), { className: "problem", id: "lost", hidden: true });
 lost.setAttribute("role", "alert");
 document.getElementById("content").prepend(lost);
@@ -11,7 +11,7 @@ const say = (words) => {
 };
 let since = 0;
 const met = () => { lost.hidden = true; since = 0; };
-/** A page that changes by itself must not look as if it still did. */
+/** Shows that an automatically updated page has lost its connection and is out of date. */
 const missed = (way, heard = Date.now()) => {
   since ||= heard;
   say(`Not connected since ${new Date(since).toLocaleTimeString()}: this page is out of date. ${way}`);
@@ -23,13 +23,13 @@ for (const form of document.querySelectorAll('form[method="post"]:not([data-uplo
     event.preventDefault();
     if (acting || (form.dataset.confirm && !confirm(form.dataset.confirm))) return;
     acting = true;
-    // Else the browser's words on a server that is gone would take the place of this page, and of what was typed.
+    // If the server has ended, the browser's error page would replace this page and the user's input, so the server is checked first.
     try {
       if ((await asked("/queue/state")).status === 401) say(`The server was restarted, so nothing was sent. ${REOPEN}`);
       else { met(); form.submit(); }
     } catch (error) {
       if (error.name !== "TimeoutError") say(`${SILENT} Nothing was sent. Try again when the server is running.`);
-      else { // pages are made one after another: a server that makes a long one is only busy
+      else { // the server renders one page at a time, so it may only be busy with a long page
         say(`${SILENT} The request is sent, and processed when the server continues.`);
         form.submit();
       }
@@ -40,7 +40,7 @@ for (const form of document.querySelectorAll('form[method="post"]:not([data-uplo
 for (const place of document.querySelectorAll("[data-fill]")) {
   fetch(place.dataset.fill).then(async (answer) => { place.innerHTML = await answer.text(); }).catch(() => { place.textContent = SILENT; });
 }
-// An answer takes the server 0.1 s the first time: only those that are seen are fetched, one after another.
+// Computing an answer for the first time takes the server 0.1 s, so only visible answers are fetched, one after another.
 let queued = Promise.resolve();
 const answers = new IntersectionObserver((entries) => {
   for (const { isIntersecting, target } of entries) {
@@ -139,12 +139,12 @@ if (live) {
     }
   };
   const parsed = (html) => Object.assign(document.createElement("template"), { innerHTML: html });
-  // As the browser writes them: a page differs from what was sent as soon as a chart is drawn or a mark is chosen.
+  // HTML of each part as received and serialized by the browser. The live elements cannot be compared, because charts and chosen marks change them.
   const sent = Object.fromEntries([...live.querySelectorAll("[id]")].map((there) => [there.id, there.innerHTML]));
   const replace = (there, { content }) => {
     const said = there.querySelector(":scope > output.said");
     if (!said) { there.replaceChildren(content); return; }
-    // What is being read stays, and so does the mark that was chosen, or the one in its place.
+    // The displayed description is kept. The focus stays on the chosen mark, or moves to the mark at the same position.
     const marks = [...there.querySelectorAll(".trial")], chosen = marks.indexOf(document.activeElement);
     const record = marks[chosen]?.dataset.record;
     content.querySelector("output.said")?.remove();
@@ -165,7 +165,7 @@ if (live) {
     }
     const kept = document.getElementById("charts"), drawn = JSON.stringify(charts);
     if (!changed && drawn === JSON.stringify(JSON.parse(kept.textContent))) return;
-    kept.textContent = drawn; // for the library, if it is still on its way
+    kept.textContent = drawn; // for the chart library, if it is still loading
     document.dispatchEvent(new CustomEvent("charts", { detail: charts }));
   };
   let source, heard = Date.now(), tried = heard;
@@ -179,7 +179,7 @@ if (live) {
     source.addEventListener("error", () => missed(source.readyState === EventSource.CLOSED ? REOPEN : AGAIN));
   };
   connect();
-  // A server that is stopped, or a machine that is off, closes no connection: its silence alone tells.
+  // A suspended server or a machine without power closes no connection, so a long silence means that the connection is lost.
   setInterval(() => {
     if (source.readyState === EventSource.CLOSED || Date.now() - Math.max(heard, tried) < PATIENCE_MS) return;
     missed(AGAIN, heard);

@@ -26,7 +26,8 @@ from ironbench.serve.results import Results
 _PATIENCE_S = 2
 """Seconds for which open pages may delay the shutdown."""
 _READING_S = 5
-"""Seconds that the start waits for records to be indexed, so that the first page is as fast as later pages."""
+"""Maximum number of seconds that the start waits until records are indexed, so that the first page is as fast as later
+pages."""
 
 
 def run(directory: Path, policy: AccessPolicy, printer: Printer) -> int:
@@ -72,8 +73,8 @@ def run(directory: Path, policy: AccessPolicy, printer: Printer) -> int:
 
 
 class _Server(uvicorn.Server):
-    """A server that sleeps until a signal ends it. Uvicorn's own main loop (0.54) wakes up ten times a second, which
-    took 3 ms of CPU per second from trials on the same machine (`python -m bench serve_cost`)."""
+    """A server that sleeps until a signal ends it. The main loop of Uvicorn 0.54 wakes up ten times a second, which
+    took 3 ms of CPU time per second from trials on the same machine (`python -m bench serve_cost`)."""
 
     _ended: asyncio.Event | None = None
 

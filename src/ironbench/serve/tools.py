@@ -1,4 +1,4 @@
-"""Pages of the leaderboard and of costs, and export and import of records."""
+"""The leaderboard page, the cost page, shared reports, and export and import of records."""
 
 from __future__ import annotations
 
@@ -66,8 +66,8 @@ def cost(results: Results, target: str, systems: str) -> HTMLResponse:
 
 
 def export(results: Results, picks: Sequence[str], folder: Path) -> Path:
-    """Writes the picks to one file in `folder`. Raises InputError. The pick `LAB/` is a whole lab; `compared.named`
-    describes other picks."""
+    """Exports the picks to one file in `folder`. The pick `LAB/` is a whole lab; `compared.named` describes other
+    picks. Raises InputError if nothing is picked, or records of several labs."""
     if len(picks) == 1 and picks[0].endswith("/"):
         directory = results.lab(picks[0][:-1])
         path = folder / f"{directory.path.name}{SUFFIX}"
@@ -85,7 +85,7 @@ def export(results: Results, picks: Sequence[str], folder: Path) -> Path:
 
 
 def shared_report(results: Results, name: str) -> Response:
-    """Returns the report of a lab as one HTML file, without passwords. Raises InputError."""
+    """Returns the report of a lab as one HTML file, without passwords. Raises InputError if there is no such lab."""
     from ironbench.report import formats
     from ironbench.report.document import report
     from ironbench.report.studies import study_of
@@ -120,8 +120,8 @@ async def received(parts: AsyncIterator[bytes], path: Path) -> None:
 
 
 def take(results: Results, bundle: Path) -> str:
-    """Imports a file and describes what it contained. Raises InputError if the file is damaged, of a newer version, or
-    invalid."""
+    """Imports a file of records, and returns a sentence about what was imported. Raises InputError if the file is
+    damaged or invalid, or was written by a newer version."""
     with Reader(bundle) as reader:
         lab = reader.manifest.lab
         arrived = take_in(reader, results.directory / "labs" / lab if lab else results.directory)
