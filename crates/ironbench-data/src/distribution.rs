@@ -115,7 +115,7 @@ impl Zipfian {
         made
     }
 
-    /// Draws an offset from the most frequent number. The offset is a whole number below the size.
+    /// Draws the distance of a number from the most frequent number. The result is a whole number below the size.
     pub(crate) fn draw(&self, random: &mut Random) -> f64 {
         loop {
             let area = self.last + random.fraction() * (self.first - self.last);

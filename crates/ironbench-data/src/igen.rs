@@ -25,7 +25,7 @@ pub struct Igen {
 
 pub const REGIONS: u64 = 6;
 
-/// A purpose of random numbers. It separates numbers that are drawn for the same row number.
+/// Uses of random numbers. For the same row number, different uses draw independent numbers.
 #[derive(Clone, Copy)]
 enum Purpose {
     Customer = 1,

@@ -44,7 +44,7 @@ pub struct Wide {
     pub seed: u64,
 }
 
-/// A purpose of random numbers. It separates numbers that are drawn for the same row number.
+/// Uses of random numbers. For the same row number, different uses draw independent numbers.
 #[derive(Clone, Copy)]
 enum Purpose {
     Amount = 101,

@@ -6,7 +6,8 @@ use std::ops::{Add, Mul, Sub};
 /// The type of the parts of a complex number.
 pub trait Number: Copy + Send + Sync + Add<Output = Self> + Sub<Output = Self> + Mul<Output = Self> {
     fn from_f64(value: f64) -> Self;
-    /// Whether this squared magnitude is still within the circle that no orbit of a point of the set ever leaves.
+    /// Whether this squared magnitude is at most `limit`, the square of the radius that no orbit of a point of the set
+    /// exceeds.
     fn within(self, limit: Self) -> bool;
 }
 

@@ -34,7 +34,7 @@ impl Work for Fractal {
     }
 
     fn unit(&mut self, over: Over<'_>) -> Result<Option<Done>> {
-        // The optimiser must not see that the picture is always the same.
+        // Prevents the optimiser from exploiting that the picture is always the same.
         let view = std::hint::black_box(self.view);
         if !mandelbrot::draw_unless(view, self.variant, &mut self.steps, over) {
             return Ok(None);

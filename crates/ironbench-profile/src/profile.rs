@@ -28,7 +28,7 @@ pub struct Line {
 pub struct Profile {
     /// The lines, ordered by time, longest first.
     pub lines: Vec<Line>,
-    /// Records that the kernel could not write because a ring was full.
+    /// Number of records that the kernel could not write because a ring buffer was full.
     pub lost: u64,
     /// Number of stacks that were cut at the depth limit.
     pub truncated: u64,

@@ -11,7 +11,7 @@ use super::plan::{Order, Pass, Until};
 pub struct Next {
     pub reads: bool,
     pub offset: u64,
-    /// Whether the file starts again with this I/O.
+    /// Whether this I/O starts again at the beginning of the file.
     pub wraps: bool,
 }
 

@@ -16,7 +16,7 @@ pub const ALIGNMENT: usize = 4096;
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Pass {
-    /// Open files, used at the same time. The caller keeps their ownership. Each file has `file_bytes`.
+    /// Open files, used at the same time. The caller remains their owner. Each file has `file_bytes`.
     pub files: Vec<RawFd>,
     pub file_bytes: u64,
     pub block_bytes: u32,

@@ -58,7 +58,7 @@ impl Lob {
     }
 }
 
-/// A purpose of random numbers. It separates numbers that are drawn for the same row number.
+/// Uses of random numbers. For the same row number, different uses draw independent numbers.
 #[derive(Clone, Copy)]
 enum Purpose {
     Account = 201,

@@ -17,7 +17,7 @@ const CREDIT_LIMIT: i64 = 5_000_000;
 const HIGHEST_TAX: i64 = 2_000;
 const HIGHEST_DISCOUNT: i64 = 5_000;
 
-/// A purpose of random numbers. It separates numbers that are drawn for the same row number.
+/// Uses of random numbers. For the same row number, different uses draw independent numbers.
 #[derive(Clone, Copy)]
 enum Purpose {
     Item = 401,

@@ -243,7 +243,8 @@ impl Market {
             Some((words.next()?.parse().ok()?, words.next().and_then(market::security_of)?))
         };
         let mut orders: Vec<(i64, u64)> = triggered.split(',').filter_map(order).collect();
-        // The orders are sorted, so that the same seed gives the same delays whatever order the engine returns.
+        // The orders are sorted, so that the same seed gives the same delays in whatever order the engine returns the
+        // orders.
         orders.sort_unstable();
         for (trade, security) in orders {
             let order = self.limits.remove(&trade);

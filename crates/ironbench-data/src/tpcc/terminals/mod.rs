@@ -43,7 +43,7 @@ const WORKED_S: f64 = 100.0;
 /// Interval at which a client checks whether a terminal of another thread has queued a Delivery.
 const LOOK_NS: u64 = 5_000_000;
 
-/// A purpose of random numbers. It separates numbers that are drawn for the same terminal.
+/// Uses of random numbers. For the same terminal, different uses draw independent numbers.
 #[derive(Clone, Copy)]
 enum Purpose {
     Constants = 451,
