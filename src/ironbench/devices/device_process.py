@@ -131,7 +131,7 @@ class MountedDevice:
 
     def unmake(self, patience_s: float) -> list[str]:
         """Undoes `make` in reverse order, with modelled timing off. Returns a line for each step that could not be
-        undone. If there is none, removes the device's entry from the register."""
+        undone. If every step was undone, removes the device's entry from the register."""
         if self._live is not None:
             self._live.hurry()
             self.untraced = self._end_trace()

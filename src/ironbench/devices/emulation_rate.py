@@ -79,7 +79,7 @@ def speed(model: str, models: bytes, capacity_bytes: int | None, rate: Emulation
     read_s = probed(model, models, reads | {"depth": 1}, capacity=capacity_bytes).mean_s
     log_write_s = 1 / probed(model, models, LOADS[LOG_WRITE], capacity=capacity_bytes).iops
     if read_s < expression.NEXT_TO_NOTHING_S:
-        fidelity = Fidelity.FAITHFUL  # such models mean: as fast as this machine allows
+        fidelity = Fidelity.FAITHFUL  # devices with such models run as fast as this machine allows
     elif is_too_fast(reads_per_s, rate.reads_per_s):
         fidelity = Fidelity.REFUSED
     elif read_s < rate.read_latency_s or log_write_s < _REQUESTS * rate.read_latency_s:

@@ -1,4 +1,4 @@
-"""Interface of an engine: abilities and costs as data, dialect, and how it is started and its data are stored.
+"""Interface of an engine: abilities and costs as data, dialect, how the engine is started, and how its data are stored.
 
 An engine is a folder with the engine's name; nothing outside the folder knows that name. docs/contributing/engines.md
 describes step by step how to add an engine.
@@ -205,8 +205,8 @@ class Engine(ABC):
         return None
 
     def installations(self) -> tuple[tuple[str, str], ...]:
-        """Returns the installed versions and the `bin` setting that selects each, the oldest first. All come from one
-        source, so that they differ in little besides the version."""
+        """Returns the installed versions and the `bin` setting that selects each, the oldest first. All of them come
+        from one source, so that they differ in little besides the version."""
         return ()
 
     def build_features(self, system: System) -> Mapping[str, bool] | None:

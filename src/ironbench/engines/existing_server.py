@@ -16,7 +16,7 @@ from ironbench.model.system import Layout, System
 
 @contextmanager
 def checked_answers(is_given: bool) -> Iterator[None]:
-    """Converts errors that occur while answers of an existing server are parsed to a FailureError.
+    """Raises FailureError in place of errors that occur while the answers of an existing server are parsed.
 
     The answers of such a server are external input. For a server that ironbench started (`is_given` is false), the
     original exception is raised.

@@ -4,8 +4,8 @@
 removed together with the server: when the server stops, when its owner dies (by the guard), or by `ironbench cleanup`.
 Syncing a WAL in memory is a system call that returns at once, so only the engine's own work for the WAL remains.
 
-Such files count towards a limit on the server's memory. The limit could only be raised by their maximum size, and the
-server would cache data in the unused part. With a limit, `log` and `temp` are therefore placed on zero-latency devices
+Files in memory count towards a limit on the server's memory. If the limit were raised by their maximum size, the server
+would cache data in the unused part. With a limit, `log` and `temp` are therefore placed on zero-latency devices
 (`devices.arrange.zero_latency`), whose memory belongs to another process. Where devices cannot be emulated, the limit
 is raised, and the study does not attribute a gain to the part (`study.ceiling`).
 

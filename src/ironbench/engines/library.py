@@ -166,4 +166,4 @@ def place_file(system: System, dump: Path, name: str) -> None:
     """Copies the user's database file into the system's data directory, under the name that the engine opens."""
     file = data_dirs.claim(str(system.layout.data), "data") / name
     copies.file(dump, file)
-    file.chmod(stat.S_IRUSR | stat.S_IWUSR)  # the copy is writable whatever the permissions of the original are
+    file.chmod(stat.S_IRUSR | stat.S_IWUSR)  # the copy must be writable even if the original is not

@@ -13,7 +13,8 @@ from ironbench.model.observation import Sample
 _ESCAPED = re.compile(r"\\(.)")
 _MEANT = {"t": "\t", "n": "\n", "r": "\r"}
 _PATIENCE_S = 2.0
-"""Maximum delay in seconds of the last reading after the end of the window: the core waits this long for it."""
+"""Maximum delay in seconds of the last reading after the end of the window: the core waits this long for the
+reading."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,7 +21,8 @@ from ironbench.model.work import Outcome, Work
 from ironbench.workloads.fixed_rows import FixedRows
 
 SCRIPT_FIGURES = ("throughput", "failed", "response_time_mean_s", "response_time_p50_s", "response_time_p99_s")
-"""Metrics that a record contains for each script if there are several. There are few, to keep the record small."""
+"""Metrics that a record contains for each script if there are several scripts. The list is short, to keep records
+small."""
 PGBENCH_PROTOCOL = "simple"
 """Default protocol of pgbench (`-M`; PostgreSQL 18 documentation, pgbench). With this protocol, the server receives
 literals instead of parameters, so types and plans can differ from those of prepared statements."""

@@ -11,7 +11,7 @@ from ironbench.engines.mariadb.settings import OWN_HOST
 from ironbench.model.session import Row
 
 _STATUS = "(select cast(variable_value as unsigned) from information_schema.global_status where variable_name = '{}')"
-# InnoDB has no statement for a checkpoint. These statements make it flush dirty pages until the checkpoint includes
+# InnoDB has no statement for a checkpoint. These statements make InnoDB flush dirty pages until the checkpoint includes
 # everything that was committed before, and then restore the settings. They change no settings of an existing server.
 _CHECKPOINT = f"""
 begin not atomic

@@ -47,7 +47,7 @@ class MariadbMaintaining:
         return backups.tool(system).replayed(system, session, backup)
 
     def make_dead_rows(self, session: Session, table: str, percent: int) -> None:
-        """Makes dead rows by moving rows to the other end of their table and back, which leaves empty pages."""
+        """Creates dead tuples by moving rows to the other end of their table and back. This leaves empty pages."""
         for sign in (">", "<"):
             session.query(f"update {table} set id = -id where number % 100 < {percent} and id {sign} 0")
 

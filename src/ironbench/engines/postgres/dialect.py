@@ -14,7 +14,8 @@ _PAGE_BYTES = 8192
 
 
 CHECKPOINT = "set local statement_timeout = 0; checkpoint"
-"""Statements for a checkpoint. It may take longer than the statement timeout that a lab sets for its clients."""
+"""Statements for a checkpoint. A checkpoint may take longer than the statement timeout that a lab sets for its
+clients."""
 
 
 class PostgresDialect(Dialect):

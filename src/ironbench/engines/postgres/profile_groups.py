@@ -1,9 +1,8 @@
 """Activities of PostgreSQL in profiles, by names of its functions.
 
-The names are from the sources of PostgreSQL 13 to 18. Order matters: a lock that is taken to insert a WAL record
-belongs to the insertion of WAL, and only other lightweight locks are shown as LWLocks. Semaphores are used only for
-lightweight locks, fdatasync only for WAL.
-"""
+The names are from the sources of PostgreSQL 13 to 18. Order matters: a lock that is taken to insert a WAL record is
+shown as WAL insertion, and only other lightweight locks are shown as LWLocks. Semaphores are used only for lightweight
+locks, fdatasync only for WAL."""
 
 from __future__ import annotations
 

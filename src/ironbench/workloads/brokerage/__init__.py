@@ -28,8 +28,9 @@ cover twice that time."""
 def market_clients(clients: int) -> int:
     """Returns the number of clients that act as the market.
 
-    A tenth of all transactions are the market's, but because a Trade-Result takes longest, they take almost half of the
-    time. An equal number of market clients and customers is always enough, and an idle client costs only a connection.
+    The market executes only a tenth of all transactions, but these take almost half of the time, because a Trade-Result
+    takes longest. An equal number of market clients and customers is always enough, and an idle client costs only a
+    connection.
     """
     return max(2, clients)
 

@@ -210,7 +210,8 @@ _PRIMES = (1009, 1013)
 
 
 def _sums(session: Session, amount: str, account: str, rows: str) -> tuple[Decimal, ...]:
-    """Returns the sum of the amounts, and their sums weighted by each number of their accounts.
+    """Returns the sum of the amounts, and two sums in which each amount is weighted by one of the numbers of its
+    account (`_PRIMES`).
 
     Money booked to the wrong account leaves the first sum unchanged but not the others. Storing every balance would
     need memory for each account.
@@ -221,7 +222,7 @@ def _sums(session: Session, amount: str, account: str, rows: str) -> tuple[Decim
 
 
 def _counted(session: Session, then: BrokerageState, summary: Mapping[str, Any]) -> tuple[Check, ...]:
-    """Compares what the clients counted with the tables. It is unknown whether transactions that were cut off have
+    """Compares what the clients counted with the tables. It is unknown whether interrupted transactions were
     committed."""
     unsure = int(summary.get("server_commits_uncertain", 0))
     scripts = {script["name"]: script for script in summary["scripts"]}

@@ -19,8 +19,8 @@ NOTED, FLAGGED = 0.05, 0.2
 """If the divergence of a measure is larger than `NOTED`, the trial gets a note. If the divergence of a measure in
 `WORK` is larger than `FLAGGED`, the trial is flagged."""
 WORK = (STATEMENTS, MIX, FAILED, "rows_inserted", "rows_updated", "rows_deleted", "wal_records")
-"""Measures of the work. The others also depend on the replaying system: its memory, plans and checkpoints, after which
-the WAL contains full-page images."""
+"""Measures of the work. Other measures also depend on the replaying system: its memory, plans and checkpoints, after
+which the WAL contains full-page images."""
 _LEAST = {"wal_bytes": 1e6, "blocks_hit": 1000.0, "blocks_read": 1000.0}
 _LEAST_COUNT = 100.0
 """Minimum count for a comparison. Smaller recorded counts are compared with this number instead, because small

@@ -4,9 +4,9 @@ A log contains no results, so the keys are inferred. A statement with RETURNING,
 *maker*. The numbers or UUIDs at one place in a later statement of the maker's session are taken for its keys if they
 behave like keys:
 
-- Numbers: all differ, they grow with the time of their makers over all sessions, and their number is about the number
-  of executions of makers. Values of a clock are excluded.
-- UUIDs: all differ and occur nowhere before their maker. The statement looks up a row by them, or contains no other
+- Numbers: all are different, they grow with the time at which their makers ran (over all sessions), and there are about
+  as many numbers as executions of makers. Values of a clock are excluded.
+- UUIDs: all are different, and none occurs before its maker. The statement looks up a row by them, or contains no other
   UUID.
 
 A replay sends the value that the server returns in place of the recorded one.

@@ -13,8 +13,8 @@ from ironbench.errors import FailureError, InputError
 from ironbench.workloads.capture.file import COLUMNS, KEY, CaptureFacts, database, facts, quoted
 
 _BREAKING = ("copy", "two-phase", "no-parameters", "cut-parameters", "password", "encoding", "begun-before")
-"""Reasons for which a replay leaves out the whole transaction, because the rest of it could fail or do different
-work."""
+"""Reasons for which a replay leaves out the whole transaction, because the rest of the transaction could fail or do
+different work."""
 
 
 def made(output: str, fill: Callable[[duckdb.DuckDBPyConnection], CaptureFacts]) -> CaptureFacts:

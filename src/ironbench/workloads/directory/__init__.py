@@ -263,7 +263,8 @@ def _added(
 def _left(
     session: DirectorySession, options: Mapping[str, str], summary: Mapping[str, Any], size: int
 ) -> tuple[Check, ...]:
-    """Checks what jobs left behind before it is removed: entries that they added, and people that are renamed.
+    """Checks the entries that jobs left behind, before these are removed: entries that the jobs added, and people that
+    are renamed.
 
     A change is one commit, so the number follows from commits and completed transactions. This also includes a
     transaction that failed between two changes. A commit with an unknown outcome may have left or removed one entry.

@@ -1,4 +1,5 @@
-"""The tables of sysbench's OLTP tests: names, columns, keys and number of rows as `sysbench … prepare` makes them.
+"""The tables of sysbench's OLTP tests: names, columns, keys and number of rows are the same as with `sysbench …
+prepare`.
 
 Either sysbench or ironbench may load the tables, and both can use them. Values differ from load to load in sysbench;
 ironbench always generates the same ones (crates/ironbench-data/src/sysbench.rs).

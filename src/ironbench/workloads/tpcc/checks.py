@@ -212,7 +212,7 @@ def _counters(session: Session, warehouses: int) -> tuple[Check, ...]:
 
 
 def grown(then: TpccState, now: TpccState, summary: Mapping[str, Any]) -> tuple[Check, ...]:
-    """Compares what the clients counted with the tables. It is unknown whether transactions that were cut off have
+    """Compares what the clients counted with the tables. It is unknown whether interrupted transactions were
     committed."""
     unsure = int(summary.get("server_commits_uncertain", 0))
     scripts = {script["name"]: script for script in summary["scripts"]}

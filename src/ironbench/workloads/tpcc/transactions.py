@@ -19,7 +19,7 @@ ISOLATION = {
     DELIVERY: "repeatable read",
     "stock-level": "read committed",
 }
-"""For each transaction, the isolation level, the most frequent transactions first.
+"""The isolation level of each transaction, with the most frequent transactions first.
 
 TPC-C requires serializable transactions, except that Stock-Level may read what other transactions commit in between
 (clause 3.4). New-Order and Payment lock each row before they read a value that they change, and their other values are

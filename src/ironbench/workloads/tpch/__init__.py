@@ -1,9 +1,8 @@
 """The `tpch` workload: 22 analytical queries of a wholesale supplier, derived from TPC-H. They run as a power test, a
 throughput test, both, or a single stream of queries.
 
-Query texts, parameters and metrics were written for ironbench after the TPC-H specification 2.17.3;
-docs/workloads/tpch.md explains the choices.
-"""
+Query texts, parameters and metrics were written for ironbench according to the TPC-H specification 2.17.3;
+docs/workloads/tpch.md explains the choices."""
 
 from __future__ import annotations
 

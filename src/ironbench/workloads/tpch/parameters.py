@@ -2,8 +2,7 @@
 
 Domains and validation values are from the TPC-H specification 2.17.3, clauses 2.4.1.3 to 2.4.22.3; distributions are
 uniform unless specified otherwise. Bounds of dates and decimals are computed here and inserted as literals, so that one
-text works on every engine and none computes 0.06 - 0.01 in binary.
-"""
+text works on every engine and no engine computes 0.06 - 0.01 in binary floating point."""
 
 from __future__ import annotations
 

@@ -41,8 +41,8 @@ FOLDER = Path(__file__).parent
 VERSION = 1
 """Version of the data, increased whenever the same options would produce other rows or another schema."""
 SMALLEST, LARGEST = 0.01, 100_000
-"""Range of scale factors. Below it, some tables would be too small for the generator; above it, no scale factor is
-defined."""
+"""Range of scale factors. Below this range, some tables would be too small for the generator; above this range, no
+scale factor is defined."""
 
 
 class ScaleFactor(Option):

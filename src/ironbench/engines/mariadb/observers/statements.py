@@ -3,7 +3,7 @@
 Statements sent as text are counted by digest. Prepared statements are counted by connection, and their counters
 disappear when the connection closes (manual, "Performance Schema prepared_statements_instances Table"). They can be
 read at the end of the window, because the clients are still connected then. MariaDB 10.11 has that table but never
-counts executions in it; it only counts all executions of a connection together."""
+counts executions in it. That version only counts the total of all executions of a connection."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
 """Use of tables and indexes (pg_stat_user_tables, pg_statio_user_tables and the views of indexes), and running vacuums
 (pg_stat_progress_vacuum).
 
-Use is read at the start and the end of the measured window. Backends report it up to a second late (`catalog.py`).
-Sizes are read only if there are few tables, because each requires system calls for the table's files.
-"""
+The statistics are read at the start and the end of the measured window. Backends report them up to a second late
+(`catalog.py`). Sizes are read only if there are few tables, because each size requires system calls for the table's
+files."""
 
 from __future__ import annotations
 
