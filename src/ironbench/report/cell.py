@@ -31,7 +31,8 @@ class TableCell:
     low: float | None = None
     high: float | None = None
     confidence: float | None = None
-    """Confidence level of the interval from `low` to `high`; None if they are the smallest and largest values seen."""
+    """Confidence level of the interval from `low` to `high`; None if `low` and `high` are the smallest and the largest
+    measured value."""
     signed: bool = False
     """Whether a plus sign is shown before a positive value."""
     estimate: bool = False

@@ -251,7 +251,7 @@ def _who(names: list[str], everyone: int, all_words: str) -> str:
 
 
 def commands(study: Study) -> list[Command]:
-    """Returns the command that repeats each system's run, or the lab with its file."""
+    """Returns a command for each system that repeats its run, or the command that repeats the lab."""
     if study.lab:
         return [Command(f"ironbench lab run {study.lab.name}.toml", file=study.lab.name, source=study.lab.source)]
     return [Command(run_command(part.subject.records), part.name) for part in study.parts]

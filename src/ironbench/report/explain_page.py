@@ -100,7 +100,8 @@ def _differences(one: Explanation, everything: bool) -> tuple[tuple[str, Table],
 
 
 def answer(one: Explanation, verdict: Sequence[AnswerPoint], doubt: str, not_shown: Note | None = None) -> Answer:
-    """Puts the verdict or the ratio first, then a point for each level that explains part of it.
+    """Returns the answer: first the verdict or the ratio, then a point for each level of the breakdown that explains
+    part of the difference.
 
     `not_shown`: why the trials show no difference; None if they show one. If it is set, the first point states that the
     levels below only list what differed.

@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from ironbench.study.study import Effect
 
 _FEW = 2
-"""Maximum number of comparisons for which each gets a table of all metrics. If there are more, one table shows only the
-main metrics."""
+"""Maximum number of comparisons that each get a table of all metrics. If there are more, one table shows only the main
+metrics."""
 _MOST_ACROSS = 4
 _ACROSS = (
     "throughput",

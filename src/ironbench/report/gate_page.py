@@ -29,7 +29,7 @@ _KINDS: dict[type[Cause], str] = {
     NewStatement: "new statement",
     OtherPlanSteps: "other plan",
 }
-"""Names of the kinds of causes in JSON documents."""
+"""Names that JSON documents use for the kinds of causes."""
 _HEAD = ("comparison", "metric", "ratio", "CI", "blocks", "gate")
 
 

@@ -55,8 +55,8 @@ def _required(study: Study) -> list[tuple[str, str]]:
 
 
 def _unanswered(study: Study) -> dict[str, str]:
-    """Returns the results of searches for the best number of clients that found no such number, by system. The trials
-    of such a search do not show a peak."""
+    """Returns, by system, the results of searches that found no best number of clients. The trials of such a search do
+    not show a peak."""
     found = {}
     for part in study.closed:
         result = _search_of([part], study)

@@ -190,5 +190,6 @@ class Page:
         return tuple(part for part in self.sections if part.shows_something)
 
     def specifications(self, prefix: str) -> dict[str, dict[str, Any]]:
-        """Returns the specifications of the charts for an HTML page: id of the containing element → specification."""
+        """Returns the specifications of the charts for an HTML page, by the id of the element that contains the
+        chart."""
         return {f"{prefix}-chart-{one.id}": one.embedded for part in self.sections for one in part.charts}

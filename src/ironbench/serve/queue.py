@@ -370,8 +370,8 @@ class Queue:
         return replace(entry, state=FAILED, why=self._failure(entry) or f"exit code {status}", ended_at=now)
 
     def _failure(self, entry: QueueEntry) -> str:
-        """Returns why a lab failed: the error that ended it, or else the cause of the last trial that has one; empty if
-        neither is known."""
+        """Returns why a lab failed: the error that ended the lab, or else the recorded cause of its last failed trial;
+        empty if neither is known."""
         if error := failure_of(self._status(entry)):
             return error_text(error, self.results)
         records = Store(self._place(entry), Printer.silent()).all()

@@ -20,7 +20,7 @@ class QueueEntry(msgspec.Struct, frozen=True):
     name: str
     """Name of the lab file without its suffix."""
     made_at: float
-    """Time at which the entry was created, in seconds since the epoch like all times in this module."""
+    """Time at which the entry was created. Like all numeric times in this module, it is in seconds since the epoch."""
     order: float
     """Position in the queue. The entry with the smallest value starts first."""
     lab: str

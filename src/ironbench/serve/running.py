@@ -122,7 +122,8 @@ def written(state: Path | None) -> int:
 
 
 def others(results: Results) -> str:
-    """Describes experiments that are running but were not started from the queue; empty if there are none."""
+    """Describes the running experiments; empty if there are none. The queue asks only while none of its own labs is
+    running."""
     found = [one.name for one in experiments(results)]
     are = "are" if len(found) > 1 else "is"
     return f"{' and '.join(found)} {are} running, started outside this queue" if found else ""

@@ -43,8 +43,8 @@ _MOST_PERCENT = 2.0
 """Ratios below this one are written as a percentage change. An increase by more than 100% is easier to read as a
 multiple."""
 _REACH = 1.6
-"""The axis ends at this multiple of the largest block ratio (as a logarithm). Confidence intervals from few blocks may
-be infinite and are clipped there."""
+"""The axis ends at this multiple of the largest block ratio, both as logarithms. Confidence intervals from few blocks
+may be infinite; they are clipped at this end."""
 
 
 def effects(study: Study) -> list[Chart]:

@@ -60,7 +60,8 @@ def narrowing(steps: Mapping[str, Sequence[Finding]], looks: Sequence[int]) -> C
 
 
 def _ticks(rows: Sequence[Mapping[str, Any]]) -> list[int]:
-    """Returns the numbers of blocks as ticks. If there are many, returns only every second, third, … one."""
+    """Returns the numbers of blocks at which the axis has ticks. If there are many blocks, returns only every n-th
+    number."""
     blocks = sorted({row["blocks"] for row in rows})
     return blocks[:: -(-len(blocks) // _MOST_TICKS)]
 

@@ -12,9 +12,9 @@ from ironbench.report.page import Page, Section
 
 
 def render(pages: Sequence[Page], contents: Section | None = None) -> bytes:
-    """Returns `{schema, studies: […]}`, `{schema, labs: […]}` for labs or `{schema, foreign: […]}`. Trials are
-    identified by their id. A page that is not a report of records is the document itself: `{schema, title, answer,
-    …}`."""
+    """Returns `{schema, studies: […]}` for runs, `{schema, labs: […]}` for labs, or `{schema, foreign: […]}` for
+    foreign records. Trials are identified by their id. A page that is not a report of records is the document itself:
+    `{schema, title, answer, …}`."""
     documents = [{**page.fields(), "tables": tables(page.shown)} for page in pages]
     if any(page.kind for page in pages):
         kind = "labs" if any(page.kind == "labs" for page in pages) else pages[0].kind

@@ -38,7 +38,7 @@ def sections(study: Study) -> Iterator[Section]:
 
 
 def _trials(study: Study) -> str:
-    """States which trials the breakdowns average: `The times are means over all usable trials.`"""
+    """States over which trials the breakdowns are averaged: `The times are means over all usable trials.`"""
     known = [(label(cell.configuration), cell.time) for cell in study.cells if cell.time]
     if all(time.trials == time.observed for _, time in known):
         return "The times are means over all usable trials."

@@ -122,7 +122,7 @@ def only_listed(no_verdict: bool) -> str:
 
 
 def _values(metric: str, means: MeanRatio) -> str:
-    """Writes the two geometric means of which the ratio is the quotient: `1,260/s vs. 1,000/s`."""
+    """Writes the two geometric means whose quotient is the ratio: `1,260/s vs. 1,000/s`."""
     of_a, of_b = means.centres
     return f"{quantity(of_b, unit_of(metric))} vs. {quantity(of_a, unit_of(metric))}"
 
@@ -146,7 +146,7 @@ def same_rate(rate: float, seen: str) -> str:
     """Example with rate=500.0, seen='A: 500/s sustained; B: 500/s sustained': `Both sides ran at a target rate of
     500/s. Result: A: 500/s sustained; B: 500/s sustained.`
 
-    `seen`: from `outcomes`.
+    `seen`: the text that `outcomes` returns.
     """
     return f"Both sides ran at a target rate of {units.rate(rate)}. Result: {seen}."
 

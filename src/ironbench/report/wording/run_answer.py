@@ -177,7 +177,7 @@ def no_difference(why: Note, name: str, means: MeanRatio, first: str) -> str:
 
 
 def _values(means: MeanRatio) -> str:
-    """Writes the two values of which the ratio is the quotient."""
+    """Writes the two values whose quotient is the ratio."""
     of_first, own = means.centres
     return f"{quantity(own, '1/s')} vs. {quantity(of_first, '1/s')}"
 
