@@ -1,9 +1,9 @@
 """Compares slices with trials of ten times the measured time: do both methods give the same answers?
 
-Seven questions about two configurations each, answered first by slices, then by trials. If slices were precise but
-wrong, the two confidence intervals would not overlap. Data are on the disk, because WAL and flushes are part of the
-questions. Takes about 80 minutes; each question resumes where it was stopped. `IRONBENCH_BENCH_QUESTIONS=log,engine`
-selects these two.
+Each of seven questions compares two configurations, and is answered first by slices, then by trials. If slices were
+precise but wrong, the two confidence intervals would not overlap. Data are on the disk, because WAL and flushes are
+part of the questions. Takes about 80 minutes; each question resumes where it was stopped.
+`IRONBENCH_BENCH_QUESTIONS=log,engine` selects the questions `log` and `engine`.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ ssd = { model = "ssd-sata-2008(cache=on)", capacity = "1GiB", fs = "ext4" }"""
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """A comparison of two configurations; the result is the second over the first."""
+    """A comparison of two configurations. The result is the ratio of the second to the first."""
 
     text: str
     workload: str
@@ -151,8 +151,8 @@ def logs(found: Finding) -> list[float]:
 
 
 def in_turn(name: str) -> Between:
-    """Returns the ratio of long slices to trials, whose blocks alternate in random order, so that both see the same
-    conditions."""
+    """Returns the ratio of long slices to trials. Their blocks alternate in random order, so that both are measured
+    under the same conditions."""
     dice, each = random.Random(25), dict[str, list[float]]()
     for number in range(BLOCKS[LONG]):
         for method in dice.sample((LONG, TRIALS), 2):
@@ -161,8 +161,8 @@ def in_turn(name: str) -> Between:
 
 
 def distance(*each: Sequence[float]) -> Between:
-    """Returns the ratio of the first to the second by logarithms of blocks, with the 95% confidence interval of Welch's
-    t (Biometrika 34, 1947)."""
+    """Returns the ratio of the first series of blocks to the second, computed from logarithms, with the 95% confidence
+    interval of Welch's t-test (Biometrika 34, 1947)."""
     squares = [statistics.variance(one) / len(one) for one in each]
     freedom = sum(squares) ** 2 / sum(square**2 / (len(one) - 1) for square, one in zip(squares, each, strict=True))
     mean = statistics.fmean(each[0]) - statistics.fmean(each[1])

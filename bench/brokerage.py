@@ -1,7 +1,7 @@
 """The brokerage workload on PostgreSQL: CPU share of the client, with client-side and server-side logic, and
 repeatability.
 
-Takes about five minutes. `IRONBENCH_BENCH_PAIRS=2` tries it with two runs of each.
+Takes about five minutes. `IRONBENCH_BENCH_PAIRS=2` makes only two runs of each kind.
 """
 
 from __future__ import annotations

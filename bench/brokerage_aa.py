@@ -1,7 +1,7 @@
 """A/A test with the brokerage workload: how often identical systems are called faster or slower (target: at most 2 of
 20).
 
-20 labs of 6 blocks each, about 75 minutes. `IRONBENCH_BENCH_PAIRS=2` tries it with two.
+Runs 20 labs of 6 blocks each, which takes about 75 minutes. `IRONBENCH_BENCH_PAIRS=2` runs only two labs.
 """
 
 from __future__ import annotations

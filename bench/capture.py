@@ -1,11 +1,12 @@
-"""Captures replayed on their restored data, compared with the recording and with an original run, and the time to read
-a log.
+"""Replays captures on restored data, compares the replays with the recording and with an original run, and measures the
+time to read a log.
 
-Two kinds of work by four clients of pgbench: `tpcb-like`, and purchases with identity columns, random UUIDs, RETURNING,
-foreign keys and a trigger. Each is logged with marks before and after it. The replay runs with `mode=fast` on another
-server, on data restored from a dump. pgbench runs there on the same data without a log: the original run.
+Four clients of pgbench run two kinds of work: `tpcb-like`, and purchases with identity columns, random UUIDs,
+RETURNING, foreign keys and a trigger. Each is logged with marks before and after it. The replay runs with `mode=fast`
+on another server, on data restored from a dump. For the original run, pgbench runs on that server with the same data
+and without a log.
 
-The original run and the replay alternate. `IRONBENCH_BENCH_TRANSACTIONS=500` is short.
+The original run and the replay alternate. `IRONBENCH_BENCH_TRANSACTIONS=500` makes the benchmark short.
 """
 
 from __future__ import annotations
@@ -105,7 +106,7 @@ def _record(folder: Path, work: Work, transactions: int) -> None:
             subprocess.run([binary("psql"), *at, "-q", "-c", TABLES, "shop"], check=True)
         subprocess.run([binary("pg_dump"), *at, "-Fc", "-Z0", "-f", str(folder / "shop.dump"), "shop"], check=True)
         dsn = f"postgresql://postgres@/shop?host={server.host}&port={server.port}"
-        # Replays start after a checkpoint, too: otherwise only they would write full-page images.
+        # The recording starts after a checkpoint, as replays do. Otherwise, only replays would write full-page images.
         _settled(server)
         _ironbench(folder, "capture", "--mark", dsn)
         _pgbench(server, "shop", work, transactions)
@@ -138,7 +139,7 @@ def _pairs(
         _ironbench(folder, "run", "capture", *words, "--dsn", dsn, "--results", "results", flagged=True)
         newest = max((folder / "results" / "trials").glob("*/record.json"), key=lambda path: path.stat().st_mtime_ns)
         metrics.update(json.loads(newest.read_text())["metrics"])
-        # A transaction of pgbench may be several of the capture.
+        # One transaction of pgbench may be several transactions of the capture.
         return transactions * CLIENTS / (metrics["transactions"] / metrics["throughput"])
 
     of_original, of_replay = interleaved(PAIRS, original, replay)

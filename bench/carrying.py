@@ -1,4 +1,4 @@
-"""Export and import of 10,000 records in one file, and answers about cost and published results for them."""
+"""Measures export and import of 10,000 records in one file, and commands that answer questions about these records."""
 
 from __future__ import annotations
 

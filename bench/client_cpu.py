@@ -1,4 +1,4 @@
-"""Client CPU per transaction and throughput compared with pgbench with the same protocol: select-only, 8 clients on 1
+"""Compares client CPU per transaction and throughput with pgbench and the same protocol: select-only, 8 clients on 1
 thread.
 
 Both clients send the same messages for each execution, so that the server and both clients do the same work

@@ -1,4 +1,5 @@
-"""Benefit and cost of workers: two against one, four against one at the same rate, start-up, merging, coordination."""
+"""Measures the benefit and cost of workers: two workers compared with one, four compared with one at the same rate,
+start-up, merging of results, and coordination."""
 
 from __future__ import annotations
 
@@ -65,7 +66,8 @@ def _two_against_one(pool: WorkerPool) -> None:
 
 
 def _bare(tasks: Tasks, processes: int) -> float:
-    """Runs as many processes without workers, which execute the same partial plans from the same time on."""
+    """Runs the plans that workers would get in the same number of processes without Ray, all from the same start
+    time."""
     load = Load(clients=4 * processes, workers=processes, duration_s=SECONDS)
     cut = parts.cut(compiled_plan(NULL, tasks, load, ()), processes)
     code = "import sys; from bench.cluster import driven_alone; driven_alone(int(sys.argv[1]), sys.stdin.buffer.read())"

@@ -71,7 +71,7 @@ def help_page() -> None:
 
 
 def _share(target: dict[str, Any], sources: Iterable[Source], clients: int) -> float:
-    """CPU time of the sampling threads and of the server's answers to them, as a share of one core."""
+    """Returns the CPU time of the sampling threads and of the server's answers to them, as a fraction of one core."""
     load = Load(clients=clients, duration_s=10)
     plan = compiled_plan(target, Tasks([ScriptSource("s", SELECT_ONLY, 1)], {"scale": "10"}), load, sources)
     result = _core.drive(plan)

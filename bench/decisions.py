@@ -1,13 +1,14 @@
-"""Error rates of decisions, simulated with known truth through the production code. Fixed seeds.
+"""Measures error rates of decisions: the production code judges simulated labs whose true effect is known. Seeds are
+fixed.
 
 - Verdicts with interim analyses: false alarms, and coverage of the confidence interval at which a lab stops.
-- The gate with a margin of 5%: true slowdowns just below the margin must not fail, and adding rounds until a decision
-  must not help.
+- The gate with a margin of 5%: true slowdowns just below the margin must not fail, and adding rounds until there is a
+  decision must not increase the error rate.
 - History that is analysed after each of 40 nights: series without a change, with independent and with correlated
   nights.
 
-`IRONBENCH_BENCH_QUESTIONS=history,correlated` selects these two; `IRONBENCH_BENCH_SERIES` and `IRONBENCH_BENCH_SEED`
-are the number of simulated series and their seed.
+`IRONBENCH_BENCH_QUESTIONS=history,correlated` selects these two questions; `IRONBENCH_BENCH_SERIES` and
+`IRONBENCH_BENCH_SEED` are the number of simulated series and their seed.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ SERIES = int(os.environ.get("IRONBENCH_BENCH_SERIES", "400"))
 SEED = int(os.environ.get("IRONBENCH_BENCH_SEED", "4"))
 """Seed of the simulated series."""
 NOISE, MARGIN = 0.03, 0.05
-"""Standard deviation of a trial's log value."""
+"""Standard deviation of a trial's log value, and margin of the gate."""
 SLOWDOWNS = (0.04, 0.045, 0.049)
 BETWEEN, WITHIN = 0.02, 0.005
 """Standard deviations: between nights, and of the mean of a night's trials."""
@@ -78,7 +79,7 @@ def judged(lab: Lab, measured: Sequence[tuple[int, float, float]], look: int) ->
 
 
 def interim_analyses() -> None:
-    """Interim analyses at 6, 12 and 18 blocks: a lab stops at the first verdict."""
+    """Simulates labs with interim analyses at 6, 12 and 18 blocks. A lab stops at the first conclusive verdict."""
     lab, planned = lab_of((6, 6, 6)), (6, 12, 18)
     for ratio in (1.0, 0.97):
         dice, ended, covered = np.random.default_rng(1), Counter[Conclusion](), 0
@@ -120,7 +121,7 @@ def _gate(lab: Lab, measured: Sequence[tuple[int, float, float]], look: int) -> 
 
 
 def gate_rounds(rounds: int = 5, blocks: int = 12) -> None:
-    """A user adds rounds while the gate is inconclusive; the true slowdown equals the margin."""
+    """Simulates a user who adds rounds while the gate is inconclusive. The true slowdown equals the margin."""
     lab, dice, ended = lab_of((blocks,), rounds), np.random.default_rng(3), Counter[GateVerdict]()
     for _ in range(LABS):
         verdict = GateVerdict.CANNOT_TELL
@@ -135,7 +136,8 @@ def gate_rounds(rounds: int = 5, blocks: int = 12) -> None:
 
 
 def history(correlation: float, asked: Asked | str) -> None:
-    """Share of series without a change that have a change point in any night; nights follow an AR(1) process."""
+    """Measures in which fraction of series without a change a change point is found in any night. Nights follow an
+    AR(1) process."""
     dice, alarms = np.random.default_rng(SEED), 0
     for _ in range(SERIES):
         levels_ = dice.standard_normal(NIGHTS)

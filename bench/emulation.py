@@ -1,16 +1,16 @@
-"""Emulated devices compared with their models: fio on the mounted file system, and the model on a virtual clock.
+"""Compares emulated devices with their models: fio runs on the mounted file system, and the model on a virtual clock.
 
-A point has at least 10,000 I/Os if its maximum time allows. Otherwise, for example for a disk with 80 I/Os per second,
-the model's virtual clock executes exactly the same I/Os in the same order (`bench/outside.py`). No sampling error is
-added, so the same bounds apply as with 10,000 I/Os, and the actual number is shown beside the rate. Points that write
-use a new device each time, and are measured after 80 MiB were written, as far as 5 s allow: by then the cache of a disk
-and the fast flash of a small SSD are full.
+A point, which is one combination of device and load, has at least 10,000 I/Os if its maximum time allows. Otherwise,
+for example for a disk with 80 I/Os per second, the model's virtual clock executes exactly the same I/Os in the same
+order (`bench/outside.py`). No sampling error is added, so the same bounds apply as with 10,000 I/Os, and the actual
+number is shown beside the rate. Points that write use a new device each time, and are measured after 80 MiB were
+written, as far as 5 s allow: by then the cache of a disk and the fast flash of a small SSD are full.
 
 Excluded from live measurement, with a message: points at which a model does more than 100,000 I/Os a second; points at
 which half of the I/Os take less time than the I/O path overhead of `/dev/fuse` on this machine, as measured with fio;
-and models that refuse live use here. A point starts when the processors are idle, for which the benchmark waits up to
-half an hour in total (`IRONBENCH_BENCH_PATIENCE`, in minutes). A point with more than a tenth of steal time is
-repeated, and finally not judged. Steal time is shown.
+and models that cannot run live on this machine. A point starts when the processors are idle, for which the benchmark
+waits up to half an hour in total (`IRONBENCH_BENCH_PATIENCE`, in minutes). A point with more than 10% of steal time is
+repeated, and is not judged if every attempt has too much steal time. Steal time is shown.
 
 Takes about 19 minutes for all models on an idle machine, and 10 more for the zero-latency device and the comparison
 with tmpfs. `IRONBENCH_BENCH_SECONDS=3` limits a point to 3 s, `IRONBENCH_BENCH_MODELS=hdd-10k,ssd-sata` selects models,
@@ -43,11 +43,13 @@ LONGEST_S, SHORTEST_S = 10, 2
 COUNT = 10_000
 RAMP_S, LONGEST_RAMP_S = 1, 5
 FILLING = 80 << 20
-"""64 MiB, and what a disk writes meanwhile."""
+"""Bytes that are written before the measurement: 64 MiB, and the amount that a disk moves from its cache in the
+meantime."""
 LIVE_IOPS = 100_000
 FREE_RUNS, FREE_S = 5, 3
 BATCH = 8
-"""Number of I/Os submitted with one call, as in engines that read ahead, and of completions collected at a time."""
+"""Number of I/Os that are submitted with one call, as engines that read ahead do, and of completions that are collected
+at a time."""
 PAIRS = 6
 Measured = tuple[tuple[Seen, Done | None], float]
 """Results of fio and its I/Os, and the share of steal time during the measurement."""
@@ -115,8 +117,9 @@ def _free() -> dict[bool, float]:
     """Returns the seconds that a read (False) and a write (True) take through `/dev/fuse`, the path of every device
     with latency.
 
-    The kernel passes requests of the zero-latency device through (docs/adr/0014-free-devices-are-passed-through.md).
-    Requests of a device that is nearly as fast reach its process, which answers them at once.
+    The kernel passes requests of the zero-latency device through (docs/adr/0014-free-devices-are-passed-through.md). A
+    device that is nearly as fast is therefore measured instead: its requests reach its process, which answers them
+    immediately.
     """
     one_by_one, lone, written = (Run(POINTS[place], RAMP_S, FREE_S, logged=False) for place in (1, 0, 2))
     in_batches = replace(one_by_one, batch=BATCH)
@@ -148,8 +151,8 @@ def _seen(file: Path, run: Run) -> list[Seen]:
 
 
 def _against_model(name: str, runs: Sequence[Run], way_s: Mapping[bool, float]) -> None:
-    """Measures all points that read on one device, because reads do not change it; points that write use a new device,
-    like the model."""
+    """Measures all points that read on one device, because reads do not change the device. Each point that writes uses
+    a new device, as the model does."""
     try:
         with mounted(name) as file:
             for run in runs:
@@ -202,7 +205,7 @@ def _held(name: str, run: Run, seen: Seen, done: Done | None, way_s: float, shar
 
 
 def _beside_tmpfs() -> None:
-    """A half-cached read-write mix of PostgreSQL on the zero-latency device and on a plain tmpfs.
+    """Compares a half-cached read-write mix of PostgreSQL on the zero-latency device and on a plain tmpfs.
 
     Buffers are equal. The page cache of the device is limited, so that half of the data must be read from it; a tmpfs
     consists of page cache, so a limit would leave no space for the data. The third alternative is a loop device of the

@@ -1,7 +1,7 @@
-"""How often a gate fails for a change without effect, and for a slowdown of 10%: simulated labs through the production
-verdict and gate. Fixed seeds.
+"""Measures how often a gate fails for a change without effect, and for a slowdown of 10%: the production code judges
+simulated labs. Seeds are fixed.
 
-An inconclusive gate counts as failed (`--undecided fail`), so that both ways of stopping a harmless change count.
+An inconclusive gate counts as failed (`--undecided fail`), because it also stops a harmless change.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
-"""A gate for a change without effect, on this machine: 20 labs of 12 blocks by slices, about 75 minutes.
+"""Runs a gate for a change without effect on this machine: 20 labs of 12 blocks with slices, which takes about 75
+minutes.
 
-`IRONBENCH_BENCH_PAIRS=2` tries it with two.
+`IRONBENCH_BENCH_PAIRS=2` runs only two labs.
 """
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""Limits of the drive loop: transactions per second and core with the null engine, and memory per client."""
+"""Measures the limits of the drive loop: transactions per second and core with the null engine, and memory per
+client."""
 
 from __future__ import annotations
 

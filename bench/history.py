@@ -1,5 +1,5 @@
-"""How often `ironbench history` finds real changes and false ones, compared with Apache Otava on the same series.
-Simulated nights with known truth through the production code; fixed seeds.
+"""Measures how often `ironbench history` finds real changes and reports false ones, compared with Apache Otava on the
+same series. The production code analyses simulated nights whose true changes are known. Seeds are fixed.
 
 Otava is installed into a separate environment (`build/otava`), since it pins numpy and requires cloud clients. Otava
 gets one number per point, the mean of the night's trials, and uses its defaults (window 50, p 0.001, no minimum
@@ -123,7 +123,7 @@ def main() -> None:
 
 
 def covered() -> None:
-    """Coverage of the confidence interval of a change of 10% in the middle of 30 nights."""
+    """Measures the coverage of the confidence interval of a change of 10% in the middle of 30 nights."""
     shift = math.log(0.9)
     found = [
         point

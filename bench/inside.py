@@ -2,9 +2,9 @@
 
 A trial queries statements and tables twice, and vacuums once a second, which is too little to be visible in the
 variation of throughput. Therefore the queries run many times in short trials, interleaved with trials without them. The
-cost is the throughput lost per query, in seconds, times the number of queries in a trial. The server is from a
-distribution, with `pg_stat_statements`, whose own cost all trials pay. The view contains nearly the default maximum of
-5,000 statements, so that queries take their maximum time.
+cost is the throughput lost per query, in seconds, times the number of queries in a trial. The server comes from a Linux
+distribution and uses `pg_stat_statements`, whose own cost is part of all trials. The view contains nearly the default
+maximum of 5,000 statements, so that queries take their maximum time.
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ def _fill(server: RawServer) -> None:
 
 
 def _looking(session: Session) -> tuple[list[Source], list[Source]]:
-    """Sources that are read at both ends of a trial, and those read every second."""
+    """Returns the sources that are read at both ends of a trial, and the sources that are read every second."""
     found = [one for one in observe.sources(session, clients=CLIENTS) if one.name.startswith(INSIDE)]
     at_ends = [one for one in found if one.period_s == WindowEnds.PERIOD_S]
     each_second = [one for one in found if one.period_s != WindowEnds.PERIOD_S]
@@ -101,7 +101,8 @@ def _looking(session: Session) -> tuple[list[Source], list[Source]]:
 
 
 def _read(session: Session) -> None:
-    """CPU time of the server for the queries of a trial: a bound that is not affected by other load on the machine."""
+    """Measures the CPU time of the server for the queries of a trial, which other load on the machine does not
+    affect."""
     pid = int(session.query("select pg_backend_pid()")[0][0] or 0)
     cores = 0.0
     for what, of_it, usual in zip(("statements, tables", "vacuums"), _looking(session), (2, TRIAL_S + 1), strict=True):

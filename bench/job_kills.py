@@ -47,7 +47,8 @@ from ironbench.serve.queue import Queue
 AFTER_RECORD_S = 1.5
 """Maximum time from the record that a kill waits for to the kill; a trial takes about one second."""
 LEAVING_S = 30.0
-"""Guards shut servers down cleanly after their owner is gone."""
+"""Seconds to wait for the processes of a killed job to end, because guards shut servers down cleanly after their owner
+has died."""
 
 
 @dataclass(slots=True)
@@ -158,7 +159,7 @@ class Killed:
         return sum(1 for _ in self.results.glob("**/trials/[!.]*/record.json"))
 
     def _processes(self) -> list[int]:
-        """Processes that inherited the mark, or whose command line contains the home directory."""
+        """Returns the processes that inherited the mark, or whose command line contains the home directory."""
         found = []
         for entry in Path("/proc").glob("[0-9]*"):
             with suppress(OSError):
@@ -190,7 +191,8 @@ class Killed:
         self.faults += [f"left: {path}" for path in unfinished]
 
     def _end_queued(self) -> None:
-        """Labs started by the server intentionally outlive it. Half of the time they are also killed."""
+        """Ends the labs that the server started, which intentionally outlive the server: kills them in half of the
+        cases, and otherwise waits for their end."""
         if self.dice.random() < 0.5:
             for pid in self._processes():
                 with suppress(ProcessLookupError):
@@ -208,7 +210,7 @@ class Killed:
 
 
 def _mapped(pid: int) -> set[Path]:
-    """Files in /dev/shm that a process has mapped."""
+    """Returns the files in /dev/shm that a process has mapped."""
     with suppress(OSError):
         names = {line.split(maxsplit=5)[5] for line in _lines(f"/proc/{pid}/maps") if "/dev/shm/" in line}
         return {Path(name) for name in names if not name.endswith("(deleted)")}

@@ -1,4 +1,4 @@
-"""The kernels of igen-cpu and igen-ram compared with bare loops and independent implementations. Needs idle CPUs."""
+"""Compares the kernels of igen-cpu and igen-ram with bare loops and independent implementations. Needs idle CPUs."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ SHORT_PAIRS = 100
 OVERHEAD_PAIRS = 250
 """Pairs needed to detect one percent on a virtual machine, where pairs differ by 5% (images) to 12% (lotteries)."""
 SECONDS = 0.4
-"""Disturbances on a virtual machine last for seconds, so that both sides of a short pair are affected equally."""
+"""Length of one measurement. Disturbances on a virtual machine last for seconds, so both sides of such a short pair are
+affected equally."""
 SCALAR = {"kind": "mandelbrot", "width": 480, "height": 320, "limit": 256, "variant": "scalar"}
 VECTOR = {**SCALAR, "variant": "vector"}
 LOTTERY = {"kind": "lottery", "bytes": 64 << 20, "huge": "default", "draws": 100_000, "probe_s": 0.0}
@@ -37,7 +38,7 @@ def main() -> None:
 
 
 def overhead() -> None:
-    """One thread of the harness compared with the same kernel in a bare loop."""
+    """Compares one thread of the harness with the same kernel in a bare loop."""
     build = ["cargo", "build", "--release", "--quiet", "--locked", "-p", "ironbench-kernels", "--example", "bare_loop"]
     subprocess.run(build, check=True)
     bare_loop = Path(os.environ.get("CARGO_TARGET_DIR", "target")) / "release" / "examples" / "bare_loop"
@@ -47,7 +48,7 @@ def overhead() -> None:
 
 
 def scaling() -> None:
-    """Two threads compared with twice one thread."""
+    """Compares the rate of two threads with twice the rate of one thread."""
     for name, kernel in (("scalar", SCALAR), ("vector", VECTOR)):
         two, one = interleaved(SHORT_PAIRS, partial(_rate, kernel, 2), partial(_rate, kernel, 1))
         said(f"{name}: two threads over twice one", ratio(two, [2 * rate for rate in one]), at_least(0.95))
@@ -56,7 +57,7 @@ def scaling() -> None:
 
 
 def memory(reference: Path) -> None:
-    """Memory measurements compared with an independent pointer chase and triad."""
+    """Compares memory measurements with an independent pointer chase and triad."""
     latency, chase = interleaved(PAIRS, partial(_probed, "latency_s"), partial(_referred, reference, "chase"))
     said("latency over a pointer chase", ratio([one * 1e9 for one in latency], chase), within(0.9, 1.1))
     ours, triad = interleaved(PAIRS, partial(_probed, "triad"), partial(_referred, reference, "triad"))

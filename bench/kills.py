@@ -22,7 +22,7 @@ SOURCE = Path(__file__).parents[1] / "src"
 COMMAND = [sys.executable, "-c", "from ironbench.cli import main; main()", "lab"]
 PATIENCE_S = 60.0
 MEASURING = 0.8
-"""Fraction of kills that are timed from the first trial instead of the start of the process."""
+"""Fraction of kills whose delay is counted from the first trial instead of the start of the process."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +79,7 @@ def _once(
 ) -> int | None:
     """Starts the lab or continues it. Returns its exit code, or None if it was killed first.
 
-    `kill`: whether to wait for the first trial before counting, and the delay in seconds.
+    `kill`: whether the delay is counted from the first trial, and the delay in seconds.
     """
     words = (
         ["resume", str(directory.path)] if directory.begun() else ["run", str(file), "--results", str(directory.path)]
@@ -110,8 +110,8 @@ def _kept(directory: LabDirectory) -> set[str]:
 
 
 def _in_order(directory: LabDirectory) -> list[Record]:
-    """Records in the order in which they were written, by file time, which is more precise than the start time in the
-    record."""
+    """Returns the records in the order in which they were written. The order is determined by file times, which are
+    more precise than the start times in the records."""
     written = {
         record.id: (directory.store.path(record.id) / "record.json").stat().st_mtime_ns
         for record in directory.records()
@@ -120,7 +120,7 @@ def _in_order(directory: LabDirectory) -> list[Record]:
 
 
 def _wrong(directory: LabDirectory) -> list[str]:
-    """Differences between a finished lab and its plan."""
+    """Returns the differences between a finished lab and its plan."""
     name, planned = directory.path.name, [(trial.cell.name, trial.block) for trial in directory.lab().trials]
     found = [(record.cell.name, record.block) for record in _in_order(directory) if record.status.comparable]
     faults = [
@@ -136,7 +136,7 @@ def _wrong(directory: LabDirectory) -> list[str]:
 
 
 def _half_blocks(directory: LabDirectory) -> list[str]:
-    """Blocks that entered a finding although one of their trials is missing."""
+    """Returns the blocks that are part of a finding although one of their trials is missing."""
     if not directory.begun():
         return []
     lab, records = directory.lab(), directory.records()
@@ -156,7 +156,7 @@ def _left(environment: Mapping[str, str]) -> list[str]:
     registered = register.directory(environment)
     deadline = time.monotonic() + PATIENCE_S
     while list(registered.glob("*.json")) and time.monotonic() < deadline:
-        time.sleep(0.1)  # a guard shuts its server down cleanly after its owner is gone
+        time.sleep(0.1)  # a guard shuts its server down cleanly after the owner has died
     cleanup = [*COMMAND[:-1], "cleanup"]
     subprocess.run(cleanup, env=environment, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     faults = [f"left in {registered}: {path.name}" for path in registered.iterdir()]

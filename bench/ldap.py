@@ -1,5 +1,5 @@
-"""A directory server: searches compared with `ldclt` of 389 Directory Server, 8 connections over TCP; loading compared
-with a ready file.
+"""Compares searches in a directory server with `ldclt` of 389 Directory Server, with 8 connections over TCP, and
+generating and loading entries with loading a ready file.
 
 Both clients search for one random person with an equality filter and request all attributes.
 """
@@ -65,7 +65,7 @@ def _searches(server: DirectoryServer) -> None:
 
 
 def _ldclt(server: DirectoryServer) -> Rate:
-    """Runs ldclt. The CPU time is that of the whole process, which opens 8 connections at its start."""
+    """Runs ldclt. The CPU time includes the start of the process, which opens 8 connections."""
     command = [
         *("ldclt", "-h", "127.0.0.1", "-p", str(server.port), "-b", f"ou=directory,{BASE}", "-s", "subtree"),
         *("-f", "(uid=user.XXXXX)", "-e", "esearch,random", f"-r{LEAST}", f"-R{ENTRIES - 1}"),
@@ -84,7 +84,7 @@ def _ldclt(server: DirectoryServer) -> Rate:
 
 
 def _loading(folder: Path) -> None:
-    """Generating and loading entries with ironbench, compared with loading a ready file."""
+    """Compares generating and loading entries with ironbench with loading a ready file."""
     workload, programs = workloads.get("directory"), installation.find()
     dataset = workload.dataset("slapd", workload.validated({"entries": str(LOADED)}))
     assert dataset is not None and dataset.entries is not None

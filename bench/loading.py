@@ -1,4 +1,4 @@
-"""Loading igen-oltp compared with `psql \\copy` of the same rows from ready files, over the same number of
+"""Compares loading igen-oltp with `psql \\copy` of the same rows from ready files, over the same number of
 connections."""
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
-"""Slices with long transactions: measured throughput relative to the exact throughput, for transactions of known
-length.
+"""Measures slices with long transactions: compares measured throughput with the exact throughput, for transactions of
+known length.
 
 Clients on the null engine sleep for a random time that the script chooses, so the exact throughput is the number of
 clients divided by the mean of that time. Each case consists of slices of one system; the ratio of two systems is the
 ratio of two cases. All cases run at the same time, because they need no CPU. Late timers make transactions longer, so
-that short ones are slower than exact on a busy machine.
+on a busy machine, the throughput of short transactions is lower than the exact throughput.
 
 A single case with random lengths has too few transactions to show a bias of 1%. The target therefore applies to the
 mean over all lengths of one distribution, weighted by precision: its whole 95% confidence interval must be within 1% of

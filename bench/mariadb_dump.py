@@ -1,4 +1,4 @@
-"""A dump with only numbers, loaded into MariaDB by ironbench and by the client `mariadb`.
+"""Loads a dump that contains only numbers into MariaDB, with ironbench and with the client `mariadb`.
 
 Such a dump is a single statement with many rows, and the time to load it must be proportional to its size. Targets: at
 most 1.5 times the time of the client, and at least 20 MB per second of ironbench's own CPU time.
@@ -65,7 +65,7 @@ def _compared(server: RawMysql, file: Path, rows: int) -> None:
     def timed(load: Callable[[], None]) -> Callable[[], float]:
         def once() -> float:
             server.query("drop table if exists d.t")
-            os.utime(file)  # invalidates ironbench's cached knowledge of the file
+            os.utime(file)  # a new file time makes ironbench examine the file again
             began_s = time.perf_counter()
             load()
             took_s = time.perf_counter() - began_s

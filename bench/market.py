@@ -1,5 +1,5 @@
-"""The market of the brokerage workload on the null engine: orders per second and core, and its delay at half of that
-rate."""
+"""Measures the market of the brokerage workload on the null engine: orders per second and core, and the market's delay
+at half of that rate."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ironbench.workloads.brokerage.transactions import ISOLATION
 RUNS = 5
 DURATION_S = 6.0
 WARMUP_S = 6.0
-"""Longer than the maximum delay of an answer, so that the number of pending answers is constant."""
+"""Warm-up in seconds: longer than the maximum delay of an answer, so that the number of pending answers is constant."""
 ASKED = 10_000
 DATA = {"rows": "brokerage", "customers": 1000, "days": 10, "lob": "small", "seed": 0}
 CARDS_PER_ORDER = 890 / 101
@@ -32,7 +32,8 @@ def main() -> None:
 
 
 def _driven(schedule: dict[str, Any]) -> _core.DriveResult:
-    """Every script is a single statement, so that only the cost of the roles is measured."""
+    """Runs the roles of the workload. Every script is a single statement, so that only the cost of the roles is
+    measured."""
     plan = {
         "engine": {"kind": "null"},
         "scripts": [{"name": name, "text": "SELECT 1;\n", "weight": 1} for name in ISOLATION],

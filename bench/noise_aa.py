@@ -1,6 +1,7 @@
 """A/A test on this machine: how often identical systems are called faster or slower (target: at most 6 of 60).
 
-60 labs of igen-oltp, 6 blocks each, about 35 minutes. `IRONBENCH_BENCH_PAIRS=3` tries it with three.
+Runs 60 labs of igen-oltp of 6 blocks each, which takes about 35 minutes. `IRONBENCH_BENCH_PAIRS=3` runs only three
+labs.
 """
 
 from __future__ import annotations

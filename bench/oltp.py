@@ -1,5 +1,5 @@
-"""PostgreSQL with the order-entry workload, with about half of its data cached, run through the command line on any
-storage."""
+"""Runs PostgreSQL with the order-entry workload through the command line, on any storage and with about half of the
+data cached."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from pathlib import Path
 from ironbench.host import loop_mounts, programs
 
 SCALE = 24
-"""384 MB of data."""
+"""Scale factor for 384 MB of data."""
 BUFFERS, TOTAL = ("--memory", "48MB"), ("--memory-total", "224MB")
 """Buffers and page cache together hold about half of the data, after subtracting the memory of the server processes."""
 CLIENTS = 8

@@ -1,5 +1,5 @@
-"""An emulated device measured from outside: fio on the mounted file system, and the model executing exactly the same
-I/Os.
+"""Measures an emulated device from outside: fio runs on the mounted file system, and the model executes exactly the
+same I/Os.
 
 fio logs its I/Os and their order (`--write_iolog`), and the file system reports their positions on the device (FIEMAP;
 a file on XFS starts in the middle of the device). The model executes them in that order, without waiting and at the
@@ -8,11 +8,11 @@ would differ by themselves: on `hdd-7200`, the mean of 850 random reads by -3% t
 reads at queue depth 32 by -4% to +5% (95 of 100 seeds), and 12 s of sequential reads by up to 14%, because a pass that
 starts on other tracks uses other zones.
 
-When its time is up, fio 3.33 waits until all I/Os in flight have ended and assigns each the time of the last. At queue
-depth 32, the last 31 I/Os therefore take up to twice as long, and the rate covers a longer time in which they do not
-count. On `hdd-7200` this affects 4% of the rate of 4 s of reads, and 20% of the 99th percentile of 1,900 reads.
-Therefore fio's log of every I/O is used instead (`--write_lat_log`), without the last I/Os, for the model as well as
-for fio.
+When its time is up, fio 3.33 waits until all I/Os in flight have ended, and assigns the end time of the last I/O to
+each of them. At queue depth 32, the last 31 I/Os therefore appear to take up to twice as long, and the rate is computed
+over a longer time although these I/Os are not counted. On `hdd-7200` this affects 4% of the rate of 4 s of reads, and
+20% of the 99th percentile of 1,900 reads. Therefore fio's log of every I/O is used instead (`--write_lat_log`), without
+the last I/Os, for the model as well as for fio.
 
 Logs cost fio some microseconds per I/O. If 10,000 I/Os take only seconds, so that neither the positions nor the last
 I/Os matter, no logs are written, and the model executes its own random I/Os for the same time. The 99th percentile may
@@ -58,7 +58,7 @@ _MOST_EXTENTS = 1000
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """A load, in the terms of fio and of the model."""
+    """A load, described for fio and for the model."""
 
     name: str
     fio: str
@@ -84,14 +84,15 @@ class Seen:
     median_s: float
 
     def p99_beyond(self, p99_s: float) -> float:
-        """Returns the percentile limited to that range: unchanged inside, else the nearest end."""
+        """Limits a percentile to `p99_between_s`: returns a value inside the range unchanged, and otherwise the nearest
+        end of the range."""
         least, most = self.p99_between_s
         return min(max(p99_s, least), most)
 
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """Duration of the measurement of a point, and of what precedes it."""
+    """How long a point is measured, and how long its load runs before the measurement."""
 
     point: Point
     ramp_s: int
@@ -104,13 +105,13 @@ class Run:
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """I/Os that fio did: their start positions on the device, in order."""
+    """The I/Os that fio executed: their start positions on the device, in order."""
 
     places: np.ndarray[Any, np.dtype[np.uint64]]
     warm_up: int
     """Number of I/Os that had ended when fio started to measure."""
     count: int
-    """Number of further I/Os that had ended when its time was up."""
+    """Number of further I/Os that had ended when fio's time was up."""
 
 
 @contextmanager
@@ -205,7 +206,7 @@ def offsets_of(log: Path) -> np.ndarray[Any, np.dtype[np.uint64]]:
 def latencies_of(log: Path) -> tuple[np.ndarray[Any, np.dtype[np.float64]], np.ndarray[Any, np.dtype[np.float64]]]:
     """Returns the end of each I/O, in milliseconds after the ramp, and its duration in nanoseconds.
 
-    Lines contain both, direction, length, offset, priority.
+    Each line of the log contains both values, followed by direction, length, offset and priority.
     """
     rows = np.loadtxt(log, delimiter=",", usecols=(0, 1), ndmin=2)
     return rows[:, 0], rows[:, 1]

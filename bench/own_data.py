@@ -1,4 +1,4 @@
-"""Restoring a dump of 1 GB before each trial, compared with a plain copy of its files and with CREATE DATABASE …
+"""Compares restoring a dump of 1 GB before each trial with a plain copy of its files and with CREATE DATABASE …
 TEMPLATE.
 
 Targets: at most 1.1 and 1.2 times their duration, and equal checksums of every table after 20 restores with changes in
@@ -99,8 +99,8 @@ def _setup(system: System, dump: Path) -> Setup:
 
 
 def _timed(work: Callable[[], object], source: Path | None = None) -> Callable[[], float]:
-    """Times `work`. `source`: files that both sides read from their device, as in a lab, where a restore leaves none in
-    the page cache."""
+    """Times `work`. `source`: files that are evicted from the page cache first, so that both sides read them from the
+    device. In a lab, a restore also leaves none of them in the page cache."""
 
     def timed() -> float:
         os.sync()  # earlier writes must not be included

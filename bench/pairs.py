@@ -1,7 +1,7 @@
 """Interleaved measurements of two alternatives, A B B A …, and their ratio with its 95% confidence interval.
 
-The interval is Student's t on the logarithms of the ratios of adjacent runs: both runs of a pair see the same
-conditions, so that drift cancels, and ratios are symmetric in logarithms (Kalibera and Jones, "Rigorous Benchmarking in
+The interval is Student's t on the logarithms of the ratios of adjacent runs: both runs of a pair have the same
+conditions, so drift cancels out, and ratios are symmetric in logarithms (Kalibera and Jones, "Rigorous Benchmarking in
 Reasonable Time", 2013).
 """
 
@@ -50,13 +50,13 @@ def ratio(a: Sequence[float], b: Sequence[float]) -> Ratio:
 
 
 def interleaved(n: int, a: Callable[[], T], b: Callable[[], T]) -> tuple[list[T], list[T]]:
-    """`n` results of each, in the order A B, B A, A B, …"""
+    """Returns `n` results of each alternative, measured in the order A B, B A, A B, …"""
     of_a, of_b = in_turn(n, a, b)
     return of_a, of_b
 
 
 def in_turn(n: int, *ways: Callable[[], T]) -> list[list[T]]:
-    """`n` results of each, in the order A B C, C B A, A B C, …"""
+    """Returns `n` results of each alternative, measured in the order A B C, C B A, A B C, …"""
     found: list[list[T]] = [[] for _ in ways]
     for turn in range(n):
         order = range(len(ways)) if turn % 2 == 0 else reversed(range(len(ways)))

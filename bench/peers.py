@@ -28,7 +28,7 @@ from tests.live.raw_server import RawServer
 
 BIN = installation.find(None).bin
 
-# The statement of pgbench's `select-only`, in our own wording of its documentation.
+# The statement of pgbench's `select-only`, written from pgbench's documentation.
 SELECT_ONLY = "\\set aid random(1, 100000 * :scale)\nSELECT abalance FROM pgbench_accounts WHERE aid = :aid;\n"
 
 
@@ -44,7 +44,7 @@ class Rate:
 
 @contextmanager
 def postgres(clients: int, workload: str, asked: dict[str, str]) -> Iterator[PostgresSession]:
-    """A server started by ironbench in a temporary directory, loaded with the data of a workload."""
+    """Starts a server with ironbench in a temporary directory, and loads the data of a workload."""
     with tempfile.TemporaryDirectory(prefix="ironbench-bench-") as folder:
         system = System("postgres", "bench", {}, Layout(data=f"{folder}/data"), memory_bytes=1 << 30)
         system, secrets = engines.get("postgres").validated(system, clients)
@@ -58,8 +58,8 @@ def postgres(clients: int, workload: str, asked: dict[str, str]) -> Iterator[Pos
 
 @contextmanager
 def listening_postgres(scale: int) -> Iterator[RawServer]:
-    """A temporary server on a Unix socket and on TCP, initialised by pgbench. Servers that ironbench starts never
-    listen on TCP."""
+    """Starts a temporary server that listens on a Unix socket and on TCP, and initialises it with pgbench. Servers that
+    ironbench starts never listen on TCP."""
     with RawServer("shared_buffers=1GB", "max_connections=50") as server:
         command = [str(BIN / "pgbench"), "-i", "-q", "-s", str(scale), "-h", server.host, "-p", str(server.port)]
         subprocess.run([*command, "-U", "postgres", "postgres"], check=True, capture_output=True)
@@ -82,8 +82,8 @@ def ours(
 
 
 def pgbench(target: dict[str, Any], asked: Load, *arguments: str, scale: int = 1) -> Rate:
-    """Runs the same load with pgbench, with the protocol of `target`. CPU time is that of the whole process, including
-    its start."""
+    """Runs the same load with pgbench, with the protocol of `target`. The CPU time includes the start of the
+    process."""
     connection = target["connection"]
     command = [
         str(BIN / "pgbench"), "--no-vacuum", "-h", connection["host"], "-p", str(connection["port"]),

@@ -21,7 +21,7 @@ from ironbench.workloads import tpch_tables
 SCALE_FACTOR = "10000"
 MACHINES = 32
 SHARE = 2_000
-"""One in this many pieces is generated, evenly spread over all of them."""
+"""One of this many pieces is generated. The generated pieces are spread evenly over all pieces."""
 WORKERS = min(2, len(os.sched_getaffinity(0)))
 NULL = {"kind": "null", "service_ns": 0}
 

@@ -1,11 +1,11 @@
 """Is a slowdown of the size that ironbench calls detectable actually found? (target: at least 90% of 40 real runs are
 called slower)
 
-Every transaction looks up an account and then counts to `base` + `burn`: the higher, the more CPU time per statement.
-First, A/A blocks measure the variation, from which the stated minimum detectable effect of six blocks follows. Then
-pairs of blocks determine which `burn` makes statements slower by exactly this effect. Then 40 labs of six blocks each
-run with it. The same is done with a slowdown of 3%, which must never be called faster. Each part takes about 15 minutes
-and resumes where it was stopped. `IRONBENCH_BENCH_RUNS=2` tries it with two runs of each.
+Every transaction looks up an account and then counts to `base` + `burn`: a higher `burn` takes more CPU time per
+statement. First, A/A blocks measure the variation, from which the stated minimum detectable effect of six blocks
+follows. Then pairs of blocks determine which `burn` makes statements slower by exactly this effect. Then 40 labs of six
+blocks each run with this `burn`. The same is done with a slowdown of 3%, which must never be called faster. Each part
+takes about 15 minutes and resumes where it was stopped. `IRONBENCH_BENCH_RUNS=2` makes only two runs of each part.
 """
 
 from __future__ import annotations
@@ -23,9 +23,10 @@ from ironbench.stats.power import detectable
 
 BLOCKS = 6
 SPREAD_BLOCKS = 20
-"""This many blocks determine the variation within a third (chi square, 19 degrees of freedom)."""
+"""Number of A/A blocks. They determine the variation to within a third (chi square, 19 degrees of freedom)."""
 FIRST_BURN = 2000
-"""Large enough to measure its cost well above the noise; the cost of smaller numbers is proportional."""
+"""First value of `burn`: large enough that its cost is well above the noise. The cost of smaller values is
+proportional."""
 SMALL = 0.03
 SCRIPT = """\\set aid random(1, 100000)
 \\set steps :base + :burn

@@ -1,4 +1,4 @@
-"""Device models compared with published results that were not used to build them."""
+"""Compares device models with published results that were not used to build them."""
 
 from __future__ import annotations
 

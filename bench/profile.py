@@ -1,6 +1,7 @@
-"""Throughput with the profiler relative to throughput without it: single-row SELECT and UPDATE, 8 clients.
+"""Compares throughput with and without the profiler: single-row SELECT and UPDATE, 8 clients.
 
-Both profiles are compared with no profile, in turns: CPU samples at 99 Hz, and CPU samples together with waits.
+Two kinds of profile are compared with runs without a profile, interleaved: CPU samples at 99 Hz, and CPU samples
+together with samples of waits.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Replay of traces: I/Os per second that one core can process, by device."""
+"""Measures how many I/Os of a trace one core can replay per second, for several devices."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""A lab on PostgreSQL killed at 50 random times (target: nothing lost, incomplete, out of order or left running).
+"""Kills a lab on PostgreSQL at 50 random times (target: nothing lost, incomplete, out of order or left running).
 
-About 5 minutes. `IRONBENCH_BENCH_KILLS=3` tries it with three.
+Takes about 5 minutes. `IRONBENCH_BENCH_KILLS=3` makes only three kills.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Series of many small labs, each in its own directory, so that a stopped series resumes where it was."""
+"""Series of many small labs, each in its own directory, so that a stopped series can be continued."""
 
 from __future__ import annotations
 

@@ -1,11 +1,11 @@
-"""Pages of `ironbench serve`: with 100,000 records, and of a lab while it runs.
+"""Measures pages of `ironbench serve` with 100,000 records, and the page of a lab while the lab runs.
 
 Records: a server starts, and each page is requested once, then repeatedly. The index of the records has already been
 built; its construction is a separate result. Live: a lab with the engine `null` is watched in Chromium. The first paint
 is reported by the browser (Paint Timing). The delay is measured from the end of a second of the trial until its number
 is on the page, which includes writing the state and detecting changes.
 
-About 8 minutes, most of them for creating the records.
+Takes about 8 minutes, most of them for creating the records.
 """
 
 from __future__ import annotations

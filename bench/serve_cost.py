@@ -1,4 +1,5 @@
-"""Cost of watching a lab: a lab with two equal systems, one of which is watched by two open pages of `ironbench serve`.
+"""Measures the cost of watching a lab with two equal systems. One of them is watched by two open pages of `ironbench
+serve`.
 
 The pages are connections that read the same data as the page's script; a browser would render elsewhere. The server's
 CPU time is measured for a lab of 6 blocks that is watched from the first trial to the last, including the processing of

@@ -30,7 +30,7 @@ def normal(dice: np.random.Generator, labs: int, trials: int) -> Values:
 
 
 def drift(dice: np.random.Generator, labs: int, trials: int) -> Values:
-    """Each trial is half a standard deviation slower than the one before: ten over 20 trials."""
+    """Each trial is half a standard deviation slower than the trial before, which adds up to ten over 20 trials."""
     return normal(dice, labs, trials) - 0.5 * np.arange(trials)
 
 
@@ -55,7 +55,7 @@ def outliers(dice: np.random.Generator, labs: int, trials: int) -> Values:
 
 
 def steep_drift(dice: np.random.Generator, labs: int, trials: int) -> Values:
-    """Each trial is two standard deviations slower than the one before; findings warn of such a drift
+    """Each trial is two standard deviations slower than the trial before; findings warn of such a drift
     (`study/verdict.py`)."""
     return normal(dice, labs, trials) - 2.0 * np.arange(trials)
 
@@ -103,7 +103,7 @@ class Turns:
     slow: float
     """Fraction of the variance of a slice that changes slowly."""
     kept: float
-    """Correlation of the slow part with that of the next slice, which belongs to the other system (AR(1))."""
+    """Correlation of the slow part with the slow part of the next slice, which belongs to the other system (AR(1))."""
     start: float
     """Standard deviation between starts of a system, which slices do not average out."""
 
@@ -146,8 +146,8 @@ def verdicts(labs: Simulated, planned: Sequence[int], margin: float) -> NDArray[
 
 
 def any_false_alarm(labs: Simulated, planned: Sequence[int]) -> NDArray[np.bool_]:
-    """Whether, with Holm's correction, any comparison of each lab is called faster or slower at any interim
-    analysis."""
+    """Returns, for each lab, whether any of its comparisons is called faster or slower at any interim analysis, with
+    Holm's correction."""
     looks = tuple(planned)
     many = labs.logs.shape[2]
     raised = np.zeros(labs.logs.shape[0], dtype=bool)
@@ -162,13 +162,14 @@ def any_false_alarm(labs: Simulated, planned: Sequence[int]) -> NDArray[np.bool_
 
 
 def covered(labs: Simulated, blocks: int, truth: float = 0.0) -> NDArray[np.bool_]:
-    """Whether the 95% confidence interval of each lab contains the true ratio."""
+    """Returns, for each lab, whether its 95% confidence interval contains the true ratio."""
     mean, spread = (value[:, 0] for value in labs.upto(blocks))
     return np.abs(mean - truth) <= t_quantile(1 - LEVEL / 2, blocks - 1) * spread / math.sqrt(blocks)
 
 
 def slowed_by_what_was_stated(machine: Machine, labs: int, blocks: int, spread: float, seed: int) -> Simulated:
-    """Labs whose configuration is slower by the minimum detectable effect that an earlier A/A lab stated."""
+    """Simulates labs whose configuration is slower by the minimum detectable effect that an earlier A/A lab
+    reported."""
     _, seen = simulated(machine, labs, blocks, spread, seed=seed).upto(blocks)
     stated = effect(blocks, LEVEL) * likely_spread(1.0, blocks) * seen[:, 0]
     # A slowdown of d is a ratio of 1 - d; the stated effect is expm1 of the log difference.

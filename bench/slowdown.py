@@ -1,9 +1,8 @@
-"""A real slowdown of 10%, by slices: is it detected, and never with the wrong sign? (target: at least 36 of 40 labs of
-3 minutes)
+"""Do slices detect a real slowdown of 10%, and never with the wrong sign? (target: at least 36 of 40 labs of 3 minutes)
 
 Every transaction counts to `base` + `burn` on the server, so that `burn` adds a fixed time. First a lab determines
 which `burn` makes transactions 10% slower; then 40 labs of ten blocks run with it, which takes about two hours. A
-stopped series resumes. `IRONBENCH_BENCH_RUNS=8` runs eight.
+stopped series resumes. `IRONBENCH_BENCH_RUNS=8` runs eight labs.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
 """An open loop at 70% of capacity while every backend is stopped for 1 s: response times must include the backlog.
 
 Transactions become due while the server is stopped. Afterwards the queue drains at the capacity C while arrivals
-continue at 0.7 C, so a transaction that became due t seconds after the stop began (0 ≤ t ≤ 1/0.3) waits 1 s - 0.3 t. Of
-20 s of arrivals, those due in the first 3.33 s after the stop (16.7%) see the backlog; the rest see the service time.
-The slowest share q of all arrivals therefore waits at least 1 s - 0.3 · q · 20 s: p90 (q = 0.10) is 0.40 s, p99 (q =
-0.01) is 0.94 s, p99.9 (q = 0.001) is 0.994 s.
+continue at 0.7 C, so a transaction that became due t seconds after the stop began (0 ≤ t ≤ 1/0.3) waits 1 s - 0.3 t.
+Arrivals last 20 s. Those that become due in the first 3.33 s after the stop (16.7%) wait for the backlog; all others
+take only the service time. The slowest share q of all arrivals therefore waits at least 1 s - 0.3 · q · 20 s: p90 (q =
+0.10) is 0.40 s, p99 (q = 0.01) is 0.94 s, p99.9 (q = 0.001) is 0.994 s.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ SCRIPT = [ScriptSource("select-only", SELECT_ONLY, 1)]
 def main() -> None:
     with postgres(8, "select-only", {"scale": "1"}) as session:
         target, variables = session.target("prepared"), {"scale": "1"}
-        # With pauses between arrivals the server is slower; the relevant capacity is that during the drain.
+        # With pauses between arrivals the server is slower; the relevant capacity is the capacity during the drain.
         capacity = min(ours(target, SCRIPT, variables, Load(clients=8, duration_s=4))[0].per_second for _ in range(3))
         asked = Load(clients=8, duration_s=SECONDS, rate=SHARE * capacity, arrivals="poisson", seed=7)
         stopper = threading.Timer(5.0, _stop_for_a_while, args=(session,))

@@ -1,4 +1,5 @@
-"""Steal time during a measurement, mainly from other virtual machines; with much steal time a result is not meaningful.
+"""Measures steal time during a measurement, mainly from other virtual machines. With much steal time, a result is not
+meaningful.
 
 Steal time is only visible when this machine wants to run, so the search for a quiet moment keeps all processors busy.
 """
@@ -17,11 +18,12 @@ from typing import TypeVar
 from bench.series import asked
 
 QUIET = 0.03
-"""A measurement starts if others use at most this share of the CPU time …"""
+"""A measurement starts as soon as others use at most this share of the CPU time."""
 PATIENCE_MIN = 30
-"""… or if the benchmark has waited this long in total; with `IRONBENCH_BENCH_PATIENCE=0` it never waits."""
+"""Minutes that the benchmark waits in total. Afterwards, measurements start in any case. With
+`IRONBENCH_BENCH_PATIENCE=0`, the benchmark never waits."""
 MOST, TRIES = 0.10, 6
-"""A measurement with more steal time is repeated up to this number of times, and then rejected."""
+"""A measurement with more than this share of steal time is repeated. It is rejected after this number of attempts."""
 BUSY_S, AFTER_S, PAUSE_S = 1.0, 0.3, 4.0
 PIECE = bytes(256 << 10)
 
@@ -64,7 +66,7 @@ def _patience_min() -> int:
 
 def _while_busy() -> float:
     """Returns the share of the CPU time that other virtual machines and other programs use while this process tries to
-    use all."""
+    use all CPUs."""
     processors = len(os.sched_getaffinity(0))
     before_s, began_s, own_s = _stolen_s(), time.monotonic(), time.process_time()
 

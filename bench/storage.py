@@ -1,9 +1,9 @@
-"""The storage workload compared with fio: same file, engine, block size and queue depth, on a device and in memory.
+"""Compares the storage workload with fio: same file, engine, block size and queue depth, on a device and in memory.
 
 fio runs with its fastest options (registered buffers and files, no random map). CPU time is that of ironbench's I/O
 threads, and of fio's processes minus the time to start and report. Both include the kernel's helper threads, which do
 all the work if a file system cannot promise not to block (fio's own statistics do not include them). Takes about 40
-minutes if the device varies; `IRONBENCH_BENCH_PAIRS=12` limits a test to twelve pairs.
+minutes if the speed of the device varies; `IRONBENCH_BENCH_PAIRS=12` limits a test to twelve pairs.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ from ironbench.workloads.storage.passes import PassSettings
 SECONDS = 2.0
 SIZE = 512 << 20
 CLOSE = 0.03
-"""Pairs are added, a batch at a time, until the confidence interval of the ratio is at most this wide on either side
-…"""
+"""Pairs are added in batches until the confidence interval of the ratio is at most this wide on either side, or until
+there are `PAIRS` pairs."""
 BATCH, PAIRS = 6, 30
-"""… or until there are this many."""
+"""Number of pairs in a batch, and maximum number of pairs."""
 
 
 @dataclass(frozen=True, slots=True)

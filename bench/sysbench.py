@@ -1,5 +1,5 @@
-"""MariaDB: scripts compared with sysbench, prepared, 8 clients on 1 thread, Unix socket; bulk loading compared with
-ready files.
+"""Compares scripts on MariaDB with sysbench (prepared statements, 8 clients on 1 thread, Unix socket), and bulk loading
+with loading ready files.
 
 docs/adr/0025-what-a-point-select-costs.md explains what limits the first two results.
 """
@@ -96,7 +96,7 @@ def _sysbench(server: RawMysql, name: str) -> list[str]:
 
 
 def _peer(server: RawMysql, name: str, clients: int) -> Rate:
-    """Runs sysbench. CPU time is that of the whole process; its start takes 0.02 s of about 3."""
+    """Runs sysbench. The CPU time includes the start of the process, which takes 0.02 s of about 3 s."""
     run = [f"--threads={clients}", f"--time={SECONDS}", f"--table-size={ROWS}", "--rand-type=uniform", "run"]
     out, cpu_s = measured_process([*_sysbench(server, name), *run])
     done = int(found(r"transactions: +(\d+)", out))

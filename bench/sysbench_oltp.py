@@ -1,4 +1,4 @@
-"""Workload `sysbench` compared with sysbench itself, on MariaDB and PostgreSQL: events per second and client CPU per
+"""Compares workload `sysbench` with sysbench itself, on MariaDB and PostgreSQL: events per second and client CPU per
 event of `oltp_read_write` and `oltp_point_select`, with sysbench's defaults, 8 clients, Unix sockets, side by side.
 
 Both sides use the tables that sysbench has prepared. sysbench has a thread per client; ironbench drives all 8 clients
@@ -36,7 +36,7 @@ TESTS = ("oltp_point_select", "oltp_read_write")
 
 @dataclass(frozen=True, slots=True)
 class Peer:
-    """A running server as both programs reach it."""
+    """A running server, with the connection options of both programs."""
 
     engine: str
     target: dict[str, Any]
@@ -99,7 +99,7 @@ def _ours(peer: Peer, test: str) -> Rate:
 
 
 def _theirs(peer: Peer, test: str, command: str) -> Rate:
-    """Runs sysbench. CPU time is that of the whole process."""
+    """Runs sysbench. The CPU time includes the start of the process."""
     size = [f"--tables={TABLES}", f"--table-size={TABLE_SIZE}"]
     out, cpu_s = measured_process(
         ["sysbench", test, *peer.sysbench, *size, "--threads=8", f"--time={SECONDS}", command]

@@ -1,9 +1,10 @@
-"""An emulated token bucket compared with the kernel's: PostgreSQL on an emulated volume and on a throttled loop device.
+"""Compares an emulated token bucket with the kernel's token bucket: PostgreSQL runs on an emulated volume and on a
+throttled loop device.
 
 Both devices have ext4 and the same limit on reads per second; the data are half cached, and the WAL is on a
-zero-latency device. The kernel's limit is that of control groups, version 1
-(Documentation/admin-guide/cgroup-v1/blkio-controller.rst, "Throttling/Upper limit policy"), on a loop device of a file
-in memory, which has no latency. The model limits reads and writes together, the kernel separately, and the kernel
+zero-latency device. The kernel's limit is set with control groups of version 1
+(Documentation/admin-guide/cgroup-v1/blkio-controller.rst, "Throttling/Upper limit policy") for a loop device on a file
+in memory, which has no latency. The model limits reads and writes together. The kernel limits them separately, and
 cannot limit writeback by its own threads. A first, uncounted run on the model therefore shows how reads and writes
 share the limit, and the kernel gets the same shares. Takes about 20 minutes; `IRONBENCH_BENCH_PAIRS=3` runs three
 pairs.
@@ -56,8 +57,8 @@ def _emulated() -> Seen:
 
 @contextmanager
 def _limited(block: str, reads: int) -> Iterator[Path]:
-    """Creates a control group with the model's limits for a block device, of which `reads` I/Os a second are for
-    reads."""
+    """Creates a control group with the model's limits for a block device. `reads`: I/Os per second that are reserved
+    for reads."""
     device = Path(block).stat().st_rdev
     number = f"{os.major(device)}:{os.minor(device)}"
     group = BLKIO / f"ironbench-bench-{os.getpid()}"

@@ -1,4 +1,4 @@
-"""Throughput of tpcb-like compared with pgbench on the same database, without observers."""
+"""Compares the throughput of tpcb-like with pgbench on the same database, without observers."""
 
 from __future__ import annotations
 

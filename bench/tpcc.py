@@ -1,9 +1,9 @@
-"""Workload `tpcc` compared with `go-tpc tpcc run` on PostgreSQL and MariaDB: New-Orders per minute and client CPU per
-New-Order, with client SQL and without pacing, on the same data, side by side; on PostgreSQL also with the updates of an
-order's stock in one batch.
+"""Compares workload `tpcc` with `go-tpc tpcc run` on PostgreSQL and MariaDB: New-Orders per minute and client CPU per
+New-Order, with client SQL and without pacing, on the same data, interleaved. On PostgreSQL, `tpcc` is also measured
+with the stock updates of an order in one batch.
 
-Both programs connect over TCP, because go-tpc cannot use Unix sockets, and have 4 clients, which ironbench drives in
-a single thread. Committed New-Orders are counted by the growth of `d_next_o_id`. Needs `go-tpc` on the path: see
+Both programs connect over TCP, because go-tpc cannot use Unix sockets, and have 4 clients, which ironbench drives in a
+single thread. Committed New-Orders are counted by the growth of `d_next_o_id`. Needs `go-tpc` on the path: see
 `bench/tpcc_load.py`.
 """
 
@@ -81,7 +81,7 @@ def _ours(session: Session, batch: str) -> Ran:
 
 
 def _theirs(served: Served, session: Session) -> Ran:
-    """Runs go-tpc. CPU time is that of the whole process."""
+    """Runs go-tpc. The CPU time includes the start of the process."""
     before = _orders(session)
     flags = ["-T", str(CLIENTS), "--time", f"{SECONDS}s"]
     _, cpu_s = measured_process([*tpcc_load.go_tpc(served, "ours"), *flags, "run"])

@@ -1,5 +1,5 @@
-"""Loading the tables of the TPC-C-derived workload, compared with `go-tpc tpcc prepare` and with tools that load ready
-files. Both programs check the other's data.
+"""Compares loading the tables of the TPC-C-derived workload with `go-tpc tpcc prepare` and with tools that load ready
+files. Each program also checks the data of the other.
 
 Needs `go-tpc` on the path (go install github.com/pingcap/go-tpc/cmd/go-tpc@v1.0.12), MariaDB's server and its client
 program `mariadb` (Debian: mariadb-server-core, mariadb-client-core). `IRONBENCH_BENCH_WAREHOUSES=2` uses another number
@@ -43,11 +43,11 @@ OPTIONS = {"warehouses": WAREHOUSES, "references": "no"}
 
 @dataclass(frozen=True, slots=True)
 class Served:
-    """A server that both programs reach over TCP, so that neither has a shorter way."""
+    """A server that both programs reach over TCP, so that neither has an advantage."""
 
     engine: str
     dsn: str
-    """With `{database}`."""
+    """DSN that contains `{database}` in place of the database's name."""
     flags: tuple[str, ...]
     """go-tpc's options for this server, without the database."""
     query: Callable[[str], object]
@@ -183,7 +183,7 @@ def _files_into_mariadb(folder: Path) -> None:
 
 
 def _said_files(what: str, ours: list[Took], files: list[Took]) -> None:
-    """Compares the copying of rows, because ready files have no keys to make."""
+    """Compares only the copying of rows, because keys are not created when ready files are loaded."""
     said(what, ratio([one.elapsed_s for one in ours], [one.elapsed_s for one in files]), at_most(1.1, "≤ 1.1"))
     said("  core-seconds, ours / theirs, servers included", ratio([o.cpu_s for o in ours], [f.cpu_s for f in files]))
     said("  seconds of ironbench, smallest", min(one.elapsed_s for one in ours))

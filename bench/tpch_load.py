@@ -1,5 +1,4 @@
-"""Generating and loading TPC-H-derived rows, compared with tools that load ready files; generation compared with
-tpchgen-cli.
+"""Compares generating and loading TPC-H-derived rows with tools that load ready files, and generating with tpchgen-cli.
 
 Needs `tpchgen-cli` on the path (cargo install tpchgen-cli, or its wheel): the same generator, which writes files.
 """
@@ -74,7 +73,7 @@ def tpch_dataset(engine: str, scale: str = SCALE) -> Dataset:
 
 
 def _generation() -> None:
-    """Rows per second of both, including the creation of the text pool."""
+    """Compares the rows per second of both generators, including the creation of the text pool."""
     rows = tpch_dataset("postgres").rows
     ours, theirs = interleaved(PAIRS, _made_by_us, _made_by_them)
     said(
@@ -126,7 +125,8 @@ def _on_duckdb(folder: Path) -> None:
 
 
 def _said_memory(engine: str) -> None:
-    """Reports peak memory of the largest child so far, which is the loader, plus this process."""
+    """Reports the peak memory of the largest child so far, which is the loader, plus the peak memory of this
+    process."""
     peak_kb = (
         resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss + resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     )
@@ -156,13 +156,14 @@ def timed(work: Callable[[], object], server: int | None) -> Took:
 
 
 def _cpu(server: int | None) -> float:
-    """CPU seconds of children that have ended, and of a server with its backends."""
+    """Returns the CPU seconds of children that have ended, and of a server with its backends."""
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
     return used.ru_utime + used.ru_stime + (0.0 if server is None else _server_cpu(server))
 
 
 def _server_cpu(postmaster: int) -> float:
-    """CPU seconds of the postmaster, of backends that it has waited for, and of running ones (proc_pid_stat(5))."""
+    """Returns the CPU seconds of the postmaster, of backends that it has waited for, and of running backends
+    (proc_pid_stat(5))."""
     ticks = 0
     for path in Path("/proc").glob("[0-9]*/stat"):
         try:

@@ -1,4 +1,4 @@
-"""MariaDB: generating and loading TPC-H-derived rows, compared with parallel `LOAD DATA LOCAL` from ready files.
+"""Compares generating and loading TPC-H-derived rows in MariaDB with parallel `LOAD DATA LOCAL` from ready files.
 
 Needs MariaDB's server and its client program `mariadb` (Debian: mariadb-server-core, mariadb-client-core).
 `IRONBENCH_BENCH_SCALE=0.1` uses another scale factor.

@@ -1,4 +1,4 @@
-"""Memory of the harness during timed queries: all its processes except the engine, at scale factor 1."""
+"""Measures the memory of the harness during timed queries at scale factor 1: all its processes except the engine."""
 
 from __future__ import annotations
 

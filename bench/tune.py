@@ -2,7 +2,7 @@
 
 Eight settings, of which one gains 25% and one costs 30%, on a machine whose level varies by 10% from block to block and
 decreases from trial to trial. Trials vary by 5% and by 15%. Everything except the trials is production code. Target: at
-least 18 of 20. `IRONBENCH_BENCH_TUNES=200` runs more.
+least 18 of 20. `IRONBENCH_BENCH_TUNES=200` makes 200 runs.
 """
 
 from __future__ import annotations

@@ -32,7 +32,7 @@ class Machine:
     """Simulates a machine whose level varies from block to block and decreases from trial to trial."""
 
     effects: Mapping[str, float]
-    """Factor → log ratio of its last level over its first."""
+    """Factor → logarithm of the ratio of the throughput with its last value to the throughput with its first value."""
     lab: Lab
     noise: float
     """Standard deviation of a trial's log throughput."""
@@ -91,7 +91,7 @@ def tuned(lab: Lab, directory: LabDirectory, effects: Mapping[str, float], noise
 
 
 def claimed(study: Study) -> dict[str, Conclusion]:
-    """Factor → its conclusive verdict in new blocks."""
+    """Returns the factors with a conclusive verdict in the confirmation blocks: factor → verdict."""
     decided = (Conclusion.FASTER, Conclusion.SLOWER)
     ends = {one.finding.cell: one.finding.conclusion for one in study.effects}
     matter = study.screen.matter if study.screen else ()

@@ -1,5 +1,5 @@
-"""Time from the last byte of an answer to the submission of the next query in the streams of tpch, by size of the
-answer."""
+"""Measures the time from the last byte of an answer to the submission of the next query in the streams of tpch, by size
+of the answer."""
 
 from __future__ import annotations
 

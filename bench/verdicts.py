@@ -1,4 +1,5 @@
-"""Error rates of verdicts on simulated labs with known truth: false alarms, coverage, power. Fixed seeds.
+"""Measures error rates of verdicts on simulated labs whose true effect is known: false alarms, coverage, power. Seeds
+are fixed.
 
 Targets: at most 5.5% false alarms with the stopping rule, at most 5% false "equivalent" at a true difference equal to
 the margin, 93% to 97% coverage, and 90% power at the stated minimum detectable effect.
@@ -42,8 +43,8 @@ TURNS = {
     # Variances from docs/understand/slices.md: slow noise of igen-oltp with 1 client, starts of select-only.
     "slices, as measured": Turns(5, 0.23, 0.95, 0.26),
 }
-# A false "equivalent" needs a certain noise: with little noise the difference is detected, with much noise the result
-# is inconclusive.
+# A false "equivalent" occurs only at medium noise: with little noise the difference is detected, with much noise the
+# result is inconclusive.
 NOISES = (0.005, 0.01, 0.015, 0.02, 0.03, 0.05)
 # If a tenth of the trials are outliers, tests based on means lose power; the remaining power is shown without a target.
 NOT_ASKED = "lognormal outliers"
@@ -81,7 +82,7 @@ def figures(labs: int = LABS) -> Iterator[Figure]:
 
 
 def slices(name: str, how: Turns, labs: int) -> Iterator[Figure]:
-    """Blocks by slices, whose ratios are judged like those of trials."""
+    """Simulates blocks by slices, and judges their ratios like the ratios of trials."""
     for plan, planned in PLANS.items():
         found = verdicts(by_turns(how, labs, planned[-1], SLICE_NOISE, seed=21), planned, MARGIN)
         wrong = 100 * share((found == FASTER) | (found == SLOWER))

@@ -1,13 +1,14 @@
-"""Transactions that are still waiting at the end of an open loop, and a schedule shared by all threads.
+"""Checks transactions that are still waiting at the end of an open loop, and the schedule that all threads share.
 
 A server is stopped for the last 1, 2 and 5 s of 20 s of arrivals at a fixed 100/s. If it resumes 1 s after the window,
 the transactions that became due during the stop wait until then: with a stop of k s, a transaction due t s after its
-start waits k + 1 s - t. The 20 slowest of 2,000 are the first ones, so p99 is k + 1 s - 0.2 s. If the server does not
-resume during the drain, too many transactions never end for a 99th percentile to be reported.
+start waits k + 1 s - t. The 20 slowest of 2,000 transactions are the first that became due in the stop, so p99 is k + 1
+s - 0.2 s. If the server does not resume during the drain, too many transactions never end for a 99th percentile to be
+reported.
 
 The simulated server answers after 50 ms. Eight clients can do 160/s; at 128/s the arrivals, and therefore the queue,
-are the same for any number of threads (one seed). Other programs only delay timers, so the shortest of three passes
-counts.
+are the same for any number of threads, because the seed is the same. Other programs only delay timers, so the shortest
+of three passes counts.
 """
 
 from __future__ import annotations
@@ -102,8 +103,8 @@ def _threads() -> None:
 
 
 def _cost() -> None:
-    """An engine that answers immediately, at a rate that cannot be sustained, so that only the cost of the schedule is
-    added."""
+    """Measures the cost of the schedule. The engine answers immediately, and the rate cannot be sustained, so the open
+    loop differs from the closed loop only by the schedule."""
     for threads in (1, 2):
         closed, opened = (
             _null(Load(clients=CLIENTS, threads=threads, duration_s=2.0, rate=rate), 0.0)[0]

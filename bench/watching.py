@@ -1,7 +1,8 @@
-"""Cost of observers over ssh on both sides, and whether the CPU shares they report agree with those of local observers.
+"""Measures the cost of observers over ssh on both sides, and checks whether the CPU shares that they report agree with
+the CPU shares of local observers.
 
-Uses the ssh server of this machine, so that both see the same processors: in each trial the core samples /proc/stat and
-all processes, and ironbench samples the same files over ssh.
+Uses the ssh server of this machine, so that both observe the same processors: in each trial the core samples /proc/stat
+and all processes, and ironbench samples the same files over ssh.
 """
 
 from __future__ import annotations
@@ -58,7 +59,8 @@ def main() -> None:
 
 
 def _trial(session: Session, there: link.Link) -> tuple[dict[str, float], dict[str, float], WatchedTrial]:
-    """CPU shares from the core's samples, the same over ssh, and the cost of the latter."""
+    """Returns the CPU shares from the core's samples, the CPU shares from samples over ssh, and the watched trial,
+    which contains the cost of the samples over ssh."""
     sources = [one for one in observe.sources(session, clients=CLIENTS) if one.kind == "file"]
     load = Load(clients=CLIENTS, threads=1, duration_s=SECONDS, warmup_s=1.0, seed=1)
     scripts = [ScriptSource("select", SELECT_ONLY, 1)]

@@ -1,5 +1,5 @@
-"""Answers of the 22 queries from DataFusion on Parquet files: a second engine for scale factors where PostgreSQL would
-take hours.
+"""Computes the answers of the 22 queries with DataFusion on Parquet files: a second engine for scale factors at which
+PostgreSQL would take hours.
 
     pip install datafusion tpchgen-cli
     tpchgen-cli parquet --scale-factor 10 --output-dir P

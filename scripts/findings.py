@@ -78,7 +78,7 @@ def measured(content: Page, picture: str) -> str:
 
 
 def shortened(section: Section) -> Section:
-    """Leaves out what does not help to answer the question of a lab."""
+    """Leaves out parts that do not help to answer the question of a lab."""
     charts = tuple(replace(chart, table=essential(chart.table)) for chart in section.charts)
     tables = tuple((named(name, table), essential(table)) for name, table in section.tables)
     lead = f"{section.lead} Wait classes below 1% of transaction time are left out." if section.id == "time" else ""
@@ -96,7 +96,7 @@ def named(name: str, table: Table) -> str:
 
 
 def essential(table: Table) -> Table:
-    """Keeps the main metrics and the main wait classes, and says what a ratio refers to."""
+    """Keeps the main metrics and the main wait classes, and adds the reference of a ratio to its heading."""
     rows, first = table.rows, table.head[0] if table.head else ""
     if first == "metric":
         rows = tuple(row for row in rows if row[0] in METRICS)

@@ -41,7 +41,7 @@ def main() -> int:
 
 
 def words(file: Path, directory: Path, budget: Sequence[str] = ()) -> list[str]:
-    """Arguments that start a lab or resume it; a completed lab shows its answer again."""
+    """Returns the arguments that start or resume a lab. Resuming a completed lab shows its answer again."""
     if (directory / "plan.json").exists():
         return ["resume", str(directory)]
     return ["run", str(file), "--results", str(directory), *budget]

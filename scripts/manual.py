@@ -1,4 +1,4 @@
-"""The manual page ironbench(1), from the commands and options that the parser knows. `make docs` writes it."""
+"""Generates the manual page ironbench(1) from the parser's commands and options. `make docs` writes the page."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""`make pictures LAB=DIR`: the pictures of docs/img that come from a lab of labs/demo.toml, such as `make demo` leaves,
-and those of `ironbench serve` while a lab runs (about three minutes).
+"""`make pictures LAB=DIR`: takes the pictures in docs/img that show a lab of labs/demo.toml, such as `make demo`
+creates, and `ironbench serve` while a lab runs (about three minutes).
 
 The pictures of measured results are written by `make findings`. The picture of a history needs many nights: take it by
 hand.
@@ -34,7 +34,8 @@ vary.system.memory = ["8MB", "64MB"]
 measure = { repeats = 6, quiet = "1s", rates = "none" }
 """
 WATCHED = 9
-"""The trial of the queued lab that the picture shows: the answer so far and the comparisons already have figures."""
+"""Number of the trial of the queued lab at which the picture is taken. By then, the page shows an interim answer and
+comparisons."""
 
 
 def main() -> int:

@@ -2,7 +2,7 @@
 
 It reads README.md, CONTRIBUTING.md, docs (without reference pages), and the string literals of packages whose texts
 users read. Known hits are listed in scripts/prose.allowed, which may only shrink: a new hit fails, and so does an entry
-that no longer matches. `--write` writes the list anew; `--count` shows the number of hits per pattern.
+that no longer matches. `--write` writes the list again; `--count` shows the number of hits per pattern.
 """
 
 from __future__ import annotations
@@ -109,7 +109,7 @@ def hits() -> Iterator[tuple[str, str, str]]:
 
 
 def compared(found: Iterable[tuple[str, str, str]], allowed: Iterable[tuple[str, str, str]]) -> list[str]:
-    """Returns a line for every hit that is not allowed, and for every allowed one that does not exist."""
+    """Returns a line for every hit that is not allowed, and for every allowed hit that no longer exists."""
     here, known = set(found), set(allowed)
     new = [f"{path}: {pattern}: {text}" for path, pattern, text in sorted(here - known)]
     return new + [f"no longer found, remove it from {ALLOWED.name}: {' | '.join(row)}" for row in sorted(known - here)]

@@ -20,7 +20,7 @@ NOTE = "<!-- Written by `make docs`; edit the program, not this page. -->\n"
 
 
 def pages() -> dict[Path, str]:
-    """Returns file → content."""
+    """Returns the content of each generated page, by the page's path."""
     written = {
         "command-line.md": command_line(),
         "other-programs.md": other_programs(),
@@ -103,7 +103,8 @@ def _parameter(parameter: object, field: object) -> str:
 
 
 def other_programs() -> str:
-    """The options of other programs with ours; the example commands are planned by tests/docs."""
+    """Returns the page that maps options of other programs to options of ironbench. tests/docs makes a dry run of each
+    example command."""
     from ironbench.cli.other_programs import programs
 
     parts = [

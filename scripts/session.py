@@ -1,7 +1,7 @@
 """`make session`: records docs/img/session.svg: ironbench in a terminal, from a check of the machine to a verdict.
 
 The commands run here and now, in a pseudo-terminal (about two minutes); the picture shows what they printed, nothing
-else. It plays as an animation; a viewer without animations shows the last screen.
+else. The picture is an animation; a viewer without animations shows the last screen.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ STYLES = {"1": "b", "2": "d", **{f"{tens}{one}": f"c{one}" for tens in (3, 9) fo
 
 
 class Screen:
-    """What a terminal shows of the text that programs wrote: as much of a terminal as ironbench needs."""
+    """A minimal terminal: interprets the output of programs as far as ironbench needs, and stores the visible lines."""
 
     def __init__(self) -> None:
         self.rows: list[list[tuple[str, str]]] = [[]]
@@ -194,7 +194,8 @@ def picture(frames: list[Frame]) -> str:
 
 
 def _line(line: list[tuple[str, str]], y: float) -> str:
-    """Every run of characters of one style has its own place, so that columns stay aligned in any font."""
+    """Returns a line as SVG. Every run of characters of one style is positioned separately, so that columns stay
+    aligned in any font."""
     texts, at = [], 0
     while at < len(line):
         style, end = line[at][1], at

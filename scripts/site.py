@@ -1,6 +1,6 @@
-"""A hook of mkdocs: links of the Markdown pages work on a forge and on the site.
+"""A hook of mkdocs that converts links, so that the Markdown pages work in the repository and on the site.
 
-CONTRIBUTING.md and CHANGELOG.md join the site. So do the files outside docs that a page links to (lab files, source).
+Adds CONTRIBUTING.md and CHANGELOG.md to the site, and files outside docs to which a page links (lab files, source).
 """
 
 from __future__ import annotations
@@ -51,8 +51,8 @@ def source_of(page: File) -> str:
 
 
 def site_path(source: str, target: str) -> str:
-    """Returns where on the site a link of a page leads to. Both are paths, the page's below the root of the
-    repository."""
+    """Returns the path on the site to which a link leads. `source`: path of the page below the root of the repository.
+    `target`: path in the link, relative to the page."""
     path = normpath(join(dirname(source), target))
     if path in ROOT_PAGES:
         return ROOT_PAGES[path]

@@ -94,7 +94,7 @@ def _cell(ended: Ended | None) -> str:
 
 
 Real = tuple[Callable[[], socket.socket], str]
-"""A function that connects to a real server, and the password there."""
+"""A function that connects to a real server, and the password for that server."""
 
 
 @contextmanager

@@ -34,8 +34,8 @@ class Behaviour:
     trusted: bool = True
     """Whether the client connects through the loopback interface, where a clear-text password is allowed."""
     unanswered: bool = False
-    """Whether transactions do not end, which also happens with honest servers, so that a trial may be flagged for
-    it."""
+    """Whether transactions never end. This also happens with servers that are not hostile, so the trial may be
+    flagged."""
     harmless: bool = False
     """Whether a trial may be good: the client cannot detect anything false in the server's messages."""
 
@@ -109,8 +109,8 @@ def for_each(protocols: Iterable[str], acts: Callable[[str], Callable[..., None]
 def scram(
     peer: Peer, rounds: int = 4096, nonce: str = "{}more", last: bytes = b"v=AAAA", *, skip: bool = False
 ) -> None:
-    """The server side of SCRAM without the password. `nonce` contains the client's nonce; `skip` omits the last
-    message."""
+    """Runs the server side of SCRAM without knowing the password. `nonce` contains the client's nonce; `skip` omits the
+    last message."""
     if peer.protocol == POSTGRES:
         peer.introduction()
         peer.send(Postgres.authentication(10, b"SCRAM-SHA-256\0\0"))

@@ -120,8 +120,8 @@ def _out_of_order(peer: Between, message: bytes) -> None:
 
 
 def _without_columns(peer: Between, message: bytes) -> None:
-    """Omits the description of rows. For MySQL the number of columns is omitted; MariaDB adds a byte that says whether
-    descriptions follow."""
+    """Omits the description of rows. For MySQL the number of columns is omitted; MariaDB adds a byte that indicates
+    whether descriptions follow."""
     described = message[:1] == b"T" if peer.protocol == POSTGRES else message[3] == 1 and len(message) in (5, 6)
     if not described:
         peer.raw(message)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 
 class Postgres:
-    """PostgreSQL 18 documentation, 54.7."""
+    """Messages of PostgreSQL (PostgreSQL 18 documentation, 54.7)."""
 
     @staticmethod
     def message(tag: bytes, body: bytes = b"", length: int | None = None) -> bytes:
@@ -64,7 +64,8 @@ class Postgres:
 
 
 class Mysql:
-    """MySQL 8.4 Source Code Documentation, "Client/Server Protocol". Bodies of packets; the peer adds the headers."""
+    """Bodies of MySQL packets (MySQL 8.4 Source Code Documentation, "Client/Server Protocol"). The peer adds the
+    headers."""
 
     NONCE = bytes(range(65, 85))
     CAPABILITIES = 0x013F_F7DF
@@ -114,7 +115,7 @@ class Mysql:
 
 
 class Ldap:
-    """RFC 4511."""
+    """Messages of LDAP (RFC 4511)."""
 
     SUCCESS, IN_PROGRESS = 0, 14
     BOUND, ENTRY, DONE, REFERENCE, EXTENDED = 0x61, 0x64, 0x65, 0x73, 0x78

@@ -20,7 +20,8 @@ CERTIFICATES = Path(__file__).parents[2] / "tests" / "data" / "tls"
 POSTGRES, MYSQL, LDAP = "postgres", "mysql", "ldap"
 PROTOCOLS = (POSTGRES, MYSQL, LDAP)
 MARKER = b"SELECT 'hostile'"
-"""Start of a query that identifies connections of the drive loop, as opposed to those for ironbench's own queries."""
+"""Start of a query that identifies connections of the drive loop, as opposed to connections for ironbench's own
+queries."""
 _SSL_REQUEST = 80_877_103
 _CANCEL_REQUEST = 80_877_102
 _HEAD = 5
@@ -216,7 +217,7 @@ class Listener:
 
 @contextmanager
 def hostile(protocol: str, act: Act) -> Iterator[Listener]:
-    """A server that runs `act` for each connection, on all addresses of this machine."""
+    """Runs a server that calls `act` for each connection. It listens on all addresses of this machine."""
     with _listening(lambda client, listener: Peer(protocol, client, listener.received), act) as listener:
         yield listener
 
@@ -277,7 +278,7 @@ class Between(Peer):
         self.marked = False
         """Whether the connection belongs to the drive loop: it has sent [`MARKER`]."""
         self.messages = 0
-        """Number of server messages since then."""
+        """Number of server messages since the client sent the marker."""
         self.kept: dict[str, Any] = {}
         """Storage for a behaviour."""
 
@@ -347,8 +348,8 @@ def _is_search(data: bytes) -> bool:
 
 @contextmanager
 def between(protocol: str, connect: Callable[[], socket.socket], change: Message, secret: str) -> Iterator[Listener]:
-    """A proxy on all addresses of this machine that passes everything to a real server, except for what `change`
-    does."""
+    """Runs a proxy on all addresses of this machine. It passes everything between client and real server, except for
+    messages that `change` replaces."""
 
     def made(client: socket.socket, listener: Listener) -> Peer:
         return Between(protocol, client, listener.received, connect(), secret)
