@@ -1,5 +1,5 @@
-"""The user's commands, which make and undo changes that ironbench cannot make (a governor, a kernel parameter, a
-driver)."""
+"""The user's commands, which make and undo changes that ironbench cannot make itself, for example of a CPU governor, a
+kernel parameter or a driver."""
 
 from __future__ import annotations
 
@@ -11,9 +11,10 @@ from typing import Annotated
 from ironbench.model.constraints import Amount, Positive, one_of
 
 ASK = "ask:"
-"""Prefix of a command that a person carries out; the text after it is the request shown to that person."""
+"""Prefix of a change that a person must make by hand. The text after the prefix is shown to the person."""
 CONTROL = "control"
-"""`CommandRun.of` for a command that ironbench runs by itself on the server's machine, with the user's consent."""
+"""Value of `CommandRun.of` for a change that ironbench itself makes on the server's machine, with the user's
+consent."""
 LIMIT_S = 120.0
 """Default time limit of a command."""
 
@@ -40,7 +41,7 @@ class Commands:
 
     @property
     def by_hand(self) -> bool:
-        """Whether a person must carry out one of the commands."""
+        """Whether a person must make one of the changes by hand."""
         return any(asked(text) for text in self.both)
 
 
@@ -58,8 +59,8 @@ class CommandRun:
     command: str
     """The beginning of the command, on one line."""
     status: int | None
-    """Exit status. A negative status is the number of the signal that killed the command. None: the command timed out,
-    or a person should have carried it out and did not."""
+    """Exit status; a negative status is the number of the signal that killed the command. None if the command timed
+    out, or if a person did not make the requested change."""
     took_s: Amount
     cause: str = ""
     """Why the command failed; empty if it succeeded."""
@@ -71,13 +72,12 @@ def asked(command: str) -> str:
 
 
 def plot(commands: Sequence[Commands]) -> str:
-    """Returns a key of the commands that a person carries out; empty if there are no such commands.
-
-    Between trials of configurations with equal keys, nothing needs to be changed by hand.
+    """Returns a key of the changes by hand among these commands; empty if there are none. Between trials of
+    configurations with equal keys, no change by hand is needed.
     """
     return "\n".join(f"{one.prepare}\0{one.cleanup}" for one in commands if one.by_hand)
 
 
 def variables(levels: Mapping[str, str]) -> dict[str, str]:
-    """Returns values of factors as environment variables: `IRONBENCH_LEVEL_READ_AHEAD=4MB`."""
+    """Returns the factor values as environment variables, such as `IRONBENCH_LEVEL_READ_AHEAD=4MB`."""
     return {f"IRONBENCH_LEVEL_{re.sub(r'[^A-Z0-9]+', '_', name.upper())}": level for name, level in levels.items()}

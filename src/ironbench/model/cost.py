@@ -15,9 +15,9 @@ class CostRange:
 
     low: float
     high: float
-    """Upper bound. Infinite for a value that was measured once and therefore has no upper bound."""
+    """Upper bound; infinite for a value that was measured only once."""
     centre: float | None = None
-    """Central value: what was measured."""
+    """The measured value; None for an estimate or a given number."""
 
     @property
     def bounded(self) -> bool:
@@ -28,7 +28,7 @@ class CostRange:
         return CostRange(self.low * factor, self.high * factor, None if self.centre is None else self.centre * factor)
 
     def over(self, other: CostRange) -> CostRange:
-        """Returns the bounds of this range divided by another, from the extremes of both."""
+        """Returns the range of the quotient of two values in these ranges."""
         low = self.low / other.high
         return CostRange(low, self.high / other.low if other.low and self.bounded else math.inf)
 
@@ -51,9 +51,9 @@ class Offer:
     """Storage of all servers together, in TB."""
     watts: float = 0.0
     buy: tuple[str, ...] = ()
-    """Names of the prices that the buyer of the candidate pays."""
+    """Names of the prices that are paid for the candidate."""
     score: float | None = None
-    """Score of one server; given if no records measured the candidate."""
+    """Score of one server, if no records measured the candidate."""
     share_of: str = ""
     """Name of another candidate, from whose score this candidate's score is estimated."""
     share: CostRange | None = None
@@ -84,7 +84,7 @@ class CostItem:
     amount: Decimal
     """Total of the item, in the currency of the breakdown."""
     notes: tuple[Note, ...] = ()
-    """Explains how the units were counted, and the exchange rate."""
+    """Notes on how the units were counted, and on the exchange rate."""
     estimate: bool = False
     every: str = "once"
     """Billing period: `once`, `month` or `year`."""
@@ -98,9 +98,10 @@ class CostBreakdown:
     currency: str
     lines: tuple[CostItem, ...]
     cautions: tuple[Note, ...] = ()
-    """Reasons why the edition that is bought may perform differently from the edition that was measured."""
+    """Notes on limits of the licensed edition that the server exceeds, so that the measured score may not be
+    reached."""
     years: Decimal | None = None
-    """Period in years over which running costs are added up. None: everything is paid once."""
+    """Period in years over which running costs are added up; None if all costs are one-time costs."""
 
     @property
     def total(self) -> Decimal:

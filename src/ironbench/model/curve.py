@@ -18,7 +18,8 @@ WORDS = ("ramp:", "steps:", "sine:", "file:")
 
 @dataclass(frozen=True, slots=True)
 class Curve:
-    """Target rate or clients over the seconds of the measured window. The warm-up runs at the curve's first value."""
+    """Target rate, or number of active clients, as a function of the seconds since the start of the measured window.
+    The warm-up runs at the curve's first value."""
 
     of: Annotated[str, one_of("rate", "clients")]
     """What the curve changes: `rate` or `clients`."""
@@ -69,8 +70,8 @@ class Curve:
         return area
 
     def pieces(self, warmup_s: float, duration_s: float) -> list[dict[str, Any]]:
-        """Returns the pieces of the curve as crates/ironbench-core/src/measure/curve.rs expects them, from the start of
-        the warm-up on."""
+        """Returns the pieces of the curve, starting with the warm-up, in the form that
+        crates/ironbench-core/src/measure/curve.rs expects."""
         first = self.wave[0] if self.wave else self.points[0][1]
         pieces = [{"kind": "line", "seconds": warmup_s, "from": first, "to": first}] if warmup_s > 0 else []
         if self.wave:

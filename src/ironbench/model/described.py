@@ -11,8 +11,8 @@ LEADING = ("throughput", "response_time_mean_s")
 
 @dataclass(frozen=True, slots=True)
 class Described:
-    """Facts about a workload and an engine. The defaults are for workloads and engines that this version does not
-    know."""
+    """Facts about a workload and an engine. The defaults apply to workloads and engines that this version does not
+    contain."""
 
     units: tuple[str, str] = ("transaction", "transactions")
     """Name of the unit of work, in the singular and the plural."""
@@ -32,7 +32,7 @@ class Described:
     paced: bool = False
     """Whether operations start at recorded times."""
     drives: bool = False
-    """Whether the workload drives itself instead of running scripts."""
+    """Whether the workload runs its own code instead of scripts."""
     units_only: bool = True
     """Whether the trial did nothing besides its units of work, so that metrics per unit are meaningful."""
     bare_machine: bool = False

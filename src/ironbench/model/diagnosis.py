@@ -15,7 +15,7 @@ class Severity(StrEnum):
     WARNING = "warning"
     """Results are likely to be wrong by several percent, or to vary more than necessary."""
     SEVERE = "severe"
-    """Results cannot be trusted, or trials should not start, before this is fixed."""
+    """This must be fixed before trials start, because their results could not be trusted."""
 
     @property
     def rank(self) -> int:
@@ -34,7 +34,7 @@ class CheckResult:
     remedy: str = ""
     """The exact command that fixes the problem, or instructions if no command does."""
     visible: bool = True
-    """Whether the value can be read. If not, `seen` says why, and `remedy` how to make it readable."""
+    """Whether the value can be read. If not, `seen` contains the reason, and `remedy` how to make it readable."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +52,7 @@ class Diagnosis:
     meaning: str
     remedy: str
     visible: bool = True
-    """Whether the value can be read on this machine or server. If not, `seen` says so."""
+    """Whether the value can be read on this machine or server. If not, `seen` contains the reason."""
     query: str = ""
     """For a database: the statement that shows the value."""
 

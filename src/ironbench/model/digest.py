@@ -1,4 +1,5 @@
-"""Statistics of statements, without the statements' values, from which a capture can be made."""
+"""Statistics of statements from which a capture can be made. They do not contain the values with which the statements
+were executed."""
 
 from __future__ import annotations
 
@@ -21,11 +22,12 @@ class StatementDigest:
     rows: int
     """Number of rows that all calls together returned or changed."""
     values: tuple[Values, ...] = ()
-    """Possible values of the statement's parameters, drawn independently. Empty if the statement has no parameters."""
+    """Possible values of the statement's parameters; values of different parameters were drawn independently. Empty if
+    the statement has no parameters."""
     drawn: int = 0
     """Number of parameters whose values are drawn from the statistics of a column."""
     made_up: int = 0
-    """Number of parameters whose values have only the right type."""
+    """Number of parameters whose values are invented and only have the right type."""
     refused: str = ""
     """Code of the reason why the statement cannot be executed again; "" if it can."""
 
@@ -42,4 +44,4 @@ class Digests:
     counters: Mapping[str, int] = field(default_factory=dict)
     """Growth of the server's counters while the server was watched."""
     hidden: int = 0
-    """Number of calls of other roles' statements whose texts ironbench's role may not read."""
+    """Number of calls of statements by other roles whose texts ironbench's role may not read."""

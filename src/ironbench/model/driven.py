@@ -1,4 +1,4 @@
-"""The result of driving one trial, before it is judged."""
+"""The result of running one trial, before it is judged."""
 
 from __future__ import annotations
 
@@ -28,12 +28,13 @@ class ServerMachine:
     """Whether the server's machine is the machine that runs ironbench, so that client and observers use part of its CPU
     time."""
     own: frozenset[int] = frozenset()
-    """Process ids on that machine below which all of ironbench's processes ran."""
+    """Process ids on that machine of which all processes of ironbench are descendants."""
 
 
 @dataclass(frozen=True, slots=True)
 class Driven:
-    """The core's result and the results of the workload's checks. If there is no result, `failure` says why."""
+    """The core's result and the results of the workload's checks. If there is no result, `failure` contains the
+    reason."""
 
     started_at: str
     """Start of the trial in UTC, ISO 8601."""
@@ -43,14 +44,14 @@ class Driven:
     storage_died: str = ""
     """How an emulated device failed during the trial; empty if no device failed."""
     last_words: str = ""
-    """The last message of an engine that has ended."""
+    """The last message of the engine, if the engine has ended."""
     summary: Mapping[str, Any] = field(default_factory=dict)
     timeline: Mapping[str, bytes] = field(default_factory=dict)
     seconds: Mapping[str, bytes] = field(default_factory=dict)
     histograms: Mapping[str, Histogram] = field(default_factory=dict)
     samples: Mapping[str, list[tuple[float, bytes]]] = field(default_factory=dict)
     metrics: Mapping[str, float] = field(default_factory=dict)
-    """Metrics that the workload measured itself, for a workload that drives itself."""
+    """Metrics that the workload measured itself, if the workload runs its own code."""
     series: tuple[Series, ...] = ()
     files: Mapping[str, bytes] = field(default_factory=dict)
     """The workload's own evidence: file name → content."""
@@ -58,7 +59,7 @@ class Driven:
     """The text of each script by its name, as the trial ran it."""
     checks: tuple[Check, ...] = ()
     cause: Note | None = None
-    """Why the workload ended early, for a workload that drives itself."""
+    """Why the workload ended early, if the workload runs its own code."""
     answers: Note | None = None
     """See `Record.answers`."""
     power_cut: bool = False
@@ -70,7 +71,7 @@ class Driven:
     inside_server: ServerStatistics = NOTHING
     """The server's own statistics of the trial."""
     elsewhere: ServerMachine | None = None
-    """The server's machine, if ironbench observed it over ssh; None: all samples are from this machine."""
+    """The server's machine, if ironbench observed it over SSH; None if all samples are from this machine."""
     workers: tuple[WorkerPart, ...] = ()
     """Results of the workers. If empty, this process drove the trial."""
     fingerprints: Mapping[int, Any] = field(default_factory=dict)
@@ -87,14 +88,15 @@ class Driven:
 
     @property
     def drives_itself(self) -> bool:
-        """Whether the workload drove itself instead of using the core's drive loop."""
+        """Whether the workload ran its own code instead of the core's drive loop."""
         return "inside" in self.summary
 
 
 def scheduled(summary: Mapping[str, Any]) -> int:
     """Returns the number of transactions that count towards a target rate.
 
-    This excludes clients that wait for other clients' work. If the summary has no such number, all transactions count.
+    Transactions of clients that wait for work from other clients do not count. If the summary does not contain this
+    number, all transactions count.
     """
     return int(summary.get("scheduled", summary["transactions"]))
 

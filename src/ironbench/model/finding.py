@@ -43,8 +43,8 @@ class GroupRatio:
     """The ratio of the groups' geometric means."""
     low: float
     high: float
-    """Upper bound of the ratio's confidence interval, after the lower bound `low`; the bounds are 0 and infinity if
-    there are too few repeats for an interval."""
+    """`low` and `high`: bounds of the ratio's confidence interval; 0 and infinity if there are too few repeats for an
+    interval."""
 
     @property
     def known(self) -> bool:
@@ -72,23 +72,24 @@ class Finding(GroupRatio):
     conclusion: Conclusion
     margin: float
     detectable: float | None
-    """Minimum detectable effect: the smallest relative difference that this many blocks with this variation would show
-    with 90% power; None: unknown."""
+    """Minimum detectable effect: the smallest relative difference that is detected with 90% power in this many blocks
+    with this variation; None if unknown."""
     p: float | None
-    """Two-sided p-value for ratio = 1, corrected for multiple comparisons; None: too few blocks for a verdict."""
+    """Two-sided p-value for the hypothesis that the ratio is 1, corrected for multiple comparisons; None if there are
+    too few blocks for a verdict."""
     method: Note
     """How the confidence interval was computed."""
     advice: Note | None = None
-    """The additional data that a decision needs; None if the comparison is decided."""
+    """Advice on how to decide the comparison; None if it is decided."""
     warnings: tuple[Note, ...] = ()
     dropped: tuple[Note, ...] = ()
     """Blocks that were excluded, with the reason."""
     decides: bool = True
-    """Whether the lab declared this comparison: either as a comparison on its metric, or as the subject of a claim.
-    Other comparisons have no verdict: their conclusion is `CANNOT_TELL` and their p is None."""
+    """Whether the lab declared this comparison, either as a comparison of the lab's metric or in a claim. Other
+    comparisons have no verdict: their conclusion is `CANNOT_TELL` and their p is None."""
     barred: Note | None = None
-    """Why a verdict is forbidden for these trials regardless of the confidence interval; for example, other programs
-    used too much CPU time."""
+    """Why these trials must not get a verdict, regardless of the confidence interval; for example, one side lost more
+    blocks than the other."""
 
     lost: tuple[int, int] = (0, 0)
     """Number of blocks without a usable trial of the configuration, and number of blocks without a usable trial of the
@@ -118,9 +119,8 @@ class Finding(GroupRatio):
 
 
 def floor_of(spread: float) -> float:
-    """Returns the relative difference below which 95% of pairs of single runs of the same configuration stay.
-
-    `spread` is the standard deviation of the log ratio from block to block.
+    """Returns the relative difference that single runs of the same configuration do not exceed in 95% of pairs.
+    `spread` is the standard deviation of the log ratio between blocks.
     """
     return math.expm1(_NORMAL_95 * spread)
 
@@ -143,12 +143,12 @@ class Noise:
     spread: float
     """Standard deviation of the log ratio from block to block."""
     floor: float
-    """Relative difference below which 95% of pairs of single runs of the same configuration stay. The difference is a
-    property of machine and workload and does not depend on the number of blocks that measured it."""
+    """Relative difference that single runs of the same configuration do not exceed in 95% of pairs. It is a property of
+    the machine and the workload, and does not depend on the number of blocks."""
     measured_at: str
     """Start of the first trial in UTC, ISO 8601."""
     trial_s: float = 30.0
-    """Length of the measured window of the trials; longer trials vary less."""
+    """Length of the trials' measured window in seconds. Longer trials vary less."""
     method: str = TRIALS
     """Method of measurement, as in `Record.method`; each method has its own noise."""
 

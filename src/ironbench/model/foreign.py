@@ -17,8 +17,8 @@ FORMAT = 1
 MOST_PARTS, MOST_SECONDS = 1000, 90_000
 """Maximum number of kinds of transactions, and of rows of a time line (25 hours of seconds)."""
 Figures = Annotated[dict[Name, float], Meta(max_length=40)]
-"""For each metric, the value in base units. A name of ironbench's catalogue is used only if the program measures the
-same quantity."""
+"""The values of metrics in base units. Names of ironbench's metrics are used only if the program measures the same
+quantity."""
 Column = Annotated[tuple[float | None, ...], Meta(max_length=MOST_SECONDS)]
 
 
@@ -53,14 +53,14 @@ class ForeignRecord:
     clients: Count | None = None
     """Number of clients, threads or virtual users; None if the output does not contain it."""
     facts: Annotated[dict[Name, Label], Meta(max_length=40)] = field(default_factory=dict)
-    """Other facts about the work in the output: name → value."""
+    """Other facts about the work that the output contains, as values by name."""
     metrics: Figures = field(default_factory=dict)
     parts: Annotated[tuple[ForeignPart, ...], Meta(max_length=MOST_PARTS)] = ()
     seconds: Annotated[dict[Name, Column], Meta(max_length=10)] = field(default_factory=dict)
-    """For each column, the values of intervals, which start at `t_s`. Columns have equal lengths. A value is None if
-    the output does not contain it."""
+    """Time series by column name, with one value per interval. The column `t_s` contains the starts of the intervals.
+    Columns have equal lengths. A value is None if the output does not contain it."""
     failed_users: Natural = 0
-    """Virtual users that failed according to the output."""
+    """Number of virtual users that failed, according to the output."""
     format: Count = FORMAT
 
     def __post_init__(self) -> None:

@@ -21,13 +21,13 @@ class ScriptCommand:
     """SQL text with typical values in place of the variables. Empty if the values come from the server's answers, or if
     the command is not sent."""
     sent: bool = True
-    """Whether the script's first transaction sends the command. If not, the command is, for example, in a branch that
-    is not taken."""
+    """Whether the script's first transaction sends the command. It does not if the command is, for example, in a branch
+    that is not taken."""
 
 
 @dataclass(frozen=True, slots=True)
 class StatementPlan:
-    """Plan of one command of a script, from an EXPLAIN before the trial."""
+    """Plan of one command of a script, from EXPLAIN before the trial."""
 
     script: str
     number: int
@@ -44,13 +44,13 @@ class StatementPlan:
 
 @dataclass(frozen=True, slots=True)
 class ExecutedPlan:
-    """Plan with which the server ran one command of a script, as logged by the server."""
+    """Plan with which the server executed one command of a script, from the server's log."""
 
     script: str
     number: int
     statement: str
     count: float
-    """Number of executions whose plan the server logged: only slow executions, or a sample."""
+    """Number of executions whose plan the server logged. Servers log only slow executions, or a sample."""
     slowest_s: float
     text: str
     """Plan of the slowest execution."""
@@ -136,7 +136,7 @@ class VacuumRun:
 
 @dataclass(frozen=True, slots=True)
 class NotShown:
-    """Something that the server does not show, with the reason."""
+    """Statistics that the server does not show, with the reason."""
 
     what: str
     why: str
@@ -145,7 +145,8 @@ class NotShown:
 
 @dataclass(frozen=True, slots=True)
 class ServerStatistics:
-    """The server's statistics of one trial. If a list is empty, there is nothing to report, or `missing` says why."""
+    """The server's statistics of one trial. If a list is empty, there is nothing to report, or `missing` contains the
+    reason."""
 
     statements: tuple[ServerStatement, ...] = ()
     """The most expensive statements by time, calls, blocks or WAL."""

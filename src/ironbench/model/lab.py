@@ -25,8 +25,8 @@ class Factor:
     """For each value: the fields of the lab file that the value sets, such as `layout.log`. Empty in labs of earlier
     versions."""
     words: tuple[Label, ...] = ()
-    """For each value: the workload's name of the option's value that it sets, such as `stored procedures`. Empty if the
-    factor varies anything else than one such option."""
+    """For each value: the workload's name for it, such as `stored procedures`. Empty unless the factor varies a single
+    workload option whose values have names."""
 
     @property
     def all_fields(self) -> tuple[str, ...]:
@@ -49,7 +49,7 @@ class Factor:
 
 
 RATE_FACTOR = "rate"
-"""Name of the factor in which fixed-rate configurations differ from the configurations that they repeat."""
+"""Name of the factor by which fixed-rate configurations differ from the configurations that they repeat."""
 BASELINE = "baseline"
 """Name of the baseline of a screen."""
 
@@ -61,8 +61,8 @@ def named(levels: Mapping[str, str], joint: str = " ") -> str:
 
 @dataclass(frozen=True, slots=True)
 class Configuration:
-    """The name of a configuration, or of the common part of several configurations, with the factor values that it
-    consists of."""
+    """The name of a configuration, or of the part that several configurations have in common, with the factor values of
+    which the name consists."""
 
     name: str
     """Name in records, commands and JSON documents, such as `log=memory clients=8`."""
@@ -70,7 +70,7 @@ class Configuration:
     """Factors with their values, if the name consists of them. Empty for a name that is only known as text, such as a
     name from the lab file."""
     emulated: bool = False
-    """Whether storage was emulated, which every mention must say."""
+    """Whether storage was emulated. Every page that shows the name must state this."""
 
     @property
     def marked(self) -> str:
@@ -79,7 +79,7 @@ class Configuration:
 
 
 NOTHING_ELSE = Configuration("")
-"""The common part of two configurations if the lab varies nothing besides their difference."""
+"""The common part of two configurations, if the lab varies only the factors in which they differ."""
 
 VALUE, RATE = "value", "rate"
 """Kinds of claims about one configuration."""
@@ -93,7 +93,7 @@ class Claim:
     kind: str
     """`ratio`: `cells[0]` divided by `cells[1]` is between `low` and `high`; `order`: each configuration is better than
     the next; `value`: the metric of `cells[0]` is between `low` and `high`; `rate`: the rate `low` is sustained. A
-    requirement of a run names no configuration and applies to each of them."""
+    requirement of a run names no configuration and applies to all configurations of the run."""
     metric: Name
     cells: tuple[str, ...]
     """Names of the configurations that the claim is about."""
@@ -110,8 +110,8 @@ class Stage:
     blocks: Annotated[int, Meta(ge=1, le=10_000_000)]
     """Number of blocks in this stage."""
     added: bool = False
-    """Whether the stage was declared after findings had been seen ("repeat N more"). This stage and the stages after it
-    form a separate round, and the verdict of a round is based only on the blocks of that round."""
+    """Whether the user added the stage after seeing findings. Such a stage starts a new round, and the verdicts of a
+    round are based only on the blocks of that round."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +123,7 @@ class Method:
     margin: Annotated[float, Meta(gt=0, le=100)] = 0.05
     """Equivalence margin: two configurations are equivalent if their ratio is between 1/(1+margin) and 1+margin."""
     metric: Name = "throughput"
-    """The metric that the lab's answer is about; other metrics are reported without a verdict."""
+    """The metric that the lab's verdicts are about. Other metrics are reported without a verdict."""
     answer: str = ""
     """Name of the factor that the lab's answer is about; empty: the first factor."""
     restore: Annotated[str, one_of("auto", "trial", "block")] = "auto"
@@ -142,20 +142,21 @@ class Method:
     profile: ProfileRequest | None = None
     """The stacks to sample during trials; None: none."""
     slice_s: Positive | None = None
-    """Length of the slices for interleaved measurement of systems; None: each trial runs without interruption."""
+    """Length of slices in seconds; None if each trial runs without interruption."""
     slice_piloted: bool = False
     """Whether `slice_s` is only an assumption of the plan, because a pilot in the first block chooses the length."""
     observed: bool = False
-    """Whether, in a lab by slices, one trial of each configuration follows the blocks, with observers and per-statement
-    times."""
+    """For a lab with slices: whether one trial of each configuration with observers and per-statement times follows the
+    blocks."""
     why_trials: str = ""
     """Why the lab measures whole trials although the author requested slices."""
     duet: bool = False
-    """A method of an earlier version: two systems ran at the same time, each on half of the cores, or interleaved if a
-    pilot showed that to be more precise. Such labs can be reported but not resumed."""
+    """Whether the lab uses the method `duet` of an earlier version: two systems ran at the same time, each on half of
+    the cores, or interleaved if a pilot showed that this was more precise. Such labs can be reported but not
+    resumed."""
     dropped: tuple[BlockNumber, ...] = ()
-    """Sizes of the last stages of the first round that were planned but skipped because a round was added. Their
-    interim analyses still count when alpha is divided, because the analyses were declared together."""
+    """Numbers of blocks of the last stages of the first round, which were planned but skipped because the user added a
+    round. Their interim analyses still count when alpha is divided, because the analyses were declared together."""
 
     @property
     def blocks(self) -> int:
@@ -238,27 +239,30 @@ class Lab:
         )
 
     def configuration(self, cell: str) -> Configuration:
-        """Returns a configuration by its name. A name that no configuration of this lab has is returned as text."""
+        """Returns a configuration by its name. For a name that is not in this lab, returns a `Configuration` with this
+        name and without values."""
         levels = next((setup.cell.levels for setup in self.all_setups if setup.cell.name == cell), {})
         if cell == named(levels):
             return self.made_of(levels)
         base = self.setup(self.baseline).cell.levels
         changed = {factor: level for factor, level in levels.items() if base.get(factor) != level}
-        # When a screen is confirmed, a configuration's name contains only the factors that differ from the baseline.
+        # In the confirmation of a screen, names of configurations contain only the factors that differ from the
+        # baseline.
         return Configuration(cell, self.made_of(changed).values if cell == named(changed, CHANGES) else ())
 
     def made_of(self, levels: Mapping[str, str]) -> Configuration:
-        """Returns the name that consists of these factor values. The values may be only some of a configuration's."""
+        """Returns the `Configuration` whose name consists of these factor values. They may be only a part of a
+        configuration's values."""
         known = {factor.name: factor for factor in self.all_factors}
         return Configuration(named(levels), tuple((known[name], level) for name, level in levels.items()))
 
 
 SCREEN = "screen"
-"""The design that first screens all factors in few runs, then compares the important factors in new blocks."""
+"""Name of the design that screens all factors in few runs and then compares the factors that matter in new blocks."""
 
 
 CHANGES = " + "
-"""Text between the values in the name of a configuration of a confirmation."""
+"""Separator of the values in the names of a confirmation's configurations."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -34,9 +34,10 @@ class LogDamage:
     unreadable: int = 0
     """Number of lines that belong to no log entry."""
     begun_before: int = 0
-    """Number of statements of connections that started before the log, so that their user or database is unknown."""
+    """Number of statements whose user or database is unknown, because their connection was opened before the log
+    starts."""
     whole_seconds: bool = False
-    """Whether the log's times are in whole seconds."""
+    """Whether the log contains times only in whole seconds."""
 
 
 class LogReader(Protocol):
@@ -44,5 +45,5 @@ class LogReader(Protocol):
     damage: LogDamage
 
     def read(self, paths: Sequence[str]) -> Iterator[LoggedStatement]:
-        """Yields the statements of log files. The files must be in the order of time."""
+        """Yields the statements of log files. The files must be in chronological order."""
         ...

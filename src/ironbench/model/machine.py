@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Cache:
-    """A processor cache as seen by the first core."""
+    """A processor cache of the first core."""
 
     level: int
     kind: str
@@ -87,7 +87,7 @@ class Limits:
 class Machine:
     """The host of a measurement.
 
-    The host name is left out because every container has a different one. Quantities that change all the time are also
+    The host name is left out, because every container has a different one. Quantities that change all the time are also
     left out.
     """
 

@@ -12,8 +12,8 @@ MISSING = "trials-missing"
 """Code of the note on planned trials that have not run yet."""
 _LONGEST_CODE = 400
 TEXT = "text"
-"""Name of the value that contains the sentence, in notes that consist of a sentence instead of facts, as in records
-before schema 4."""
+"""Name of the value that contains the sentence, in notes that consist only of a sentence. Records before schema 4
+contain such notes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,11 +32,11 @@ class Note:
     code: str
     """Stable identifier in lower case, such as `client-saturated`."""
     values: dict[str, Any] = field(default_factory=dict)
-    """For each name, a number, a string, or a tuple of these. Merged notes also contain `NoteRange`s. Notes about
-    several trials or configurations also contain the `Note`s that these trials or configurations share."""
+    """Values by name: numbers, strings, or tuples of these. Merged notes also contain `NoteRange` values. A note about
+    several trials or configurations may contain the `Note` that they share."""
 
     def __post_init__(self) -> None:
-        # Patterns are not checked by msgspec's Meta: errors contain notes, and child processes start without
+        # msgspec's Meta cannot be used for this check: errors contain notes, and child processes start without
         # third-party packages.
         if not self.code.isprintable() or len(self.code) > _LONGEST_CODE:
             raise ValueError("Expected a code on one line")
@@ -58,9 +58,9 @@ def text_note(text: str) -> Note:
 
 
 def merged(notes: Iterable[Note]) -> Iterator[Note]:
-    """Merges notes with the same code, in order; keeps the range of each number and all distinct strings.
-
-    Notes with the same code whose values have different names are different facts and are not merged.
+    """Merges notes with the same code. The merged note contains the range of each number and all distinct strings. The
+    order of the notes is kept. Notes with the same code whose values have different names are different facts and are
+    not merged.
     """
     groups: dict[tuple[str, frozenset[str]], list[Note]] = {}
     for one in notes:
@@ -81,7 +81,8 @@ def _together(values: Sequence[Any]) -> Any:
 
 
 def _frozen(value: Any) -> Any:
-    """Returns a hashable value. Notes have no nested objects; those in a damaged record become text."""
+    """Returns a hashable value. Notes contain no nested objects; if a damaged record does, they are converted to
+    text."""
     if isinstance(value, list):
         return tuple(map(_frozen, value))
     return str(value) if isinstance(value, dict) else value

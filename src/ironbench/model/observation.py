@@ -1,4 +1,4 @@
-"""The data that observers request, and the results of sampling."""
+"""The sources that observers request, and the results of sampling."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ class Source:
     name: str
     """Name of the source in the form `observer.part`, such as `cpu.stat`."""
     kind: str
-    """`file` (target: path; `*` allowed, files joined as `==> path\
-    `) or `sql` (target: one statement).
-
-    `request`: a statement with an effect, sent on a separate connection so that it delays no samples.
+    """Kind of the source. `file`: the target is a path that may contain `*`; the content of each file follows a line
+    `==> path`. `sql`: the target is one statement. `request`: the target is a statement with an effect, which is sent
+    on a separate connection so that it does not delay samples.
     """
     target: str
     period_s: float = 1.0
-    """Minimum period in seconds. A source that becomes expensive with many backends is read less often."""
+    """Minimum period in seconds. A source that is expensive to read, for example because there are many backends, is
+    read less often."""
     cost_s: float = 0.0
     """CPU time of one reading without backends, in seconds; 0 if unknown."""
     backend_cost_s: float = 0.0
     """Additional CPU time of one reading for each backend, in seconds."""
     most_cost: float = 0.008
-    """Maximum fraction of a core for reading this source, estimated by the costs above. The value is below the promised
-    1% because real costs vary."""
+    """Maximum fraction of a core that reading this source may use, according to the costs above. The value is below the
+    promised 1%, because real costs vary."""
 
 
 @dataclass(frozen=True, slots=True)

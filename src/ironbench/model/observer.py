@@ -13,14 +13,14 @@ Samples = dict[str, list[Sample]]
 
 
 IDLE = "idle"
-"""Wait event of a backend between two transactions."""
+"""Value used as the wait event of a backend between two transactions."""
 WORKING = "CPU"
-"""Wait event of a backend that does not wait: it runs on a core, or is ready to run."""
+"""Value used as the wait event of a backend that does not wait: it runs on a core, or is ready to run."""
 
 
 @dataclass(frozen=True, slots=True)
 class OnCores:
-    """CPU time and run-queue time of the backends' processes, as counted by the kernel, in seconds per second."""
+    """CPU time and CPU scheduling waits of the backends' processes, as counted by the kernel, in seconds per second."""
 
     cpu: float
     run_queue: float
@@ -31,12 +31,12 @@ class Waits:
     """Wait events of an engine's backends during a trial."""
 
     instants: Sequence[SamplePoint]
-    """Number of backends by wait event, one point per sample. `IDLE` and `WORKING` are used for backends without a wait
-    event."""
+    """Number of backends by wait event, with one point per sample. Backends without a wait event count as `IDLE` or
+    `WORKING`."""
     on_cores: OnCores | None
-    """Time of the backends on cores and in run queues; None if the processes are not visible."""
+    """Time that the backends spent on cores and waiting for a core; None if the processes are not visible."""
     part_of: Callable[[str], str]
-    """For each wait event, the wait class (`PARTS`)."""
+    """A function that returns the wait class (`PARTS`) of a wait event."""
 
 
 CPU = "CPU"  # CPU time of the engine
@@ -56,5 +56,5 @@ SERVER_CPU = "server-cpu"
 OTHER_PROGRAMS = "other-programs"
 """Name of the limiting resource if other programs used more CPU time than server and client together."""
 CONCURRENCY = "concurrency"
-"""Name of the limiting resource if the server's CPU would be named but cores are idle and no backend waits for a
-core."""
+"""Name of the limiting resource if most of the time is CPU time of the server, but cores are idle and backends hardly
+wait for a core: more clients are needed."""

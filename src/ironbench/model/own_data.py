@@ -1,4 +1,4 @@
-"""The user's own data that trials start from."""
+"""The user's own data, from which trials start."""
 
 from __future__ import annotations
 
@@ -26,15 +26,15 @@ class OwnData:
     kind: str = ""
     """Kind of the dump, in words."""
     tools: str = ""
-    """Names and versions of the tools that load the dump; another version may load it differently."""
+    """Names and versions of the tools that load the dump, because another version may load it differently."""
     bytes: Natural = 0
     """Size of the dump's files."""
     data_bytes: Natural = 0
-    """Approximate size of the data once loaded; 0: unknown."""
+    """Approximate size in bytes of the loaded data; 0 if unknown."""
 
     @property
     def imported(self) -> bool:
-        """Whether trials start from data that was imported for them, instead of existing data."""
+        """Whether trials start from data that were imported for them, and not from existing data."""
         return bool(self.dump or self.setup or self.template)
 
     @property
@@ -44,10 +44,8 @@ class OwnData:
 
     @property
     def key(self) -> str:
-        """Key of the data: equal keys mean equal data on engines of the same version. The key depends on the contents
-        of files, not on their names.
-
-        The contents of a template are not part of the key.
+        """Key of the data. If two keys are equal, the data are equal on engines of the same version. The key depends on
+        the contents of files and not on their names. The contents of a template are not part of the key.
         """
         if not self.imported:
             return ""

@@ -40,7 +40,7 @@ class Plan:
     """
 
     seed_given: bool = False
-    """Whether the user chose the seed; otherwise each run draws its own."""
+    """Whether the user chose the seed. If not, each run draws a random seed."""
     tags: Mapping[str, str] = field(default_factory=dict)
     """See `Record.tags`."""
     progress_s: int | None = None
@@ -91,8 +91,8 @@ class Plan:
 
 
 def record_id(series: str, trial: Trial) -> str:
-    """Returns a folder name that is unique in the trial's series. In a lab, the name contains configuration, block and
-    attempt."""
+    """Returns the trial's id, which is also the name of its record's directory. It is unique within the series. In a
+    lab, it contains configuration, block and attempt."""
     name = trial.cell.name
     if trial.purpose in (Purpose.LAB, *AUXILIARY):
         short = {Purpose.LAB: f"b{trial.block}", Purpose.PILOT: "pilot"}

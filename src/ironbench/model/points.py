@@ -1,4 +1,4 @@
-"""Converts raw samples to rates and means: the arithmetic that all observers share."""
+"""Converts raw samples to rates and means. All observers use these functions."""
 
 from __future__ import annotations
 
@@ -45,8 +45,8 @@ class CounterGrowth:
         return self.by.get(key, 0.0) / self.span_s
 
     def count(self, key: str) -> float:
-        """Returns the increase of an event counter, rounded because events are whole. The increase is fractional before
-        rounding, because the window's edges are between samples."""
+        """Returns the increase of an event counter as a whole number. Before rounding, the increase may be fractional,
+        because it is interpolated at the edges of the window."""
         return float(round(self.by.get(key, 0.0)))
 
     def count_rate(self, key: str) -> float:
@@ -69,7 +69,7 @@ def growth(readings: Sequence[SamplePoint], window_s: float) -> CounterGrowth | 
     samples.
 
     A counter that is missing from the first samples is assumed to have started at 0. A counter that decreased was
-    reset, by hand or with its device; it is left out because its increase is unknown.
+    reset, by hand or with its device. It is left out, because its increase is unknown.
     """
     if len(readings) < 2:
         return None
@@ -86,8 +86,8 @@ def growth(readings: Sequence[SamplePoint], window_s: float) -> CounterGrowth | 
 def _fell(before: SamplePoint, after: SamplePoint) -> list[str]:
     """Returns the counters that were reset between two samples.
 
-    A small decrease is no reset: idle time may shrink by a tick (proc_stat(5)), and a sum over processes shrinks when
-    one of them ends.
+    A small decrease is not a reset: idle time may decrease by a tick (proc_stat(5)), and a sum over processes decreases
+    when one of them ends.
     """
     return [key for key, value in before.values.items() if after.values.get(key, value) < value / 2]
 
@@ -152,7 +152,7 @@ def ratio_of(over: str, under: str) -> Callable[[CounterGrowth], float | None]:
 
 
 def gauge_series(name: str, readings: Sequence[SamplePoint], key: str) -> Series:
-    """Returns a time series of a gauge, whose samples are the values themselves."""
+    """Returns a time series of a gauge, whose values are used as sampled."""
     pairs = [(point.t_s, point.values[key]) for point in readings if key in point.values]
     return Series(name, tuple(t for t, _ in pairs), tuple(v for _, v in pairs))
 

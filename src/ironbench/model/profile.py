@@ -10,11 +10,11 @@ from msgspec import Meta
 from ironbench.model.constraints import Label, Natural, one_of
 
 CPU, WAIT = "cpu", "wait"
-"""Kinds of samples: on a CPU, or off it."""
+"""Kinds of samples: while the thread ran on a CPU, or while it waited."""
 ENGINE, CLIENT = "engine", "client"
 """Roles of processes: the database engine, or the program that drives it."""
 BLOCKED, CPU_QUEUE = "blocked", "cpu-queue"
-"""Reasons of a wait: for an event, or for a free CPU."""
+"""Reasons for a wait: the thread waited for an event, or for a free CPU."""
 WAITING_FOR_WORK = "waiting for work"
 """Activity of a thread that waits for the next request of a client, or for the next run of a background task."""
 OUTSIDE = "[unknown]"
@@ -43,7 +43,7 @@ class SampledStack:
     samples: Natural
     """Number of samples, or of waits."""
     seconds: Annotated[float, Meta(ge=0, le=1e12)]
-    """Time in the window that these samples represent."""
+    """Seconds of the measured window that these samples represent."""
 
     @property
     def frames(self) -> tuple[str, ...]:

@@ -13,7 +13,7 @@ from ironbench.model.profile import CPU, WAIT
 ALL = "all"
 """Both kinds of samples."""
 DEFAULT_HZ = 99
-"""Samples per second and CPU. 99 instead of 100 avoids sampling in step with timers."""
+"""Samples per second and CPU. 99 is used instead of 100, because samples at 100 Hz could coincide with timers."""
 
 
 @dataclass(frozen=True, slots=True)

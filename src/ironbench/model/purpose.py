@@ -13,7 +13,7 @@ class Purpose(StrEnum):
     CONFIRMATION = "confirmation"
     """In a run: a trial that measures the peak again for the report."""
     LAB = "lab"
-    """In a lab: a trial that is compared with the others of its block."""
+    """In a lab: a trial that is compared with the other trials of its block."""
     PILOT = "pilot"
     """A pilot that determines the warm-up."""
     PEAK = "peak"
@@ -21,7 +21,8 @@ class Purpose(StrEnum):
     SEARCH = "search"
     """In a lab: a trial of the search that chooses the load of a configuration."""
     OBSERVED = "observed"
-    """In a lab by slices: a whole trial with observers, which explains a difference. Slices cannot have observers."""
+    """In a lab with slices: a whole trial with observers, which helps to explain differences, because slices have no
+    observers."""
     REHEARSAL = "rehearsal"
     """A trial that warms up the system for the next one; it gets no record."""
 

@@ -30,13 +30,14 @@ from ironbench.model.search import Limit
 from ironbench.model.system import Cell, Choice, System
 
 SCHEMA = 5
-"""Changes by version: in 2, a choice contains digests of its scripts. In 3, a record contains digests of its files. In
-4, warnings are notes, and a flagged record has warnings instead of causes. In 5, causes are notes, and the method of
-measurement has its own fields and is not part of the conditions. Older records stay readable (`records.decoded`)."""
+"""Version of the record format. Since 2, a choice contains digests of its scripts. Since 3, a record contains digests
+of its files. Since 4, warnings are notes, and a flagged record has warnings instead of causes. Since 5, causes are
+notes, and the method of measurement has separate fields and is not part of the conditions. Older records stay readable
+(`records.decoded`)."""
 NOTES_SINCE = 4
-"""The first schema with notes; in older records warnings are sentences."""
+"""The first schema in which warnings are notes. In older records, warnings are sentences."""
 CAUSES_SINCE = 5
-"""The first schema whose causes are notes; in older records causes are sentences."""
+"""The first schema in which causes are notes. In older records, causes are sentences."""
 
 
 FAILED_SUSPECT = 0.001
@@ -60,7 +61,7 @@ CLIENTS_LOST = "clients-lost"
 STOPPED_ON_LOSS = "stopped-on-loss"
 """Code of the warning that a lost connection stopped the trial."""
 CONNECTIONS_LOST = "connections-lost"
-"""Code of the warning that clients lost their connection but none stopped before the others."""
+"""Code of the warning that clients lost their connection, but all clients continued to the end."""
 LOOP_DELAYED = "loop-delayed"
 """Code of the warning that the drive loop itself increased the response times."""
 EMULATION_LIMIT = "emulation-limit"
@@ -72,8 +73,8 @@ NOT_BACK = "not-back"
 NOT_WHOLE = "block-not-whole"
 """Code of the cause that another system of the trial's block failed, which makes an interleaved trial invalid."""
 TRIALS, SLICES, DUET = "trials", "slices", "duet"
-"""Methods of measuring: one trial after another; interleaved in short slices with the other systems of the block; or at
-the same time as the other system, which only earlier versions did."""
+"""Methods of measuring: one trial after another; interleaved in short slices with the other systems of the block; or
+(only in earlier versions) at the same time as another system."""
 SYSTEMS = "slice_systems"
 """Name of the metric that counts the systems that were interleaved."""
 SUSPICIOUS = frozenset(
@@ -117,7 +118,7 @@ _WORDS = {
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """A rule that the workload applied to its results, and whether the results satisfy it."""
+    """A check of the workload's results, and whether it passed."""
 
     name: str
     passed: bool
@@ -157,7 +158,8 @@ class Budget:
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """Response times of one SQL command of a script inside the window, from sending the command to its answer."""
+    """Response times of one SQL command of a script inside the window. Each is measured from sending the command to
+    receiving the answer."""
 
     script: str
     line: Natural
@@ -184,7 +186,7 @@ class Statement:
 
 ANSWERS = "answer_time{{statement={}:{}}}"
 PERCENTILES = {"p50_s": 0.50, "p95_s": 0.95, "p99_s": 0.99}
-"""For each field of a statement, its quantile."""
+"""Quantile levels of the percentile fields of `Statement`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,7 +196,7 @@ class Record:
 
     id: Name
     series: Name
-    """Name that all trials of one `run` share."""
+    """Name that all trials of one run or lab share."""
     system: System
     choice: Choice
     cell: Cell
@@ -218,8 +220,8 @@ class Record:
     machine: Key = ""
     """Content key of the machine's fingerprint in the store."""
     server_machine: Key = ""
-    """For a running server (`--dsn`): content key of its machine's fingerprint, if that machine was observed or is
-    `machine`. Otherwise empty. Code should use `machine_of`."""
+    """For an existing server (`--dsn`): content key of the fingerprint of the server's machine, if this machine was
+    observed or is the same as `machine`; otherwise empty. Code should call `machine_of` instead."""
     engine: Key = ""
     """Content key of the engine's facts (version, settings, configure flags) in the store."""
     scripts: dict[str, Key] = field(default_factory=dict)
@@ -229,8 +231,8 @@ class Record:
     stage: StageNumber = 1
     attempt: StageNumber = 1
     conditions: dict[str, str] = field(default_factory=dict)
-    """Conditions that were established and verified before the trial, as information: restored data, caches, idle
-    machine."""
+    """Conditions that were established and verified before the trial, such as restored data, caches or an idle machine.
+    They are for information only."""
     method: Annotated[str, one_of("trials", "slices", "duet")] = TRIALS
     """Method of measurement: `TRIALS`, `SLICES` or `DUET`."""
     turns_since: Label = ""
@@ -247,9 +249,11 @@ class Record:
     search_result: Note | None = None
     """The result of the search that chose the trial's load."""
     crash: Annotated[str, one_of("", "lose", "subset", "torn")] = ""
-    """Fate of unflushed writes at a power cut after the trial: `lose`, `subset`, `torn`."""
+    """What happens to unflushed writes at the power cut after the trial: `lose`, `subset` or `torn`; empty if there is
+    no power cut."""
     profile: ProfileRequest | None = None
-    """The stacks that the run or lab requested to sample; None: none. Auxiliary trials are not sampled."""
+    """The stacks that the run or lab requested to sample; None if it requested none. Auxiliary trials are not
+    profiled."""
     power_cut: bool = False
     """Whether the power was cut after the trial and the engine recovered."""
     answers: Note | None = None
@@ -257,15 +261,15 @@ class Record:
     files: dict[str, Digest] = field(default_factory=dict)
     """For each other file of the record, by name, the SHA-256 of its content; empty in records before schema 3."""
     commands: tuple[CommandRun, ...] = ()
-    """The user's commands that ended since the previous record, in order: cleanup of the previous trial and preparation
-    of this one."""
+    """The user's commands that ended since the previous record, in order: cleanup commands of the previous trial, and
+    prepare commands of this trial."""
     statements: tuple[Statement, ...] = ()
     """Times of SQL commands; empty if the trial ran without `--report-per-statement`."""
     tags: dict[str, str] = field(default_factory=dict)
     """The user's tags for all trials of the run or lab, such as `commit` with the value `1f3c2a9`."""
     described: Described | None = None
-    """Facts about workload and engine; None in records of earlier versions. Use `records.described.described` to read
-    it."""
+    """Facts about workload and engine; None in records of earlier versions. Code should call
+    `records.described.described` instead."""
     schema: Count = SCHEMA
 
     def warned(self, code: str) -> bool:
@@ -293,9 +297,9 @@ class Record:
 def machine_of(record: Record) -> str:
     """Returns the content key of the fingerprint of the server's machine, which did the work; empty if unknown.
 
-    A running server (`--dsn`) may be on any machine. The machine is known if `--server` observed it, or if the server's
-    processes were visible on the client's machine. In records without `server_machine`, CPU time of the engine shows
-    that the processes were visible.
+    An existing server (`--dsn`) may be on any machine. Its machine is known if it was observed (`--server`), or if the
+    server's processes were visible on the client's machine. In records without `server_machine`, CPU time of the engine
+    shows that the processes were visible.
     """
     if record.server_machine:
         return record.server_machine
@@ -304,5 +308,5 @@ def machine_of(record: Record) -> str:
 
 
 def machines_of(record: Record) -> tuple[str, str]:
-    """Returns the content keys of the server's machine and of the client's machine; a result depends on both."""
+    """Returns the content keys of the server's machine and of the client's machine. A result depends on both."""
     return machine_of(record), record.machine

@@ -1,8 +1,8 @@
 """Removes passwords from all output, including passwords in settings and connection strings.
 
-Every function takes time proportional to the length of its text, for any text: servers, scripts and imported files are
-not trusted. No pattern may therefore search for its end from many starting points. A text with many possible starting
-points is first split into words, lines or entries.
+The texts come from servers, scripts and imported files, which are not trusted, so every function must take time
+proportional to the length of its text, for any text. Therefore, no pattern may search for the end of a match from many
+starting points. A text with many possible starting points is first split into words, lines or entries.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ _STRING = re.compile(
     r"|\#[^\n]*+",
     re.DOTALL,
 )
-"""Pattern of a TOML 1.0 string or a comment, because quotes in a comment start no string. A string that is not closed
-extends to the end of its line, or of the text."""
+"""Pattern of a TOML 1.0 string or a comment. Comments are matched because quotes in a comment do not start a string. A
+string that is not closed extends to the end of its line, or of the text."""
 _YEK = re.compile(r"""\s*=\s*["']?([\w-]+)""")
 """Pattern of a key and its `=` in reverse order of characters."""
 _LONGEST_KEY = 128
@@ -56,7 +56,7 @@ length."""
 def redacted(value: str, name: str = "") -> str:
     """Returns `value` without passwords. Hides all of `value` if its name suggests a secret."""
     last = name.rpartition(".")[2]
-    # password_encryption names a method and md5_password_warnings is a switch, so neither contains a secret.
+    # Not secret: password_encryption, which is the name of a method, and switches such as md5_password_warnings.
     if value and _SECRET_NAME.search(last) and last != "password_encryption" and value not in ("on", "off"):
         return HIDDEN
     if not _SUSPICIOUS.search(value):
@@ -72,7 +72,7 @@ def _without_addressed(text: str) -> str:
         return text
 
     def hidden(match: re.Match[str]) -> str:
-        # The search ends at the last @, so that an end is found for every possible start of an address.
+        # Only the text up to the last @ is searched, so that every possible start of an address has an end.
         head, at, tail = match[0].rpartition("@")
         return _ADDRESS.sub(rf"\1:{HIDDEN}@", head + at) + tail if "://" in head else match[0]
 

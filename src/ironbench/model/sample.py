@@ -1,7 +1,7 @@
 """Decides whether a trial has enough transactions for a percentile.
 
-The same rule applies to percentiles of trials, curves, targets and the findings of labs, whatever is timed. The largest
-of n values must be above the percentile with 95% confidence, otherwise there is no upper bound. The probability that
+The same rule applies to all percentiles, in trials, curves, targets and findings. With 95% confidence, the largest of n
+values must be above the percentile, because the percentile would otherwise have no upper bound. The probability that
 all n are below the p-quantile is pⁿ for any distribution, so pⁿ ≤ 0.05 (David and Nagaraja, Order Statistics, 3rd ed.,
 2003, section 7.1): 5 transactions for a median, 299 for a 99th percentile, 2,995 for a 99.9th. This is equivalent to
 the rule of three: about three or more values are expected beyond the percentile.
@@ -57,8 +57,8 @@ def is_conditional(metric: str) -> bool:
 
 
 def sampled(record: Record, metric: str) -> bool:
-    """Returns whether a page may show the trial's value of the metric. This requires enough transactions, and that
-    transactions that never ended cannot change the value much."""
+    """Returns whether a page may show the trial's value of the metric: there must be enough transactions, and
+    transactions that never ended must not be able to change the value much."""
     return not few(record, metric) and not unresolved(record, metric)
 
 
@@ -78,7 +78,7 @@ def _counted(record: Record, rate_name: str | None) -> float | None:
 
 
 def least_duration_s(records: Sequence[Record], metrics: Sequence[str]) -> float:
-    """Returns how many seconds such trials must last to have enough transactions for these percentiles; 0 if the trials
+    """Returns how many seconds trials like these must last to have enough transactions for these percentiles; 0 if they
     are long enough."""
     lasting = [0.0]
     for record in records:
@@ -92,8 +92,8 @@ def least_duration_s(records: Sequence[Record], metrics: Sequence[str]) -> float
 _MARGIN = 2
 """Minimum ratio of the tail beyond a percentile to the fraction of transactions that never ended.
 
-Unfinished transactions are among the slowest, so a percentile below them is exact. The ratio is more than 1 in case
-some of them would have been faster.
+Unfinished transactions are among the slowest, so a percentile below them is exact. The ratio is greater than 1, because
+some of them might have been faster than expected.
 """
 
 
@@ -110,8 +110,8 @@ def unresolved(record: Record, metric: str) -> bool:
 def _never_ended(record: Record) -> float:
     """Returns the number of transactions that never ended.
 
-    Earlier versions did not drain: transactions that were waiting at the end of an open loop never entered a
-    percentile.
+    In records of earlier versions, which did not wait for unfinished transactions, no percentile includes transactions
+    that were still waiting at the end of an open loop.
     """
     metrics = record.metrics
     if "longest_wait_s" in metrics or not metrics.get("not_started"):

@@ -35,14 +35,15 @@ class Search:
     high: Count
     limits: tuple[Limit, ...] = ()
     repeats: Count = 2
-    """Number of trials at each load; several trials show the variation."""
+    """Number of trials at each load. Several trials are needed to show the variation."""
     most_repeats: Count = 6
     """Maximum number of trials at a load that decides the result."""
     resolution: Annotated[float, Meta(ge=1, le=1000)] = 1.1
-    """The search also measures a higher and a lower load that differ from the best load by less than this factor."""
+    """The search ends when a higher and a lower load were measured that differ from the best load by at most this
+    factor."""
     indifference: Share = 0.02
-    """Fraction by which throughput at several loads may differ for the loads to count as equally good. The lowest of
-    these loads is then the best."""
+    """Loads whose throughput differs by at most this fraction count as equally good. The lowest of them is the best
+    load."""
     expected: Natural = 0
     """Approximate number of trials that the search takes; 0: unknown."""
 
@@ -56,7 +57,8 @@ class MeasuredLoad:
     throughput: Amount
     """Geometric mean of the comparable trials, 1/s; 0 if there are none."""
     limited: tuple[float, ...] = ()
-    """Medians of the limited metrics, in base units and in the order of the limits; empty if there are no limits."""
+    """Medians of the metrics that have a limit, in base units and in the order of the limits; empty if there are no
+    limits."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +70,7 @@ class ChosenLoad:
     sentence: str
     tried: tuple[MeasuredLoad, ...]
     trials: tuple[Name, ...]
-    """Ids of the records that the choice is based on."""
+    """Ids of the records on which the choice is based."""
     result: Note | None = None
     """The facts of the search result; None in labs of earlier versions, which have only `sentence`."""
     failed: bool = False

@@ -10,8 +10,8 @@ HIDDEN = "•••"
 _KNOWN: set[str] = set()
 """Passwords that this process has used."""
 _SHORT = 4
-"""Length below which passwords are hidden only where they are whole words. Otherwise short passwords would hide parts
-of most messages."""
+"""Passwords shorter than this are hidden only if they are whole words. Otherwise, a short password would hide parts of
+most messages."""
 
 
 @dataclass(frozen=True, slots=True)

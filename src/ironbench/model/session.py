@@ -46,8 +46,8 @@ class PipelinedConnection(WorkConnection, Protocol):
     wake up."""
 
     def measure_before(self, sql: str, following: str) -> tuple[int, float, float]:
-        """Measures `sql` like `measure`. `following` starts as soon as `sql` has ended or failed, and must be the next
-        statement to be measured.
+        """Measures `sql` like `measure`. The statement `following`, which must be the next statement to be measured,
+        starts as soon as `sql` has ended or failed.
 
         If the next call is for a different statement, or the connection is closed, `following` is cancelled and its
         answer discarded.
@@ -56,7 +56,8 @@ class PipelinedConnection(WorkConnection, Protocol):
 
 
 class Session(Protocol):
-    """A running engine. `engines` makes sessions; `load`, `drive`, `observe` and workloads use them."""
+    """A running engine. The package `engines` creates sessions, and loading, driving, observers and workloads use
+    them."""
 
     engine: str
     """Name of the engine."""
@@ -94,18 +95,20 @@ class Session(Protocol):
         ...
 
     def directories(self) -> dict[str, str]:
-        """Returns, for each role (`data`, `temp`, `log`), the directory, only for directories on this machine."""
+        """Returns the directories of the roles (`data`, `temp`, `log`). Only directories on this machine are
+        included."""
         ...
 
     def within(self) -> Sequence[str]:
-        """Returns a prefix that runs a command under the resource limits of this engine; empty if the engine is a
-        server."""
+        """Returns the words to put in front of a command so that it runs under the resource limits of this engine;
+        empty if the engine is a server."""
         ...
 
     def alive(self) -> bool: ...
 
     def last_words(self) -> str:
-        """Returns how the engine ended and its last error messages; empty if unknown, as for a third-party server."""
+        """Returns how the engine ended and its last error messages; empty if unknown, for example for an existing
+        server."""
         ...
 
     def restart(self) -> None:
@@ -153,12 +156,12 @@ class DelayedSession(Protocol):
 
     @property
     def relay_counters(self) -> str:
-        """File with the counters of the running relay; empty without one."""
+        """File with the counters of the relay; empty if no relay is running."""
         ...
 
     def delayed(self, latency_s: float, cpus: Sequence[int]) -> AbstractContextManager[None]:
-        """Adds this round-trip time to connections that `target` describes or `line` opens inside the `with` block.
-        Other connections stay direct. `cpus`: CPUs of the relay. Raises FailureError, on exit also if the relay has
+        """Adds this round-trip time, inside the `with` block, to connections that `target` describes or `line` opens.
+        Other connections are not delayed. `cpus`: CPUs of the relay. Raises FailureError, on exit also if the relay has
         died."""
         ...
 
@@ -201,11 +204,11 @@ class CommitCounter(Protocol):
 
 @runtime_checkable
 class DirectorySession(Protocol):
-    """A session of an LDAP directory server (ability `directory`), whose statements are LDAP operations."""
+    """A session with an LDAP directory server (ability `directory`). Its statements are LDAP operations."""
 
     @property
     def base(self) -> str:
-        """DN below which ironbench keeps its entries. The DN is appended to any DN that ends with a comma."""
+        """DN below which ironbench stores its entries. It is appended to any DN that ends with a comma."""
         ...
 
     @property

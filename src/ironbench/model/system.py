@@ -40,7 +40,7 @@ class Partition:
 
 @dataclass(frozen=True, slots=True)
 class Device:
-    """An emulated device, which exists while a system on it is measured. The device's partitions share one queue."""
+    """An emulated device. It exists only while a system that uses it is measured. Its partitions share one queue."""
 
     model: str
     """The device expression, in normal form."""
@@ -57,12 +57,12 @@ class Device:
 
 
 ZERO_LATENCY = "free"
-"""Expression of the device that completes every request at once."""
+"""Expression of the device that completes every request immediately."""
 
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """Directories of an engine's files as absolute paths. None: the engine chooses the directory of the role."""
+    """Directories of an engine's files, by role, as absolute paths. None if the engine chooses the directory."""
 
     data: str | None = None
     temp: str | None = None
@@ -80,7 +80,8 @@ class Layout:
         return next((one for one in self.devices if any(part.role == role for part in one.partitions)), None)
 
     def without(self, roles: Collection[str]) -> Layout:
-        """Returns the layout with these roles where the engine puts them, on no emulated device."""
+        """Returns the layout with these roles in the directories that the engine chooses, and not on emulated
+        devices."""
         kept = [
             replace(one, partitions=tuple(part for part in one.partitions if part.role not in roles))
             for one in self.devices
@@ -107,15 +108,16 @@ class System:
     server_cpus: Cpus | None = None
     client_cpus: Cpus | None = None
     memory_total_bytes: Natural | None = None
-    """Limit that a memory control group enforces on the engine and the page cache of its files."""
+    """Memory limit for the engine and the page cache of its files, which a control group enforces."""
     latency_s: Positive | None = None
-    """Round-trip time added between clients and server, half of it in each direction; None: no relay."""
+    """Round-trip time that a relay adds between clients and server, half of it in each direction; None if there is no
+    relay."""
     parallelism: Natural | None = None
     """Maximum number of processes or threads for one statement; 1: not parallel."""
     ideal: tuple[Name, ...] = ()
     """Parts that are made zero-latency to measure their cost: `log`, `data`, `temp`, `client`."""
     dsn: str | None = None
-    """DSN of a running server, without the password (see `Secrets`)."""
+    """DSN of an existing server, without the password (see `Secrets`)."""
     server: str | None = None
     """The machine of that server as `ssh://…`; None: this machine, or a machine that is not observed."""
     control: bool = False
@@ -123,15 +125,15 @@ class System:
     restart: str = ""
     """How to restart the server on its machine: a systemd unit, `NAME.service`, or a command."""
     reference_score: Positive | None = None
-    """CPU benchmark score of the machine, for example of SPEC; higher is faster. Charts of queries show the ratio that
-    the scores predict."""
+    """CPU benchmark score of the machine, for example from SPEC; higher is faster. Charts of queries show the ratio
+    that the scores predict."""
     commands: tuple[Commands, ...] = ()
     """The user's commands that set the system up. They run in order before the system is measured, and are undone in
     reverse order afterwards."""
 
     def on_zero_latency_device(self, role: str) -> bool:
-        """Returns whether the files of a role are on a zero-latency device, and not in memory that the server
-        allocates. The device is the user's, or replaces other places of a zero-latency part's files."""
+        """Returns whether the files of a role are on an emulated zero-latency device. The user chose this device, or
+        ironbench uses it for a zero-latency part instead of a directory in memory."""
         device = self.layout.device_of(role)
         return device is not None and device.model == ZERO_LATENCY
 
@@ -139,7 +141,8 @@ class System:
     def zero_latency_parts(self) -> tuple[str, ...]:
         """The parts in `ideal`, and WAL and temporary files if the user put them on a zero-latency device.
 
-        Data files on such a device are not a part: with `ideal`, data are cached and need no device.
+        Data files on such a device do not count as the part `data`, because zero-latency data are cached and not stored
+        on a device.
         """
         placed = (role for role in ("log", "temp") if self.on_zero_latency_device(role))
         return tuple(dict.fromkeys((*self.ideal, *placed)))
@@ -157,8 +160,8 @@ class Load:
     rate_share: Positive | None = None
     """The rate as a fraction of the baseline's peak, which a lab measures first; `rate` is None until then."""
     curve: Curve | None = None
-    """How the rate or the number of clients changes during the trial. `rate` is then the mean, or `clients` the
-    maximum."""
+    """How the rate or the number of clients changes during the trial. In this case, `rate` is the mean of the curve, or
+    `clients` is its maximum."""
     arrivals: Annotated[str, one_of("poisson", "fixed")] = "poisson"
     """Distribution of arrivals: `poisson` or `fixed`; used only in an open loop."""
     think_time_s: Amount = 0.0
@@ -177,7 +180,8 @@ class Load:
     Records without this field used `continue`.
     """
     reconnect_on_loss: bool = False
-    """Whether a client that loses its connection opens a new one. The trial then continues whatever `on_error` is."""
+    """Whether a client that loses its connection opens a new one. The trial then continues, regardless of
+    `on_error`."""
     report_per_statement: bool = False
     """Whether every SQL command of the scripts is timed separately."""
     protocol: Name = "prepared"
@@ -189,9 +193,10 @@ class Load:
     checkpoint_s: Positive | None = None
     """Interval of checkpoints during the trial; None: set by the engine's configuration."""
     workers: Annotated[int, Meta(ge=0, le=100_000)] = 0
-    """Processes that share the clients, or the rate; 0: ironbench itself drives the whole load."""
+    """Number of worker processes among which the clients and the rate are divided; 0 if ironbench itself generates the
+    load."""
     cluster: Label = ""
-    """Ray cluster that the workers run on, one per machine; empty: this machine."""
+    """Ray cluster on which the workers run, one per machine; empty if they run on this machine."""
     fewer_workers: bool = False
     """Whether trials continue with the remaining workers after a machine was lost."""
 
@@ -215,10 +220,9 @@ class Load:
 
 
 def connections(system: System, load: Load, clients: int) -> int:
-    """Returns how many connections a server must accept for this load.
-
-    A client that reconnects may need two connections, because the server may not have closed the previous one yet. An
-    existing server (`--dsn`) needs to accept only one per client.
+    """Returns how many connections a server must be configured to accept for this load. A client that reconnects may
+    need two connections, because the server may not have closed the previous one yet. For an existing server (`--dsn`),
+    only one per client is required.
     """
     reconnects = bool(load.reconnect) or load.reconnect_on_loss
     return 2 * clients if reconnects and system.dsn is None else clients
@@ -238,7 +242,7 @@ class Choice:
     digests: tuple[str, ...] = ()
     """Digest of each script when the trials were planned; empty in records before schema 2."""
     data: OwnData | None = None
-    """The user's own data that trials start from. None: trials use the workload's data, or existing data."""
+    """The user's own data, from which trials start; None if trials use the workload's data or existing data."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -249,7 +253,7 @@ class Cell:
     """Name that is unique in its series, such as `clients=8`."""
     load: Load
     levels: dict[str, str] = field(default_factory=dict)
-    """In a lab: factor → name of its value in this configuration."""
+    """In a lab: for each factor, the name of its value in this configuration."""
 
 
 @dataclass(frozen=True, slots=True)

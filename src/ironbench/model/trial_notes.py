@@ -24,7 +24,7 @@ class TrialNotes:
     """See `Record.search_result`."""
 
     def merge(self, conditions: Mapping[str, str], warnings: Sequence[Note] = ()) -> TrialNotes:
-        """Returns these notes together with the notes of the next step."""
+        """Returns these notes with the given conditions and warnings added."""
         merged = {**self.conditions, **conditions}
         return replace(self, conditions=merged, warnings=(*self.warnings, *warnings))
 

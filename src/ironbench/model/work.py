@@ -1,4 +1,4 @@
-"""Workloads that drive themselves instead of running scripts: the input of one trial, and its result.
+"""Interface for workloads that run their own code instead of scripts: the input of one trial, and its result.
 
 How to write one (`workloads/storage` is an example):
 
@@ -52,9 +52,9 @@ class Work:
     load: Load
     """The load of the trial; its seed is specific to the trial."""
     folder: str
-    """A directory for the trial's temporary files, which is removed afterwards."""
+    """A directory for the trial's temporary files. It is removed after the trial."""
     show: Callable[[float, str], None]
-    """Reports progress: the fraction done, and a short text. A call is cheap, but not cheap enough for every unit of
+    """Reports progress: the fraction done, and a short text. A call is cheap, but should not be made for every unit of
     work."""
     stopping: Callable[[], bool]
     """Returns whether the user wants the trial to end. ironbench then marks the trial as aborted and stores the results
@@ -87,8 +87,7 @@ class Outcome:
     series: tuple[Series, ...] = ()
     """Time series over the window, such as one point per pass."""
     files: Mapping[str, bytes] = field(default_factory=dict)
-    """Evidence that is not numeric. It is stored in the record's folder under these file names, such as {"plans.txt":
-    …}."""
+    """Files with other evidence, by name, such as {"plans.txt": …}. They are stored in the record's directory."""
     checks: tuple[Check, ...] = ()
     """Checks in addition to those of `Workload.check`."""
     facts: Mapping[str, str] = field(default_factory=dict)

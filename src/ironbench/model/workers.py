@@ -28,7 +28,7 @@ class WorkerPart:
     response_time_p50_s: float | None = None
     response_time_p99_s: float | None = None
     start_s: float = 0.0
-    """Delay of the worker's start after that of the first worker."""
+    """Seconds from the first worker's start to this worker's start."""
     clock_error_s: float = 0.0
     """Uncertainty of `clock_offset_s`."""
     clock_offset_s: float = 0.0
