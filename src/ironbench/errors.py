@@ -17,8 +17,8 @@ from ironbench.model.secrets import hidden
 
 T = TypeVar("T")
 _LONGEST = 1 << 16
-"""Maximum length of a message in characters, because a server may answer with megabytes. Masking also covers a
-truncated password."""
+"""Maximum length of a message in characters, because a server may answer with megabytes. Passwords are hidden after
+truncation, including a password that is truncated."""
 
 
 class IronbenchError(Exception):
@@ -34,7 +34,7 @@ class IronbenchError(Exception):
     """The server's own error number, if it has one besides the SQLSTATE."""
 
     def __init__(self, subject: str, cause: str, hint: str = "") -> None:
-        # A server may repeat in its message what was sent to it, and messages quote files that may contain passwords.
+        # Messages may contain passwords: a server may repeat what was sent to it, and messages quote files.
         subject, cause, hint = (redacted_sql(hidden(text[:_LONGEST])) for text in (subject, cause, hint))
         super().__init__(subject, cause, hint)
         self.subject = subject
@@ -46,7 +46,7 @@ class IronbenchError(Exception):
 
     @property
     def note(self) -> Note:
-        """The error as the cause of a trial's status."""
+        """The error as a note, for use as the cause of a trial's status."""
         return note(self.code, error=str(self))
 
 
@@ -125,7 +125,7 @@ _TABLES = ("system.set", "workload.with", "workload.define")
 
 @contextmanager
 def in_a_file() -> Iterator[None]:
-    """Makes messages inside the block refer to fields of a lab file instead of command line options."""
+    """Makes messages inside the `with` block refer to fields of a lab file instead of command-line options."""
     token = _IN_A_FILE.set(True)
     try:
         yield
@@ -134,9 +134,8 @@ def in_a_file() -> Iterator[None]:
 
 
 def written(field: str, value: object = "") -> str:
-    """Returns a field as the user writes it: `--memory 1GB` on the command line, `system.memory = 1GB` in a lab file.
-
-    For a table, `value` is a key, optionally with a value: `--set work_mem=1GB`, `system.set.work_mem=1GB`.
+    """Returns a field as the user types it: `--memory 1GB` on the command line, or `system.memory = 1GB` in a lab file.
+    For a table, `value` is a key, or a key with a value: `--set work_mem=1GB`, or `system.set.work_mem=1GB`.
     """
     if _IN_A_FILE.get():
         between = "." if field in _TABLES else " = "
@@ -146,7 +145,7 @@ def written(field: str, value: object = "") -> str:
 
 
 def quoted(text: str, longest: int = 80) -> str:
-    """Quotes a text for a message: without control characters, shortened in the middle."""
+    """Quotes a text for a message. Control characters are escaped, and a long text is shortened in the middle."""
     return repr(shortened(text, longest))
 
 
@@ -168,8 +167,8 @@ def similar(name: str, known: Iterable[str]) -> str:
 
 def nearest(name: str, known: list[str], closest_first: bool = False) -> str:
     """Returns a hint with the known names that are most similar to `name`. If none is similar, the hint lists all
-    names, in alphabetical order or the most similar first. Of more than `MANY_NAMES` names, the hint lists only the
-    most similar ones."""
+    names, in alphabetical order or with the most similar first. If there are more than `MANY_NAMES` names, the hint
+    lists only the most similar."""
     import difflib
 
     if hint := similar(name, known):

@@ -14,7 +14,7 @@ def expanded(text: str) -> Path:
         path = Path(text).expanduser()
     except RuntimeError:
         raise InputError(text, "~ has no home directory here", "use an absolute path") from None
-    with contextlib.suppress(ValueError):  # the path contains a null character, which no file name can contain
+    with contextlib.suppress(ValueError):  # the path contains a null character, so no file has this name
         _require_short(path, text)
     return path
 

@@ -1,4 +1,4 @@
-"""The output module: results go to stdout, messages and progress to stderr."""
+"""Prints results to stdout, and messages and progress to stderr."""
 
 from __future__ import annotations
 

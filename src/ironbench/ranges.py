@@ -1,4 +1,4 @@
-"""Ranges of numbers, sizes and times that users enter. A range is declared at its field, option or constant."""
+"""Ranges of numbers, sizes and times that users enter."""
 
 from __future__ import annotations
 
@@ -44,8 +44,8 @@ class Range:
         return value
 
     def number(self, subject: str, written: str | float) -> float:
-        """Parses a number without a unit and without a range check. Raises InputError if the text is not a number, or
-        not a whole number where one is required."""
+        """Parses a number without a unit. Does not check the range. Raises InputError if the text is not a number, or
+        not a whole number although `whole` is true."""
         try:
             return int(written) if self.whole else float(written)
         except (ValueError, OverflowError):

@@ -1,7 +1,6 @@
-"""Entry point of the program. Answers `--help` directly; passes all other command lines to the parser.
-
-Importing the parser takes too long for a help page (0.13 s of 0.18 s). `make docs` generates the page from the parser,
-and a test compares the two.
+"""Entry point of the program. Prints the page for `--help` without the parser, because importing the parser would take
+too long (0.13 s of 0.18 s). All other command lines are passed to the parser. `make docs` generates the page from the
+parser, and a test compares the two.
 """
 
 from __future__ import annotations

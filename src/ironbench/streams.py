@@ -1,4 +1,4 @@
-"""Makes stdout and stderr safe to use: any encoding, closed streams, full devices."""
+"""Prevents errors of stdout and stderr because of their encoding, closed streams or full devices."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ironbench.errors import FailureError
 _PLAIN = dict(zip(map(ord, "\u202f\u00a0\u2212–─│█×µ•·²³"), "  ---|#xu*.23", strict=True)) | {
     ord(char): text for char, text in (("…", "..."), ("≤", "<="), ("≥", ">="), ("→", "->"), ("∞", "inf"))
 }
-"""For each special character of ironbench's texts and tables, its ASCII replacement."""
+"""ASCII replacements of the special characters in ironbench's texts and tables."""
 
 
 def _plainly(error: UnicodeError) -> tuple[str, int]:

@@ -72,7 +72,7 @@ def _read(
 
 
 def exact(count: int) -> str:
-    """Formats bytes without rounding in the unit that gives the shortest text, for use in commands: 268435456 →
+    """Formats a number of bytes for use in commands, without rounding, in the unit with the shortest text: 268435456 →
     `256MiB`."""
     whole = [
         f"{count // factor}{name}" for name, factor in (_BINARY | _DECIMAL).items() if count and count % factor == 0
@@ -81,7 +81,8 @@ def exact(count: int) -> str:
 
 
 TIME = (("h", 3600.0), ("min", 120.0), ("s", 1.0), ("ms", 1e-3), ("µs", 1e-6), ("ns", 1e-9))
-"""For each unit, the smallest value in seconds that is formatted in this unit, as in 110 s or 2.00 min."""
+"""Units of time, each with the smallest number of seconds that is formatted in this unit. 110 s, for example, is
+formatted in seconds, and 120 s as 2.00 min."""
 DECIMAL = (*((name, float(factor)) for name, factor in reversed(_DECIMAL.items())), ("B", 1.0))
 BINARY = (*((name, float(factor)) for name, factor in reversed(_BINARY.items())), ("B", 1.0))
 
@@ -98,8 +99,8 @@ def number(value: float, digits: int = 3) -> str:
 
 
 def rate(per_second: float) -> str:
-    """Formats a requested rate with all its digits: `300,000/s`. For measured rates use `number`, which shows three
-    digits."""
+    """Formats a requested rate with all its digits: `300,000/s`. Measured rates are formatted by `number`, which shows
+    three digits."""
     return f"{all_digits(per_second)}/s"
 
 
@@ -162,10 +163,9 @@ _IOPS = re.compile(r"\biops=(\d+)([KMGT])(B?)(?=[,)])")
 
 
 def device(expression: str) -> str:
-    """Writes the IOPS in a device expression as a plain number: `aws-io2(iops=32KB)` becomes `aws-io2(iops=32000)`.
-
-    The normal form of an expression writes every number like a size. Records keep the normal form, so that old and new
-    records do not differ.
+    """Formats a device expression for display, with the IOPS as a plain number: `aws-io2(iops=32KB)` becomes
+    `aws-io2(iops=32000)`. In the normal form of an expression, every number is written like a size. Records contain the
+    normal form, so that old and new records do not differ.
     """
 
     def number(found: re.Match[str]) -> str:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 _CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
-"""Control characters (Unicode category Cc), and surrogates, which cannot be encoded."""
+"""Pattern of control characters (Unicode category Cc) and of surrogates, which cannot be encoded."""
 _KEPT = {"\n": " ", "\r": " ", "\t": " "}
 
 THIN = "\u202f"
@@ -28,12 +28,12 @@ def counted(count: float, one: str, many: str = "") -> str:
 
 
 def upper_first(text: str) -> str:
-    """Returns a text with a capital first letter; acronyms stay as they are: `WAL per transaction`."""
+    """Returns a text with a capital first letter. Other letters stay unchanged, as in `WAL per transaction`."""
     return f"{text[:1].upper()}{text[1:]}"
 
 
 def listed(words: Sequence[str]) -> str:
-    """Joins words to a list: `a`, `a and b`, `a, b and c`."""
+    """Joins words into a list such as `a`, `a and b`, or `a, b and c`."""
     return " and ".join(filter(None, (", ".join(words[:-1]), *words[-1:])))
 
 
@@ -56,14 +56,15 @@ def roughly(factor: float) -> str:
 def in_percent(share: float, limits: Sequence[float] = ()) -> str:
     """Formats a share as a percentage: `0.553` → `55%`, `0.083` → `8.3%`. Every share is formatted this way.
 
-    A share close to one of the `limits` has as many digits as are needed to show on which side it is: `5.01%`.
+    A share close to one of the `limits` is formatted with enough digits to show on which side of the limit it is:
+    `5.01%`.
     """
     return f"{percents(share, limits=limits)}%"
 
 
 def percents(share: float, signed: bool = False, limits: Sequence[float] = ()) -> str:
-    """Formats a share like `in_percent`, without the unit: as a whole number from 10 on, otherwise with two digits.
-    This is the precision of sampling and repeats."""
+    """Formats a share like `in_percent`, but without the unit: as a whole number from 10%, and below 10% with two
+    significant digits. Sampling and repeats are not more precise than this."""
     value, sign = share * 100, "+" if signed else ""
     if not signed and 0 < value < 0.01:
         return "< 0.01"
@@ -78,7 +79,7 @@ _MOST_PLACES = 6
 
 
 def _hides(text: str, share: float, limit: float) -> bool:
-    """Returns whether the formatted percentage is not on the same side of the limit as the share."""
+    """Returns whether the formatted percentage is on a different side of the limit than the share."""
     if math.isclose(share, limit):
         return False
     shown = float(text.replace(",", ""))
@@ -87,13 +88,13 @@ def _hides(text: str, share: float, limit: float) -> bool:
 
 def clean(text: str) -> str:
     """Returns the text on one line without control characters, which could move the cursor or change colours."""
-    if text.isascii() and text.isprintable():  # most texts are printable, and lists may have ten thousand rows
+    if text.isascii() and text.isprintable():  # fast path: lists may have ten thousand rows
         return text
     return _CONTROL.sub(lambda found: _KEPT.get(found[0], "\ufffd"), text)
 
 
 def clean_lines(text: str) -> str:
-    """Cleans a text of several lines like `clean`, but keeps the line ends."""
+    """Applies `clean` to every line of a text, and keeps the line ends."""
     return "\n".join(clean(line) for line in text.split("\n"))
 
 

@@ -1,4 +1,4 @@
-"""Built-in data. This file contains the catalogue of metrics."""
+"""Built-in data. This module reads the list of metrics (metrics.toml)."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Metric:
     needs: str = ""
     """Ability that the engine must have (`engines.base.ABILITIES`). If empty, the metric needs none."""
     total: bool = False
-    """Whether the metric is a total over the trial and therefore grows with the work done."""
+    """Whether the metric is a total over the trial, so that it grows with the amount of work."""
     title: str = ""
     """Name shown to users. If empty, the name is derived from the metric's name (`words`)."""
 
@@ -41,7 +41,7 @@ class Metric:
 
 @cache
 def metrics() -> dict[str, Metric]:
-    """Returns every metric by name, in the catalogue's order."""
+    """Returns every metric by name, in the order of metrics.toml."""
     text = files(__name__).joinpath("metrics.toml").read_text(encoding="utf-8")
     rows = tomllib.loads(text).items()
     return {name: Metric(name=name, **{**row, "workloads": tuple(row.get("workloads", ()))}) for name, row in rows}
@@ -71,7 +71,7 @@ _WORDS = {
 
 
 PER_UNIT = "_per_transaction"
-"""Text that the names of all metrics per unit of work contain."""
+"""Part of the names of all metrics per unit of work."""
 
 
 def base_name(name: str) -> str:
@@ -102,7 +102,7 @@ def metric(name: str) -> Metric:
 
 
 def suggestion(name: str, more: Sequence[str] = ()) -> str:
-    """Returns a hint for an unknown metric: the metric that users know by this name (NOPM), or else similar names.
-    `more`: names that are valid besides the catalogue's."""
+    """Returns a hint for an unknown metric: the metric that is known to users by this name (such as NOPM), or else
+    similar names. `more`: further valid names."""
     named = [one.name for one in metrics().values() if f"({name.casefold()})" in one.words.casefold()]
     return f"did you mean {named[0]}?" if named else nearest(name, [*more, *metrics()])

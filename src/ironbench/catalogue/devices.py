@@ -34,7 +34,7 @@ KINDS: dict[str, tuple[str, ...]] = {
     "volume": ("capacity", "iops", "rate", "read_latency", "write_latency", "io_size", "burst"),
     "controller": ("rate", "iops", "latency", "cache", "write_cache"),
 }
-"""For each kind of model, its parameters, all of which are required: the parameters are explained in
+"""The parameters of each kind of model. All of them are required. They are explained in
 `crates/ironbench-device/src/figures.rs`."""
 
 _FIGURES = Range(0.0, 1e18, example="7.5 ms")
@@ -46,8 +46,8 @@ _MAY_BE_ZERO = {
 }
 _ORIGINS = ("source", "derived", "assumed")
 _NAME = re.compile(r"[a-z][a-z0-9._-]*")
-"""Pattern of names that a device expression can contain. Expressions are case-insensitive, and a digit starts a count
-(`crates/ironbench-device/src/text/parser.rs`)."""
+"""Pattern of names that can be used in a device expression. Expressions are case-insensitive, and a digit starts a
+count (`crates/ironbench-device/src/text/parser.rs`)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +56,7 @@ class Figure:
 
     name: str
     written: str
-    """The value as written in the catalogue, such as `7.5 ms`."""
+    """The value as written in the file, such as `7.5 ms`."""
     value: float | int | bool
     """The value in base units."""
     origin: str
@@ -74,7 +74,7 @@ class PublishedFigure:
     on: str
     """The device expression that was measured."""
     load: Mapping[str, Any]
-    """The load that was measured, as the core's `probe_device` takes it."""
+    """The load under which the device was measured, as an argument of the core's `probe_device`."""
     against: Mapping[str, Any] | None
     """If the result is a ratio: the load whose result is the denominator."""
     of: str
@@ -83,8 +83,8 @@ class PublishedFigure:
     high: float
     source: str
     not_held: str | None
-    """Why the model is shown beside the result but not tested against it; for example, the source does not name the
-    device or the load."""
+    """Why the model is shown beside the result but not tested against it, for example because the source does not name
+    the device or the load."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +108,7 @@ class DeviceModel:
 
 @cache
 def device_models() -> dict[str, DeviceModel]:
-    """Returns the built-in models by name, in the catalogue's order."""
+    """Returns the built-in models by name, in the order of devices.toml."""
     text = files(__package__).joinpath("devices.toml").read_text(encoding="utf-8")
     return read(text, "catalogue/devices.toml", {})
 
@@ -143,7 +143,8 @@ _HINT = "see docs/how/emulated-devices.md for the format of your own models"
 
 
 def read(text: str, place: str, known: Mapping[str, DeviceModel]) -> dict[str, DeviceModel]:
-    """Reads models from a TOML text. `like` in a model names an earlier model or one in `known`. Raises InputError."""
+    """Reads models from a TOML text. `like` in a model names another model, whose parameters are the defaults: an
+    earlier model in the text, or a model in `known`. Raises InputError."""
     table = document(text, place, _HINT)
     sources = converted({"sources": table.pop("sources", {})}, _Sources, place, _HINT).sources
     models: dict[str, DeviceModel] = {}

@@ -20,8 +20,8 @@ from ironbench.ranges import Range
 
 Kind = Literal["server", "storage", "licence", "power", "instance"]
 Unit = Literal["core", "socket", "server", "TB", "kWh", "hour"]
-"""Unit that a price is charged for: a physical core (counted by the price's rules), a processor socket, a server, a TB
-of storage, a kWh used by the servers, or an hour of running each server."""
+"""Unit of a price: a physical core (counted by the price's rules), a processor socket, a server, a TB of storage, a kWh
+that the servers consume, or an hour of running each server."""
 _CODE = re.compile("[A-Z]{3}")
 Currency = Annotated[str, Meta(pattern=rf"^{_CODE.pattern}$", description="three letters, e.g. USD")]
 """An ISO 4217 code."""
@@ -105,10 +105,9 @@ class Sheet:
         return self.prices[name]
 
     def licence(self, name: str) -> Price:
-        """Returns the price with this name for a leaderboard, which can use licence prices only.
-
-        Raises InputError that lists the licences, the most similar first, or explains that the price depends on
-        something results do not contain, such as years or storage.
+        """Returns the licence price with this name, for a leaderboard. Raises InputError that lists the licences, the
+        most similar first, or that explains that the price depends on a quantity that results do not contain, such as
+        years or storage.
         """
         known = [price.name for price in self.prices.values() if price.kind == "licence"]
         if name not in known:
@@ -127,8 +126,7 @@ class Sheet:
         return price
 
     def rate(self, currency: str, into: str) -> ExchangeRate:
-        """Returns the stated exchange rate, in either direction. Raises InputError if there is none; currencies are
-        never mixed without one."""
+        """Returns the exchange rate in a price sheet, in either direction. Raises InputError if there is none."""
         for one in self.rates:
             if (one.currency, one.into) == (currency, into):
                 return one

@@ -20,7 +20,7 @@ MIB = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class Test:
-    """A line in the result of a storage test, for one direction of I/O."""
+    """A test of the storage workload with one direction of I/O, which is a line of the result."""
 
     name: str
     """Name of the test within names of metrics, such as `seq1m-q8t1-read`."""
@@ -39,13 +39,13 @@ class Test:
     cached: bool = False
     """Whether I/Os go through the page cache, which is emptied before the pass, as in a table scan."""
     sustained: bool = False
-    """Whether the test is one long pass instead of several short ones."""
+    """Whether the test is a single long pass instead of several short passes."""
     hot: bool = False
     """Whether all I/Os are served from the page cache, which contains the whole file, so that the device is not
     accessed."""
     blocking: bool = False
-    """Whether one thread makes one blocking call at a time even if asynchronous I/O is available. This makes CPU times
-    comparable."""
+    """Whether one thread makes one blocking call at a time, even if asynchronous I/O is available, so that CPU times
+    are comparable."""
     kdiskmark: bool = False
     """Whether the test uses KDiskMark's method. A pass then ends when its time is over or each thread has transferred
     the size of the file; a write pass includes a final fsync; buffers use normal pages; and the result is the mean of
@@ -116,7 +116,7 @@ SETS: dict[str, tuple[tuple[Test, ...], ...]] = {
     "cost": tuple((test,) for size in (8, 64, 128, 256, 1024) for test in _cost(size * KIB)),
     "sustained": ((Test("sustained-write", "SUSTAINED 1M Q8", "write", "sequential", MIB, 8, 1, 0, sustained=True),),),
 }
-"""For each set, the lines of the result, each with its directions."""
+"""The tests of each set. A line of the result contains the tests for its directions of I/O."""
 SET_WORDS = {
     "default": "KDiskMark's SEQ1M Q8T1, SEQ1M Q1T1, RND4K Q32T1, RND4K Q1T1",
     "nvme": "KDiskMark's SEQ1M Q8T1, SEQ128K Q32T1, RND4K Q32T16, RND4K Q1T1",
@@ -132,7 +132,7 @@ SET_WORDS = {
     "sustained": "one long sequential write that exceeds a drive's write cache",
 }
 MOST_TESTS = 20
-"""Maximum number of tests in a trial, which keeps its record small. For more tests, several trials are needed."""
+"""Maximum number of tests in a trial, because its record must be small. More tests need several trials."""
 
 
 def chosen(text: str, mix: int) -> tuple[Test, ...]:

@@ -21,8 +21,8 @@ def head_of(path: Path, size: int = 4096) -> bytes:
 
 
 def refuse_unreadable(head: bytes, subject: str, kind: str, *, empty: bool = False) -> None:
-    """Raises InputError if the file is compressed, UTF-16 or binary, or, unless `empty` is true, if it is empty.
-    `kind`: what the file should contain."""
+    """Raises InputError if the file is compressed, encoded in UTF-16, binary or empty. `kind`: what the file should
+    contain. `empty`: whether the file may be empty."""
     if not empty and not head.strip(b"\0 \r\n\t" + MARK):
         raise InputError(subject, "the file is empty", "create it again")
     for magic, name in _PACKED:

@@ -18,8 +18,8 @@ _LARGEST = 1 << 20
 """Maximum size in bytes of a file written by a person."""
 _DEEPEST = 32
 _DEEP_KEY = re.compile(rf"""(?<![\w.'"-])(?:(?:[\w-]++|"[^"\n]*+"|'[^'\n]*+')[ \t]*+\.[ \t]*+){{{4 * _DEEPEST},}}""")
-"""A key `a.b.c…` with so many parts that tomllib would take very long: its time grows with the square of the number of
-parts."""
+"""Pattern of a key `a.b.c…` with so many parts that tomllib would take very long, because its time grows with the
+square of the number of parts."""
 _CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 """Control characters except tab and newline; they could move the terminal's cursor or truncate a path."""
 
@@ -30,7 +30,7 @@ def text_of(path: Path, subject: str, hint: str, most_bytes: int = _LARGEST) -> 
     Raises InputError if it is missing, unreadable, not a regular file, not UTF-8, or too large.
     """
     try:
-        # Opening without blocking, so that a named pipe does not wait for a writer (fifo(7)).
+        # Opens the file without blocking: opening a named pipe would otherwise wait for a writer (fifo(7)).
         raw = io.FileIO(path, opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK))
         with io.BufferedReader(raw) as file:
             if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):

@@ -19,7 +19,7 @@ _KINDS = {
     bool: "true or false", int: "a whole number", float: "a number", str: "text in quotes", dict: "a table",
     list: "a list [ … ]", type(None): "nothing",
 }  # fmt: skip
-"""Type → its name in messages. Messages that name several types use this order."""
+"""Names of types in messages. A message with several types lists them in this order."""
 LAB_FILE = "see `docs/reference/lab-file.md` for all fields"
 
 
@@ -38,7 +38,7 @@ def text(path: Path) -> str:
 
 def mistakes(document: object, struct: type[msgspec.Struct], hint: str = LAB_FILE, path: Path = ()) -> list[Mistake]:
     """Returns the mistakes in a document: unknown and missing names, values of a wrong type, unknown words, and numbers
-    out of range. `hint`: tells the user where permitted values are documented."""
+    out of range. `hint`: text that tells the user where permitted values are documented."""
     return list(_mistakes(document, struct, hint, path))
 
 
@@ -84,7 +84,8 @@ def _of_value(field: Field, value: object, hint: str, at: Path) -> Iterator[Mist
         return
     known = field.row.range
     try:
-        # Text that is neither a number nor a permitted replacement is rejected below, with a message about numbers.
+        # Text is not checked here: if it is neither a number nor a permitted replacement for one, it is rejected below,
+        # with a message about numbers.
         if not (known and field.row.texts and isinstance(value, str)):
             msgspec.convert(value, field.type)
         for one in _numbers(value) if known else ():
@@ -103,7 +104,7 @@ def _of_value(field: Field, value: object, hint: str, at: Path) -> Iterator[Mist
 
 
 def _numbers(value: object) -> Collection[Any]:
-    """Returns the values that a range applies to: each entry of a list or table, or the value itself."""
+    """Returns the values to which a range applies: the entries of a list or table, or the value itself."""
     if isinstance(value, Mapping):
         return value.values()
     return value if isinstance(value, list | tuple) else [] if value is None or isinstance(value, bool) else [value]
@@ -118,7 +119,7 @@ def _wrong_kind(field: Field, value: object, hint: str, at: Path) -> Mistake:
 
 
 def _misfit(hint: Any, value: object) -> tuple[set[type], object]:
-    """Returns the innermost value of a wrong type, after the types that would be valid there."""
+    """Returns the types that would be valid, and the innermost value that has a wrong type."""
     possible = set()
     for kind in kinds(hint):
         origin = typing.get_origin(kind) or kind
@@ -143,8 +144,8 @@ def _kind_of(value: object) -> str:
 
 
 def errors(found: Iterable[Mistake], where: str) -> list[InputError]:
-    """Returns the mistakes as errors, one per field. `where`: the file, or a position in it; if empty, messages name
-    options of the command line."""
+    """Returns the mistakes as errors, one per field. `where`: the file, or a position in it. If it is empty, messages
+    contain command-line options instead of lab-file fields."""
     known: dict[str, InputError] = {}
     for one in found:
         subject = ", ".join(filter(None, (where, text(one.path)))) if where else written(text(one.path))

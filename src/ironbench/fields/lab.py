@@ -1,4 +1,4 @@
-"""The sections of a lab file: the shared ones, and those that only a declared experiment has."""
+"""The lab file, and the sections of a lab file that `ironbench run` does not have or shares only in part."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A row of the table of fields: the facts about a field besides its name, type and default."""
+"""A row of the table of fields: everything about a field except its name, type and default."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from ironbench.ranges import Range
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """The facts about a field that users and checks need."""
+    """Facts about a field, which are used in help texts and checks."""
 
     help: str = ""
     range: Range | None = None
     """Permitted range of the number, size or time; in a list or table, of each entry."""
     usual: str = ""
-    """What happens if the field is left out; set only if a default value does not express this."""
+    """What happens if the field is left out. It is set only if the default value does not show this."""
     metavar: str = ""
     """Placeholder of the field's value in the help of the command line."""
     option: tuple[str, ...] = ()
@@ -56,8 +56,8 @@ def row(
     variable: str = "",
     names: str = "",
 ) -> msgspec.Meta:
-    """Returns the annotation of a field, to be used as in `threads: Annotated[int, row("Driving threads.", Range(1,
-    1024))] = 1`."""
+    """Returns the annotation of a field. It is used like this: `threads: Annotated[int, row("Driving threads.",
+    Range(1, 1024))] = 1`."""
     bounds = {"exclusiveMinimum" if range.above else "minimum": range.low, "maximum": range.high} if range else None
     return msgspec.Meta(
         description=f"{help} Default: {usual}." if usual else help,
@@ -95,7 +95,7 @@ class Field:
 
     @property
     def usual(self) -> str:
-        """What happens if the field is left out, in words. If empty, the field is then off or has no value."""
+        """What happens if the field is left out, in words. Empty if the field is then off or has no value."""
         value = self.default
         shown = isinstance(value, str | int | float) and not isinstance(value, bool)
         return self.row.usual or (str(value) if shown else "")
@@ -152,7 +152,7 @@ class Field:
 
     @property
     def placeholder(self) -> str:
-        """Placeholder of its value in the help."""
+        """Placeholder of the field's value in the help."""
         if self.row.metavar or self.switch:
             return self.row.metavar
         if self.row.range:
@@ -167,7 +167,7 @@ def table(struct: type[msgspec.Struct]) -> Mapping[str, Field]:
 
 
 def same_as(section: type[msgspec.Struct], name: str, more: str = "") -> msgspec.Meta:
-    """Returns the annotation of a field that has the same row as a field of another section. `more` is appended to the
+    """Returns the annotation for a field with the same row as a field in another section. `more` is appended to the
     help."""
     known = table(section)[name].row
     return msgspec.Meta(description=known.help + more, extra={_ROW: replace(known, help=known.help + more)})
@@ -190,7 +190,8 @@ def _field(info: msgspec.structs.FieldInfo) -> Field:
 
 
 def _row(hint: Any) -> Row:
-    """Returns the row among the annotations of a type. A plain description is returned as a row with this help."""
+    """Returns the row among the annotations of a type. If there is only a description, returns a row with this text as
+    help."""
     for meta in getattr(hint, "__metadata__", ()):
         if isinstance(meta, msgspec.Meta):
             return (meta.extra or {}).get(_ROW) or Row(meta.description or "")

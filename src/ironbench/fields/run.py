@@ -1,4 +1,4 @@
-"""The sections of `ironbench run`: the shared ones, and options that no lab file has."""
+"""The options of `ironbench run` as a document, and the section of options that lab files do not have."""
 
 from __future__ import annotations
 
@@ -72,4 +72,4 @@ class RunFile(Sections):
     tag: Tags = field(default_factory=dict)
     run: RunSection = field(default_factory=RunSection)
     sweep: list[int] = field(default_factory=list)
-    """Client counts to measure; empty: only `load.clients`."""
+    """Numbers of clients to measure; if empty, only `load.clients` is measured."""

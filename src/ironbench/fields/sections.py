@@ -1,4 +1,4 @@
-"""The sections that lab files and `ironbench run` share: a system, its data and its load."""
+"""The sections that lab files and `ironbench run` have in common: the system, its data and its load."""
 
 from __future__ import annotations
 
@@ -429,6 +429,6 @@ class Sections(FieldSection):
 SECTIONS: dict[str, tuple[str, ...]] = {
     name: tuple(table(one.section)) for name, one in table(Sections).items() if one.section
 }
-"""Section → its fields; [devices] has names chosen by the user."""
+"""Names of the fields of each section. [devices] is left out, because the user chooses its names."""
 SHORT: dict[str, tuple[str, str]] = {name: (section, name) for section, names in SECTIONS.items() for name in names}
-"""Field name → path; the names of fields are unique among sections."""
+"""Paths of fields by the fields' names, which are unique among all sections."""

@@ -1,31 +1,34 @@
 """Finds change points: the points at which the mean of a series of measurements changed.
 
 The search follows E-divisive (Matteson and James, "A Nonparametric Approach for Multiple Change Point Analysis of
-Multivariate Data", JASA 109, 2014): among all pairs of adjacent intervals that start at the beginning of a segment, the
-pair that differs most determines where the segment is split, and both parts are searched again. As in Hunter (Fleming,
-Kołaczkowski et al., "Hunter: Using Change Point Detection to Hunt for Performance Regressions", ICPE 2023), each change
-point is then tested between its neighbours, and the weakest is removed until all are significant.
+Multivariate Data", JASA 109, 2014): among all pairs of adjacent intervals of which the first starts at the beginning of
+a segment, the pair that differs most determines where the segment is split. Both parts are then searched in the same
+way. As in Hunter (Fleming, Kołaczkowski et al., "Hunter: Using Change Point Detection to Hunt for Performance
+Regressions", ICPE 2023), each change point is then tested between its neighbours, and the weakest change point is
+removed until all are significant.
 
-The distance is that of the family with exponent 2, a difference of means. Points are weighted by their own variance,
-estimated from their repeats, plus a variance between points that is common to all (random effects: DerSimonian and
-Laird, Controlled Clinical Trials 7, 1986).
+The distance between intervals is the member of the E-divisive family with exponent 2, which is a difference of means.
+Points are weighted by the inverse of their variance. It is the sum of the point's own variance, estimated from its
+repeats, and a variance between points that is common to all (random effects: DerSimonian and Laird, Controlled Clinical
+Trials 7, 1986).
 
-A series grows by a point a night and is analysed every night, so the chance of a false alarm covers all of these
-interim analyses together. A night spends `CHANCE / NIGHTS` (Lan and DeMets, Biometrika 70, 1983; at a constant rate,
-since a series has no planned end), divided by log2 of the number of points: among the pairs of intervals that end with
-the new point, only those whose lengths differ by about a factor of 2 are nearly independent. Pairs that ended earlier
-have already spent their part. A difference divided by its standard error is compared with the quantile of Student's t
-for that chance; the degrees of freedom account for the fact that only the variance between points was estimated here
-(Satterthwaite, Biometrics Bulletin 2, 1946).
+A series grows by one point per night and is analysed every night, so the chance of a false alarm must cover all of
+these interim analyses together. Each night spends `CHANCE / NIGHTS` (Lan and DeMets, Biometrika 70, 1983; at a constant
+rate, because a series has no planned end). This is divided by log2 of the number of points: among the pairs of
+intervals that end with the new point, only those whose lengths differ by about a factor of 2 are nearly independent.
+Pairs that end earlier were tested in earlier nights. A difference divided by its standard error is compared with the
+quantile of Student's t for that chance; the degrees of freedom account for the fact that only the variance between
+points was estimated here (Satterthwaite, Biometrics Bulletin 2, 1946).
 
-Adjacent nights are correlated, because other load, room temperature and caches persist for longer than a night. The
-correlation of the variation between points is estimated from differences of points one and two apart, which a change of
-the mean hardly affects. That variance is multiplied by (1 + r) / (1 - r), as for the mean of an AR(1) process (Chakar,
-Lebarbier, Lévy-Leduc and Robin, Bernoulli 23, 2017). `python -m bench decisions` measures the false alarms in 40
-nights.
+Adjacent nights are correlated, because the effects of other load, room temperature and caches last longer than a night.
+The correlation r of the variation between points is estimated from the differences of points that are one and two
+nights apart, which a change of the mean hardly affects. The variance between points is multiplied by (1 + r) / (1 - r),
+as for the mean of an AR(1) process (Chakar, Lebarbier, Lévy-Leduc and Robin, Bernoulli 23, 2017). `python -m bench
+decisions` measures the false alarms in 40 nights.
 
-A point that differs strongly from its neighbours on both sides, which agree with each other, is a spike and left out.
-The last point is also left out until another confirms it, and the first if the next two agree without it.
+A point that is far above, or far below, all of its neighbours (up to two on either side) is a spike and is left out.
+The first and the last point have neighbours on one side only. The last point, if it differs from them, is therefore
+left out until another point confirms it.
 """
 
 from __future__ import annotations
@@ -44,13 +47,13 @@ CHANCE = 0.003
 """Nominal chance of at least one false change point in a series of `NIGHTS` points that is analysed after each point.
 Variances are estimated from the same few points, so the actual chance is larger (`INDEPENDENT`)."""
 NIGHTS = 40
-"""Number of points over which `CHANCE` is spent. In a longer series, each further `NIGHTS` points spend the same chance
-again."""
+"""Number of points over which `CHANCE` is divided. In a longer series, each further `NIGHTS` points spend the same
+chance again."""
 
 
 @dataclass(frozen=True, slots=True)
 class FalseAlarms:
-    """Simulated series without a change, each of which was analysed after each of `NIGHTS` nights."""
+    """Result of a simulation of series without a change. Each series was analysed after each of `NIGHTS` nights."""
 
     correlation: float
     """Correlation of neighbouring nights."""
@@ -70,18 +73,19 @@ class FalseAlarms:
 
 INDEPENDENT = FalseAlarms(0.0, 6_000, 60)
 CORRELATED = FalseAlarms(0.5, 2_000, 232)
-"""Printed by `python -m bench decisions` with `IRONBENCH_BENCH_QUESTIONS=history IRONBENCH_BENCH_SERIES=6000
-IRONBENCH_BENCH_SEED=80`, and with `correlated`, 2,000 series and the seed 81. Both must be run again after a change of
-the search. Reports and documentation quote these rates of false alarms."""
+"""`INDEPENDENT` is the output of `python -m bench decisions` with `IRONBENCH_BENCH_QUESTIONS=history
+IRONBENCH_BENCH_SERIES=6000 IRONBENCH_BENCH_SEED=80`; `CORRELATED` is the output with `correlated`, 2,000 series and the
+seed 81. After a change of the search, both must be computed again. Reports and documentation quote these rates of false
+alarms."""
 LEAST = 6
 """Minimum number of points for a search."""
 _SHORTEST = 2
 """Minimum number of points in a segment. A single point is either a spike or not confirmed yet."""
 _WITHOUT_ONE = 2 / 3
-"""Fraction of the bound that a difference must still exceed when any one of its points is left out."""
+"""If any single point is left out, a difference must still exceed this fraction of the bound."""
 _TRIMMED = 0.15
-"""Fraction of the differences between neighbours that is excluded from the variance: the largest ones, because changes
-and spikes cause them."""
+"""Fraction of the differences between neighbours that are excluded from the variance. The largest differences are
+excluded, because changes and spikes cause them."""
 _TRIMMED_MEAN = 0.5205
 """Mean of the lowest 85% of squared standard normal values: P(χ²₃ ≤ q) / 0.85, where P(χ²₁ ≤ q) = 0.85."""
 _CONFIRMING = 3
@@ -92,7 +96,7 @@ _UNSEEN = 6.0
 """Minimum share of the variance that is attributed to the variation between points: `_UNSEEN / n` for n points, and at
 least `_LEAST_SHARE`.
 
-Measurements of different days always differ somewhat, and a few points cannot show how much: the estimate can be zero
+Measurements on different days always differ somewhat, and a few points cannot show how much: the estimate can be zero
 by chance. With a constant minimum of 0.3, nights 6 to 9 caused 19 of 30 false alarms in 2,500 simulated series of 40
 nights (`python -m bench decisions`).
 """
@@ -100,8 +104,8 @@ _MOST_ALIKE = 0.6
 """Maximum correlation of neighbouring points. With a higher correlation, a change cannot be distinguished from a
 drift."""
 _SUPPOSED = 3.3
-"""Standard errors above which a difference is treated as a change, so that it does not count as variance between
-points."""
+"""Number of standard errors from which a difference is treated as a possible change, so that it does not count as
+variance between points."""
 
 Values = np.ndarray[Any, np.dtype[np.float64]]
 Places = np.ndarray[Any, np.dtype[np.int_]]
@@ -133,10 +137,10 @@ class Changes:
     between: float
     """Standard deviation between points that the points' own variances do not explain."""
     detectable: float | None = None
-    """Minimum detectable change of the mean: a change of this size is found in 9 of 10 series after three points. None:
-    too few points."""
+    """Minimum detectable change of the mean: a change of this size is found in 9 of 10 series after three points. None
+    if there are too few points."""
     correlation: float = 0.0
-    """Estimated correlation of neighbouring points; 0 if neighbours are not more alike than other points."""
+    """Estimated correlation of neighbouring points; 0 if neighbours are not more similar than other points."""
 
 
 def changes(values: Sequence[float], own_variances: Sequence[float], chance: float = CHANCE) -> Changes:
@@ -152,7 +156,7 @@ def changes(values: Sequence[float], own_variances: Sequence[float], chance: flo
     between, alike = _between(x, own), 0.0
     if len(x) >= LEAST:
         alike = _correlation(x, own)
-        # Neighbours are alike, so their differences show only a fraction of the variance between points: 1 - r.
+        # Neighbours are correlated, so their differences show only a fraction 1 - r of the variance between points.
         supposed = _places(x, own + between / (1 - alike) * _inflation(alike), _SUPPOSED)
         between = _left(x, own, supposed)
         if supposed:
@@ -172,8 +176,8 @@ def changes(values: Sequence[float], own_variances: Sequence[float], chance: flo
 
 
 def _detectable(own: Values, between: float, alike: float, found: int, chance: float) -> float:
-    """Returns the minimum detectable change. If changes were found, assumes that half of the points follow the last
-    change."""
+    """Returns the minimum detectable change. If changes were found, it is assumed that half of the points follow the
+    last change."""
     n = len(own)
     variance = float(own.mean()) + between * _inflation(alike)
     error = math.sqrt(variance * (1 / _CONFIRMING + 1 / (n if not found else n / 2)))
@@ -181,8 +185,9 @@ def _detectable(own: Values, between: float, alike: float, found: int, chance: f
 
 
 def _correlation(x: Values, own: Values) -> float:
-    """Returns the correlation of neighbouring points, r. After subtracting the points' own variance, 1 + r is the
-    variance shown by differences of points two apart, divided by the variance shown by differences of neighbours."""
+    """Returns the correlation r of neighbouring points. After the points' own variance is subtracted, 1 + r is the
+    variance according to differences of points two apart, divided by the variance according to differences of
+    neighbours."""
     near, far = (_shown(x, own, apart) for apart in (1, 2))
     return min(max(far / near - 1, 0.0), _MOST_ALIKE) if near > 0 else 0.0
 
@@ -193,8 +198,8 @@ def _inflation(alike: float) -> float:
 
 
 def _apart(x: Values, variances: Values, bound: float) -> np.ndarray[Any, np.dtype[np.bool_]]:
-    """Returns for each point whether it is above, or below, all of its up to two neighbours on either side by more than
-    `bound` standard errors of the difference."""
+    """Returns for each point whether it is above all of its neighbours, or below all of them, by more than `bound`
+    standard errors of the difference. Up to two points on either side are its neighbours."""
     n = len(x)
     above, below = np.ones(n, dtype=bool), np.ones(n, dtype=bool)
     for step in (1, 2):
@@ -207,8 +212,8 @@ def _apart(x: Values, variances: Values, bound: float) -> np.ndarray[Any, np.dty
 
 
 def _between(x: Values, own: Values) -> float:
-    """Returns the variance between points beyond their own variances. It is estimated from differences, so that no mean
-    is needed."""
+    """Returns the variance between points in addition to their own variances. It is estimated from differences of
+    neighbours, so that no mean is needed."""
     return max(_shown(x, own, 1), 0.0)
 
 
@@ -222,8 +227,8 @@ def _shown(x: Values, own: Values, apart: int) -> float:
 
 
 def _left(x: Values, own: Values, places: Sequence[int]) -> float:
-    """Returns the variance between points beyond their own variances, around the means of the segments that start at
-    `places`."""
+    """Returns the variance between points in addition to their own variances, around the means of the segments that
+    start at `places`."""
     ends = [0, *places, len(x)]
     off = [x[a:b] - np.average(x[a:b], weights=1 / own[a:b]) for a, b in itertools.pairwise(ends)]
     freedom = max(1, len(x) - len(off))
@@ -299,7 +304,7 @@ def _farthest(x: Values, variances: Values) -> tuple[Values, Places, Places]:
 
 
 def _bound(n: int, own: Values, between: float, chance: float) -> float:
-    """Returns the threshold for a difference, in standard errors, after the night of point `n`."""
+    """Returns the threshold for a difference, in standard errors, when the series has `n` points."""
     share = max(between / (float(own.mean()) + between), _LEAST_SHARE, min(1.0, _UNSEEN / n))
     return t_quantile(1 - chance / NIGHTS / math.log2(n) / 2, (n - 2) / share**2)
 

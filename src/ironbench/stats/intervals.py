@@ -24,7 +24,7 @@ def t_quantile(p: float, freedom: float) -> float:
 
 
 def t_above(t: float, freedom: float) -> float:
-    """Returns P(T ≥ t), the p value of a one-sided t test; accurate also for tiny values."""
+    """Returns P(T ≥ t), the p value of a one-sided t test. The result is accurate even if it is tiny."""
     return _core.student_t_above(t, freedom)
 
 
@@ -61,7 +61,7 @@ def wilson(share: float, n: float, z: float = Z95) -> tuple[float, float]:
     """Returns the score interval of a proportion in `n` independent observations; (0, 1) without observations.
 
     Wilson, Probable inference, the law of succession, and statistical inference, JASA 22 (1927), 209–212. The interval
-    is valid for proportions near 0 and 1 and for few observations, where share ± z·s is not (Brown, Cai, DasGupta,
+    is valid even for proportions near 0 and 1 and for few observations, unlike share ± z·s (Brown, Cai, DasGupta,
     Statistical Science 16 (2001), 101–133). `n` may be fractional: for correlated observations, pass the effective
     sample size (Kish, Survey Sampling, 1965).
     """

@@ -1,16 +1,16 @@
-"""Divides the false alarm rate of a single test among several interim analyses and several comparisons.
+"""Divides a false alarm rate among several interim analyses and several comparisons.
 
-Interim analyses: analysing the results after each stage and stopping at the first significant result would raise more
-false alarms than a single analysis. Therefore, each analysis spends a part of the 5%, in proportion to the number of
-completed blocks (Lan and DeMets, Biometrika 70, 1983; Kim and DeMets, Biometrika 74, 1987, the linear function);
-analyses before the sixth block spend nothing. The levels follow from the normal distribution of the growing sum
-(Armitage, McPherson and Rowe, Journal of the Royal Statistical Society A 132, 1969) and are applied to t with the
-degrees of freedom of each analysis (Jennison and Turnbull, Group Sequential Methods, 2000, section 4.4).
+Interim analyses: analysing the results after each stage, and stopping at the first significant result, would raise more
+false alarms than a single analysis. Therefore, each analysis spends a part of the 5% false alarm rate, in proportion to
+the number of completed blocks (Lan and DeMets, Biometrika 70, 1983; Kim and DeMets, Biometrika 74, 1987, the linear
+function); analyses before the sixth block spend nothing. The levels follow from the joint normal distribution of the
+cumulative sums (Armitage, McPherson and Rowe, Journal of the Royal Statistical Society A 132, 1969) and are applied to
+t with the degrees of freedom of each analysis (Jennison and Turnbull, Group Sequential Methods, 2000, section 4.4).
 
 Comparisons: the level is divided by Holm's method (Scandinavian Journal of Statistics 6, 1979).
 
-Many measurements of one comparison, such as the functions of a profile: the false discovery rate is limited
-(Benjamini and Hochberg, Journal of the Royal Statistical Society B 57, 1995).
+Many measurements in one comparison, such as the functions of a profile: the false discovery rate is limited (Benjamini
+and Hochberg, Journal of the Royal Statistical Society B 57, 1995).
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ LEAST_BLOCKS = 6
 """Minimum number of blocks for a decision."""
 _GRID = 801
 _FAR = 8.5
-"""Number of standard deviations from the mean beyond which a normal density is treated as 0."""
+"""Number of standard deviations from the mean from which a normal density is treated as 0."""
 
 Vector = np.ndarray[Any, np.dtype[np.float64]]
 
@@ -66,7 +66,8 @@ def levels(share: float, planned: tuple[int, ...], sides: int = 2) -> tuple[floa
 
 
 def _bound(sums: Vector, density: Vector, blocks: int, grown: int, share: float, sides: int) -> float:
-    """Returns the z that the standardised sum exceeds for the first time in this analysis with probability `share`."""
+    """Returns the bound z such that, with probability `share`, the standardised sum exceeds its bound in this analysis
+    and in no earlier one."""
     from scipy import special
 
     step = float(sums[1] - sums[0])
@@ -82,8 +83,8 @@ def _bound(sums: Vector, density: Vector, blocks: int, grown: int, share: float,
 def _carried_on(
     sums: Vector | None, density: Vector | None, before: int, blocks: int, bound: float, sides: int
 ) -> tuple[Vector, Vector]:
-    """Returns the density of the sum after `blocks` blocks if no analysis has stopped the lab, on a grid for the
-    trapezoid rule."""
+    """Returns the density of the sum after `blocks` blocks, restricted to labs that no analysis has stopped, on a grid
+    for the trapezoid rule."""
     edge = min(bound, _FAR) * math.sqrt(blocks)
     grid = np.linspace(-edge if sides == 2 else -_FAR * math.sqrt(blocks), edge, _GRID)
     grown = blocks - before
@@ -99,11 +100,10 @@ def _carried_on(
 
 
 def divisors(ps: Sequence[float], level: Callable[[int, int], float]) -> tuple[int, ...]:
-    """Returns Holm's divisor of the level for each p value, smallest p first: m, m - 1, … until one is not significant.
-
-    `level(place, divisor)`: nominal level of that comparison if the chance of a false alarm is divided by `divisor`.
-    The first comparison that is not significant, and all after it, keep their divisor, so that a confidence interval at
-    the comparison's level excludes 1 exactly if Holm's method rejects.
+    """Returns Holm's divisor of the level for each p value, in the given order. In ascending order of p, the divisors
+    are m, m - 1, … up to the first comparison that is not significant; all later comparisons have the same divisor as
+    that one. A confidence interval at a comparison's level therefore excludes 1 exactly if Holm's method rejects.
+    `level(place, divisor)`: nominal level of a comparison if the chance of a false alarm is divided by `divisor`.
     """
     results = [0] * len(ps)
     divisor, going = len(ps), True
@@ -129,8 +129,8 @@ def discoveries(ps: Sequence[float], rate: float = LEVEL) -> tuple[bool, ...]:
     """Returns which hypotheses Benjamini and Hochberg's method rejects, in the given order.
 
     On average, at most a fraction `rate` of the rejections is false, if the tests are independent or positively
-    dependent (Benjamini and Yekutieli, Annals of Statistics 29, 2001). If no hypothesis is false, any is rejected with
-    probability `rate` at most.
+    dependent (Benjamini and Yekutieli, Annals of Statistics 29, 2001). If all hypotheses are true, the probability that
+    at least one is rejected is at most `rate`.
     """
     order = _ascending(ps)
     last = max((rank for rank, place in enumerate(order, 1) if ps[place] <= rate * rank / len(ps)), default=0)

@@ -1,9 +1,9 @@
 """Computes the power of the paired t test, the minimum detectable effect, and the number of blocks that a test needs.
 
 Power is calculated with the noncentral t distribution (Johnson and Welch, Biometrika 31, 1940; Cohen, Statistical Power
-Analysis for the Behavioral Sciences, 1988, chapter 2). Because the standard deviation is estimated from few blocks,
-effects and numbers of blocks are given for its upper 90% confidence limit: nine of ten labs then reach the stated power
-although the standard deviation was uncertain (Browne, Statistics in Medicine 14, 1995, 1933-1940). The usual 80% limit
+Analysis for the Behavioral Sciences, 1988, chapter 2). The standard deviation is estimated from few blocks, so effects
+and numbers of blocks are computed for its upper 90% confidence limit. Nine of ten labs then reach the stated power,
+although the standard deviation is uncertain (Browne, Statistics in Medicine 14, 1995, 1933-1940). The usual 80% limit
 suffices for normal noise, but not if some trials are outliers (`python -m bench verdicts`).
 """
 
@@ -33,11 +33,9 @@ def _found(shift: float, freedom: int, level: float) -> float:
 
 
 def power_of_equivalence(margin: float, blocks: int, level: float) -> float:
-    """Returns the probability that two one-sided t tests at `level` find equal configurations equivalent. `margin`: in
-    standard deviations.
-
-    The result is a lower bound: the failure probabilities of the two tests, from the noncentral t distribution, are
-    added.
+    """Returns a lower bound of the probability that two one-sided t tests at `level` find equal configurations
+    equivalent. `margin`: the margin in standard deviations. The bound is 1 minus the sum of the failure probabilities
+    of the two tests, from the noncentral t distribution.
     """
     freedom = blocks - 1
     missed = noncentral_t_below(t_quantile(1 - level, freedom), freedom, margin * math.sqrt(blocks))
@@ -47,8 +45,8 @@ def power_of_equivalence(margin: float, blocks: int, level: float) -> float:
 def noncentral_t_below(t: float, freedom: int, shift: float) -> float:
     """Returns P((Z + shift) / sqrt(χ²/freedom) ≤ t) for `shift` ≥ 0.
 
-    scipy (1.17) returns NaN if the probability is too small or the shift exceeds about 10⁵. In that case Z is
-    negligible compared with the shift, and the result follows from χ² only.
+    scipy (1.17) returns NaN if the probability is too small or the shift exceeds about 10⁵. In that case, Z is
+    negligible compared with the shift, and the result is computed from χ² only.
     """
     from scipy import special
 
@@ -59,13 +57,14 @@ def noncentral_t_below(t: float, freedom: int, shift: float) -> float:
 
 
 def effect(blocks: int, level: float, wanted: float = POWER) -> float:
-    """Returns the effect, in standard deviations of log ratios, that the test detects with the wanted power."""
+    """Returns the effect, in standard deviations of log ratios, that the test detects with probability `wanted`."""
     return errors_found(blocks - 1, level, wanted) / math.sqrt(blocks)
 
 
 @lru_cache(maxsize=1024)
 def errors_found(freedom: int, level: float, wanted: float = POWER) -> float:
-    """Returns the effect, in standard errors of its estimate, that a two-sided t test detects with the wanted power."""
+    """Returns the effect, in standard errors of its estimate, that a two-sided t test detects with probability
+    `wanted`."""
     low, high = 0.0, 1.0
     while _found(high, freedom, level) < wanted:
         high *= 2
@@ -99,10 +98,9 @@ def detectable(spread: float, blocks: int, level: float, seen: int | None = None
 
 
 def blocks_needed(margin: float, spread: float, seen: int, level: float, level_equal: float, least: int) -> int | None:
-    """Returns the minimum number of blocks that detects a ratio of 1 + margin with 90% power and finds equal
-    configurations equivalent with 90% power.
-
-    `spread` was observed in `seen` blocks. Returns None if more than 10,000 blocks are needed.
+    """Returns the minimum number of blocks with which a ratio of 1 + margin is detected with 90% power, and equal
+    configurations are found equivalent with 90% power. Returns None if more than 10,000 blocks are needed. `spread`:
+    standard deviation of log ratios, observed in `seen` blocks.
     """
     from scipy import special
 

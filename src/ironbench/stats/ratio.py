@@ -1,10 +1,10 @@
 """The ratio of two configurations, paired by block, with its confidence interval and tests.
 
-A block contains one trial of each configuration, so that both run under similar conditions: the ratio within a block
-cancels any drift that is slower than a block (Kalibera and Jones, "Rigorous Benchmarking in Reasonable Time", ISMM
-2013). Logarithms of ratios are averaged, because swapping the configurations then only changes the sign, and Student's
-t is applied to them (Student, "The Probable Error of a Mean", Biometrika 6, 1908). Percentiles are calculated within
-each trial before pairing, because the percentile of pooled blocks would not describe any block.
+A block contains one trial of each configuration, so that both run under similar conditions. In the ratio within a
+block, any drift that is slower than a block cancels out (Kalibera and Jones, "Rigorous Benchmarking in Reasonable
+Time", ISMM 2013). Logarithms of ratios are averaged, because swapping the configurations then only changes the sign.
+Student's t is applied to the logarithms (Student, "The Probable Error of a Mean", Biometrika 6, 1908). Percentiles are
+calculated within each trial before pairing, because the percentile of pooled blocks would not describe any block.
 """
 
 from __future__ import annotations
@@ -28,7 +28,8 @@ class PairedRatios:
     """Standard deviation of log ratios between blocks; NaN for one block."""
     resolution: float = 0.0
     """Maximum error of a log ratio caused by rounding of its two values. Blocks with the same rounded values have the
-    same error, so repeats do not reduce the error: only the part of a difference that exceeds the resolution counts."""
+    same error, so repeats do not reduce it. Therefore, only the part of a difference that exceeds the resolution
+    counts."""
 
     @property
     def ratio(self) -> float:
@@ -61,8 +62,9 @@ class PairedRatios:
         return t_two_sided(_over(max(abs(self.mean) - self.resolution, 0.0), self.error), self.blocks - 1)
 
     def p_apart(self, margin: float) -> float:
-        """Returns the p value of the hypothesis that the ratio is outside 1/(1+margin) to 1+margin: the larger of two
-        one-sided tests (Schuirmann, Journal of Pharmacokinetics and Biopharmaceutics 15, 1987)."""
+        """Returns the p value of the hypothesis that the ratio is outside the range from 1/(1+margin) to 1+margin. This
+        is the larger p value of two one-sided tests (Schuirmann, Journal of Pharmacokinetics and Biopharmaceutics 15,
+        1987)."""
         if self.blocks < 2:
             return 1.0
         bound = math.log1p(margin) - self.resolution
@@ -70,7 +72,7 @@ class PairedRatios:
 
 
 def paired(ratios: Sequence[float], resolution: float = 0.0) -> PairedRatios:
-    """Builds the statistics from at least one ratio. Raises ValueError unless all are above 0. `resolution`: see
+    """Computes the statistics of at least one ratio. Raises ValueError unless all ratios are above 0. `resolution`: see
     `PairedRatios`."""
     if not ratios or any(not 0 < ratio < math.inf for ratio in ratios):
         raise ValueError("ratios must be positive numbers, one at least")
@@ -80,11 +82,9 @@ def paired(ratios: Sequence[float], resolution: float = 0.0) -> PairedRatios:
 
 
 def unpaired(a: Sequence[float], b: Sequence[float], level: float) -> tuple[float, float, float]:
-    """Compares unpaired values, B over A. Returns the ratio of geometric means, and Welch's t interval of the
-    difference of mean logarithms.
-
-    Returns (ratio, 0, inf) with fewer than two values on a side. Raises ValueError unless each side has a value and all
-    are above 0.
+    """Compares unpaired values. Returns the ratio of B's geometric mean to A's, and the bounds of its confidence
+    interval, from Welch's t interval of the difference of mean logarithms. The bounds are 0 and infinity if a side has
+    fewer than two values. Raises ValueError unless each side has a value and all values are above 0.
     """
     if not a or not b or any(not 0 < value < math.inf for value in (*a, *b)):
         raise ValueError("values must be positive numbers, one at least on each side")

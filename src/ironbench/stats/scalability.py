@@ -2,13 +2,14 @@
 
 Gunther, "Guerrilla Capacity Planning", Springer 2007, chapter 6: N clients have the throughput X(N) = γN / (1 + α(N-1)
 + βN(N-1)). γ is the throughput of one client. α is contention: the share of work that only one client can do at a time
-(Amdahl, AFIPS Spring Joint Computer Conference 1967: β = 0). β is coherency: the cost of keeping clients consistent
-with each other, which makes throughput fall again. Möding's R package `usl` uses the same terms.
+(with β = 0, this is Amdahl's law, AFIPS Spring Joint Computer Conference 1967). β is coherency: the cost of keeping
+clients consistent with each other, because of which throughput falls again. Möding's R package `usl` uses the same
+terms.
 
-Throughput of a busy system varies in proportion to its size, so the fit minimises squared residuals of its logarithm.
-The fit is only a description: verdicts about growth come from paired trials (`ironbench.study.growth`). If the curve
-misses the means by more than the variation between repeats (lack-of-fit test, Draper and Smith, "Applied Regression
-Analysis", Wiley 1998, section 2.1), the fit is marked as a misfit.
+The variation of throughput is proportional to its size, so the fit minimises the squared residuals of its logarithm.
+The fit is only a description: whether throughput grows is decided by paired trials (`ironbench.study.growth`). If the
+curve misses the means by more than the variation between repeats (lack-of-fit test, Draper and Smith, "Applied
+Regression Analysis", Wiley 1998, section 2.1), the fit is marked as a misfit.
 """
 
 from __future__ import annotations
@@ -24,8 +25,8 @@ import numpy.typing as npt
 LEAST_DISTINCT = 4
 """Minimum number of different numbers of clients: three parameters and one degree of freedom."""
 ENOUGH_DISTINCT = 6
-"""Minimum number of different client counts for a well determined curve (examples in the manual of the `usl` package
-have at least 7)."""
+"""Minimum number of different numbers of clients for a well determined curve. (Examples in the manual of the `usl`
+package have at least 7.)"""
 MISFIT_LEVEL = 0.05
 LEAST_ALPHA = -0.9
 PARAMETERS = 3
@@ -54,7 +55,7 @@ class Usl:
 
     @property
     def falls(self) -> bool:
-        """Whether throughput falls from the first client on, that is, sqrt((1-α)/β) is below 1."""
+        """Whether the curve falls everywhere from N = 1, that is, whether sqrt((1-α)/β) is below 1."""
         return self.beta > 1 - self.alpha
 
     @property
@@ -65,7 +66,7 @@ class Usl:
 
     @property
     def peak_throughput(self) -> float:
-        """Throughput at `peak_clients`; without coherency cost, the asymptote."""
+        """Throughput at `peak_clients`, or the asymptote if there is no coherency cost."""
         return self.at(self.peak_clients) if self.beta > 0 else self.asymptote
 
     @property
@@ -75,14 +76,14 @@ class Usl:
 
     @property
     def knee(self) -> float:
-        """Number of clients N = 1/α at which the line of perfect scaling γN meets the asymptote. Additional clients
-        mostly wait."""
+        """Number of clients N = 1/α at which the line of perfect scaling γN meets the asymptote. Beyond this number,
+        additional clients mostly wait."""
         return 1 / self.alpha if self.alpha > 0 else math.inf
 
 
 @dataclass(frozen=True, slots=True)
 class Residual:
-    """Throughput at one number of clients, as measured and on the curve, in 1/s."""
+    """Measured and fitted throughput at one number of clients, in 1/s."""
 
     clients: float
     measured: float
@@ -123,7 +124,8 @@ class Fit:
 
 
 def denominator(clients: Vector, alpha: float, beta: float) -> Vector:
-    """Returns 1 + α(N-1) + βN(N-1), kept positive for the strongly negative α that a fit may try."""
+    """Returns 1 + α(N-1) + βN(N-1), but at least a small positive number, because a fit may try strongly negative
+    values of α."""
     kept: Vector = np.maximum(1 + (clients - 1) * (alpha + beta * clients), 1e-9)
     return kept
 
@@ -173,7 +175,7 @@ def _searched(clients: Vector, logs: Vector, alpha: float, beta: float, scale: f
         start, bounds=(low, high), x_scale="jac", xtol=1e-12, ftol=1e-12, gtol=1e-12, max_nfev=200,
     )  # fmt: skip
     best = _with_best_gamma(clients, logs, float(found.x[0]), float(found.x[1]) / scale)
-    # The search stops slightly before a bound, so the bound itself is tried.
+    # The search stops slightly before a bound, so β = 0 itself is also tried.
     bare = Usl(best.alpha, 0.0, best.gamma)
     as_good = _squares(best, clients, logs) * (1 + 1e-9) + _ROUNDING
     if best.beta * scale < 1e-6 and _squares(bare, clients, logs) <= as_good:

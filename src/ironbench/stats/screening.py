@@ -2,15 +2,16 @@
 themselves.
 
 Design: an orthogonal Hadamard matrix, constructed by doubling (Sylvester) or from quadratic residues (Paley, Journal of
-Mathematics and Physics 12, 1933), as in the designs of Plackett and Burman (Biometrika 33, 1946). A run is followed by
-its mirror image, in which every factor is at its other level (fold-over: Box and Wilson, Journal of the Royal
-Statistical Society B 13, 1951). Two-factor interactions are equal in both runs and cancel in the difference of a pair:
-resolution IV, with at least as many pairs as factors, which is the minimum (Webb, Technometrics 10, 1968).
+Mathematics and Physics 12, 1933), as in the designs of Plackett and Burman (Biometrika 33, 1946). Each run is followed
+by its mirror image, in which every factor has its other level (fold-over: Box and Wilson, Journal of the Royal
+Statistical Society B 13, 1951). Two-factor interactions are equal in both runs and cancel in the difference of a pair,
+so the design has resolution IV. It needs at least as many pairs as factors, which is the minimum for this resolution
+(Webb, Technometrics 10, 1968).
 
-Effects: least squares on the log differences of the pairs. Drift of the machine between pairs does not enter any
-difference. The error is estimated from repeats of the same pair in other blocks, never from effects that are assumed to
-be zero; t has its degrees of freedom. The mean of a pair contains no main effect: if means differ between pairs by more
-than between blocks, factors interact.
+Effects: least squares on the log differences of the pairs. Drift of the machine between pairs does not affect these
+differences. The error is estimated from repeats of the same pair in other blocks, and never from effects that are
+assumed to be zero; Student's t uses the degrees of freedom of this error. The mean of a pair contains no main effect.
+If these means differ more between pairs than between blocks, factors interact.
 """
 
 from __future__ import annotations
@@ -29,8 +30,8 @@ Matrix = NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True)
 class EffectEstimate:
-    """Effect of one factor as the logarithm of a ratio: result at the factor's second level divided by the result at
-    its first."""
+    """Effect of one factor as the logarithm of a ratio: the result at the factor's second level divided by the result
+    at its first level."""
 
     effect: float
     error: float
@@ -55,8 +56,8 @@ class EffectEstimate:
 
 
 def design(factors: int, pairs: int) -> Matrix:
-    """Returns a row for each pair and a column for each factor: -1 is the first level in the run and the second in its
-    mirror image.
+    """Returns a matrix with a row for each pair and a column for each factor. -1 means that the factor has its first
+    level in the run, and its second level in the mirror image.
 
     The first run has every factor at its first level. `pairs` must be a power of 2, or 1 more than a prime p with p mod
     4 = 3.
@@ -83,10 +84,9 @@ def _hadamard(order: int) -> Matrix:
 
 
 def estimates(signs: Matrix, differences: Sequence[tuple[int, float]]) -> tuple[EffectEstimate, ...]:
-    """Returns an estimate for each column of `signs`; () if the measured pairs do not determine the effects, or their
-    error.
-
-    `differences`: for each block, the number of the pair and the log of the run's value over its mirror image's.
+    """Returns an estimate for each column of `signs`; () if the measured pairs do not determine the effects or the
+    error. `differences`: for each measured pair in each block, the index of the pair, and the log ratio of the run's
+    value to the value of its mirror image.
     """
     if not differences:
         return ()
@@ -107,7 +107,7 @@ def estimates(signs: Matrix, differences: Sequence[tuple[int, float]]) -> tuple[
 
 
 def _within(places: NDArray[np.int64], values: Matrix) -> float:
-    """Returns the sum of squares within pairs, between blocks."""
+    """Returns the sum of squared deviations from the mean of each pair, over the blocks."""
     groups = (values[places == pair] for pair in np.unique(places))
     return float(sum(((group - group.mean()) ** 2).sum() for group in groups))
 
@@ -117,18 +117,18 @@ class InteractionTest:
     """Result of the test whether factors interact."""
 
     p: float
-    """P value of the hypothesis that there is no interaction: F test of the variation of pair means between pairs
-    against the variation between blocks."""
+    """P value of the hypothesis that there is no interaction, from an F test that compares the variation of pair means
+    between pairs with their variation between blocks."""
     strongest: tuple[tuple[int, int], ...]
     """Pairs of factors that may have the strongest interaction. The design cannot distinguish between these pairs."""
     ratios: tuple[float, ...]
     """For each of these pairs, assuming that it causes the interaction: the result with both factors at their last
-    level, divided by the product of the separate effects. Below 1, the combination gives less than the separate
-    effects."""
+    level, divided by the product of the separate effects. A value below 1 means that the joint effect is smaller than
+    the product of the separate effects."""
 
 
 def interplay(signs: Matrix, means: Matrix) -> InteractionTest | None:
-    """Tests for interactions. `means`: mean log value of each pair, a row for each complete block.
+    """Tests whether factors interact. `means`: mean log value of each pair, with one row per complete block.
 
     Returns None if there are too few blocks or pairs.
     """

@@ -18,8 +18,8 @@ hardly be distinguished from chance."""
 
 @dataclass(frozen=True, slots=True)
 class StartTransactions:
-    """Transactions of active clients that ended shortly after the start of slices, and transactions that ended
-    later."""
+    """Numbers of transactions that ended shortly after the start of slices and that ended later, and the time in which
+    they were counted."""
 
     early: int
     late: int
@@ -32,8 +32,8 @@ class StartTransactions:
         )
 
     def surely_lost(self, level: float) -> float:
-        """Returns a lower bound for the lost fraction of the early time. The bound exceeds the true loss with
-        probability `level` at most.
+        """Returns a lower bound of the fraction of the early time that was lost. The bound exceeds the true fraction
+        with a probability of at most `level`.
 
         The counts are treated as two Poisson processes: given their sum, the early count is binomial (Przyborowski and
         Wilenski, "Homogeneity of results in testing samples from Poisson series", Biometrika 31, 1940). To first order,
@@ -47,7 +47,7 @@ class StartTransactions:
 
 
 def figures(rates: Sequence[float]) -> dict[str, float]:
-    """Returns metrics of a record that consists of slices with these rates: the number of slices, and the SD of the
+    """Returns the metrics of a record with slices that have these rates: the number of slices, and the SD of the
     logarithms of the rates."""
     found = {"slices": float(len(rates))}
     if len(rates) < 3 or min(rates) <= 0:

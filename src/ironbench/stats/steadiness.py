@@ -1,11 +1,11 @@
 """Tests a series for a drift or a step, and finds when it became steady.
 
-Steps are found with cumulative sums: the level changed where the sum of deviations from the mean is farthest from 0
-(Page, Biometrika 41, 1954; Hinkley, Biometrika 57, 1970). Drifts are found with the slope of a straight line. The
-significance of both is tested by shuffling the series (Taylor, "Change-Point Analysis", 2000; Fisher, The Design of
-Experiments, 1935, section 21), each with half of the error probability. Of the two, the change with the smaller
-residual is reported. No library is used: those for many change points (ruptures, pelt) need a tuned penalty and give no
-error probability.
+Steps are detected with cumulative sums: the level changes where the cumulative sum of deviations from the mean is
+farthest from 0 (Page, Biometrika 41, 1954; Hinkley, Biometrika 57, 1970). Drifts are detected with the slope of a
+straight line. The significance of both is tested by shuffling the series (Taylor, "Change-Point Analysis", 2000;
+Fisher, The Design of Experiments, 1935, section 21), each with half of the error probability. If a change is
+significant, the step or the drift is reported, whichever has the smaller residuals. Libraries for many change points
+(ruptures, pelt) are not used, because they need a tuned penalty and give no error probability.
 
 MSER-5 finds the end of the warm-up (White, "An effective truncation heuristic for bias reduction in simulation output",
 Simulation 69 (1997) 323-334; White, Cobb and Spratt, "A comparison of five steady-state truncation heuristics for
@@ -26,9 +26,9 @@ import numpy as np
 from ironbench.stats.intervals import t_quantile
 
 CHANCE = 0.01
-"""Probability of reporting a change if the series is independent values without a change."""
+"""Probability that a change is reported if the values are independent and nothing changes."""
 LEAST = 6
-"""Minimum number of values. Fewer values do not have enough permutations for a probability of `CHANCE`."""
+"""Minimum number of values. Fewer values have too few permutations for a probability of `CHANCE`."""
 _SHUFFLES = 1999
 BATCH = 5
 LEAST_BATCHES = 50
@@ -56,7 +56,7 @@ class Change:
     """Degrees of freedom of the standard errors."""
 
     def interval(self, level: float) -> tuple[tuple[float, float], tuple[float, float]]:
-        """Returns the confidence intervals of `before` and `after`, each at 1 − `level`."""
+        """Returns the confidence intervals of `before` and `after`, each with confidence 1 − `level`."""
         width = t_quantile(1 - level / 2, self.freedom)
         (a, b), (of_a, of_b) = (self.before, self.after), self.errors
         return (a - width * of_a, a + width * of_a), (b - width * of_b, b + width * of_b)
@@ -90,8 +90,8 @@ def change(values: Sequence[float] | Values) -> Change | None:
 
 
 def warm_up(values: Sequence[float] | np.ndarray[Any, Any], bucket_s: float) -> Steady:
-    """Finds the end of the warm-up. `values`: one for each bucket of `bucket_s`, from the start of the load, without
-    gaps."""
+    """Finds the end of the warm-up. `values`: one value for each bucket of `bucket_s` seconds, from the start of the
+    load, without gaps."""
     batches = len(values) // BATCH
     if batches < LEAST_BATCHES:
         return Steady(None, TOO_SHORT)
@@ -106,11 +106,9 @@ def warm_up(values: Sequence[float] | np.ndarray[Any, Any], bucket_s: float) -> 
 
 
 def batch_means(values: Sequence[float] | Values, batches: int) -> Values:
-    """Returns the means of equally long batches; values left over at the end are dropped. Returns nothing if there are
-    fewer values than batches.
-
-    Batch means depend less on each other than the values do (Law and Kelton, Simulation Modeling and Analysis, section
-    9.5).
+    """Returns the means of batches of equal length; remaining values at the end are dropped. Empty if there are fewer
+    values than batches. Batch means are less correlated than the values (Law and Kelton, Simulation Modeling and
+    Analysis, section 9.5).
     """
     length = len(values) // batches
     series = np.asarray(values, dtype=np.float64)[: length * batches]
@@ -118,8 +116,8 @@ def batch_means(values: Sequence[float] | Values, batches: int) -> Values:
 
 
 def _chance(strayed: Values) -> float:
-    """Returns the fraction of rows, including the first, that deviate at least as far as the first row."""
-    # With the tolerance, shuffles with an equal deviation are counted despite rounding.
+    """Returns the fraction of rows that deviate at least as far as the first row. The first row is included."""
+    # Because of the tolerance, shuffles with an equal deviation count despite rounding.
     return float(np.mean(strayed >= strayed[0] * (1 - 1e-9)))
 
 

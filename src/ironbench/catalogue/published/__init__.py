@@ -1,4 +1,4 @@
-"""Published third-party results as data: each list with its meaning and source."""
+"""Published third-party results. Each list has a meaning and a source."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class PublishedResult:
     per_core: float
     """Score per core: as published if the list contains it, otherwise the score divided by the cores."""
     other: dict[str, str]
-    """Other columns of the list, under the list's own column names."""
+    """Values in other columns of the list, by the list's own column names."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +38,7 @@ class Published:
     name: str
     title: str
     score: str
-    """The list's name for its score."""
+    """Name of the score in the list."""
     source: str
     own: str
     """The ironbench workload that is most similar to the published benchmark."""
