@@ -1,4 +1,4 @@
-"""Types of the Rust core, for type checkers. The tool stubtest checks that they agree with the core."""
+"""Types of the Rust core, for type checkers. The tool stubtest checks that this file agrees with the core."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, final
@@ -61,11 +61,9 @@ BUILD_PROFILE: str
 def compile_scripts(
     scripts: Sequence[tuple[str, str, int]], variables: Sequence[tuple[str, str]], protocol: str
 ) -> list[list[str]]:
-    """Compiles pgbench scripts (name, text, weight) together, because a script may read variables that another one
-    sets.
-
-    Returns the SQL commands of each script, with `$1`, `$2`, … for variables, as the extended protocol sends them.
-    `variables`: the variables of `-D`. Raises InputError with file, line, column and caret.
+    """Compiles pgbench scripts (name, text, weight) together, because a script may read variables that another script
+    sets. Returns the SQL commands of each script, with `$1`, `$2`, … in place of variables, as in the extended
+    protocol. `variables`: variables from `-D`. Raises InputError with file, line, column and caret.
 
     `protocol`: `simple`, `extended` or `prepared` (PostgreSQL), `mysql_simple`, `mysql_prepared`, `library` (SQLite) or
     `mysql_library` (MariaDB through ODBC). Scripts that the protocol cannot run are rejected. If it is empty, any
@@ -75,8 +73,7 @@ def compile_scripts(
 def script_cautions(
     scripts: Sequence[tuple[str, str, int]], variables: Sequence[tuple[str, str]], protocol: str
 ) -> list[str]:
-    """Returns possible mistakes in the scripts, in words. They are variables without a definition, and not certainly
-    mistakes."""
+    """Returns warnings about possible mistakes in the scripts: variables without a definition."""
 
 def rehearse_script(name: str, text: str, variables: Sequence[tuple[str, str]], seed: int) -> list[str]:
     """Runs a script as client 0 without a server. Returns its SQL commands with variables replaced, and the output of
@@ -112,50 +109,48 @@ class Histogram:
     sum_s: float
 
 def write_hlog(histograms: Mapping[str, Histogram], start_unix_s: float, interval_s: float) -> str:
-    """Returns HdrHistogram's standard interval log, with one tagged line per histogram."""
+    """Returns the histograms in HdrHistogram's standard format of interval logs, with one tagged line per histogram."""
 
 def read_hlog(text: str) -> dict[str, Histogram]: ...
 
 @final
 class LiveDevice:
-    """An emulated device, whose files are in a FUSE file system mounted in `directory`. The device is described by
-    `spec` (JSON).
-
-    Raises InputError and FailureError. Must be created only in the process of a device, because it changes how the
-    threads of the process run.
+    """An emulated device. Its files are in a FUSE file system that is mounted in `directory`, and `spec` (JSON)
+    describes the device. Raises InputError and FailureError. Must be created only in a process that runs nothing but
+    the device, because it changes how the threads of the process run.
     """
 
     def __new__(cls, spec: bytes, directory: str) -> LiveDevice: ...
     def calibrate(self, block_device: str, length: int) -> bytes:
-        """Measures the I/O path overhead through a loop device of one of the files. Returns JSON. Overwrites `length`
-        bytes."""
+        """Measures the overhead of the I/O path through a loop device on one of the files. Returns JSON. Overwrites
+        `length` bytes."""
 
     def pace(self, block_devices: list[str]) -> None:
-        """Makes answers leave when the model says so, as seen by these block devices, which were created from the
-        files."""
+        """Switches model timing on: requests complete at the time that the model computes, as seen by these block
+        devices, which were created from the files."""
 
     def hurry(self) -> None:
-        """Makes answers leave immediately."""
+        """Switches model timing off: requests complete immediately."""
 
     def counters(self) -> bytes:
         """Returns cumulative counters since the mount, as JSON."""
 
     def cut(self, how: str, seed: int) -> int:
-        """Cuts the power, with `lose`, `subset` or `torn` for unflushed writes. Returns the number of unflushed
-        writes."""
+        """Simulates a power cut. `how`: what happens to unflushed writes: `lose`, `subset` or `torn`. Returns the
+        number of unflushed writes."""
 
     def end_trace(self) -> None:
         """Writes the remaining rows of the trace and closes its file."""
 
     def revive(self) -> None:
-        """Restores the power."""
+        """Ends the power cut."""
 
     def unmount(self) -> None: ...
 
 @final
 class Relay:
-    """A relay that delays everything between clients and a server. It is described by `order` (JSON). Raises InputError
-    and FailureError."""
+    """A relay that delays all messages between clients and a server. `order` (JSON) describes the relay. Raises
+    InputError and FailureError."""
 
     def __new__(cls, order: bytes) -> Relay: ...
     @property
@@ -163,7 +158,7 @@ class Relay:
         """Returns where the relay listens: `127.0.0.1:PORT`, or `@` and the name of an abstract Unix socket."""
 
     def measure(self) -> None:
-        """Measures by how much a round trip exceeds the declared time. Raises FailureError."""
+        """Measures by how much a round trip through the relay exceeds the declared time. Raises FailureError."""
 
     def counters(self) -> bytes:
         """Returns cumulative counters since the start, as JSON."""
@@ -176,26 +171,27 @@ class Progress:
     def stop(self) -> None:
         """Stops the trial within a second. Its result is then marked `cut_short`."""
     def finish(self) -> None:
-        """Closes the window of a trial that only observes other work, when that work has ended."""
+        """Ends the measured window of a trial that only observes other work. Called when that work has ended."""
     def begin_at(self, unix_ns: int) -> None:
-        """Sets the common start of all parts on CLOCK_REALTIME, for a drive that is a part and waits (phase
-        `ready`)."""
+        """Sets the start time on CLOCK_REALTIME that all parts of a divided load have in common. Called while this part
+        waits (phase `ready`)."""
     def by_turns(self) -> None:
-        """Requests that the drive runs in turns, before it starts. It must be a closed loop on a server, and ends with
-        `finish`."""
+        """Requests, before the drive starts, that the clients work only in turns. The drive must be a closed loop on a
+        server. It ends after `finish`."""
     def begin_turn(self, start_up_s: float, slice_s: float, cpus: Sequence[int]) -> None:
-        """Makes all clients, which rest now, work for the start-up and then for the measured slice. Their threads move
-        to `cpus`, which this process must be allowed to use; empty to leave the threads where they are."""
+        """Starts a turn: all clients, which are paused, work for the start-up and then for the measured slice. Their
+        threads are pinned to `cpus`, which this process must be allowed to use; if it is empty, the pinning is not
+        changed."""
     def rested(self) -> tuple[int, int, float, float, float] | None:
-        """Waits until all clients are connected, or have ended their turn, and rest. Releases the GIL.
+        """Waits until all clients are connected or have ended their turn, and are paused. Releases the GIL.
 
         Returns the numbers of transactions that started in the slice and succeeded or failed, and three times in
         seconds. The first is the time that all clients spent on these transactions and on the think time after them.
         The second is the time from the start of the turn to the start of its slice. The third is the time from the end
-        of the slice until the last client rested. Returns None if the drive is over, or after Ctrl-C.
+        of the slice until the last client was paused. Returns None if the drive is over, or after Ctrl-C.
         """
     def forget(self) -> None:
-        """Discards the measurements of the last turn, while all clients rest."""
+        """Discards the measurements of the last turn. Called while all clients are paused."""
     over: bool
     """Whether all clients of a drive in turns have ended, so that `rested` has nothing to wait for."""
     stopping: bool
@@ -208,8 +204,8 @@ class Progress:
         errors: int,
         seconds: Sequence[tuple[float, int, int, float, float]],
     ) -> None:
-        """Shows the state of a drive that runs in another process. `seconds`: the seconds that are new since the last
-        call."""
+        """Stores the progress of a drive that runs in another process. `seconds`: the one-second intervals that were
+        completed since the last call."""
     def seconds(self, after: int) -> list[tuple[float, int, int, float, float]]:
         """Returns the one-second intervals of the window that are complete, from number `after` on.
 
@@ -217,7 +213,8 @@ class Progress:
         standard deviation of the response time (NaN if there is none).
         """
     phase: str
-    """Phase of the drive: `connect`, `ready` (a part that waits for the others), `warmup`, `run`, `drain` or `done`."""
+    """Phase of the drive: `connect`, `ready` (a part of a divided load that waits for the other parts), `warmup`,
+    `run`, `drain` or `done`."""
     elapsed_s: float
     """Seconds since the start of the measured window; negative during the warm-up."""
     transactions: int
@@ -226,52 +223,54 @@ class Progress:
 @final
 class DriveResult:
     summary: bytes
-    """Summary as JSON, with everything that is a single number or text (see docs/adr on the boundary)."""
+    """Summary as JSON. It contains all results that are single numbers or texts (see the record on the boundary in
+    docs/adr)."""
     timeline: dict[str, bytes]
-    """For each column, its values as little-endian float64, one per 100 ms. The columns are `t_s`, `transactions`,
-    `errors` and `retries`. With a source of jobs, `unscheduled` contains the transactions of clients that wait for
-    jobs."""
+    """The values of each column as little-endian float64, one value per 100 ms. The columns are `t_s`, `transactions`,
+    `errors` and `retries`. If there is a source of jobs, `unscheduled` contains the transactions of clients that wait
+    for jobs."""
     seconds: dict[str, bytes]
-    """The same columns per second, and `response_mean_s`, `response_p50_s`, `_p90_s`, `_p95_s`, `_p99_s`, `_max_s`."""
+    """The same columns with one value per second, and also `response_mean_s`, `response_p50_s`, `_p90_s`, `_p95_s`,
+    `_p99_s` and `_max_s`."""
     histograms: dict[str, Histogram]
-    """The histograms `response_time` and `service_time`, and `…{script=NAME}` of each."""
+    """The histograms `response_time` and `service_time`, each also per script as `…{script=NAME}`."""
     samples: dict[str, list[tuple[float, bytes]]]
-    """For each source, its samples: seconds since the start of the window, and raw bytes."""
+    """The samples of each source: seconds since the start of the window, and raw bytes."""
     def to_bytes(self) -> bytes: ...
     @staticmethod
     def from_bytes(data: bytes) -> DriveResult: ...
     @staticmethod
     def merged(parts: Sequence[bytes]) -> DriveResult:
-        """Merges the results of drives that loaded one system together, from their bytes. The samples are left out.
-        Releases the GIL."""
+        """Merges the results of drives that generated parts of one load. `parts`: the results as bytes. Samples are
+        left out. Releases the GIL."""
 
 def drive(plan: bytes, progress: Progress | None = None) -> DriveResult:
     """Runs one trial from its plan (JSON, `trial/drive/run.py`). Releases the GIL. After Ctrl-C the result is kept."""
 
 def template_entries(template: str, subject: str, parent: str, first: int, count: int) -> bytes:
-    """Returns the LDIF of `count` entries of a directory from number `first` on, whose RDN is their `uid`.
-
-    Raises InputError with `subject` and the line of the template that cannot be used. If `count` is 0, only checks the
-    template.
+    """Returns an LDIF text with `count` directory entries, whose RDN is their `uid`. The entries are numbered from
+    `first`. Raises InputError with `subject` and the invalid line of the template. If `count` is 0, the template is
+    only checked.
     """
 
 def operation_complaints(operations: list[str]) -> list[str]:
-    """Returns what is wrong with each operation of a directory, written as in scripts; empty for a valid operation."""
+    """Returns the mistake in each of these directory operations, which are written as in scripts; empty for a valid
+    operation."""
 
 def job_variables(kind: str) -> list[str]:
-    """Returns the variables that scripts may use without defining them, for a kind of source of jobs as in the plan's
-    `jobs`."""
+    """Returns the variables that scripts may use without defining them. `kind`: kind of the source of jobs, as in the
+    plan's `jobs`."""
 
 def drive_called(
     plan: bytes, connect: Callable[[int, list[tuple[str, str, bool]]], Any], progress: Progress | None = None
 ) -> DriveResult:
-    """Runs one trial as `drive` does, over connections that `connect` opens. See
+    """Runs one trial like `drive`, but over connections that `connect` opens. See
     crates/ironbench-python/src/called.rs."""
 
 @final
 class Sampler:
-    """The sampling threads, for trials that `drive` does not run. They are created, started, marked and stopped once
-    each."""
+    """The sampling threads for trials that `drive` does not run. The methods `start`, `mark` and `stop` are called once
+    each, in this order."""
 
     def __new__(cls, sources: bytes, connection: bytes) -> Sampler:
         """Connects. `sources`: JSON of the plan's `observers`. `connection`: JSON of the plan's `connection`, or null.
@@ -279,17 +278,18 @@ class Sampler:
     def start(self) -> None:
         """Starts sampling. The window starts now."""
     def mark(self) -> None:
-        """Marks the end of the window, which is now: reads every source once more. Returns immediately."""
+        """Ends the window now and reads every source once more. Returns immediately."""
     def stop(self) -> Sampled: ...
 
 @final
 class Sampled:
     summary: bytes
-    """JSON of those fields of a drive's summary that describe the observers."""
+    """The fields of a drive's summary that describe the observers, as JSON."""
     samples: dict[str, list[tuple[float, bytes]]]
 
 def available(kinds: Sequence[str]) -> list[tuple[str, str]]:
-    """Returns what is missing for a profile of these kinds ("cpu", "wait"), as codes with a detail. Empty: nothing.
+    """Returns what is missing for a profile of these kinds ("cpu", "wait"), as codes with a detail; empty if nothing is
+    missing.
 
     - "no-perf-events": the kernel or a container's filter refuses performance events; detail: the error
     - "paranoid": the user may not sample; detail: the value of sysctl kernel.perf_event_paranoid
@@ -303,48 +303,50 @@ def available(kinds: Sequence[str]) -> list[tuple[str, str]]:
 
 @final
 class Profiler:
-    """Samples stacks of the engine, of this process and of their children, in a thread of its own. It is started and
-    stopped once. Deleting it closes all events."""
+    """Samples stacks of the engine, of this process and of their children, in a separate thread. It can be started and
+    stopped once. Deleting the object closes all performance events."""
 
     def __new__(cls, kinds: Sequence[str], hz: int, engine_roots: Sequence[int]) -> Profiler:
         """`kinds`: "cpu", "wait". `hz`: samples per second of CPU time, 1 to 999. `engine_roots`: process ids of the
-        engine; all processes below them also belong to it. Raises InputError."""
+        engine; all of their descendants also belong to the engine. Raises InputError."""
     def start(self) -> None:
-        """Raises FailureError if something is missing (see `available`)."""
+        """Starts sampling. Raises FailureError if something is missing (see `available`)."""
     def stop(self, windows: Sequence[tuple[int, int]]) -> Profile:
-        """Ends sampling and looks up the functions' names. `windows`: start and end in ns of CLOCK_MONOTONIC
-        (`time.perf_counter_ns`) of the times that count, to about 1 ms; empty: all. Raises InputError."""
+        """Ends sampling and looks up the names of functions. `windows`: start and end of each period whose samples are
+        kept, in ns of CLOCK_MONOTONIC (`time.perf_counter_ns`), with a precision of about 1 ms; if empty, all samples
+        are kept. Raises InputError."""
 
 @final
 class Profile:
-    """Samples by stack. The lists have equal lengths; the stacks with the most seconds come first."""
+    """Samples by stack. The lists have equal lengths. The stacks with the most seconds are first."""
 
     kind: list[str]
     """"cpu" or "wait"."""
     role: list[str]
     """"engine" or "client"."""
     thread: list[str]
-    """The thread's name (`comm`)."""
+    """Name of the thread (`comm`)."""
     reason: list[str]
-    """Empty for "cpu". "blocked": until the thread was woken. "cpu-queue": for a CPU, although it could run."""
+    """Reason for the wait. "blocked": the thread waited until it was woken. "cpu-queue": the thread was ready to run
+    and waited for a CPU. Empty for the kind "cpu"."""
     stack: list[str]
-    """Frames from the root to the leaf, joined by ";". Frames of the kernel end with "_[k]". Frames without symbol are
-    "[unknown]", or the name of their file in brackets. "[truncated]": the stack was too deep."""
+    """Frames from the root to the leaf, joined by ";". Names of kernel functions end with "_[k]". Frames without a
+    symbol are "[unknown]", or the name of their file in brackets. "[truncated]" means that the stack was too deep."""
     waker: list[str]
-    """The stack that woke the thread, or empty."""
+    """Stack of the thread that ended the wait; empty if unknown."""
     samples: list[int]
     seconds: list[float]
-    """CPU time (samples divided by the rate), or off-CPU time."""
+    """CPU time (number of samples divided by the sampling rate), or off-CPU time, in seconds."""
     lost: int
-    """Records that the kernel dropped because a ring buffer was full."""
+    """Number of records that the kernel dropped because a ring buffer was full."""
     truncated: int
-    """Stacks that the kernel cut at sysctl kernel.perf_event_max_stack (127) frames."""
+    """Number of stacks that the kernel cut off at sysctl kernel.perf_event_max_stack (127) frames."""
     others: int
-    """CPU samples of processes that are neither the engine's nor the client's."""
+    """Number of CPU samples of processes that belong neither to the engine nor to the client."""
     sampler_cpu_s: float
     """CPU time of the sampling thread."""
     unresolved_share: float
-    """Share of the frames, weighted by samples, without a function's name."""
+    """Fraction of the frames, weighted by samples, that have no function name."""
 
 @final
 class Connection:
@@ -381,8 +383,8 @@ class Connection:
     tls: bool
     @property
     def commits(self) -> int:
-        """Number of transactions that the server has committed for this connection, without the one at its start; 0 if
-        the connection is closed."""
+        """Number of transactions that the server has committed for this connection, without the transaction when it was
+        opened; 0 if the connection is closed."""
     def close(self) -> None: ...
 
 @final
@@ -423,7 +425,8 @@ class MysqlConnection:
 
 @final
 class SqlScanner:
-    """Splits a file of SQL into statements, as psql (`postgres`) or the client mariadb (`mariadb`) does."""
+    """Splits a file of SQL into statements, in the same way as psql (dialect `postgres`) or the client mariadb (dialect
+    `mariadb`)."""
 
     def __new__(cls, dialect: str, merged: Sequence[str] = ...) -> SqlScanner:
         """Creates the scanner. `merged`: first words of statements that may be returned as one piece."""
@@ -459,7 +462,7 @@ class LdapConnection:
     def changes(self) -> int:
         """Returns the number of entries that the last `query` changed or found."""
     def copy_in(self, sql: str, data: bytes) -> int:
-        """Adds the entries of an LDIF, several at a time. Ignores `sql`."""
+        """Adds the entries of an LDIF file, several at a time. `sql` is ignored."""
     tls: bool
     def close(self) -> None: ...
 
@@ -485,21 +488,21 @@ class SqliteConnection:
     def changes(self) -> int:
         """Returns the number of rows that the last INSERT, UPDATE or DELETE changed."""
     def copy_in(self, sql: str, data: bytes) -> int:
-        """Inserts rows in COPY's text format, all or none, with `COPY t (…) FROM STDIN` or an INSERT with `?1, ?2, …`.
-        Returns the number of rows."""
+        """Inserts rows in COPY's text format, all or none, by a statement `COPY t (…) FROM STDIN` or an INSERT with
+        `?1, ?2, …`. Returns the number of rows."""
     def close(self) -> None:
         """Closes the file. May be called twice."""
 
 @final
 class LoadProgress:
-    """Progress of a running `load_rows`, which another thread may read and stop."""
+    """Progress of a running `load_rows`. Another thread may read it and stop the load."""
 
     def __new__(cls) -> LoadProgress: ...
     rows: int
     bytes: int
     """Bytes sent to the engine so far."""
     def stop(self) -> None:
-        """Ends the load soon, with a FailureError. The rows copied so far must not be used."""
+        """Makes `load_rows` end soon with a FailureError. The rows that were copied must not be used."""
 
 def load_rows(plan: bytes, progress: LoadProgress) -> bytes:
     """Copies generated rows into existing, empty tables, over several connections at a time.
@@ -510,23 +513,22 @@ def load_rows(plan: bytes, progress: LoadProgress) -> bytes:
     """
 
 def cut_rows(generator: bytes, workers: int, done: bytes) -> list[tuple[str, int, int]]:
-    """Returns the pieces that `load_rows` would share among `workers`, each as table, first unit, and the unit after
-    the last.
-
-    `done`: JSON, a list of `{"table", "first", "past"}` that are left out.
+    """Returns the pieces into which the rows are divided for loading by several workers, each as table, first unit, and
+    the unit after the last. `done`: pieces to leave out, as a JSON list of `{"table", "first", "past"}`.
     """
 
 @final
 class ArrowRows:
-    """The rows of a piece as Arrow, with decimals and dates. Each reading generates them again. Only `tpch` has such
-    rows."""
+    """The rows of a piece as an Arrow stream, with decimals and dates. The rows are generated again each time that they
+    are read. Only the generator `tpch` has such rows."""
 
     def __new__(cls, generator: bytes, table: str, first: int, past: int, progress: LoadProgress) -> ArrowRows: ...
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object: ...
 
 @final
 class LogRows:
-    """The statements in log files as Arrow. All streams continue at the same place, so that they are read once."""
+    """The statements in log files as Arrow streams. The streams share one position, so each statement is read only
+    once."""
 
     def __new__(cls, logs: bytes) -> LogRows:
         """Opens the files. `logs`: JSON of `Logs` in crates/ironbench-capture/src/rows.rs. Raises InputError for files
@@ -541,11 +543,12 @@ class LogRows:
     def statements(self) -> int: ...
     def stop(self) -> None: ...
     def summary(self) -> bytes:
-        """Returns what was noticed, as JSON. It is complete when everything has been read."""
+        """Returns facts and faults that were found in the files, as JSON. The result is complete after all files were
+        read."""
 
 def write_tape(rows: object, path: str) -> list[tuple[int, int]]:
-    """Writes the tape of a replay from an object with `__arrow_c_stream__`, whose columns are described in
-    crates/ironbench-capture/src/tape.rs. Returns start and end of each client's part."""
+    """Writes the tape, which is the file for a replay. `rows`: an object with `__arrow_c_stream__`; its columns are
+    described in crates/ironbench-capture/src/tape.rs. Returns start and end of each client's part in the file."""
 
 def hand_rows(
     generator: bytes,
@@ -563,11 +566,11 @@ def write_rows(generator: bytes, table: str, threads: int, path: str) -> int:
 
 @final
 class StorageProgress:
-    """Progress of a running `storage_pass`, which another thread may read and stop."""
+    """Progress of a running `storage_pass`. Another thread may read it and stop the pass."""
 
     def __new__(cls) -> StorageProgress: ...
     ios: int
-    """Number of I/Os that have ended so far. Each thread reports only every 64 I/Os."""
+    """Number of I/Os that have ended. Each thread updates it only once per 64 I/Os."""
     def stop(self) -> None:
         """Ends the pass as soon as the I/Os in flight have ended. Its result is then marked `stopped`."""
 
@@ -581,7 +584,7 @@ class StoragePass:
     """Number of I/Os that ended in each 100 ms."""
 
 def storage_pass(plan: bytes, progress: StorageProgress) -> StoragePass:
-    """Reads and writes blocks of open files. The caller keeps the ownership of the files. Releases the GIL.
+    """Reads and writes blocks of open files. The caller must close the files. Releases the GIL.
 
     `plan`: JSON as in `crates/ironbench-storage/src/plan.rs`. Raises FailureError if an I/O failed.
     """
@@ -603,11 +606,12 @@ def normal_device(text: str, models: bytes) -> str:
     """
 
 def device_capacity(text: str, models: bytes, capacity: int | None = None) -> int:
-    """Returns the capacity of a device in bytes, which is at least `capacity`, or that of its models. Raises InputError
-    as `normal_device` does."""
+    """Returns the capacity of a device in bytes: at least `capacity`, or if that is None, the capacity of its models.
+    Raises InputError as `normal_device` does."""
 
 def probe_device(text: str, models: bytes, capacity: int | None, load: bytes) -> tuple[float, float, Histogram]:
-    """Returns I/Os per second, bytes per second and latencies of a synthetic load on a model, without waiting.
+    """Computes I/Os per second, bytes per second and latencies of a synthetic load on a device model. Simulated time is
+    used, so the call does not wait.
 
     `load`: JSON as in `crates/ironbench-device/src/replay/probe.rs`. Raises InputError as `normal_device` does.
     Releases the GIL.
@@ -616,11 +620,10 @@ def probe_device(text: str, models: bytes, capacity: int | None, load: bytes) ->
 def ask_device(
     text: str, models: bytes, capacity: int | None, load: bytes, places: bytes
 ) -> tuple[float, float, Histogram]:
-    """Returns the same as `probe_device` for I/Os that start at the offsets `places` (little-endian u64), in their
-    order.
+    """Like `probe_device`, but for I/Os at the offsets in `places` (little-endian u64), in this order.
 
-    `load`: JSON as in `crates/ironbench-device/src/replay/given.rs`. Raises InputError as `normal_device` does, and if
-    an offset is not on the device or there are too few. Releases the GIL.
+    `load`: JSON as in `crates/ironbench-device/src/replay/given.rs`. Raises InputError as `normal_device` does, if an
+    offset is not on the device, or if there are too few offsets. Releases the GIL.
     """
 
 def replay_trace(
@@ -629,7 +632,8 @@ def replay_trace(
     capacity: int | None,
     columns: tuple[bytes, bytes, bytes, bytes, bytes],
 ) -> tuple[bytes, dict[str, Histogram]]:
-    """Replays a recorded trace on a model at the recorded arrival times, without waiting.
+    """Replays a recorded trace on a device model at the recorded arrival times. Simulated time is used, so the call
+    does not wait.
 
     `columns`: `time_ns`, `op` (0 read, 1 write, 2 flush), `offset`, `length`, `completed_ns` as little-endian u64, u8,
     u64, u32, u64, ordered by time. Returns totals as JSON, and latency histograms `read`, `write`, `flush`,
@@ -641,25 +645,25 @@ def replay_trace(
 
 @final
 class Kernels:
-    """The threads of one trial of a processor or memory kernel. They are created, started and joined once each."""
+    """The threads of one trial of a CPU or memory benchmark kernel. They run once."""
 
     def __new__(cls, plan: bytes) -> Kernels:
-        """Starts the threads of a plan (JSON, crates/ironbench-kernels/src/plan.rs), which prepare and warm up. Raises
-        InputError."""
+        """Creates the threads of a plan (JSON, crates/ironbench-kernels/src/plan.rs). The threads prepare their work
+        and warm up. Raises InputError."""
     def ready(self, timeout_s: float) -> bool:
         """Waits, for at most `timeout_s`, until all threads are ready. Returns whether they are."""
     def start(self, duration_s: float) -> None:
-        """Starts the window now."""
+        """Starts the measured window now."""
     def done(self, timeout_s: float) -> bool:
-        """Waits, for at most `timeout_s`, until all threads have done their work, which they then check. Returns
-        whether they have."""
+        """Waits, for at most `timeout_s`, until all threads have done their work. Returns whether they have. The
+        threads then check their results."""
     def ended(self, timeout_s: float) -> bool:
         """Waits, for at most `timeout_s`, until all threads have ended. Returns whether they have."""
     def stop(self) -> None:
         """Ends the work early. May be called by a signal handler."""
     def result(self) -> tuple[bytes, dict[str, Histogram]]:
-        """Waits for the threads. Returns a summary (JSON), and the histograms of whole units (under the empty name) and
-        of their parts. Raises FailureError."""
+        """Waits for the threads to end. Returns a summary (JSON), and histograms of whole units of work (under the
+        empty name) and of their parts. Raises FailureError."""
 
 def mandelbrot_png(width: int, height: int, limit: int, over: Callable[[], bool]) -> bytes | None:
-    """Computes a picture of the Mandelbrot set as a PNG file. Returns None if `over` returned true."""
+    """Computes a picture of the Mandelbrot set in PNG format. Stops and returns None if `over` returns true."""
