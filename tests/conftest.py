@@ -26,7 +26,8 @@ def pytest_configure(config: pytest.Config) -> None:
     config.stash[_MADE] = made_once.begin()
     made_once.replace()
     if hasattr(config, "workerinput") or not config.getoption("numprocesses", None):
-        gc.disable()  # until collection ends; a controller of workers has no such end, but creates next to no garbage
+        # Until collection ends. The controller of workers collects no tests, but it creates hardly any garbage.
+        gc.disable()
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:
@@ -42,7 +43,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
-    """Without this check, a group unknown to xdist is spread over all workers, each of which starts servers."""
+    """Checks that xdist keeps the tests of each group together. Otherwise, each worker would start the servers of a
+    group."""
     gc.freeze()
     atexit.register(gc.unfreeze)  # an extension module that finds its objects at exit reports them as leaks
     gc.enable()
@@ -55,14 +57,14 @@ def pytest_collection_finish(session: pytest.Session) -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_logreport(report: pytest.TestReport) -> None:
-    """Removes the group that xdist appends to a test's name, which `--last-failed` would not find."""
+    """Removes the group that xdist appends to a test's name, because `--last-failed` would not find the longer name."""
     name, _, group = report.nodeid.rpartition("@")
     if name and "]" not in group and "PYTEST_XDIST_WORKER" not in os.environ:
         report.nodeid = name
 
 
-# A shell starts background programs with Ctrl-C and SIGQUIT ignored, which every ironbench started by the tests would
-# inherit. Signals with a handler or the default here have the default in child processes.
+# A shell starts background programs with SIGINT and SIGQUIT ignored, and every ironbench that the tests start would
+# inherit this. A signal that has a handler or its default action here has its default action in child processes.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 signal.signal(signal.SIGQUIT, signal.SIG_DFL)
 

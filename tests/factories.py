@@ -145,7 +145,7 @@ INSIDE = ServerStatistics(statements=(ServerStatement("select 1", 5.0, 0.1),), s
 
 
 def evidence() -> Evidence:
-    """Returns some of everything that a trial may leave beside its record."""
+    """Returns an example of each kind of evidence that a trial may have in addition to its record."""
     from ironbench._core import Histogram
 
     histogram = Histogram()
@@ -174,7 +174,7 @@ def evidence() -> Evidence:
 
 
 def suspect(record: Record, code: str = "client-saturated", **values: Any) -> Record:
-    """Returns a flagged trial; by default its client's thread was busy."""
+    """Returns a flagged trial, by default flagged because the client's thread was busy."""
     busy = {"busy": 0.97, "threads": 1, "clients": 8} if code == "client-saturated" else {}
     return replace(record, status=Status.SUSPECT, warnings=(Note(code, {**busy, **values}),))
 
@@ -240,9 +240,9 @@ class Shelf:
     insides: Mapping[str, ServerStatistics] = field(default_factory=dict)
     """Server statistics by trial id."""
     statements: Mapping[str, Sequence[Timed]] = field(default_factory=dict)
-    """Times of the commands of its scripts, by trial id."""
+    """Times of the SQL commands in a trial's scripts, by trial id."""
     crews: Mapping[str, Sequence[WorkerPart]] = field(default_factory=dict)
-    """Results of its workers, by trial id."""
+    """Results of a trial's workers, by trial id."""
     profiles: Mapping[str, Sequence[SampledStack]] = field(default_factory=dict)
     """Sampled stacks by trial id."""
 
@@ -332,7 +332,7 @@ def require_installed(engine: str) -> None:
 
 
 def lacking(engine: str) -> str:
-    """Reason why an engine cannot be started here, with a fix; empty if it can."""
+    """Returns the reason why an engine cannot be started here, with a fix; empty if it can be started."""
     try:
         engines.get(engine).identity(System(engine, "test"), Secrets())
     except InputError as error:
@@ -356,5 +356,5 @@ def codes(*notes: Note) -> list[str]:
 
 
 def unfolded(page: Page) -> str:
-    """Returns a page as the terminal shows it, without line ends: sentences are folded there."""
+    """Returns a page as the terminal shows it, but without line breaks, because the terminal layout folds sentences."""
     return re.sub(r" *\n *", " ", text.page(page))

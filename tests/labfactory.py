@@ -39,7 +39,7 @@ FIELDS = {
     "driver": "layout.data",
     "data": "layout.data",
 }
-"""Factor → the field that it sets; further factors are settings."""
+"""Factor → the field that it sets. All other factors are settings of the engine."""
 
 
 def lab(
@@ -53,7 +53,8 @@ def lab(
     claims: Sequence[Claim] = (),
     full: bool = True,
 ) -> Lab:
-    """Returns a lab with every combination of `factors` (`full`), or one at a time; the first is the baseline."""
+    """Returns a lab with every combination of the factors' values (`full`), or with one value changed at a time. The
+    first configuration is the baseline."""
     combinations = _full(factors) if full else _one_at_a_time(factors)
     setups = tuple(_setup(levels, clients, skipped or {}) for levels in combinations)
     baseline = setups[0].cell.name

@@ -69,8 +69,8 @@ class Command:
         stderr: IO[Any] | None = None,
         within: Sequence[str] = (),
     ) -> None:
-        """Starts a command. `stderr`: a file for it, or None to return it from `communicate`. `within`: prefix of its
-        command."""
+        """Starts a command. `stderr`: file for standard error; None: `communicate` returns it. `within`: words before
+        the command."""
         self.returncode: int | None = None
         self._kept: dict[int, bytes] = {}
         given, give = os.pipe()
@@ -95,7 +95,8 @@ class Command:
         return self.wait(0.0, required=False)
 
     def wait(self, timeout: float | None = None, required: bool = True) -> int | None:
-        """Returns its exit status. TimeoutExpired, or None if it is not `required` to end in time."""
+        """Returns the exit status of the command. If the command does not end in time, raises TimeoutExpired, or
+        returns None if the end is not `required`."""
         if self.returncode is None:
             with selectors.DefaultSelector() as ready:
                 ready.register(self._ended, selectors.EVENT_READ)
@@ -144,7 +145,7 @@ def _left(deadline: float | None) -> float | None:
 
 
 class _Template(Channel):
-    """Our end of the connection to the process that is forked for commands."""
+    """The tests' end of the connection to the process that is forked for commands."""
 
     def __init__(self, within: Sequence[str]) -> None:
         ours, theirs = socket.socketpair()

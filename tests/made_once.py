@@ -39,7 +39,7 @@ def begin() -> Path | None:
 
 
 def replace() -> None:
-    """From now on, data directories that ironbench creates in this process and its forks are copies."""
+    """Makes ironbench create data directories as copies, in this process and its forks."""
     if programs.run_program.__module__ == programs.__name__:
         programs.run_program = _copying(programs.run_program)
 
@@ -54,7 +54,7 @@ def _copying(run: Callable[..., Done]) -> Callable[..., Done]:
 
 
 def made(words: Sequence[str], target: Path, run: Callable[[Sequence[str]], Done], given: str = "") -> Done:
-    """Does what `run(words)` does, which is to fill the empty directory `target`."""
+    """Fills the empty directory `target` as `run(words)` does, but with a copy of an earlier result if there is one."""
     log, owner = _log(words), target.stat()
     plain = [word for word in words if word not in ("--waldir", str(log))]
     kept = Path(os.environ[FOLDER]) / _key(plain, target, owner.st_uid, given)
@@ -107,7 +107,7 @@ def _target(words: Sequence[str]) -> Path | None:
 
 
 def _installed(program: str) -> bool:
-    """Whether the program is the installed one and not a test's script."""
+    """Returns whether the program is the installed one and not a test's script."""
     with Path(shutil.which(program) or program).open("rb") as file:
         return file.read(4) == b"\x7fELF"
 

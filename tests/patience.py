@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 
 def eventually(holds: Callable[[], object], within_s: float = 30.0) -> bool:
-    """Whether a condition becomes true in time; returns as soon as it does."""
+    """Waits until a condition is true. Returns whether it became true in time."""
     deadline = time.monotonic() + within_s
     while not holds():
         if time.monotonic() > deadline:

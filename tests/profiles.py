@@ -79,8 +79,8 @@ def profiled(
 ) -> ProfiledLab:
     """Measures the program against itself, with `planted` seconds per transaction added in the second configuration.
 
-    `cpu_s`: CPU seconds that each trial is sampled. `spread`: SD of the time of a transaction from trial to trial; each
-    function varies by as much in addition.
+    `cpu_s`: CPU seconds that each trial is sampled. `spread`: SD of the time of a transaction from trial to trial; in
+    addition, each function varies by the same amount.
     """
     dice, base = np.random.default_rng(seed), base or program()
     plan = lab({"extension": ("off", "on")}, blocks=blocks)

@@ -39,7 +39,8 @@ class Labs:
         return found
 
     def end(self, status: int | None) -> None:
-        """Ends a process. None: it is killed together with the shell that would have recorded its status."""
+        """Ends the latest process. `status`: its exit status; None: the process is killed together with the shell that
+        would have recorded the status."""
         folder = self.results / "queue" / self.begun[-1].id
         folder.mkdir(exist_ok=True)
         if status is not None:

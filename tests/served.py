@@ -34,7 +34,7 @@ def stocked(results: Path) -> Path:
 
 
 def begun(results: Path, plan: Lab | None = None, share: float = 1.0, *, gate: bool = False) -> LabDirectory:
-    """Creates a lab of whose trials the first part, a `share` of all, is measured."""
+    """Creates a lab of which the first trials are measured: a `share` of all trials."""
     plan = plan or lab({"log": ("disk", "memory")})
     directory = LabDirectory(results / "labs" / LAB)
     directory.begin(FrozenPlan(plan, "", {}, {}, gate=gate))

@@ -22,7 +22,7 @@ class _Open(asyncssh.SSHServer):
 
 
 class SshInProcess(Link):
-    """The link to the server. `sessions`: how many sessions there have been."""
+    """The link to the server. `sessions`: number of sessions so far."""
 
     def __init__(self, shell: Shell) -> None:
         super().__init__(SshAddress("127.0.0.1"))

@@ -103,7 +103,8 @@ def test_links_lead_somewhere(page: Path) -> None:
 
 
 MOST_WORDS = 900
-"""Words of a how-to page, code included: a reader who has one question reads it in a few minutes."""
+"""Maximum number of words of a how-to page, including code, so that a reader with one question needs only a few
+minutes."""
 
 
 @pytest.mark.parametrize("page", sorted((ROOT / "docs" / "how").glob("*.md")), ids=lambda page: page.name)

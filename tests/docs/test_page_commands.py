@@ -23,14 +23,14 @@ PAGES = [
     and str(page.relative_to(ROOT / "docs"))
     not in ("how/emulated-devices.md", "databases/odbc.md", "contributing/engines.md")
 ]
-"""Pages that are skipped. Devices need privileges and file system programs, and ODBC needs drivers: tests/live runs
-both. The page for engine authors names an engine that does not exist."""
+"""All pages except those whose commands cannot be planned here. Devices need privileges and file system programs, and
+ODBC needs drivers: tests/live runs both. The page for engine authors names an engine that does not exist."""
 DEBIAN = "/usr/lib/postgresql/15/bin"
 """Programs that a page names for their contrib modules."""
 LACKED = {"mariadb": "mariadb", "directory": "slapd"}
 """Word in a command → the engine that it needs."""
 EMULATED = ("hdd-", "ssd-")
-"""How a word starts that names an emulated device, which needs privileges."""
+"""Prefixes of words that name an emulated device, which needs privileges."""
 NEEDED = ("--cluster", "--dump", "--resume", "expected=", "file=shop.capture")
 """Options that need something even for a plan: a running cluster, a dump, an earlier run, answers, a capture."""
 

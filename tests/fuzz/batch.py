@@ -28,8 +28,8 @@ from ironbench.model import secrets
 
 MOST_BYTES = 1_000_000_000
 TRIES = 10
-"""The fastest try is compared with the limit: other programs and garbage collection slow down single tries, by half and
-more on a busy machine."""
+"""Number of times that an input is read. The fastest time is compared with the limit, because other programs and
+garbage collection slow down single tries, by half and more on a busy machine."""
 
 
 class Reader(Protocol):

@@ -37,7 +37,7 @@ class Bundles:
     """Mutates two bundles, a sweep of two systems and a lab. The number of an input determines its content."""
 
     floor_s = 2.0
-    """CPU seconds for one input, of which a report is made."""
+    """CPU seconds that one input may take, including a report on it."""
 
     def __init__(self, scratch: Path) -> None:
         self._scratch = scratch
@@ -55,7 +55,8 @@ class Bundles:
         return _bytes(data, dice) if dice.random() < 0.2 else data
 
     def read(self, data: str | bytes) -> None:
-        """Imports the input. IronbenchError: it is refused. AssertionError: a refused bundle left files."""
+        """Imports the input. Raises IronbenchError if the input is refused, and AssertionError if a refused bundle left
+        files."""
         assert isinstance(data, bytes)
         bundle, there = self._scratch / "x.ibr", self._scratch / "there"
         bundle.write_bytes(data)
@@ -103,7 +104,7 @@ def _contents(bundle: Path) -> Files:
 
 
 def _mutate(files: Files, dice: Dice) -> None:
-    """Changes one file, and everything that states its content."""
+    """Changes one file, and everything that depends on its content."""
     kinds = sorted({name.rpartition("/")[2] if name.startswith("trials/") else name for name in files})
     kind = dice.choice([*kinds, "record.json", "lab/plan.json"])
     names = [name for name in files if name == kind or name.endswith(f"/{kind}")]
@@ -120,7 +121,7 @@ def _mutate(files: Files, dice: Dice) -> None:
 
 
 def _renamed(files: Files, name: str) -> None:
-    """Renames a shared file by its content, in all records as well."""
+    """Renames a shared file so that its name matches its content, and replaces the name in all records."""
     kind, _, old = name.partition("/")
     data = files.pop(name)
     try:

@@ -80,7 +80,7 @@ def campaign(inputs: int, longest_s: float = float("inf"), workers: int = 0) -> 
     batches = [
         (name, first, min(BATCH, count - first)) for name, count in counts.items() for first in range(0, count, BATCH)
     ]
-    batches.sort(key=lambda batch: batch[1])  # some of each kind, however early it ends
+    batches.sort(key=lambda batch: batch[1])  # inputs of all kinds, even if the campaign ends early
     until_s = time.monotonic() + longest_s
 
     def in_time(batch: tuple[str, int, int]) -> Read | None:
@@ -88,7 +88,7 @@ def campaign(inputs: int, longest_s: float = float("inf"), workers: int = 0) -> 
             return None
         found = read(*batch, Path(folder))
         if found.fault:
-            sys.stderr.write(f"{found.fault}\n\n")  # a campaign takes hours
+            sys.stderr.write(f"{found.fault}\n\n")  # shown immediately, because a campaign takes hours
         return found
 
     with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(workers or os.cpu_count()) as pool:

@@ -34,11 +34,11 @@ class FileTarget:
     passes: int = 1
     """How many times each input is read."""
     unit: re.Pattern[bytes] | None = None
-    """Separator of statements or lines in the format. Each has a cost, however short it is."""
+    """Pattern of the end of a statement or line. Each statement takes some time, however short it is."""
     floor_s: float = 0.05
 
     def allowed_s(self, data: str | bytes) -> float:
-        """CPU seconds that an input may take."""
+        """Returns the CPU seconds that an input may take."""
         units = len(self.unit.findall(data)) if self.unit and isinstance(data, bytes) else 0
         if data[:2] == b"\x1f\x8b":
             return 1.0  # its content is unknown
@@ -140,7 +140,7 @@ def _curve(path: Path) -> None:
 
 
 def _foreign(path: Path) -> None:
-    """Reads the output of another program, whichever accepts it."""
+    """Reads the input as the output of each known program, until one accepts it."""
     from ironbench.records import foreign
 
     refused: list[InputError] = []
@@ -180,7 +180,7 @@ def _unseen(_fraction: float, _note: str) -> None:
 
 
 _AS_PASSWORD = re.compile(rf"\bpassword '{SECRET}'(?!')|\w://[^\s:/@]*:{SECRET}@", re.IGNORECASE)
-"""A password in a position for passwords; elsewhere it cannot be distinguished from other words."""
+"""Pattern of a password in a position for passwords. Elsewhere, a password cannot be distinguished from other words."""
 
 
 def _split(text: str) -> tuple[bytes, ...]:

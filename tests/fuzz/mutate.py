@@ -1,4 +1,4 @@
-"""Nearly valid texts: tokens of real files replaced, moved, repeated, nested, or changed to another kind."""
+"""Makes nearly valid texts: tokens of real files are replaced, moved, repeated, nested, or changed to another kind."""
 
 from __future__ import annotations
 
@@ -93,7 +93,8 @@ WORDS = (
 
 
 def mutated(corpus: Sequence[str], dice: random.Random) -> str:
-    """Returns one of the texts with one to eight changes. In one of three, only numbers change, to similar ones."""
+    """Returns one of the texts with one to eight changes. In one third of the texts, only numbers are changed, to
+    similar numbers."""
     tokens = _TOKEN.findall(dice.choice(corpus))
     if dice.random() < 1 / 3:
         return "".join(_near(token, dice) for token in tokens)
@@ -103,7 +104,8 @@ def mutated(corpus: Sequence[str], dice: random.Random) -> str:
 
 
 def _near(token: str, dice: random.Random) -> str:
-    """Returns a number, sometimes replaced by a similar one; also the quoted number of a size or duration."""
+    """Sometimes replaces a number by a similar number, also the quoted number of a size or duration. Returns other
+    tokens unchanged."""
     if not re.fullmatch(r'"?[0-9]+[a-zA-Z]*"?', token) or dice.random() < 0.8:
         return token
     return re.sub(r"[0-9]+", lambda digits: str(max(1, int(digits[0]) * dice.choice((1, 2, 3)) // 2)), token)

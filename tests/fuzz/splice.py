@@ -1,4 +1,4 @@
-"""Nearly valid files: bytes of real ones cut, moved, repeated, or mixed with words of the format."""
+"""Makes nearly valid files: bytes of real files are cut, moved, repeated, or mixed with words of the format."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ from fuzz.files import file_targets
 from fuzz.texts import targets
 
 FEW = {"lab": 20, "bundle": 10}
-"""Inputs in the short test, for the slowest kinds."""
+"""Number of inputs in the short test, for the slowest kinds."""
 
 
 @pytest.mark.parametrize("name", sorted(SHARES))

@@ -77,7 +77,7 @@ class Target:
     """CPU seconds that a small input may take."""
 
     def allowed_s(self, data: str | bytes) -> float:
-        """CPU seconds that an input may take: one per megabyte."""
+        """Returns the CPU seconds that an input may take: one per megabyte."""
         return max(self.floor_s, self.passes * len(data) / 1e6)
 
     def input(self, number: int) -> str:
@@ -162,11 +162,11 @@ def _models(text: str) -> None:
 
 
 _AS_PASSWORD = re.compile(rf"(?::|(?:password|passwd|pwd)\s*=\s*[{{']?){SECRET}(?:['@;}}\s]|$)", re.IGNORECASE)
-"""A password in a position for passwords; elsewhere it cannot be distinguished from other words."""
+"""Pattern of a password in a position for passwords. Elsewhere, a password cannot be distinguished from other words."""
 
 
 def _dsn(text: str) -> None:
-    """Reads a DSN with every engine, and reads the address shown in results back as the same one."""
+    """Reads a DSN with every engine, and checks that the address shown in results is read as the same address."""
     from ironbench.engines.mariadb import dsn as mariadb
     from ironbench.engines.odbc import dsn as odbc
     from ironbench.engines.postgres import dsn as postgres
@@ -228,7 +228,8 @@ _ENGINES = (("null", "select-only"), ("sqlite", "tpcb-like"), ("sqlite", "igen-o
 
 @cache
 def targets() -> dict[str, Target]:
-    """Returns the targets by name. Few labs are real, because planning those starts processes of their engines."""
+    """Returns the targets by name. Only a few labs use real engines, because planning such a lab starts processes of
+    its engines."""
     labs = tuple(_SMALL.format(engine=engine, workload=workload) for engine, workload in _ENGINES)
     scripts = (*_texts("src/ironbench/workloads/*/*-*.sql"), *_texts("src/ironbench/workloads/igen_oltp/*.sql"))
     examples = _texts("docs/examples/*.toml")

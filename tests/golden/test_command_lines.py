@@ -1,4 +1,4 @@
-"""Declarations of command lines and lab files: every option, every field, and the messages for invalid ones.
+"""Tests what command lines and lab files declare: every option, every field, and the messages for invalid values.
 
 `command-lines.text` contains each command, followed by the differences of its plan from the first command's plan, or by
 the message that refuses it. Add a command as a line `$ ironbench …`; `IRONBENCH_GOLDEN=write pytest tests/golden` fills

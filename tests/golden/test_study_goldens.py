@@ -39,7 +39,8 @@ EARLIER = Path(__file__).parents[1] / "data" / "records-0.1"
 DIGITS = 9
 """Significant digits that are written."""
 TOLERANCE = 1e-6
-"""Relative. Fits stop within about 1e-8 of the optimum, and where depends on the processor's arithmetic."""
+"""Relative tolerance. Fits stop within about 1e-8 of the optimum; the exact point depends on the processor's
+arithmetic."""
 
 
 def runs(*records: Record, archive: Any = None) -> bytes:
@@ -242,7 +243,7 @@ def numbers(value: Any, path: str = "") -> Iterator[tuple[str, float]]:
 
 
 def unlike(one: object, other: object) -> bool:
-    """Tells whether two values differ, numbers by more than the tolerance."""
+    """Returns whether two values differ. Numbers differ if their difference exceeds the tolerance."""
     if isinstance(one, float) and isinstance(other, float):
         return not math.isclose(one, other, rel_tol=TOLERANCE)
     return one != other

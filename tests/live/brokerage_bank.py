@@ -132,7 +132,7 @@ def opened(engine: str, place: Path, logic: str = "client", clients: int = 4) ->
 
 
 def ticker(*entries: tuple[str, str, int]) -> str:
-    """(symbol, price in the schema's units, quantity)."""
+    """Encodes ticker entries. Each entry: (symbol, price in the schema's units, quantity)."""
     named: list[dict[str, Any]] = [
         {"symbol": symbol, "price": float(price) if "." in price else int(price), "qty": quantity}
         for symbol, price, quantity in entries

@@ -23,7 +23,7 @@ REAL = Path(__file__).parents[1] / "data" / "real"
 _ELSEWHERE = re.compile(
     rb"^(?:\\connect .*|(?:CREATE|DROP|ALTER) (?:DATABASE|ROLE) .*;|GRANT app TO .*;)$", re.MULTILINE
 )
-"""Effects of a dump outside the database under test."""
+"""Pattern of the statements of a dump that have effects outside the database under test."""
 _NEW_EACH_TIME = re.compile(r"^\\(?:un)?restrict .*$|^SET @.*$|^/\*M!999999.*$", re.MULTILINE)
 _DEFINER = re.compile(r"(?:/\*!50\d\d\d )?DEFINER=`[^`]*`@`[^`]*`(?: SQL SECURITY DEFINER)? ?(?:\*/)?")
 
@@ -108,7 +108,7 @@ def as_mariadb_dump_shows(server: RawMysql, database: str) -> str:
 
 
 def entries_shown(host: str, base: str, *who: str) -> dict[str, list[str]]:
-    """DN → lines of each entry that ldapsearch finds below a base, without entries added by ironbench."""
+    """Returns the entries that ldapsearch finds below a base, as DN → lines, without entries added by ironbench."""
     words = ["ldapsearch", "-x", "-LLL", "-o", "ldif-wrap=no", "-H", host, *who, "-b", base]
     shown = subprocess.run(words, check=True, capture_output=True, text=True).stdout
     found = {}

@@ -15,7 +15,7 @@ HERE = [name for name in ("ext4", "xfs", "btrfs") if shutil.which(f"mkfs.{name}"
 
 
 def nothing_left(home: Path) -> bool:
-    """Whether there is no loop device, no mount and no file system in `home`."""
+    """Returns whether there is no loop device, no mount and no file system in `home`."""
     return not loop_mounts.loops(home) and not loop_mounts.mounted_within(home, "")
 
 

@@ -44,5 +44,5 @@ def dumped(server: RawServer, file: Path, form: str = "custom", database: str = 
 
 
 def sums(connection: Connection, tables: tuple[str, ...] = ("item", "sale")) -> list[tuple[str | None, ...]]:
-    """Rows and checksum of each table."""
+    """Returns the number of rows and the checksum of each table."""
     return [connection.query(SUMS.format(table))[0] for table in tables]

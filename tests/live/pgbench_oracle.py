@@ -41,10 +41,11 @@ class Pgbench:
         return self._outcome("-c1", "-t1", f"-M{protocol}", seed=seed, variables=variables)
 
     def each(self, texts: Sequence[str], variables: Sequence[tuple[str, str]] = ()) -> list[str]:
-        """Returns the errors of texts, all of which must fail at run time: one call with a client for each text.
+        """Returns the errors of texts, all of which must fail at run time. Runs pgbench once, with a client for each
+        text.
 
-        A failing client prints the reason and then its number (pgbench.c, commandFailed); one thread runs all of them,
-        so no two mix. Only client 0 draws the random numbers that a single client draws.
+        A failing client prints the reason and then its number (pgbench.c, commandFailed). One thread runs all clients,
+        so their messages do not mix. Only client 0 draws the random numbers that a single client draws.
         """
         branches = [f"\\elif :client_id = {n}\n\\set client_id 0\n{text}" for n, text in enumerate(texts)]
         self.script.write_text("\\if false\n" + "".join(branches) + "\\endif\n")

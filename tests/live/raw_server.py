@@ -45,7 +45,8 @@ def binary(name: str) -> str:
 
 
 def as_user() -> list[str]:
-    """PostgreSQL refuses to run as root; a user namespace changes no owner and no permission."""
+    """Returns the words before a command that run it as an ordinary user, because PostgreSQL refuses to run as root. A
+    user namespace changes no file owner and no permission."""
     return ["unshare", "--user", "--map-user=1000", "--map-group=1000"] if os.geteuid() == 0 else []
 
 
@@ -114,7 +115,7 @@ class RawServer:
         self.shared = shared_memory.of(self.process.pid, MAKE.shared, MAKE.shared_mark)
 
     def wait(self) -> None:
-        """Waits until it accepts connections."""
+        """Waits until the server accepts connections."""
         assert self.process is not None
         for _ in range(600):
             with contextlib.suppress(IronbenchError):

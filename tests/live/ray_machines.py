@@ -48,11 +48,11 @@ time_t time(time_t *at) {
 """
 """Sets the time of day of a process forward. With faketime(1), Python's sleep would fail."""
 _MTU = "9000"
-"""Large packets, since packets of a slow link pass through a process."""
+"""Packets are large, because packets of a slow link pass through a process."""
 
 
 def lacking() -> str:
-    """Reason why machines cannot be created here; empty if they can."""
+    """Returns the reason why machines cannot be created here; empty if they can be created."""
     if os.geteuid() != 0 or shutil.which("ip") is None:
         return "network namespaces need root and ip(8)"
     if not RAY.exists():
@@ -127,7 +127,7 @@ class RayMachines:
         self.nodes[number].wait()
 
     def ended(self, number: int) -> list[str]:
-        """Lists Ray's processes of a run on that machine that it does not own."""
+        """Lists the worker processes that Ray still runs on that machine."""
         pids = _below(self.nodes[number].pid)
         return [pid for pid in pids if b"ray::Worker" in Path(f"/proc/{pid}/cmdline").read_bytes()]
 

@@ -1,4 +1,5 @@
-"""A server that its user's command restarts, which gives it a new process that a test must also end."""
+"""A server that is restarted by a command of its user. A restart creates a new process, which the test must also
+end."""
 
 from __future__ import annotations
 

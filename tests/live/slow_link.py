@@ -1,7 +1,8 @@
 """A network link that delays and loses packets, for kernels without netem(8), made of two tap devices and this process.
 
 Run as `slow_link.py HERE NAMESPACE THERE`: creates a device in this network namespace and one in the other, while it
-runs. Each line on standard input sets delay and loss: `20 0.01` is 20 ms each way, and one of a hundred packets.
+runs. Each line on standard input sets delay and loss: `20 0.01` delays packets by 20 ms each way, and loses one of a
+hundred.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
-"""An ssh server on a loopback port with its own host key, user keys and configuration; only the program is the
-machine's."""
+"""An ssh server on a loopback port with its own host key, user keys and configuration. Only the program sshd is taken
+from the machine."""
 
 from __future__ import annotations
 

@@ -104,7 +104,7 @@ def test_locks_behind_a_flush_are_led_to_the_flush(tmp_path: Path) -> None:
 
 @pytest.mark.long
 def test_a_starved_client_is_the_limit(server: Server) -> None:
-    """Four other programs that never pause use its core."""
+    """Six other programs that never pause use the client's core."""
     core = max(os.sched_getaffinity(0))
     busy = [subprocess.Popen(["taskset", "-c", str(core), sys.executable, "-c", "while True: pass"]) for _ in range(6)]
     try:

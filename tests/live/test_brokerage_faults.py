@@ -45,7 +45,7 @@ def bank(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
 
 
 def inputs(bank: Bank, name: str) -> list[dict[str, object]]:
-    """Variables for the most different paths of a transaction."""
+    """Returns sets of variables that lead to different paths of a transaction."""
     account = bank.account(tax_status=1)
     customer = bank.number(f"select ca_c_id from customer_account where ca_id = {account}")
     symbol = bank.symbol(account)
@@ -181,7 +181,7 @@ def test_what_was_under_way_when_ironbench_was_killed_is_cancelled_by_the_next_t
     require_installed(engine)
     data = place / engine
     words = ("run", "brokerage", "--engine", engine, "--data", str(data), *SMALL, *TRIAL, "--json")
-    # Such a long period that limit orders wait.
+    # The period is so long that limit orders wait.
     with user.begun(*words, "--with", "price_period=600", "--duration", "60s") as run:
         assert eventually(lambda: "trial 1" in run.stderr.read_text(), LOAD_S)
         time.sleep(5.0)

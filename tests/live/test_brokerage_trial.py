@@ -107,7 +107,7 @@ def test_customers_market_and_maintenance_keep_all_rules_and_each_is_noticed_whe
 
 
 def test_what_one_trial_leaves_the_next_one_cancels(bank: Bank) -> None:
-    # Such a long period that many orders wait when the trial ends.
+    # The period is so long that many orders wait when the trial ends.
     first = Trial(bank, load(duration_s=3.0), price_period="600")
     assert first.failed() == set()
     left = bank.number("select count(*) from trade where t_st_id in ('PNDG', 'SBMT')")
@@ -131,7 +131,7 @@ def test_a_cleanup_that_was_cut_off_is_whole_or_not_there_and_the_next_one_does_
     bank: Bank, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     statements = transactions.cleanup(bank.engine)
-    # As earlier versions did that sent them one by one and were killed in between.
+    # Earlier versions sent the statements one by one, and could be killed in between.
     for sent in (1, 3):
         bank.order(bank.account(), "TLB", 100)
         for statement in statements[:sent]:

@@ -26,7 +26,7 @@ end;
 ALONE = "\\set i random(1, 1000)\nselect count(*) from sale where item = :i;\n"
 _STATISTICS_S = 0.5
 TRANSACTIONS = 40
-"""Of each client of each script."""
+"""Number of transactions of each client of each script."""
 
 
 def pgbench(server: RawServer, script: Path, *words: str) -> None:

@@ -1,4 +1,4 @@
-"""If ironbench is killed at any moment, none of its processes survives, or `ironbench cleanup` finds it."""
+"""If ironbench is killed at any moment, its processes also end, or `ironbench cleanup` finds them."""
 
 import json
 import os

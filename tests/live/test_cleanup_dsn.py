@@ -21,7 +21,7 @@ def boss(raw_server: RawServer, database: str) -> Iterator[Connection]:
 
 
 def there(boss: Connection) -> set[str]:
-    """Tables, sequences, views and routines of the database's own schema."""
+    """Returns the tables, sequences, views and routines of the database's own schema."""
     rows = boss.query(
         "select relname from pg_class where relnamespace = 'public'::regnamespace and relkind in ('r', 'p', 'S', 'v') "
         "union all select proname from pg_proc where pronamespace = 'public'::regnamespace"

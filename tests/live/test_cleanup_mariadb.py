@@ -14,7 +14,7 @@ ADMINISTRATION = engines.get("mariadb").administration
 
 
 def there(session: MariadbSession) -> set[str | None]:
-    """Tables, sequences and routines of the session's database."""
+    """Returns the tables, sequences and routines of the session's database."""
     rows = session.query(
         "select table_name from information_schema.tables where table_schema = database() "
         "union all select routine_name from information_schema.routines where routine_schema = database()"

@@ -68,7 +68,7 @@ def pending(user: User) -> list[Path]:
 
 
 def running(word: str) -> bool:
-    """Whether a process with this word in its command line is running."""
+    """Returns whether a process with this word in its command line is running."""
     return subprocess.run(["pgrep", "-f", word], capture_output=True, check=False).returncode == 0
 
 

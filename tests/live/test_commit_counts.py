@@ -16,12 +16,13 @@ pytestmark = pytest.mark.live
 
 def test_a_reading_includes_every_commit_of_the_session_that_reads(place: Path) -> None:
     with running("postgres", place, 1) as session:
-        # Autovacuum would commit, too.
+        # Autovacuum would also commit.
         session.query("alter system set autovacuum = off")
         session.query("select pg_reload_conf()")
         time.sleep(0.2)
         then = Commits.read(session)
-        # After a second, the backend reports at the end of a statement, so that nothing but commits is left to report.
+        # A backend reports its counters at most once a second, at the end of a statement. After this statement, only
+        # commits remain to be reported.
         time.sleep(1.1)
         session.query("select count(*) from pg_database")
         now = Commits.read(session)

@@ -86,7 +86,7 @@ def test_requested_checkpoints_are_made_and_counted(place: Path, engine: str) ->
     observation, _ = observe.observed(driven)
     # Each takes as long as a busy disk needs.
     assert 1 <= observation.metrics["checkpoints"] <= 4
-    late = "were late and were skipped"  # on a busy machine, and no fault of an observer
+    late = "were late and were skipped"  # occurs on a busy machine, and is not the fault of an observer
     assert [note for note in driven.summary["observer_notes"] if late not in note] == []
 
 

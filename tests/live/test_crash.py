@@ -52,7 +52,8 @@ def test_what_a_server_confirmed_survives_a_power_cut(user: User, engine: str, h
         # Without a reason to write, the last 200 ms of commits are only in the server's memory.
         ("postgres", ("fsync=off", "wal_writer_delay=10s")),
         ("postgres", ("synchronous_commit=off", "wal_writer_delay=10s")),
-        # 2: written at each commit, and 0: not even written; flushed at this interval.
+        # With 2, the log is written at each commit; with 0, it is not even written. Both flush the log at this
+        # interval.
         ("mariadb", ("innodb_flush_log_at_trx_commit=2", "innodb_flush_log_at_timeout=60")),
         ("mariadb", ("innodb_flush_log_at_trx_commit=0", "innodb_flush_log_at_timeout=60")),
     ],

@@ -55,7 +55,7 @@ def test_what_was_written_is_read_whoever_answers_and_when(user: User, model: st
 
 
 def passes_through() -> bool:
-    """Whether the kernel supports FUSE passthrough (since Linux 6.9)."""
+    """Returns whether the kernel supports FUSE passthrough (since Linux 6.9)."""
     return tuple(int(part) for part in platform.release().split(".")[:2]) >= (6, 9)
 
 
@@ -110,7 +110,8 @@ def test_the_end_of_its_process_voids_the_trial_though_the_device_goes_on(user: 
 
 
 def test_its_memory_is_taken_at_mount(user: User) -> None:
-    """The memory is not charged to the writer's control group: a server's memory would shrink with what it writes."""
+    """Otherwise, the memory would be charged to the writer's control group, and a server would have less memory the
+    more it writes."""
     point = user.home / "d"
     told = user("device", "mount", "free", str(point), "--capacity", "400MiB", "--detach")
     assert told.code == 0, told.stderr

@@ -19,7 +19,7 @@ from ironbench.model.system import Device, Partition
 from ironbench.words import grouped
 
 FAILED = 1
-"""Exit code."""
+"""Exit code of a failed command."""
 pytestmark = [pytest.mark.live, pytest.mark.xdist_group("devices"), needs_devices]
 
 
@@ -124,7 +124,7 @@ def test_a_mount_point_that_is_in_use_is_refused(user: User) -> None:
 
 
 def test_a_device_whose_process_cannot_begin_says_why_and_leaves_nothing(user: User) -> None:
-    """/proc allows no new directories, which only the attempt shows."""
+    """In /proc, no directory can be created, which is detected only by trying."""
     told = user("device", "mount", "free", "/proc/ironbench", "--trace", str(user.home / "t.parquet"))
     assert (told.code, user.nothing_runs()) == (1, True) and "/proc/ironbench" in told.stderr, told.stderr
     assert "No such file" in told.stderr and nothing_left(user.home)

@@ -41,7 +41,7 @@ def driven(session: SlapdSession, script: str, load: Load, reconnect: int, io: s
 
 
 def opened(server: DirectoryServer) -> int:
-    """Connections that the server has ever accepted."""
+    """Returns the number of connections that the server has accepted so far."""
     return int(server.session.query(TOTAL)[0][1] or 0)
 
 
@@ -91,7 +91,7 @@ def test_in_an_open_loop_what_is_due_meanwhile_waits_and_counts(server: Director
     load = Load(clients=2, duration_s=1.0, rate=400.0, arrivals="fixed", seed=5)
     summary = driven(server.session, SEARCH, load, 1)
     assert summary["transactions"] + summary["not_started"] + summary["unfinished"] == 400, summary
-    # One after each transaction, whatever rate a busy machine reaches.
+    # A client reconnects after each transaction, whatever rate a busy machine reaches.
     assert 40 < summary["transactions"] - 4 <= summary["reconnects"] <= summary["transactions"] + 4, summary
     assert summary["errors"] == {}
 

@@ -158,7 +158,7 @@ def plain_role(request: pytest.FixtureRequest) -> Iterator[tuple[RawServer, str]
 
 
 LATER = {"WAL size", "compilation"}
-"""Checks without an immediate result: counters over too short a time, or only with an extension."""
+"""Checks without an immediate result: their counters cover too short a time, or they need an extension."""
 
 
 def test_an_ordinary_role_sees_most_and_is_told_what_lets_it_see_the_rest(plain_role: tuple[RawServer, str]) -> None:

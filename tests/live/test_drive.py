@@ -18,7 +18,7 @@ pytestmark = pytest.mark.live
 PROTOCOLS = ["simple", "extended", "prepared"]
 TRANSPORTS = ["io_uring", "epoll"]
 N = 50
-"""Transactions of each client."""
+"""Number of transactions of each client."""
 SESSIONS = "SELECT sessions FROM pg_stat_database WHERE datname = current_database()"
 
 

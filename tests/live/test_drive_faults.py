@@ -117,7 +117,8 @@ def test_response_times_of_an_open_loop_follow_the_backlog_of_a_server_that_stoo
 
     summary = trial.summary
     assert summary["transactions"] + summary["unfinished"] + summary["not_started"] == rate * 4
-    # Transactions scheduled during the stop waited for its end, and in its first half for more than half of it.
+    # Transactions scheduled during the stop waited for its end; if scheduled in its first half, they waited for more
+    # than half of the stop.
     assert response.max_s >= 0.99
     assert 0.4 * rate <= slower_than(response, 0.5) <= 0.9 * rate
     # Only transactions in progress were served slowly.

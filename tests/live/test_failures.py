@@ -108,7 +108,7 @@ def test_serialization_failures_that_exhaust_their_tries_fail_but_do_not_end_the
     assert told.code == 1
     metrics = trial(told)["metrics"]
     assert isinstance(metrics, dict) and metrics["failed"] > 1
-    # Some tries of a transaction at either end of the window are outside.
+    # A transaction at either end of the window has some of its tries outside the window.
     assert metrics["retries"] == pytest.approx(2 * metrics["failed"], abs=2)
 
 

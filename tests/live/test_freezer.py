@@ -101,7 +101,7 @@ def test_what_a_server_starts_later_freezes_with_it(frozen: ServerSession) -> No
 
 
 def _answered(line: WorkConnection, within_s: float) -> None:
-    """TimeoutError: no answer in time; the query stays in progress."""
+    """Raises TimeoutError if there is no answer in time. The query then stays in progress."""
     asking = threading.Thread(target=line.query, args=("SELECT 1",), daemon=True)
     asking.start()
     asking.join(within_s)

@@ -39,7 +39,7 @@ from ironbench.trial.load import prepare, rows
 pytestmark = pytest.mark.live
 
 CONNECTING_S = 1.5
-"""Connection timeout; 10 s outside the tests."""
+"""Connection timeout in these tests. Otherwise, it is 10 s."""
 
 
 @pytest.fixture(autouse=True)
@@ -77,7 +77,7 @@ def frozen(pid: int) -> Iterator[None]:
 
 
 def _stopped(pid: int) -> bool:
-    """Whether every thread of a process is stopped, or the process has ended."""
+    """Returns whether every thread of a process is stopped, or the process has ended."""
     try:
         states = [stat.read_text().rpartition(")")[2].split()[0] for stat in Path(f"/proc/{pid}/task").glob("*/stat")]
     except FileNotFoundError:

@@ -1,4 +1,5 @@
-"""Hostile servers: sessions and trials on those of bench/hostile that need no waiting; its table has all of them."""
+"""Sessions and trials on the hostile servers of bench/hostile that need no waiting. `python -m bench hostile` runs all
+of them."""
 
 from __future__ import annotations
 

@@ -227,7 +227,7 @@ def test_a_command_that_cannot_be_explained_is_said_and_nothing_is_executed(dsn:
         assert 'relation "gone" does not exist' in gone.failed
         assert delete.generic and delete.steps[0] == "Delete on t"
         assert "several statements" in several.failed
-        # Its 0 is no date, so the plan is for any value.
+        # The value 0 is not a date, so the plan is generic.
         assert day.generic and not day.failed and day.steps == ("Seq Scan on day",)
         assert session.query("select count(*) from t") == [("0",)]
         assert session.query("select last_value, is_called from s") == [("1", "f")]

@@ -134,7 +134,8 @@ def test_data_that_are_only_read_are_copied_once_until_a_trial_has_written(
 
 
 def spoilt(setup: Setup, place: Path) -> Setup:
-    """Its data directory cannot be created: its parent became a file after the plan was made."""
+    """Returns the setup with a data directory that cannot be created, because its parent became a file after the plan
+    was made."""
     (place / "file").write_text("no directory")
     return replace(setup, system=replace(setup.system, layout=Layout(str(place / "file" / "data"))))
 

@@ -36,7 +36,7 @@ def theirs() -> Iterator[str]:
 
 
 def filled(user: User, text: str, dsn: str) -> str:
-    """Replaces the placeholders as a user would, and writes the files that it names."""
+    """Replaces the placeholders as a user would, and creates the files that the text names."""
     for name in ("scripts.sql", "before.sql", "after.sql", "index.sql"):
         (user.home / name).write_text(f"SELECT 1; -- {name}\n")
     (user.home / "shop.sql").write_text("CREATE TABLE shop (id int);\n")

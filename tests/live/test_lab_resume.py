@@ -1,4 +1,4 @@
-"""A lab may be killed at any time and continues where it was: what must hold then, with real processes."""
+"""A lab may be killed at any time, and continues where it was. The tests use real processes."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def only(user: User) -> LabDirectory:
 
 
 def kept(user: User) -> list[tuple[str, int, int, str]]:
-    """(configuration, block, attempt, status) of every record."""
+    """Returns (configuration, block, attempt, status) of every record."""
     records = only(user).records()
     return sorted((record.cell.name, record.block, record.attempt, record.status.value) for record in records)
 
@@ -73,7 +73,7 @@ def test_a_lab_runs_to_its_verdict_and_says_where_it_is(user: User) -> None:
     assert again.code == told.code
     assert "trial 1" not in again.stderr  # no trials were left
     measured = {(one["cell"], one["block"]) for one in again.document["trials"]}
-    assert len(measured) == 12  # though one may have had to be repeated
+    assert len(measured) == 12  # even if a trial had to be repeated
     assert again.document["lab"]["findings"]
 
 

@@ -47,7 +47,7 @@ def connected(dsn: str, latency_s: float = LATENCY_S) -> Iterator[ServerSession]
 
 
 def relays(parent: int | None = None) -> list[int]:
-    """Process ids of relays among the children of a process."""
+    """Returns the process ids of relays among the children of a process."""
     pids = processes.children(os.getpid() if parent is None else parent)
     return [pid for pid in pids if b"host.relay" in Path(f"/proc/{pid}/cmdline").read_bytes()]
 
@@ -134,7 +134,8 @@ def test_tls_passes_through_and_the_host_of_the_dsn_is_verified(raw_server: RawS
 
 
 def test_a_password_in_clear_is_judged_by_the_servers_address(raw_server: RawServer) -> None:
-    """To the server on loopback it may be sent; the relay's own address, always local, does not decide."""
+    """A password may be sent in clear text to a server on loopback. The relay's own address, which is always local, is
+    not considered."""
     with connected(f"postgresql://cleartext_user:{PASSWORD}@127.0.0.1:{raw_server.port}/postgres") as session:
         line = session.line()
         assert line.query("select current_user") == [("cleartext_user",)]

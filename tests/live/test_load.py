@@ -46,7 +46,7 @@ def test_data_of_another_key_are_replaced(target: Target) -> None:
 def test_an_interrupted_load_is_redone(target: Target) -> None:
     loaded(target, "igen-oltp")
     without_references(target)
-    # As a kill in the middle leaves it: an unfinished marker, some tables, some rows.
+    # The state after a kill in the middle of a load: an unfinished marker, some tables, some rows.
     target.query("update ironbench_load set loaded_at = null")
     target.query("drop table igen_stock")
     target.query("delete from igen_customer where customer_id > 100")

@@ -97,8 +97,8 @@ def test_what_was_committed_is_there_after_a_kill_and_a_restart(start: Start) ->
 def test_a_kill_of_the_server_takes_only_commits_that_were_not_even_written(
     start: Start, tmp_path_factory: pytest.TempPathFactory, flush: str, survives: bool
 ) -> None:
-    """2 differs from 1 only if the machine itself stops (test_power_cut). A redo log in tmpfs would be mapped into
-    memory, so that every commit would be written there."""
+    """A flush setting of 2 differs from 1 only if the machine itself stops (test_power_cut). A redo log in tmpfs would
+    be mapped into memory, so that every commit would be written there."""
     lazy = {"innodb_flush_log_at_trx_commit": flush, "innodb_flush_log_at_timeout": "600"}
     session = start(layout=Layout(log=str(tmp_path_factory.mktemp("log") / "l")), settings=lazy)
     session.query("create table kept (n int primary key)")
@@ -227,7 +227,7 @@ def test_a_setting_that_the_server_does_not_take_is_refused(place: Path, setting
 
 
 def test_no_checkpoint_is_asked_of_a_server_of_others(joined: MariadbSession) -> None:
-    """It has no effect there, and MySQL cannot parse the statement."""
+    """A requested checkpoint has no effect there, and MySQL cannot parse the statement."""
 
     def asked() -> int:
         return int(joined.query("show session status like 'Questions'")[0][1] or 0)

@@ -191,7 +191,8 @@ def test_a_trial_runs_within_its_limit_and_says_so(place: Path, engine: str) -> 
 
 @pytest.mark.alone
 def test_a_server_that_is_killed_for_memory_is_said_to_be(tmp_path: Path) -> None:
-    """Its data are on a disk: data in memory count in the group and cannot be evicted."""
+    """The server's data are on a disk, because data in memory would be charged to the group and could not be
+    evicted."""
     script = tmp_path / "greedy.sql"
     script.write_text("select length(repeat('x', 400000000));\n")
     told = System("postgres", "x", layout=Layout(str(tmp_path / "d")), memory_bytes=32 * MiB, memory_total_bytes=LIMIT)

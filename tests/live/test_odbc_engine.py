@@ -288,7 +288,7 @@ def _when_driving(pid: int, what: Callable[[int], None]) -> None:
 
 
 def _busy(pid: int) -> bool:
-    """Whether it has connected: its clients have threads."""
+    """Returns whether the process has connected: then it has threads for its clients."""
     return any((task / "comm").read_text().startswith("drive-") for task in Path(f"/proc/{pid}/task").iterdir())
 
 

@@ -43,7 +43,8 @@ def run(place: Path, results: Path, *words: str, code: int = 0) -> dict[str, Any
 
 
 OFTEN = {("postgres", "copy", "random"), ("postgres", "rows", "identity"), ("mariadb", "batch", "random")}
-"""Each method, each kind of keys and each engine once; other combinations in the long tests."""
+"""Combinations in the short tests: each method, each kind of keys and each engine. The long tests run all
+combinations."""
 EVERY = itertools.product(("postgres", "mariadb"), ("rows", "batch", "copy"), ("identity", "random"))
 
 

@@ -122,7 +122,7 @@ def test_a_backend_that_crashes_does_not_end_the_session(place: Path) -> None:
 
 @pytest.mark.parametrize("pid", ["999999999", "1", "ours"])
 def test_a_stale_pid_file_is_no_obstacle(place: Path, pid: str) -> None:
-    """Its process is dead, or its pid was reused since, here even by a process of the same user."""
+    """The process named in the file is dead, or its pid was reused, in this test even by a process of the same user."""
     session = pg.start(pg.system(place / "d"))
     session.stop()
     number = os.getpid() if pid == "ours" else pid

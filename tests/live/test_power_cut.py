@@ -38,7 +38,7 @@ class Make:
     """Settings with a small cache, so that pages are written all the time."""
     numbers: str
     kill: signal.Signals
-    """Signal after which it writes nothing more."""
+    """Signal after which the server writes nothing more."""
 
 
 MAKES = {
@@ -178,8 +178,8 @@ def test_every_confirmed_row_survives_a_power_cut(tmp_path: Path, engine: str, h
 )
 def test_without_flushing_the_loss_is_found(tmp_path: Path, engine: str, setting: str, value: str) -> None:
     require_installed(engine)
-    # Without checkpoints in between, which would flush the log for their own sake. A log that is flushed once a second
-    # is complete if the cut comes right after a flush.
+    # There are no checkpoints in between, because a checkpoint would also flush the log. A log that is flushed once a
+    # second is complete if the cut comes right after a flush.
     tries = (
         cut_while_writing(tmp_path / f"d{seed}", "lose", seed, engine=engine, checkpoints=False, **{setting: value})
         for seed in range(1, 6)

@@ -38,7 +38,7 @@ def engine(request: pytest.FixtureRequest) -> str:
 
 
 def servers(data: Path, engine: str = "postgres") -> list[int]:
-    """Live server processes that use our files."""
+    """Returns the running server processes that use files below `data`."""
     return list(processes.working_in(data / FILES[engine]))
 
 

@@ -31,7 +31,7 @@ class Replica(RawServer):
         subprocess.run([*as_user(), *command, *source], check=True, capture_output=True)
 
     def _make_users(self) -> None:
-        """The users were copied with the data."""
+        """Does nothing, because the users were copied with the data."""
 
 
 @pytest.fixture(scope="module")

@@ -56,7 +56,7 @@ def works(place: Path, engine: str) -> list[int]:
 
 
 def answers(session) -> bool:
-    """A process of a killed server may answer once more."""
+    """Returns whether the server answers. A process of a killed server may answer once more."""
     try:
         return bool(session.query("SELECT 1"))
     except FailureError:

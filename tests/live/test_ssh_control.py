@@ -44,7 +44,7 @@ def user(tmp_path: Path, ssh: SshServer, server: Restartable) -> Iterator[User]:
 
 
 def cpus(server: Restartable) -> set[frozenset[int]]:
-    """CPUs that the processes of the server may run on."""
+    """Returns the sets of CPUs on which the processes of the server may run."""
     first, found = server.first, set()
     for status in Path("/proc").glob("[0-9]*/status"):
         try:

@@ -111,7 +111,7 @@ def test_cold_trials_run_in_copies_of_own_data_on_a_server_that_was_restarted_fo
 def test_a_server_that_stays_down_after_its_restart_ends_the_lab_in_its_own_words_and_cleanup_clears_it_later(
     user: User, ssh: SshServer, server: Restartable
 ) -> None:
-    """It stops and cannot start again, for example because of a mistake in its configuration."""
+    """The server stops and cannot start again, for example because of a mistake in its configuration."""
     there, data = databases(server), server.directory / "data"
     stop = server.restart.read_text().replace(" restart\n", " stop\n").replace("exec ", "")
     broken = server.directory / "broken.sh"

@@ -1,4 +1,4 @@
-"""A server watched over ssh, with this machine as the other one: both must see the same."""
+"""A server on this machine is watched over ssh, so local and remote observers must report the same values."""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ def run(place: Path, results: Path, *more: str, check: bool = True) -> launch.Do
     return done
 
 
-# A pass ends with its file: at 16 MiB in memory, few of the threads would get a CPU before that.
+# A pass ends at the end of its file. With 16 MiB in memory, few of the threads would get a CPU before the end.
 ON_THREADS = ["--with", "size=1GiB", "--with", "seconds=1"]
 
 
@@ -110,7 +110,7 @@ def test_however_it_ends_nothing_is_left_behind(place: Path, tmp_path: Path, how
 
 
 def at_work(pid: int) -> bool:
-    """Whether it has started to read or write its file."""
+    """Returns whether the process has started to read or write its file."""
     tasks = Path(f"/proc/{pid}/task").glob("*/comm")
     try:
         return any(comm.read_text().startswith("storage-") for comm in tasks)
@@ -153,6 +153,6 @@ def test_a_log_write_does_not_wait_for_what_earlier_tests_left_in_the_devices_me
     assert done.returncode in (0, SUSPECT), done.stderr
     (record,) = records(tmp_path)
     metrics = record["metrics"]
-    # Most of these stayed in the device's cache, which takes seconds to write them.
+    # Most of these writes stayed in the device's cache, which takes seconds to write them to the medium.
     assert metrics["storage_bytes_per_s{profile=rnd4k-q32t1-write}"] > 10e6
     assert metrics["storage_latency_mean_s{profile=fdatasync-8k}"] < 0.1

@@ -152,7 +152,7 @@ def test_each_condition_notices_its_own_fault(session: Session, condition: int) 
 def test_data_of_another_tool_are_used_if_they_are_complete_and_consistent(session: Session) -> None:
     with by_another_tool(session):
         assert load(session, own_server=False).reused
-        # Another program may have driven them.
+        # Another program may have run transactions on the tables.
         with rolled_back(session, *FAULTS[11][0]):
             assert load(session, own_server=False).reused
         with (

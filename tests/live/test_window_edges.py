@@ -44,7 +44,8 @@ def held(take: Callable[[], object], holder: Holder) -> Callable[[_core.Progress
 
 
 def taken_between_others(holder: _core.SqliteConnection) -> None:
-    """SQLite's lock has no queue: a client that sleeps between tries may never find it free while two clients write."""
+    """Takes SQLite's lock by trying again and again. The lock has no queue, so a client that sleeps between tries may
+    never find it free while two clients write."""
     until = time.monotonic() + 1.0
     while True:
         try:

@@ -213,7 +213,8 @@ except KeyboardInterrupt:
 
 
 def sleeping_child(server: RawServer, observer: _core.Connection) -> tuple[subprocess.Popen[str], int, str]:
-    """A process in a long statement, its backend's pid, and a query whether it is running."""
+    """Returns a process that executes a long statement, the pid of its backend, and a query for whether the statement
+    is running."""
     child = subprocess.Popen(
         [sys.executable, "-c", INTERRUPTED, json.dumps(server.connection())], stdout=subprocess.PIPE, text=True
     )
@@ -294,7 +295,7 @@ def test_a_session_that_a_crash_elsewhere_ended_says_why() -> None:
         error = killed_while_it_waits(server, connection, other.backend_pid)
         assert "because of crash of another server process" in str(error)
         assert error.sqlstate == "57P02"
-        # Ended within milliseconds of a crash, PostgreSQL 18 leaves shared memory behind.
+        # If PostgreSQL 18 is ended within milliseconds after a crash, it leaves shared memory behind.
         server.wait()
 
 

@@ -1,4 +1,5 @@
-"""A server's announcements cost no memory: messages are bounded, and messages that are too long are named."""
+"""Sizes that a server announces take no memory: the length of messages is limited, and too long messages are
+reported."""
 
 from __future__ import annotations
 

@@ -47,7 +47,7 @@ def test_two_workers_share_clients_and_server_and_make_one_record(
 
 
 def begun_below(begun: Begun) -> list[processes.ProcessId]:
-    """Returns everything that a trial with workers started, once it measures."""
+    """Returns all processes that a trial with workers has started, as soon as the trial measures."""
     assert eventually(lambda: len(processes.below(begun.process.pid)) >= 8, 60.0), "Ray's processes and two workers"
     time.sleep(1.0)
     return processes.below(begun.process.pid)

@@ -74,7 +74,7 @@ def test_jobs_of_one_seed_leave_the_same_on_every_engine_that_has_partitions(
 
 
 def test_an_ageing_that_was_interrupted_is_finished_before_results_are_checked(joined: MariadbSession) -> None:
-    """DDL on partitions commits the transaction there: a crash may leave one change without the other."""
+    """In MariaDB, DDL on partitions commits the transaction, so a crash may leave one change without the other."""
     loaded(joined, "igen-batch")
     trial = Trial(joined, "igen-batch", transactions=20, clients=2, lines="40")
     ((oldest, newest),) = joined.query("select min(month), max(month) from batch_month")
@@ -90,7 +90,7 @@ def test_an_ageing_that_was_interrupted_is_finished_before_results_are_checked(j
         f"insert into batch_month values ({int(newest) + 1}); "
         f"insert into batch_job select nextval(batch_job_seq), 'age', line_count from batch_archive {of_it}"
     )
-    assert trial.failed() == {"months aged = their commits"}  # the test's own
+    assert trial.failed() == {"months aged = their commits"}  # the commits of the test itself
 
 
 def test_data_are_made_anew_with_their_sequences(joined: MariadbSession) -> None:

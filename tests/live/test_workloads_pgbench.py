@@ -28,7 +28,7 @@ def rows(session: Served) -> dict[str, str | None]:
 
 
 def definitions(session: Served) -> list[tuple[str | None, ...]]:
-    """Columns, options and keys in the system catalogue."""
+    """Returns columns, options and keys from the system catalogue."""
     return session.query(
         "select relname, attname, format_type(atttypid, atttypmod), attnotnull, reloptions::text from pg_class c "
         "join pg_attribute a on attrelid = c.oid and attnum > 0 where relname like 'pgbench%' and relkind = 'r' "

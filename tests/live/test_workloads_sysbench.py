@@ -160,7 +160,7 @@ def hot_share(session: Served | MariadbSession) -> float:
 
 
 def definitions(session: Served | MariadbSession) -> list[tuple[str | None, ...]]:
-    """Columns and keys of both tables in the system catalogue."""
+    """Returns columns and keys of both tables from the system catalogue."""
     if session.engine == "mariadb":
         columns = "table_name, column_name, column_type, column_default, extra"
         return session.query(

@@ -19,7 +19,7 @@ from ironbench.records.decoded import decoded
 from ironbench.report import wording
 
 PAUSED = ("--think-time", "5ms")
-"""Leaves CPU time to other tests: for rules that do not depend on the amount of work."""
+"""Options that leave CPU time to other tests, for tests that do not depend on the amount of work."""
 FULL_SPEED = ("--duration", "0.5s", "--warmup", "0s", "--no-observe")
 SHORT = (*PAUSED, *FULL_SPEED)
 
@@ -82,7 +82,7 @@ class User:
         return list(map(_record, written))
 
     def untouched(self) -> bool:
-        """Whether nothing was written for this user and nothing is running."""
+        """Returns whether nothing was written for this user and nothing is running."""
         return not self.results.exists() and not (self.home / "data").exists() and self.nothing_runs()
 
     def nothing_runs(self) -> bool:
@@ -95,12 +95,12 @@ class Begun:
     stderr: Path
 
     def wait_for(self, words: str) -> None:
-        """Waits until it has written these words to stderr."""
+        """Waits until the command has written these words to stderr."""
         assert eventually(lambda: words in self.stderr.read_text() or self.process.poll() is not None, 60.0)
         assert words in self.stderr.read_text(), self.stderr.read_text()
 
     def end(self, number: int | None = None, within_s: float = 60.0) -> tuple[Told, float]:
-        """Sends a signal, if given, and waits for the end; returns the output and the seconds that took."""
+        """Sends a signal, if given, and waits for the end. Returns the output, and the seconds until the end."""
         began = time.monotonic()
         if number is not None:
             self.process.send_signal(number)

@@ -56,7 +56,7 @@ class Served:
 
 
 class Filed:
-    """The same for an SQLite file."""
+    """Like `Served`, but for an SQLite file."""
 
     engine = "sqlite"
 
@@ -85,7 +85,7 @@ Target = Served | Filed | MariadbSession
 
 
 def without_references(session: Target) -> None:
-    """From here on, this session may violate foreign keys, and no triggers run for it."""
+    """Allows this session to violate foreign keys, and disables triggers for it."""
     if session.engine == "postgres":
         session.query("set session_replication_role = replica")
     elif session.engine == "mariadb":

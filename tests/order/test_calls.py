@@ -8,7 +8,8 @@ from test_imports import FILES, calls
 pytestmark = pytest.mark.xdist_group("sources")
 
 MOST_BY_POSITION = 8
-"""With more values, readers cannot see which is which, and a new field in between shifts all that follow."""
+"""Maximum number of values by position. With more values, readers cannot see which is which, and a new field in between
+shifts all values that follow."""
 
 
 def test_many_values_are_passed_by_name() -> None:

@@ -19,7 +19,7 @@ pytestmark = pytest.mark.xdist_group("sources")
 SOURCE = Path(engines.__file__).parents[1]
 ENGINES = SOURCE / "engines"
 WIRES = {"postgres", "sqlite", "mysql"}
-"""Wire protocols of the core, as in a session's `target`; an engine may use another one's."""
+"""Wire protocols of the core, as in a session's `target`; an engine may use the protocol of another engine."""
 EVERYDAY = {"none", "null"}
 """Engines whose names are common words or Python words."""
 NAMES = [name for name in engines.names() if name not in EVERYDAY]

@@ -56,7 +56,7 @@ come from `records.described`."""
 
 
 pytestmark = pytest.mark.xdist_group("sources")
-"""One worker reads every file once."""
+"""Keeps these tests on one worker, so that every file is read only once."""
 
 
 @cache
@@ -173,7 +173,7 @@ def test_what_is_imported_inside_a_function_is_not_there_already() -> None:
 
 
 def parents(module: str) -> set[str]:
-    """Packages whose `__init__` runs first."""
+    """Returns the packages whose `__init__` runs before the module."""
     parts = module.split(".")
     return {".".join(parts[:end]) for end in range(1, len(parts))}
 

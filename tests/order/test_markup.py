@@ -18,7 +18,8 @@ ELEMENTS = (  # noqa: SIM905
 ).split()
 TAG = re.compile(rf"<!doctype|</?(?:{'|'.join(ELEMENTS)})(?![\w-])", re.IGNORECASE)
 SCRIPTS = {"assets.py": 1}
-"""Makes the end of a script element harmless in the charting libraries."""
+"""Files that may contain markup, and how often: `assets.py` makes the end of a script element harmless in the charting
+libraries."""
 
 
 def strings(path: Path) -> list[str]:

@@ -20,7 +20,7 @@ LEGACY = {"records/decoded.py", "records/noise.py"}
 
 
 def of_errors_and_docstrings(tree: ast.Module) -> set[ast.AST]:
-    """Literals that may be sentences: in errors and assertions, and docstrings."""
+    """Returns the literals that may be sentences: in errors, assertions and docstrings."""
     found: set[ast.AST] = set()
     for node in ast.walk(tree):
         if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
@@ -76,8 +76,8 @@ OF_CODES = {
     "wording/comparison.py": {"partition"},
     "wording/ratios.py": {"partition", "replace"},
 }
-"""Where words depend on parts of a text: the preposition that a value in the lab file begins with, the section of a
-field, and the part in a metric's name."""
+"""Files in which words depend on parts of a text: the preposition with which a value in the lab file begins, the
+section of a field, and the part in a metric's name."""
 
 
 def taking_apart(tree: ast.Module) -> Iterator[str]:
@@ -102,15 +102,16 @@ def test_words_are_made_from_facts_and_not_from_names() -> None:
 
 
 SENTENCES = {"cause", "hint", "sentence", "text", "texts", "sentences", "error_text"}
-"""Attributes and functions that are a sentence of ours, or return one."""
+"""Names of attributes that contain a sentence of ironbench, and of functions that return one."""
 SEARCHES = {"search", "match", "fullmatch", "findall", "finditer", "sub", "split"}
-"""Of `re`."""
+"""Functions of `re` that search, split or replace."""
 PATHS_REMOVED = {"serve/queue_page.py": 2, "serve/app.py": 1}
-"""Where pages hide directories of this machine: a path is replaced, no words."""
+"""Files in which pages hide directories of this machine, and how often. Only paths are replaced, no words."""
 
 
 def is_sentence(node: ast.expr) -> bool:
-    """Whether an expression is a sentence by its name: `error.cause`, `str(error)`, `wording.text(…)`."""
+    """Returns whether an expression is a sentence, judging by its name: `error.cause`, `str(error)`,
+    `wording.text(…)`."""
     if isinstance(node, ast.Attribute):
         return node.attr in SENTENCES - {"text", "texts", "sentences"}
     if not isinstance(node, ast.Call):
@@ -123,7 +124,7 @@ def is_sentence(node: ast.expr) -> bool:
 
 
 def taken_apart(tree: ast.Module) -> Iterator[int]:
-    """Lines that search, split or replace in a sentence."""
+    """Yields the lines that search, split or replace in a sentence."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Compare) and any(isinstance(op, ast.In | ast.NotIn) for op in node.ops):
             if any(map(is_sentence, node.comparators)):

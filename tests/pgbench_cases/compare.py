@@ -39,8 +39,8 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """Result of a comparison. `difference`: the documented one, whose result ironbench has, apart from
-    disagreements."""
+    """Result of a comparison. `difference`: the documented difference whose result ironbench has. Disagreements are
+    listed separately."""
 
     case: Case
     expected: bool
@@ -98,7 +98,8 @@ class Both:
         return Verdict(case, expected, disagreements(case, theirs, ours))
 
     def _written(self, case: Case) -> Case:
-        """Returns the case with its scripts in a directory of ours, under their names."""
+        """Writes the scripts of the case to the directory of these tests, under their names. Returns the case with the
+        new paths."""
         moved = {}
         for path, text in case.scripts.items():
             moved[path] = self.directory / Path(path).name
@@ -199,7 +200,8 @@ def disagreements(case: Case, theirs: Outcome, ours: Outcome) -> list[str]:
 
 
 def _reasons(case: Case, ours: Outcome) -> list[str]:
-    """Both must name the same cause, in pgbench's words or in those that `REASONS` lists for this case."""
+    """Returns disagreements about the cause. Both programs must name the same cause, in pgbench's words or in the words
+    that `REASONS` contains for this case."""
     in_our_words = REASONS.get(case.name)
     if in_our_words is not None:
         return [] if in_our_words in ours.text else [f"no {in_our_words!r} in: {_short(ours.text)}"]

@@ -314,8 +314,8 @@ def test_the_command_makes_the_same_trials_again() -> None:
 
 
 def test_the_command_of_an_older_record_has_no_option_that_its_work_refuses() -> None:
-    """In records from before `on_error`, work that drives itself also continued after errors, and now has no such
-    option."""
+    """Before `on_error` existed, a workload that drives its own load continued after errors. It has no such option
+    now."""
     load = Load(duration_s=30.0)
     assert "--on-error continue" in run_command([record(load=load)])
     assert "--on-error" not in run_command([record(choice=Choice("storage"), load=load)])

@@ -32,7 +32,7 @@ def trial(system: System, results: float) -> Record:
 
 @pytest.fixture
 def results(tmp_path: Path) -> Path:
-    """`whole` has the higher score, `held` the higher score per core."""
+    """Results in which `whole` has the higher score, and `held` the higher score per core."""
     store = Store(tmp_path)
     machine = store.keep_shared("machines", MACHINE)
     for one in (trial(WHOLE, 100.0), trial(HELD, 70.0)):

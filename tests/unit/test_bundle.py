@@ -232,7 +232,7 @@ def test_what_a_workload_kept_beside_its_record_goes_along(tmp_path: Path) -> No
 
 
 def refused(bundle: Path, tmp_path: Path, cause: str) -> None:
-    """The import states why and writes nothing, neither in the results nor beside them."""
+    """Checks that the import names the cause and writes nothing, neither in the results directory nor next to it."""
     before = sorted(tmp_path.rglob("*"))
     with pytest.raises(InputError, match=cause) as caught:
         arrive(bundle, tmp_path / "there")
@@ -249,7 +249,8 @@ def test_a_truncated_file_is_refused(bundle: Path, tmp_path: Path, share: float)
 
 @pytest.mark.parametrize("place", range(0, 100, 7))
 def test_an_altered_file_is_refused_wherever_it_was_altered(bundle: Path, tmp_path: Path, place: int) -> None:
-    """Or the change has no effect: some bytes of a zip file, such as dates, do not affect the records."""
+    """The file is refused, or the change has no effect: some bytes of a zip file, such as dates, do not affect the
+    records."""
     data = bytearray(bundle.read_bytes())
     data[len(data) * place // 100] ^= 0x55
     bundle.write_bytes(data)
@@ -263,7 +264,8 @@ def test_an_altered_file_is_refused_wherever_it_was_altered(bundle: Path, tmp_pa
 
 
 def rewritten(bundle: Path, change: Callable[[dict[str, bytes]], None], method: int = zipfile.ZIP_STORED) -> None:
-    """A bundle with valid checksums but other content, as another version of ironbench might write it."""
+    """Replaces a bundle by one with valid checksums but other content, as another version of ironbench might write
+    it."""
     with zipfile.ZipFile(bundle) as found:
         files = {name: found.read(name) for name in found.namelist()}
         comment = found.comment

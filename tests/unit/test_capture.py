@@ -420,7 +420,8 @@ UUIDS = [f"0f8fad5b-d9cb-469f-a165-{number * 7919:012x}" for number in range(1, 
 
 
 def ordered(key_of: object, *, literal: bool) -> list[str]:
-    """Returns entries of two sessions that insert, and then use the key, which `key_of` returns for the n-th insert."""
+    """Returns entries of two sessions that insert rows and then use their keys. `key_of` returns the key of the n-th
+    insert."""
     entries, lines = [], {1: 0, 2: 0}
 
     def add(session: int, second: int, sql: str, *values: object) -> None:

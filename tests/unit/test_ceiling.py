@@ -184,7 +184,7 @@ PLAIN = Setup(Cell("a", Load(8), {"cell": "a"}), System("postgres", "a"), Choice
 
 
 def credited(free: Setup, baseline: Setup = PLAIN) -> bool:
-    """Whether the difference between the two is attributed to the idealised part."""
+    """Returns whether the difference between the two is attributed to the idealised part."""
     return bool(ceilings([replace(measured(2.0), cell=free.cell.name, baseline="a")], lab_of(free, baseline)))
 
 

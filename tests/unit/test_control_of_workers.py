@@ -34,7 +34,7 @@ class _Parent:
 
 @pytest.mark.parametrize("handed_over", [2, 1])
 def test_a_worker_whose_result_does_not_come_is_lost(monkeypatch: pytest.MonkeyPatch, handed_over: int) -> None:
-    """It had finished its trial and then died; the throughput of the others is not a complete result."""
+    """The worker had finished its trial and then died; the throughput of the others is not a complete result."""
 
     def results(control: _RayChild, lost: str) -> Iterator[Result]:
         yield from ((number, ({}, b"result")) for number in range(handed_over))

@@ -1,4 +1,5 @@
-"""The rule for the cores that a score is divided by: those the system was pinned to, else the machine's."""
+"""The number of cores by which a score is divided: the cores to which the system was pinned, or else the machine's
+cores."""
 
 from __future__ import annotations
 

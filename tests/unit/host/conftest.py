@@ -181,7 +181,7 @@ def server(bare: MakeTree) -> MakeTree:
 
 @pytest.fixture
 def host(server: MakeTree) -> MakePatient:
-    """That server, watched: `changes` apply before and `later` during the watch, with the given attempts."""
+    """Watches the machine that `server` makes. `changes` apply before and `later` during the watch."""
 
     def make(
         changes: Changes | None = None,

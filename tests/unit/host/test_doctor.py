@@ -160,8 +160,8 @@ def test_a_logical_volume_is_looked_through_down_to_the_drive_under_its_partitio
 
 
 def test_control_groups_are_tried_where_those_of_engines_are_made(host: MakePatient) -> None:
-    """They are made in ironbench's own group, which `systemd-run --user --scope -p Delegate=yes` delegates to an
-    ordinary user."""
+    """Control groups of engines are made in ironbench's own group, which `systemd-run --user --scope -p Delegate=yes`
+    delegates to an ordinary user."""
     given = host(changes={"sys/fs/cgroup/db.slice/bench/cgroup.controllers": "cpu memory\n"})
     assert [one.seen for one in about("control groups", given)] == [
         "v2, cpu memory: groups can be created in /sys/fs/cgroup/db.slice/bench"

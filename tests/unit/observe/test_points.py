@@ -83,7 +83,7 @@ def test_joined_files_are_told_apart() -> None:
 
 
 def _tree(own: int, ended: int, backend: int | None) -> bytes:
-    """CPU ticks of a server with pid 7 and of a backend."""
+    """Returns a sample of the CPU ticks of a server with pid 7 and of a backend."""
     stats = {7: (1, own, ended)} | ({} if backend is None else {8: (7, backend, 0)})
     lines = (f"==> /proc/{pid}/stat\n{pid} (x) S {parent} 0 0 0 0 0 0 0 0 0 {mine} 0 {past} 0 0\n"
              for pid, (parent, mine, past) in stats.items())  # fmt: skip

@@ -106,7 +106,8 @@ KERNEL_THREAD = 0x00200040
 
 
 def a_reading(*processes: tuple[int, int, int, int], seen: bool = True) -> bytes:
-    """(pid, parent, own ticks, ticks of ended children). `seen`: includes the kernel's threads, which used CPU time."""
+    """Returns one sample. Each process: (pid, parent, own ticks, ticks of ended children). `seen`: includes the
+    kernel's threads, which used CPU time."""
     rows = [(pid, parent, 0, own, ended) for pid, parent, own, ended in processes]
     rows += [(2, 0, KERNEL_THREAD, 0, 0), (20, 2, KERNEL_THREAD, 40 * processes[0][2], 0)] if seen else []
     return "".join(
@@ -136,7 +137,7 @@ def test_time_that_a_process_takes_with_it_is_no_reset() -> None:
 
 
 def test_what_watching_costs_is_known_also_after_a_link_was_made_anew() -> None:
-    """The session of the first link, 70, is gone, and the second one's has used less."""
+    """The session of the first link (70) is gone, and the session of the second link (71) has used less CPU time."""
     readings = [a_reading((90, 1, 100, 0), (pid, 1, own, 0)) for pid, own in ((70, 50), (70, 60), (71, 2), (71, 12))]
     samples = {"processes.all": [Sample(float(t), raw) for t, raw in enumerate(readings)]}
     grown = processes.own_growth(samples, 3.0, {70, 71})

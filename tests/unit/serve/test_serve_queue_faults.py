@@ -44,7 +44,7 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
 
 
 def fill(disk: Path) -> Path:
-    """Leaves no byte free."""
+    """Fills the disk until no byte is free. Returns the file."""
     path = disk / "filler"
     with contextlib.suppress(OSError), path.open("wb", buffering=0) as file:
         while True:

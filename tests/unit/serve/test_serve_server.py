@@ -26,7 +26,7 @@ vary.clients = [1, 2]
 SECRET = "what-lies-outside-the-results"
 
 pytestmark = pytest.mark.xdist_group("serve-server")
-"""Started once, by the test whose requests are its first."""
+"""Keeps these tests on one worker, which starts the server only once."""
 
 
 class Server:
