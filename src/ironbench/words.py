@@ -54,7 +54,8 @@ def roughly(factor: float) -> str:
 
 
 def in_percent(share: float, limits: Sequence[float] = ()) -> str:
-    """Formats a share as a percentage: `0.553` → `55%`, `0.083` → `8.3%`. Every share is formatted this way.
+    """Formats a share as a percentage: 0.553 becomes `55%`, and 0.083 becomes `8.3%`. Every share is formatted this
+    way.
 
     A share close to one of the `limits` is formatted with enough digits to show on which side of the limit it is:
     `5.01%`.

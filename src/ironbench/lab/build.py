@@ -179,7 +179,7 @@ class Builder:
         asked, of_clients = system, connections(system, load, workload.connections(load.clients, choice.options))
         system, self.secrets[setup.cell.name] = self._validated(asked, of_clients)
         if choice.data and choice.data.imported and asked.layout.data is None and system.layout.data is not None:
-            # Data in ironbench's default directory are kept, and the user's data get a separate directory.
+            # The default directory may contain data of a workload, so the user's data get a separate directory.
             asked = replace(asked, layout=asked.layout.at({"data": f"{system.layout.data}-own"}))
             system, self.secrets[setup.cell.name] = self._validated(asked, of_clients)
         caches.require(system, load)

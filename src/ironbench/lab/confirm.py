@@ -102,7 +102,8 @@ def _built(lab: Lab, found: Screen, printer: Printer) -> Iterator[Setup]:
             continue
         if not own_length and base.cell.load.duration_s is not None:
             setup = size.of_length(setup, base.cell.load.duration_s)
-        # The seed is kept, because a seed derived from the text would differ: the stored text contains no passwords.
+        # Uses the baseline's seed. A seed derived from the stored text would differ, because passwords were removed
+        # from it.
         yield replace(setup, cell=replace(setup.cell, load=replace(setup.cell.load, seed=base.cell.load.seed)))
 
 

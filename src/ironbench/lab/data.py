@@ -130,7 +130,8 @@ def _most_workers(lab: Lab) -> Load:
 
 
 def place_of(setup: Setup) -> str:
-    """Returns a key for the place where the data are: the DSN of a running server's database, or a directory."""
+    """Returns a key for the place where the data are stored: the DSN of a database on an existing server, or a
+    directory."""
     return _at_its_database(setup).system.dsn or setup.system.layout.data or ""
 
 

@@ -41,7 +41,7 @@ def adds_blocks(
 ) -> bool:
     """Adds a round of as many blocks as fit in the policy's time, if the gate is inconclusive.
 
-    `judge`: judges the lab in its current state, which takes a while.
+    `judge`: a function that judges the lab in its current state. It is slow, so it is called only if necessary.
     """
     if not policy.more_s or progress.interrupted(records) or not declared(directory.lab()):
         return False

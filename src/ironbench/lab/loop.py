@@ -134,7 +134,8 @@ def is_over(plan: Plan, store: Store, before: Sequence[Record]) -> bool:
 
 
 def nothing_ran(records: Sequence[Record]) -> str:
-    """Returns the message for an experiment that already had all of its trials. It is shown before the report."""
+    """Returns the message for an experiment in which no trial was left to measure. The message is shown before the
+    report."""
     count = sum(record.status is not Status.CUT_SHORT for record in records)
     return f"{counted(count, 'trial')} already measured; no trial was run"
 

@@ -102,7 +102,8 @@ class Allowance:
         """Why the lab ends; empty while it may continue."""
 
     def ready(self) -> None:
-        """Marks the end of loading, whose time counts towards the budget but not towards the pace of trials."""
+        """Marks the end of loading. The time of loading is part of the budget, but it is not included in the pace of
+        trials."""
         self._ready_s = self._now()
 
     def left_s(self, planned_s: float) -> float:

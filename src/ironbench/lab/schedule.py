@@ -128,7 +128,7 @@ class Blocks:
         """Creates the schedule.
 
         `before`: records of earlier processes. `forgiven`: ids of failed records of searches, pilots and the peak to
-        ignore. `say`: shows the result of a search. `now`: returns monotonic seconds, which count towards the budget.
+        ignore. `say`: shows the result of a search. `now`: returns monotonic seconds, by which the budget is measured.
         `spent_s`: seconds of the budget spent by the screen that this lab confirms.
         """
         lab = directory.lab()
@@ -137,7 +137,7 @@ class Blocks:
         self._pace, self._say = Pace(lab, now), say
 
     def ready(self) -> None:
-        """Marks the end of loading. After this call, time counts towards the pace of trials."""
+        """Marks the end of loading. The pace of trials is measured from this call."""
         self._allowance.ready()
 
     @property

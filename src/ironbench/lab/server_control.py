@@ -1,4 +1,4 @@
-"""Changes that ironbench makes on a server's machine over ssh with the user's consent: CPU pinning, caches, restart."""
+"""Changes that ironbench makes on a server's machine over SSH with the user's consent: CPU pinning, caches, restart."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Chooses who samples a trial: the core on this machine, or ironbench over ssh on the server's machine."""
+"""Samples a trial: through the core on this machine, or over SSH on the server's machine."""
 
 from __future__ import annotations
 

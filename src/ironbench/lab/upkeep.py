@@ -139,7 +139,7 @@ class Upkeep:
                 self._failed.pop(other.id, None)
         known = [one for one, _ in self._failed.values() if (one.cleanup, one.of) == (pending.cleanup, pending.of)]
         if ended.cause and known and known[0].id != pending.id:
-            pending_cleanups.forget(pending)  # only one pending cleanup is kept
+            pending_cleanups.forget(pending)  # the pending cleanup that failed before is enough
             pending = known[0]
         if ended.cause:
             self._failed[pending.id] = pending, ended.cause

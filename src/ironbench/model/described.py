@@ -26,7 +26,7 @@ class Described:
     streams: tuple[int, str] | None = None
     """Maximum number of concurrent streams, and the streams' name. None: the clients of the load do the work."""
     connections: int | None = None
-    """Number of connections that do work on the engine; None: one per client."""
+    """Number of connections that do work on the engine; None if there is one per client."""
     rests: bool = False
     """Whether clients rest between transactions for a time that the workload determines."""
     paced: bool = False

@@ -23,7 +23,7 @@ class ServerMachine:
 
     address: str
     machine: str = ""
-    """Content key of its fingerprint in the store."""
+    """Content key of the machine's fingerprint in the store."""
     ours: bool = False
     """Whether the server's machine is the machine that runs ironbench, so that client and observers use part of its CPU
     time."""
@@ -54,7 +54,7 @@ class Driven:
     """Metrics that the workload measured itself, if the workload runs its own code."""
     series: tuple[Series, ...] = ()
     files: Mapping[str, bytes] = field(default_factory=dict)
-    """The workload's own evidence: file name → content."""
+    """Contents of the workload's own evidence files, by file name."""
     scripts: Mapping[str, str] = field(default_factory=dict)
     """The text of each script by its name, as the trial ran it."""
     checks: tuple[Check, ...] = ()
@@ -93,7 +93,7 @@ class Driven:
 
 
 def scheduled(summary: Mapping[str, Any]) -> int:
-    """Returns the number of transactions that count towards a target rate.
+    """Returns the number of transactions to which a target rate applies.
 
     Transactions of clients that wait for work from other clients do not count. If the summary does not contain this
     number, all transactions count.

@@ -150,7 +150,7 @@ class Noise:
     trial_s: float = 30.0
     """Length of the trials' measured window in seconds. Longer trials vary less."""
     method: str = TRIALS
-    """Method of measurement, as in `Record.method`; each method has its own noise."""
+    """Method of measurement, as in `Record.method`. The variation depends on the method."""
 
     @property
     def source(self) -> str:

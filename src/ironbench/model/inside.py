@@ -35,7 +35,7 @@ class StatementPlan:
     """Text of the statement on one line, shortened."""
     text: str = ""
     steps: tuple[str, ...] = ()
-    """Plan nodes without costs. Plans with equal steps are considered alike."""
+    """Plan nodes without costs. Plans with equal steps count as the same plan."""
     generic: bool = False
     """Whether the plan is a generic plan instead of a plan for typical values."""
     failed: str = ""

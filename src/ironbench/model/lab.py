@@ -125,7 +125,7 @@ class Method:
     metric: Name = "throughput"
     """The metric that the lab's verdicts are about. Other metrics are reported without a verdict."""
     answer: str = ""
-    """Name of the factor that the lab's answer is about; empty: the first factor."""
+    """Name of the factor that the lab's answer is about; empty for the first factor."""
     restore: Annotated[str, one_of("auto", "trial", "block")] = "auto"
     """When data are restored to their initial state: before each `trial`, before each `block`, or `auto`."""
     quiet_s: Amount = 30.0
@@ -137,10 +137,11 @@ class Method:
     order: Annotated[str, one_of("random", "fixed")] = "random"
     """Order of the configurations in each block: `random`, or `fixed` in the order of their declaration."""
     crash: Annotated[str, one_of("", "lose", "subset", "torn")] = ""
-    """What happens to unflushed writes at a power cut after each trial: `lose`, `subset`, `torn`; empty: no power cut.
+    """What happens to unflushed writes at the power cut after each trial: `lose`, `subset` or `torn`; empty if there is
+    none.
     """
     profile: ProfileRequest | None = None
-    """The stacks to sample during trials; None: none."""
+    """The stacks to sample during trials; None if no stacks are sampled."""
     slice_s: Positive | None = None
     """Length of slices in seconds; None if each trial runs without interruption."""
     slice_piloted: bool = False
@@ -176,7 +177,7 @@ class Lab:
     """`one-at-a-time`, `full`, `explicit` or `screen`."""
     setups: Annotated[tuple[Setup, ...], Meta(min_length=1)]
     baseline: Name
-    """Name of the configuration with which others are compared."""
+    """Name of the configuration with which other configurations are compared."""
     comparisons: tuple[tuple[str, str], ...]
     """Pairs of configuration names (the compared configuration, its baseline) that get a finding, in the order of the
     report."""

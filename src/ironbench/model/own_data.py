@@ -10,15 +10,15 @@ from ironbench.model.constraints import Natural
 
 @dataclass(frozen=True, slots=True)
 class OwnData:
-    """The source of the user's data: a dump, or a template on a running server; optionally with setup files and a check
-    that must pass after every trial."""
+    """The source of the user's data: a dump or a template on an existing server, optionally with setup files, and
+    optionally with a check that must pass after every trial."""
 
     dump: str = ""
     """Absolute path of the dump, a file or directory."""
     setup: tuple[str, ...] = ()
     """Absolute paths of SQL files that run in this order after the dump was loaded."""
     template: str = ""
-    """Name of a database on a running server. Trials use copies of this database and never change it."""
+    """Name of a database on an existing server. Trials use copies of this database and never change it."""
     check: str = ""
     """A query that must return true after every trial."""
     digests: tuple[str, ...] = ()

@@ -34,9 +34,10 @@ class Plan:
     depends on earlier results."""
 
     traces: str = ""
-    """Directory for the traces of emulated devices; empty: no traces."""
+    """Directory for traces of emulated devices; empty if no traces are written."""
     crash: str = ""
-    """What happens to unflushed writes at a power cut after each trial: `lose`, `subset`, `torn`; empty: no power cut.
+    """What happens to unflushed writes at the power cut after each trial: `lose`, `subset` or `torn`; empty if there is
+    none.
     """
 
     seed_given: bool = False
@@ -44,15 +45,15 @@ class Plan:
     tags: Mapping[str, str] = field(default_factory=dict)
     """See `Record.tags`."""
     progress_s: int | None = None
-    """Interval in seconds between progress lines on stderr; None: only the progress bar."""
+    """Interval in seconds between progress lines on stderr; None for a progress bar only."""
 
     transaction_log: str = ""
-    """File that gets one line per measured transaction; empty: no log."""
+    """File to which one line per measured transaction is written; empty for no log."""
     sampling_rate: float = 1.0
     """Fraction of the transactions that are logged."""
 
     profile: ProfileRequest | None = None
-    """The stacks to sample during trials; None: none."""
+    """The stacks to sample during trials; None if no stacks are sampled."""
 
     requirements: tuple[Claim, ...] = ()
     """See `Record.requirements`."""

@@ -175,7 +175,7 @@ def last_within(readings: Sequence[SamplePoint], window_s: float, patience_s: fl
 
 
 def by_file(text: str) -> dict[str, str]:
-    """Splits a sample of a file pattern into its files: path → text."""
+    """Splits a sample of a file pattern into the texts of the files, by path."""
     files: dict[str, str] = {}
     for part in ("\n" + text).split("\n==> ")[1:]:
         path, _, content = part.partition("\n")

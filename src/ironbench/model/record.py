@@ -152,7 +152,7 @@ class Budget:
 
     @property
     def taken(self) -> float:
-        """CPU time that others used: other programs, and other virtual machines."""
+        """CPU time that other programs and other virtual machines used."""
         return self.other + self.steal
 
 
@@ -202,8 +202,8 @@ class Record:
     cell: Cell
     block: BlockNumber
     purpose: Name
-    """Purpose of the trial: a `Purpose`, or in a record of another version a purpose that this version does not
-    know."""
+    """Purpose of the trial: a `Purpose`, or a purpose that this version does not have, in a record of another
+    version."""
     started_at: Annotated[str, Meta(pattern=r"\A\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d", max_length=40)]
     """Start of the trial in UTC, ISO 8601, seconds."""
     elapsed_s: Annotated[float, Meta(ge=0, le=1e10)]
@@ -225,7 +225,7 @@ class Record:
     engine: Key = ""
     """Content key of the engine's facts (version, settings, configure flags) in the store."""
     scripts: dict[str, Key] = field(default_factory=dict)
-    """For each script that was run, by name, the content key of its text in the store."""
+    """Content keys in the store of the texts of the scripts that were run, by script name."""
     software: dict[str, str] = field(default_factory=dict)
     """Version of ironbench, build profile, and versions of Python and packages."""
     stage: StageNumber = 1
@@ -259,7 +259,7 @@ class Record:
     answers: Note | None = None
     """How the answers of the workload's queries were checked."""
     files: dict[str, Digest] = field(default_factory=dict)
-    """For each other file of the record, by name, the SHA-256 of its content; empty in records before schema 3."""
+    """SHA-256 digests of the record's other files, by file name; empty in records before schema 3."""
     commands: tuple[CommandRun, ...] = ()
     """The user's commands that ended since the previous record, in order: cleanup commands of the previous trial, and
     prepare commands of this trial."""

@@ -149,7 +149,7 @@ class QuantileSource(Protocol):
 
 
 def quantiles(times: QuantileSource, shares: Mapping[str, float], least: int | None = None) -> dict[str, float]:
-    """Returns the quantiles by name. `shares`: name → quantile level. Leaves out quantiles of fewer values than
+    """Returns the quantiles by name. `shares`: quantile levels by name. Leaves out quantiles of fewer values than
     necessary, or of fewer than `least` values."""
     known = {name: share for name, share in shares.items() if times.count >= (least or needed(share))}
     return dict(zip(known, times.quantiles(list(known.values())), strict=True)) if known else {}

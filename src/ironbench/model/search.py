@@ -45,7 +45,7 @@ class Search:
     """Loads whose throughput differs by at most this fraction count as equally good. The lowest of them is the best
     load."""
     expected: Natural = 0
-    """Approximate number of trials that the search takes; 0: unknown."""
+    """Approximate number of trials that the search takes; 0 if unknown."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -35,7 +35,7 @@ class Partition:
     role: Name
     bytes: Natural
     directory: str
-    """Mount point of its file system."""
+    """Mount point of the partition's file system."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,9 +119,9 @@ class System:
     dsn: str | None = None
     """DSN of an existing server, without the password (see `Secrets`)."""
     server: str | None = None
-    """The machine of that server as `ssh://…`; None: this machine, or a machine that is not observed."""
+    """The machine of the existing server as `ssh://…`; None for this machine, or for a machine that is not observed."""
     control: bool = False
-    """Whether ironbench may change the server's machine for trials, over ssh."""
+    """Whether ironbench may make changes on the server's machine over SSH for trials."""
     restart: str = ""
     """How to restart the server on its machine: a systemd unit, `NAME.service`, or a command."""
     reference_score: Positive | None = None
@@ -166,7 +166,7 @@ class Load:
     """Distribution of arrivals: `poisson` or `fixed`; used only in an open loop."""
     think_time_s: Amount = 0.0
     reconnect: Natural = 0
-    """Transactions after which a client closes its connection and opens a new one; 0: never."""
+    """Number of transactions after which a client closes its connection and opens a new one; 0 for never."""
     duration_s: Positive | None = 30.0
     transactions: Count | None = None
     """Number of transactions per client, used instead of a duration."""
@@ -189,9 +189,10 @@ class Load:
     io: Annotated[str, one_of("auto", "io_uring", "epoll")] = "auto"
     """I/O interface of the client: `auto`, `io_uring` or `epoll`."""
     cache: Label = ""
-    """State of the caches at the start of a trial: `cold`, `warm` or `hot`; empty: as the previous trial left them."""
+    """State of the caches at the start of a trial: `cold`, `warm` or `hot`; empty for the state after the previous
+    trial."""
     checkpoint_s: Positive | None = None
-    """Interval of checkpoints during the trial; None: set by the engine's configuration."""
+    """Interval of checkpoints in seconds during the trial; None if the engine's configuration determines it."""
     workers: Annotated[int, Meta(ge=0, le=100_000)] = 0
     """Number of worker processes among which the clients and the rate are divided; 0 if ironbench itself generates the
     load."""

@@ -79,7 +79,7 @@ def asks(lab: Lab) -> int:
 
 
 def shared(stack: Sequence[Scope], wanted: Sequence[Scope]) -> int:
-    """Returns how many scopes at the bottom of the stack stay in effect."""
+    """Returns the number of scopes, from the bottom of the stack, that stay in effect for the next trial."""
     same = (have == want for have, want in zip(stack, wanted, strict=False))
     return next((place for place, one in enumerate(same) if not one), min(len(stack), len(wanted)))
 

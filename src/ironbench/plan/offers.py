@@ -64,7 +64,7 @@ class SystemsFile:
     unit: str
     """Name of the scores' unit."""
     offers: tuple[Offer, ...]
-    """Candidates. All others are compared with the first one."""
+    """Candidates. The first candidate is the one with which all other candidates are compared."""
 
 
 def read(text: str, name: str) -> SystemsFile:

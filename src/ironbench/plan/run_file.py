@@ -16,8 +16,8 @@ from ironbench.plan import curves, resolve, sweep
 
 
 def read(workload: str, files: Sequence[str] = (), **typed: Any) -> RunFile:
-    """Reads options from keyword arguments, which are named like the attributes of the fields. None stands for an
-    option that was not given. Raises InputError with all mistakes."""
+    """Reads options from keyword arguments, which are named like the attributes of the fields. The value of an option
+    that was not given is None. Raises InputError with all mistakes."""
     document: dict[str, Any] = {"workload": {"name": workload, "files": list(files)}}
     refused: list[InputError] = []
     for section, field in _fields():

@@ -66,8 +66,8 @@ def asked(field: str, text: object) -> bool:
 
 
 def searched(section: LoadSection) -> tuple[LoadSection, Search | None]:
-    """Returns a load section at the highest point of its search, and the search. If the section requests no search,
-    returns it unchanged and None. Raises InputError."""
+    """Returns a load section with the highest load of its search as a fixed load, and the search. If the section
+    requests no search, returns it unchanged and None. Raises InputError."""
     found = search(section.clients, section.rate, section.limit, 1)
     return (msgspec.structs.replace(section, **{found.of: found.high}) if found else section), found
 

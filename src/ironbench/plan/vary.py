@@ -145,7 +145,7 @@ def _number(text: str) -> int | float:
 
 
 def _readings(number: str, unit: str) -> dict[str, float]:
-    """Returns the possible interpretations of one end of a range: kind of unit → number in base units.
+    """Returns the possible interpretations of one end of a range, as numbers in base units by the kind of unit.
 
     The unit `m` may mean minutes or megabytes. An unknown unit is assumed to be a unit of the engine.
     """

@@ -5,8 +5,8 @@ a page, the WAL, a lock or the client program. The mean number of clients in a p
 time per transaction spent in this part (Little, Operations Research 9(3), 1961). If a part that takes a share s of the
 time is removed, and everything else takes as long as before, throughput is 1 / (1 − s) times as high (Amdahl, AFIPS
 1967). This is an estimate, not a bound. The gain is smaller if the queue moves to another resource. It is larger if the
-part also causes waits that disappear with it, for example for locks that are held during the part. `Gain` contains the
-estimate with its bounds; `ceiling` measures the gain.
+part also causes waits that disappear with it, for example waits for locks that a backend holds during this part. `Gain`
+contains the estimate with its bounds; `ceiling` measures the gain.
 """
 
 from __future__ import annotations

@@ -69,7 +69,7 @@ def requirement(claim: Claim, records: Sequence[Record], level: float = LEVEL) -
     """Compares a limit with the confidence interval of a configuration's trials.
 
     The requirement is confirmed if the whole interval meets the limit, and refuted if the whole interval violates it.
-    The reasons contain how many of the trials are flagged.
+    The reasons contain the number of flagged trials.
     """
     usable = [record for record in records if record.status.comparable and claim.metric in record.metrics]
     enough = [record for record in usable if sampled(record, claim.metric)]

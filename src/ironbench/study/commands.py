@@ -89,8 +89,8 @@ def _texts(keys: Sequence[CommandKey], script: str) -> Counter[str]:
 
 
 _Place = tuple[str, CommandKey | None, CommandKey | None]
-"""Position of a gap: the script, and the shared commands before and after the gap. None stands for the start or the end
-of the script."""
+"""Position of a gap: the script, and the shared commands before and after the gap. None if the gap is at the start or
+the end of the script."""
 
 
 def _gaps(keys: Sequence[CommandKey], shared: Mapping[CommandKey, CommandKey]) -> dict[_Place, list[CommandKey]]:

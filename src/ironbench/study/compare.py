@@ -49,7 +49,7 @@ class ComparedMetric:
 
     metric: str
     better: str
-    """`higher`, `lower` or `neither`, from the catalogue."""
+    """Which values are better: `higher`, `lower` or `neither`."""
     a: Summary
     b: Summary
     no_ratio: Note | None = None

@@ -417,7 +417,7 @@ def _closest(rows: Sequence[SystemCost]) -> SystemCost | None:
 
 
 def _as_near(row: SystemCost, nearest: SystemCost) -> bool:
-    """Returns whether a system's confidence interval overlaps that of the closest system."""
+    """Returns whether a system's confidence interval overlaps the confidence interval of the closest system."""
     a, b = (one.target.best if one.target else None for one in (row, nearest))
     if a is None or b is None or a.kept != b.kept:
         return False
@@ -438,7 +438,7 @@ def _one_currency(rows: Sequence[SystemCost]) -> None:
 def _of_one_work(records: Mapping[str, Sequence[Record]], target: Target) -> tuple[str, Mapping[str, Sequence[Record]]]:
     """Returns the name of the work and its records. Raises InputError if there are several kinds of work.
 
-    If some trials were driven at the target rate or above, trials of other work are ignored.
+    If there are trials at the target rate or above, trials of other work are ignored.
     """
     everything = [record for group in records.values() for record in group]
     counting = [record for record in everything if record.status.comparable and may_count(record, target)] or everything

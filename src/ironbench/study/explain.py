@@ -90,7 +90,7 @@ class Explanation:
     in_blocks: bool
     """Whether the trials are paired by block."""
     throughput: tuple[Measure, ...]
-    """The work's leading metric, or the first of its leading metrics that both sides have."""
+    """The first of the work's leading metrics that both sides have; empty if there is none."""
     response: tuple[Measure, ...]
     scripts: tuple[ScriptShare, ...]
     """Scripts, ordered by the change of their contribution, with the largest first."""

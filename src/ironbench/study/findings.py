@@ -44,8 +44,8 @@ def findings(
     verdicts. Other metrics follow, without verdicts.
 
     `records`: all records of the lab. Blocks without a comparable trial of both configurations are dropped and named.
-    `others`: additional metrics to compare; None for every metric that has a better direction and is not limited to a
-    part.
+    `others`: additional metrics to compare; None for every metric with a better direction, without metrics of parts
+    such as scripts.
     """
     place = at(lab.method, look)
     seen = by_place(record for record in records if place.first_stage <= record.stage <= place.last_stage)

@@ -101,7 +101,7 @@ def uses(groups: Sequence[tuple[str, Sequence[Record]]], archive: Archive) -> tu
 
 
 def other_plans(subjects: Sequence[ServerUse]) -> tuple[OtherPlan, ...]:
-    """Compares the plans of each subject with those of the first subject that has plans."""
+    """Compares the plans of each subject with the plans of the first subject that has any."""
     first = next((one for one in subjects if any(plan.steps for plan in one.plans)), None)
     if first is None:
         return ()

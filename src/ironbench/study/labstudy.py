@@ -75,9 +75,9 @@ def lab_study(
     """Returns the study of a lab.
 
     `lab`: the lab with the stages that have started. `records`: all records of the lab. `noise`: known run-to-run
-    variation of machines. `derived`: workload → statement that must accompany its results. `look`: number of the last
-    stage that has started; None for the last stage with records. `faults`: descriptions of records that could not be
-    read.
+    variation of machines. `derived`: for a workload, the statement that must accompany its results. `look`: number of
+    the last stage that has started; None for the last stage with records. `faults`: descriptions of records that could
+    not be read.
     """
     records = [_with_configurations(lab, record) for record in records]
     screened = screen(lab, records)

@@ -81,7 +81,7 @@ class Doubt:
     percentiles: tuple[tuple[float, int], ...]
     """For each percentile, the number of transactions that it needs."""
     duration_s: float
-    """Length of a trial with enough transactions, in seconds; 0: unknown."""
+    """Length of a trial with enough transactions, in seconds; 0 if unknown."""
 
 
 @dataclass(frozen=True, slots=True)

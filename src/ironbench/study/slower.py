@@ -30,7 +30,7 @@ class SlowerStatement:
     after_s: float
     """Mean execution times on the other side and on this side, in seconds."""
     source: str
-    """Who timed the statement: `clients` or the `server`."""
+    """Where the statement was timed: `clients` or the `server`."""
     replaced: str = ""
     """Text of the statement on the other side, if it differs."""
 

@@ -300,7 +300,7 @@ class Study:
 
     @property
     def closed(self) -> tuple[SubjectResults, ...]:
-        """Systems that were driven in a closed loop, which are the only ones with a peak."""
+        """Systems that were measured in a closed loop. Only these systems have a peak."""
         return tuple(part for part in self.parts if not part.open_loop)
 
     @property
@@ -357,7 +357,7 @@ def studies(
 ) -> tuple[Study, ...]:
     """Returns one study for each work among `records`.
 
-    `derived`: workload → statement that must accompany its results.
+    `derived`: for a workload, the statement that must accompany its results.
     """
     return tuple(_study(group, archive, derived or {}) for group in by_work(records))
 

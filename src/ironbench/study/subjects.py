@@ -145,8 +145,8 @@ def _distinct_name(label: str, group: tuple[Record, ...], rivals: list[tuple[Rec
 
 
 def machines_among(records: Sequence[Record]) -> Callable[[Record], tuple[str, str]]:
-    """Returns a function like `machines_of` that also knows the server machine of trials in which the server was not
-    observed: the machine that other trials of the same run found for the same server, if it is the only one.
+    """Returns a function like `machines_of`. For a trial in which the server's machine was not observed, it returns the
+    machine that other trials of the same run observed for the same server, if there is only one.
     """
     known: dict[tuple[str, str | None], set[str]] = {}
     for record in records:

@@ -103,7 +103,7 @@ def attained(system: str, records: Sequence[Record], target: Target, archive: Ar
     """Checks a system against a target by the upper bound of its confidence interval.
 
     Only open-loop trials at the target's rate or above count. A closed loop sends fewer requests to a slow system, so
-    its response times say nothing about a given rate.
+    its response times cannot be compared with a target at a given rate.
     """
     usable = [record for record in records if record.status.comparable and target.metric in record.metrics]
     open_loop = [record for record in usable if record.cell.load.rate is not None and record.cell.load.curve is None]
@@ -136,7 +136,7 @@ def attained(system: str, records: Sequence[Record], target: Target, archive: Ar
 
 
 def may_count(record: Record, target: Target) -> bool:
-    """Returns whether the trial was driven in an open loop at a constant rate that is the target's rate or higher."""
+    """Returns whether the trial is an open loop at a constant rate that is at least the target's rate."""
     load = record.cell.load
     return load.curve is None and load.rate is not None and load.rate >= target.rate
 

@@ -165,7 +165,7 @@ def _named(folder: Path | None, option: str, text: str) -> str:
 
 
 def _facts(system: System, secrets: Secrets) -> tuple[dict[str, Any], str]:
-    """Returns the facts of a running server, and a hint if the role lacks the privilege for checkpoints."""
+    """Returns the facts of an existing server, and a hint if the role lacks the privilege for checkpoints."""
     with engines.running(system, secrets, 1) as session:
         try:
             engines.get(session.engine).administration.require_rights(session, [("checkpoints", CHECKPOINT)])

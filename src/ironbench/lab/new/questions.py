@@ -300,7 +300,7 @@ class LabTemplate:
     required: tuple[str, ...] = ()
     """Names of the fields that the user must set."""
     metric: str = ""
-    """The metric that the lab's verdict is about; empty: the workload's main metric."""
+    """The metric that the lab's verdict is about; empty for the default metric."""
 
 
 _ANY = ("dsn", "engine", "dump", "script")

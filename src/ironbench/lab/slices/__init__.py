@@ -1,1 +1,2 @@
-"""Labs that use slices: all systems of a block run at the same time and are driven one after another in turns."""
+"""Labs that use slices: all systems of a block run at the same time, and the load switches from one system to the
+next."""

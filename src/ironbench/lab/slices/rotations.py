@@ -123,9 +123,9 @@ class Rotations:
         before = disturbance.read(own)
         side.turn(START_UP_S, slice_s)
         taken = disturbance.taken(before, disturbance.read(own))
-        # A server that is not visible would count as another program. Kernel threads that write back a system's data
-        # would also count as others if they are not counted separately, and slices of the system that writes most would
-        # be dropped.
+        # A server that is not visible would count as another program. If kernel threads are not counted separately, the
+        # threads that write back a system's data would also count as other programs, and slices of the system that
+        # writes most would be dropped.
         if not in_sight or not taken.counted:
             taken = DisturbanceShares(0.0, taken.steal)
         side.judge(taken.share)

@@ -218,7 +218,7 @@ class SliceSide:
         return turned
 
     def judge(self, taken: float) -> None:
-        """Stores the fraction of CPU time that others used during the last slice."""
+        """Stores the fraction of CPU time that other programs used during the last slice."""
         self.slices[-1] = replace(self.slices[-1], taken=taken)
 
     def forget(self) -> None:

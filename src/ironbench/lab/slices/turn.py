@@ -29,7 +29,7 @@ class Slice:
     paid_s: float
     """Seconds after the drain for writing back dirty data from the page cache."""
     taken: float = 0.0
-    """Fraction of all cores' CPU time that others used during the turn."""
+    """Fraction of all cores' CPU time that other programs used during the turn."""
     dropped: bool = False
     """Whether the slice was dropped with its rotation because of a disturbance. No metric includes dropped slices."""
 

@@ -1,4 +1,4 @@
-"""Measures a lab with slices: the systems of a block run at the same time and are driven in turns.
+"""Measures a lab with slices: the systems of a block run at the same time, and the load switches from one to the next.
 
 Noise on a shared machine is slow: it changes more from minute to minute than from second to second. It affects systems
 that alternate every second equally, so it cancels in their ratio (randomised multiple interleaved trials: Abedi and
