@@ -68,13 +68,13 @@ def _run(kernel: Mapping[str, Any], threads: int, seconds: float) -> list[dict[s
     from ironbench import _core
 
     plan = {"threads": threads, "pin": [], "warmup_s": 0.2, "seed": 1, "kernel": dict(kernel)}
-    crew = _core.Kernels(json.dumps(plan).encode())
-    while not crew.ready(1.0):
+    workers = _core.Kernels(json.dumps(plan).encode())
+    while not workers.ready(1.0):
         pass
-    crew.start(seconds)
-    while not crew.done(1.0):
+    workers.start(seconds)
+    while not workers.done(1.0):
         pass
-    found: list[dict[str, Any]] = json.loads(crew.result()[0])["threads"]
+    found: list[dict[str, Any]] = json.loads(workers.result()[0])["threads"]
     return found
 
 

@@ -93,7 +93,7 @@ def _loading(folder: Path) -> None:
 
     def mine() -> float:
         begin = time.perf_counter()
-        home.fill(home.SlapdHome(folder), programs, settings.DEFAULTS | _indexes(), pieces(BASE))
+        home.load_offline(home.SlapdHome(folder), programs, settings.DEFAULTS | _indexes(), pieces(BASE))
         return LOADED / (time.perf_counter() - begin)
 
     def theirs() -> float:

@@ -136,16 +136,16 @@ def test_a_cleanup_that_was_cut_off_is_whole_or_not_there_and_the_next_one_does_
         bank.order(bank.account(), "TLB", 100)
         for statement in statements[:sent]:
             bank.session.query(statement)
-        checks.before(bank.session)
+        checks.read_state(bank.session)
         assert bank.number("select count(*) from trade where t_st_id in ('PNDG', 'SBMT')") == 0
         assert bank.broken() == []
     bank.order(bank.account(), "TLB", 100)
     with monkeypatch.context() as broken:
         broken.setattr(transactions, "cleanup", lambda _: (*statements[:2], "select nothing from nowhere"))
         with pytest.raises(FailureError):
-            checks.before(bank.session)
+            checks.read_state(bank.session)
     assert bank.number("select count(*) from trade_request") == 1
-    checks.before(bank.session)
+    checks.read_state(bank.session)
     assert bank.broken() == []
 
 

@@ -283,7 +283,7 @@ def test_child_processes_start_without_any_other_package() -> None:
         name for name, path in MODULES.items() if re.search(r"^def main\(parent\b", path.read_text(), re.MULTILINE)
     ]
     children.remove("ironbench.trial.cluster.ray_child")
-    assert "ironbench.engines.sqlite.line" in children
+    assert "ironbench.engines.sqlite.connection" in children
     for name in children:
         code = f"import sys; sys.path.append({str(SOURCE.parent)!r}); import {name}"
         ended = subprocess.run([sys.executable, "-I", "-S", "-c", code], capture_output=True, text=True)

@@ -155,10 +155,10 @@ def test_a_plan_that_makes_no_sense_and_memory_that_cannot_be_had_are_errors() -
     with pytest.raises(InputError, match="missing field"):
         _core.Kernels(b'{"threads": 1}')
     plan = b'{"threads":1,"pin":[],"warmup_s":0,"seed":1,"kernel":{"kind":"lottery","bytes":4611686018427387904,'
-    crew = _core.Kernels(plan + b'"huge":"no","draws":1,"probe_s":0}}')
-    crew.start(0.1)
+    workers = _core.Kernels(plan + b'"huge":"no","draws":1,"probe_s":0}}')
+    workers.start(0.1)
     with pytest.raises(FailureError, match="cannot allocate"):
-        crew.result()
+        workers.result()
 
 
 def test_what_limits_a_server_limits_work_without_one(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -119,10 +119,8 @@ class Sheet:
         price = self.prices[name]
         if price.every != "once" or price.per not in ("core", "socket", "server"):
             paid = f"is paid every {price.every}" if price.every != "once" else f"is per {price.per}"
-            way_out = "use a one-time licence per core, socket or server; for the others, use `ironbench cost`"
-            raise InputError(
-                f"--licence {name}", f"{paid}, but published results do not contain that quantity", way_out
-            )
+            hint = "use a one-time licence per core, socket or server; for the others, use `ironbench cost`"
+            raise InputError(f"--licence {name}", f"{paid}, but published results do not contain that quantity", hint)
         return price
 
     def rate(self, currency: str, into: str) -> ExchangeRate:
@@ -142,8 +140,8 @@ class Sheet:
 def currency(subject: str, text: str) -> str:
     """Validates a currency code; "" means that the user chose none. Raises InputError."""
     if text and not _CODE.fullmatch(text):
-        way_out = "use its three-letter code" + (f": {text.upper()}" if _CODE.fullmatch(text.upper()) else ", e.g. EUR")
-        raise InputError(subject, f"{quoted(text)} is not a currency code", way_out)
+        hint = "use its three-letter code" + (f": {text.upper()}" if _CODE.fullmatch(text.upper()) else ", e.g. EUR")
+        raise InputError(subject, f"{quoted(text)} is not a currency code", hint)
     return text
 
 

@@ -117,7 +117,7 @@ def _lines(one: Mounted) -> list[str]:
     measured = one.calibration
     granted = [name.replace("_", " ") for name, has in measured["granted"].items() if not has]
     lines = [
-        f"{units.device(one.device.model)}: the I/O path ({one.way}) adds {measured['read_latency_ns'] / 1e3:.0f} "
+        f"{units.device(one.device.model)}: the I/O path ({one.io_path}) adds {measured['read_latency_ns'] / 1e3:.0f} "
         f"us to each read and allows {measured['reads_per_s']:.0f} reads of 4 KiB per second"
     ]
     if granted:

@@ -2,7 +2,7 @@
 
 This is a child process (`ironbench.host.child`). The first message is a `DeviceOrder`, answered by `ready` or an error.
 Further messages are commands, and each is answered: `model` and `free` switch the modelled timing on and off, `stop`
-ends the process; `MountedDevice.say` lists the others.
+ends the process; `MountedDevice.execute` lists the others.
 """
 
 from __future__ import annotations
@@ -110,7 +110,7 @@ class MountedDevice:
             self._create_file_system(block, Path(self._order.points[name]), not measured["passes"])
         return {"calibration": measured, "blocks": blocks, "counters": str(files / COUNTERS)}
 
-    def say(self, word: str) -> dict[str, Any]:
+    def execute(self, word: str) -> dict[str, Any]:
         """Executes one command from the parent process, and returns the answer. Raises FailureError."""
         if word == "model":
             for point in self._order.points.values():
@@ -230,7 +230,7 @@ def _serve(parent: Channel, device: MountedDevice, woken: int, detached: bool) -
             if frame[0] == "stop":
                 return STOPPED_PATIENCE_S
             try:
-                answer = device.say(frame[0])
+                answer = device.execute(frame[0])
             except IronbenchError as error:
                 answer = refusal(error)
             parent.tell(answer)

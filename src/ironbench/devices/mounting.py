@@ -103,7 +103,7 @@ class Mounted:
             raise FailureError(f"emulated device {self.model}", self.death() or str(error)) from error
 
     @property
-    def way(self) -> str:
+    def io_path(self) -> str:
         """Name of the I/O path that requests take: through the device's process, or only through the kernel."""
         return "kernel only" if self.calibration["passes"] else "/dev/fuse"
 
@@ -344,7 +344,7 @@ def _described(one: Mounted) -> str:
     place = "memory" if device.backing == arrange.RAM else "a file"
     return (
         f"emulated {units.device(device.model)}, {size}, {device.file_system}, in {place}; "
-        f"I/O path overhead {way_us:.0f} us per read, at most {measured['reads_per_s']:.0f} reads/s ({one.way})"
+        f"I/O path overhead {way_us:.0f} us per read, at most {measured['reads_per_s']:.0f} reads/s ({one.io_path})"
     )
 
 

@@ -222,7 +222,7 @@ class Administration:
         that describe the reset."""
         return {}
 
-    def vacuum_dead_rows(self, session: Session, tables: Sequence[str], most: float) -> Mapping[str, str]:
+    def vacuum_dead_tuples(self, session: Session, tables: Sequence[str], most: float) -> Mapping[str, str]:
         """Vacuums tables with more than `most` dead tuples per live row. Returns conditions for the trial's record."""
         return {}
 

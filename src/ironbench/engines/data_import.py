@@ -108,7 +108,7 @@ class DataImport:
         FailureError that names the failed statement and the reason."""
         return {}
 
-    def way_out(self, session: Session, error: FailureError) -> str:
+    def hint(self, session: Session, error: FailureError) -> str:
         """Returns a hint for a query that the database refuses; "" if there is none."""
         return ""
 

@@ -44,13 +44,13 @@ MOST_OF_MEMORY = 0.7
 """Fraction of the available memory that may be used. The engine, the clients and the page cache need the rest."""
 
 
-def refuse(system: System, possible: Mapping[str, str]) -> None:
-    """Raises InputError for a zero-latency part that this engine does not support. `possible`: unsupported part →
+def refuse(system: System, unsupported: Mapping[str, str]) -> None:
+    """Raises InputError for a zero-latency part that this engine does not support. `unsupported`: unsupported part →
     reason."""
     for part in system.ideal:
-        if part in possible:
+        if part in unsupported:
             raise InputError(
-                written("system.ideal", part), possible[part], "remove this setting, or use another engine"
+                written("system.ideal", part), unsupported[part], "remove this setting, or use another engine"
             )
 
 
@@ -159,7 +159,7 @@ def abandoned(used: Sequence[str]) -> list[Path]:
     unused = []
     for ours in sorted(MEMORY.glob(f"ironbench-{os.getuid()}-*")):
         data = _owner(ours)
-        if data is not None and data not in used and not _held(Path(data)):
+        if data is not None and data not in used and not _in_use(Path(data)):
             unused.append(ours)
     return unused
 
@@ -176,7 +176,7 @@ def _owner(ours: Path) -> str | None:
     return data if root(data) == ours else None
 
 
-def _held(data: Path) -> bool:
+def _in_use(data: Path) -> bool:
     if not data.is_dir():
         return False
     if processes.working_in(data, below=True):

@@ -34,7 +34,7 @@ class TableState:
     bytes: int
     """Size of the table in bytes, including indexes."""
     pages: int
-    dead_rows: int
+    dead_tuples: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +105,7 @@ class MaintenanceOperations(Protocol):
         the files are already complete."""
         ...
 
-    def make_dead_rows(self, session: Session, table: str, percent: int) -> None:
+    def make_dead_tuples(self, session: Session, table: str, percent: int) -> None:
         """Turns `percent` % of the rows into dead tuples that only the statements in `vacuums` remove. When this method
         returns, the server's counters include the dead tuples."""
         ...

@@ -46,7 +46,7 @@ class Builder:
     doubts: list[str] = field(default_factory=list)
     secrets: dict[str, Secrets] = field(default_factory=dict)
     """Credentials by the configuration's name."""
-    ways_out: dict[str, str] = field(default_factory=dict)
+    hints: dict[str, str] = field(default_factory=dict)
     """Hints for configurations that cannot be measured here, by the configuration's name."""
     _machines: dict[str, int] = field(default_factory=dict)
     """Number of machines of each Ray cluster, by the cluster's address."""
@@ -89,7 +89,7 @@ class Builder:
         except InputError as error:
             if not file:
                 raise
-            self.ways_out[cell.name] = error.hint
+            self.hints[cell.name] = error.hint
             return replace(setup, skipped=f"{error.subject}: {error.cause}")
 
     def _wanted(self, cell: DeclaredCell) -> tuple[Setup, tuple[DeviceRequest, ...]]:

@@ -104,7 +104,7 @@ def _planned(declared: DeclaredLab, budget_s: float | None, machines_needed: boo
         lambda: setups.extend(builder.setups(cells)),
     )
     collected(checks)
-    _enough_remain(declared, setups, builder.ways_out)
+    _enough_remain(declared, setups, builder.hints)
     server_control.require_use(possible(setups))
     profiling.require(profiles.read(declared.measure.profile), possible(setups))
     _refuse_unused_devices(declared, cells)
@@ -135,7 +135,7 @@ def _planned(declared: DeclaredLab, budget_s: float | None, machines_needed: boo
         **_commands_of_lab(declared),
     )
     if declared.design == SCREEN:
-        _require_every_run(declared, setups, builder.ways_out)
+        _require_every_run(declared, setups, builder.hints)
         draft = replace(draft, file=str(Path(declared.file).absolute()))
     else:
         draft = fixed_rates.extended(draft, declared.measure.rates, f"{declared.file}, measure.rates", _paced)
@@ -185,13 +185,13 @@ def _by_slices(draft: Lab, declared: DeclaredLab, contents: Mapping[str, Content
     return slice_plan.fitted(replace(draft, method=method))
 
 
-def _require_every_run(declared: DeclaredLab, setups: Sequence[Setup], ways_out: Mapping[str, str]) -> None:
+def _require_every_run(declared: DeclaredLab, setups: Sequence[Setup], hints: Mapping[str, str]) -> None:
     """Raises InputError if a run of the screen cannot be measured, needs a change by hand, or searches for its load."""
     for setup in setups:
         if setup.skipped:
             levels = named(setup.cell.levels)
-            way_out = ways_out[setup.cell.name] or "correct the value, or remove the factor"
-            hint = f"a screen needs all of its trials: {way_out}"
+            hint = hints[setup.cell.name] or "correct the value, or remove the factor"
+            hint = f"a screen needs all of its trials: {hint}"
             raise InputError(f"{declared.file}, vary", f"{setup.skipped} (with {levels})", hint)
         if any(one.by_hand for one in setup.system.commands):
             cause = "a person would have to make a change before every second trial"
@@ -285,12 +285,12 @@ def _refuse_unused_devices(declared: DeclaredLab, cells: Sequence[DeclaredCell])
             raise InputError(f"{declared.file}, devices.{name}", "no configuration of the lab uses this device", hint)
 
 
-def _enough_remain(declared: DeclaredLab, setups: Sequence[Setup], ways_out: Mapping[str, str]) -> None:
+def _enough_remain(declared: DeclaredLab, setups: Sequence[Setup], hints: Mapping[str, str]) -> None:
     if setups[0].skipped:
         raise InputError(
             f"{declared.file}, configuration {setups[0].cell.name}",
             f"the baseline cannot be measured on this machine: {setups[0].skipped}",
-            f"every comparison needs the baseline: {ways_out[setups[0].cell.name] or 'list another value first'}",
+            f"every comparison needs the baseline: {hints[setups[0].cell.name] or 'list another value first'}",
         )
     if sum(not setup.skipped for setup in setups) < 2:
         skipped = "; ".join(f"{setup.cell.name}: {setup.skipped}" for setup in setups if setup.skipped)

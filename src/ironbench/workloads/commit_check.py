@@ -65,18 +65,18 @@ class Commits:
         return Commits(count.server, count.own, count.maintained, count.unreported, count.rest_s)
 
 
-def commits_check(session: Session, then: Commits, summary: Mapping[str, Any]) -> tuple[Check, ...]:
+def commits_check(session: Session, before: Commits, summary: Mapping[str, Any]) -> tuple[Check, ...]:
     """Returns one check, or none if the engine has no commit counter or if the trial contained a power cut."""
-    if then.server is None or summary.get("power_cut"):
+    if before.server is None or summary.get("power_cut"):
         # After an unclean shutdown, all counters of the server start at zero (PostgreSQL 18 documentation, 27.2).
         return ()
     wait_for_clients(session)
     now = Commits.read(session)
     assert now.server is not None
-    commits = now.server - then.server - (now.own - then.own) - int(summary.get("observer_commits", 0))
+    commits = now.server - before.server - (now.own - before.own) - int(summary.get("observer_commits", 0))
     ours, unsure = int(summary["commits"]), int(summary.get("server_commits_uncertain", 0))
-    between_s = now.at_s - then.at_s
-    maintained = now.maintained - then.maintained + then.unreported
+    between_s = now.at_s - before.at_s
+    maintained = now.maintained - before.maintained + before.unreported
     most = ours + unsure + _allowance(summary, maintained, between_s / now.rest_s)
     return (checked("client commits = server commits", f"{ours} to {most}", commits, ours <= commits <= most),)
 

@@ -8,10 +8,10 @@ from ironbench.host.tree import Tree
 
 SPARE_BYTES = 256 << 20
 """Bytes of memory that stay free for other processes."""
-WAY_OUT = "use less memory, or fewer threads"
+HINT = "use less memory, or fewer threads"
 
 
-def require(subject: str, threads: int, each_bytes: int, available: int | None = None, way_out: str = WAY_OUT) -> None:
+def require(subject: str, threads: int, each_bytes: int, available: int | None = None, hint: str = HINT) -> None:
     """Raises InputError if `threads` times `each_bytes` exceeds the free memory or the limit of this process."""
     free = memory_available(Tree()) if available is None else available
     if free is None:
@@ -22,5 +22,5 @@ def require(subject: str, threads: int, each_bytes: int, available: int | None =
         raise InputError(
             subject,
             f"{words} exceed the {free >> 20} MiB of free memory (of which {SPARE_BYTES >> 20} MiB are reserved)",
-            way_out,
+            hint,
         )

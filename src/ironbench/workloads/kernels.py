@@ -59,18 +59,18 @@ def run_kernel(work: Work, kernel: Mapping[str, Any]) -> KernelTimes:
         "seed": load.seed,
         "kernel": dict(kernel),
     }
-    crew = _core.Kernels(msgspec.json.encode(plan))
-    work.on_stop(crew.stop)
-    while not crew.ready(_LOOK_S):
+    workers = _core.Kernels(msgspec.json.encode(plan))
+    work.on_stop(workers.stop)
+    while not workers.ready(_LOOK_S):
         work.show(0.0, "preparing")
     with work.window() as window:
-        crew.start(load.duration_s)
-        while not crew.done(_LOOK_S):
+        workers.start(load.duration_s)
+        while not workers.done(_LOOK_S):
             work.show(min(1.0, window.elapsed_s / load.duration_s), "running")
     elapsed_s = window.elapsed_s
-    while not crew.ended(_LOOK_S):
+    while not workers.ended(_LOOK_S):
         work.show(1.0, "checking")
-    raw, histograms = crew.result()
+    raw, histograms = workers.result()
     result = msgspec.json.decode(raw)
     if not histograms[""].count and not work.stopping():
         raise FailureError(

@@ -89,9 +89,9 @@ class Maintenance(Workload):
     def drive(self, work: Work) -> Outcome:
         one = ProbeClient(work, f"select amount from {TABLE} where id =", table(work.choice.options).rows)
         with self.prepared(work) as ready:
-            calm_s = float(work.choice.options["calm"])
-            work.show(0.0, f"probe client only (baseline) for {calm_s:g} s")
-            calm = one.calm(calm_s)
+            baseline_s = float(work.choice.options["calm"])
+            work.show(0.0, f"probe client only (baseline) for {baseline_s:g} s")
+            baseline = one.baseline(baseline_s)
             with one.watching() as seen, work.window() as window:
                 took_s = carried_out(
                     ready.operation, work.stopping, lambda s: work.show(0.5, f"{self.counts[0]}, {s:.0f} s")
@@ -99,12 +99,12 @@ class Maintenance(Workload):
             if took_s is None:
                 return Outcome(0)
             busy, done = seen(), ready.done()
-        return self._outcome(took_s, calm, busy, done, window.elapsed_s)
+        return self._outcome(took_s, baseline, busy, done, window.elapsed_s)
 
     def _outcome(
         self,
         took_s: float,
-        calm: probe_client.ProbeTimes,
+        baseline: probe_client.ProbeTimes,
         busy: probe_client.ProbeTimes,
         done: OperationResult,
         elapsed_s: float,
@@ -121,8 +121,8 @@ class Maintenance(Workload):
         return Outcome(
             transactions=1,
             errors=busy.errors,
-            histograms={"response_time": whole, **probe_client.histograms(calm, busy)},
-            metrics={**own, **probe_client.metrics(calm, busy), **done.metrics},
+            histograms={"response_time": whole, **probe_client.histograms(baseline, busy)},
+            metrics={**own, **probe_client.metrics(baseline, busy), **done.metrics},
             checks=done.checks,
             facts=done.facts,
             cause=note("probe-connection-broke", error=busy.cause) if busy.cause else None,

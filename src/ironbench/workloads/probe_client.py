@@ -40,7 +40,7 @@ CALM = Option(
     highest=600,
     whole=False,
 )
-_CALM_PERCENTILES = {"p50": 0.50, "p99": 0.99}
+_BASELINE_PERCENTILES = {"p50": 0.50, "p99": 0.99}
 """Percentiles of the baseline phase that are recorded for comparison."""
 
 
@@ -67,7 +67,7 @@ class ProbeClient:
         self._what = {"kind": "bystander", "select": select, "keys": keys}
         self._per_s = int(work.choice.options["probe"])
 
-    def calm(self, duration_s: float) -> ProbeTimes:
+    def baseline(self, duration_s: float) -> ProbeTimes:
         """Measures the baseline phase, during which nothing else happens. Raises FailureError if the server is
         unreachable."""
         from ironbench import _core
@@ -131,21 +131,21 @@ def _seen(result: DriveResult) -> ProbeTimes:
     return ProbeTimes(times, summary["failed"], summary["not_started"], summary["errors"], summary["cause"])
 
 
-def metrics(calm: ProbeTimes, busy: ProbeTimes) -> dict[str, float]:
+def metrics(baseline: ProbeTimes, busy: ProbeTimes) -> dict[str, float]:
     """Returns the metrics by catalogue name. Response times are derived from `histograms`."""
     by_name = {"bystander_failed": float(busy.failed), "bystander_missed": float(busy.missed)}
     for kind in KINDS:
-        quiet, felt = calm.histograms[kind], busy.histograms[kind]
-        if not quiet.count:
+        before, during = baseline.histograms[kind], busy.histograms[kind]
+        if not before.count:
             continue
-        for name, value_s in {"mean": quiet.mean_s, **quantiles(quiet, _CALM_PERCENTILES)}.items():
+        for name, value_s in {"mean": before.mean_s, **quantiles(before, _BASELINE_PERCENTILES)}.items():
             by_name[f"bystander_{kind}_{name}_s{{phase=calm}}"] = value_s
-        if felt.count and quiet.mean_s > 0:
-            by_name[f"bystander_{kind}_slowdown"] = felt.mean_s / quiet.mean_s
+        if during.count and before.mean_s > 0:
+            by_name[f"bystander_{kind}_slowdown"] = during.mean_s / before.mean_s
     return by_name
 
 
-def histograms(calm: ProbeTimes, busy: ProbeTimes) -> dict[str, Histogram]:
+def histograms(baseline: ProbeTimes, busy: ProbeTimes) -> dict[str, Histogram]:
     """Returns the histograms under the names of their metrics."""
     by_name = {f"bystander_{kind}": busy.histograms[kind] for kind in KINDS}
-    return by_name | {f"bystander_{kind}{{phase=calm}}": calm.histograms[kind] for kind in KINDS}
+    return by_name | {f"bystander_{kind}{{phase=calm}}": baseline.histograms[kind] for kind in KINDS}

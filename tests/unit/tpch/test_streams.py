@@ -10,7 +10,7 @@ from types import SimpleNamespace
 import pytest
 
 from ironbench.catalogue import base_name, part_of
-from ironbench.engines.sqlite.line import SqliteLine
+from ironbench.engines.sqlite.connection import SqliteLine
 from ironbench.errors import EngineDiedError, FailureError
 from ironbench.report.wording.ratios import metric_words
 from ironbench.workloads.tpch import figures, streams, trial

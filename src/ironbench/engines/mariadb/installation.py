@@ -22,8 +22,8 @@ _SYSTEM_TABLES = ("system_tables", "performance_tables", "system_tables_data", "
 tables."""
 _VERSION_IN_FILE = rb"\d+\.\d+\.\d+-MariaDB[-+.\w]*"
 """Pattern of the server's version, which is a constant in the program file (MYSQL_SERVER_VERSION, mysql_version.h)."""
-_GRAVE = re.compile(r"\[ERROR\] (.*)")
-_HOLLOW = ("Aborting", "Plugin 'InnoDB' registration", "Unknown/unsupported storage engine")
+_ERROR = re.compile(r"\[ERROR\] (.*)")
+_FOLLOW_UP = ("Aborting", "Plugin 'InnoDB' registration", "Unknown/unsupported storage engine")
 """Beginnings of error messages that only follow from an earlier error."""
 _NUMBERED = re.compile(r"\b(?:failed with error|error number) (\d{1,3})\b(?! \()")
 """Pattern of an operating system error (errno(3)) in a message of InnoDB."""
@@ -106,8 +106,8 @@ def _texts(server: Path, part: str) -> list[Path]:
 
 def complaint(text: str) -> str:
     """Returns why a server died: the errors in its log, or else the last lines."""
-    errors = [_NUMBERED.sub(_explained, match[1].strip()) for match in _GRAVE.finditer(text)]
-    telling = [error for error in errors if not error.startswith(_HOLLOW)]
+    errors = [_NUMBERED.sub(_explained, match[1].strip()) for match in _ERROR.finditer(text)]
+    telling = [error for error in errors if not error.startswith(_FOLLOW_UP)]
     return " / ".join(dict.fromkeys(telling[:3])) or last_words(text)
 
 

@@ -46,7 +46,7 @@ class MariadbMaintaining:
     def replayed(self, system: System, session: Session, backup: Path) -> Program | None:
         return backups.tool(system).replayed(system, session, backup)
 
-    def make_dead_rows(self, session: Session, table: str, percent: int) -> None:
+    def make_dead_tuples(self, session: Session, table: str, percent: int) -> None:
         """Creates dead tuples by moving rows to the other end of their table and back. This leaves empty pages."""
         for sign in (">", "<"):
             session.query(f"update {table} set id = -id where number % 100 < {percent} and id {sign} 0")

@@ -172,12 +172,12 @@ class PostgresAdministration(Administration):
         session.query(_RESET.format(names=", ".join(f"'{name}'" for name in names)))
         return {"statistics": "reset"}
 
-    def vacuum_dead_rows(self, session: Session, tables: Sequence[str], most: float) -> Mapping[str, str]:
+    def vacuum_dead_tuples(self, session: Session, tables: Sequence[str], most: float) -> Mapping[str, str]:
         """Vacuums before the trial, because autovacuum checks tables only once a minute (`autovacuum_naptime`, 19.10).
         That is too late for a short trial, and it disturbs the measurement of a longer one. For the same reason,
         pgbench vacuums before every run (option `-n`)."""
         try:
-            vacuumed = _littered(session, tables, most)
+            vacuumed = _with_dead_tuples(session, tables, most)
             for table in vacuumed:
                 session.query(f"vacuum {table}")
         except FailureError as error:
@@ -264,7 +264,7 @@ def _version(session: Session) -> int:
     return int(session.query("show server_version_num")[0][0] or 0)
 
 
-def _littered(session: Session, tables: Sequence[str], most: float) -> list[str]:
+def _with_dead_tuples(session: Session, tables: Sequence[str], most: float) -> list[str]:
     names = ", ".join("'" + table.replace("'", "''") + "'" for table in tables)
     rows = session.query(
         "select relname from pg_stat_user_tables "

@@ -123,7 +123,7 @@ class PostgresDataImport(DataImport):
             if error.sqlstate != DENIED:
                 raise
 
-    def way_out(self, session: Session, error: FailureError) -> str:
+    def hint(self, session: Session, error: FailureError) -> str:
         if error.sqlstate != _NO_TABLE or not (schemas := [row[0] or "" for row in session.query(_SCHEMAS)]):
             return ""
         path = written("system.set", f"search_path={','.join([*schemas, 'public'])}")

@@ -14,7 +14,7 @@ from ironbench.host.programs import last_words, output
 from ironbench.paths import expanded
 
 OLDEST = 14
-_GRAVE = ("PANIC:  ", "FATAL:  ", "error: ")
+_ERRORS = ("PANIC:  ", "FATAL:  ", "error: ")
 WHEEL = "wheel:"
 """Prefix of a major version that selects programs that came with ironbench."""
 _VERSION_IN_FILE = rb"postgres \(PostgreSQL\) \d+(?:\.\d+|devel|beta\d+|rc\d+)?"
@@ -135,7 +135,7 @@ def complaint(text: str) -> str:
     lines."""
     lines = text.splitlines()
     for number, line in enumerate(lines):
-        if any(word in line for word in _GRAVE):
+        if any(word in line for word in _ERRORS):
             parts = [part.split(":  ", 1)[-1].strip() for part in lines[number : number + 3]]
             return " / ".join(filter(None, parts))
     return last_words(text)

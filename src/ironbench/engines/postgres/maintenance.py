@@ -89,7 +89,7 @@ class PostgresMaintaining:
     def replayed(self, system: System, session: Session, backup: Path) -> Program | None:
         return None
 
-    def make_dead_rows(self, session: Session, table: str, percent: int) -> None:
+    def make_dead_tuples(self, session: Session, table: str, percent: int) -> None:
         session.query(f"alter table {table} set (autovacuum_enabled = off)")
         session.query(f"update {table} set amount = amount where number % 100 < {percent}")
         facts.flush_counts(session)  # without this, the dead tuples might be counted only after the vacuum

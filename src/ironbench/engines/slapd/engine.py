@@ -157,7 +157,7 @@ class _OwnSlapd(OwnServer[SlapdSession]):
     def connected(self, own: OwnedServer) -> SlapdSession:
         path = f"{own.running.socket_directory}/{settings.SOCKET}"
         address = dsn.DirectoryAddress(settings.ROOT, settings.BASE, socket=path)
-        return SlapdSession(address, Secrets(password=self.password), own, self._fill)
+        return SlapdSession(address, Secrets(password=self.password), own, self._load_offline)
 
     def directories(self) -> dict[str, str]:
         return {"data": str(self.home.files)}
@@ -197,8 +197,8 @@ class _OwnSlapd(OwnServer[SlapdSession]):
         )
         return server.start(launch)
 
-    def _fill(self, pieces: Iterable[bytes]) -> None:
-        homes.fill(self.home, self.installation, settings.effective(self.system), pieces)
+    def _load_offline(self, pieces: Iterable[bytes]) -> None:
+        homes.load_offline(self.home, self.installation, settings.effective(self.system), pieces)
 
 
 def _answers(path: str) -> bool:

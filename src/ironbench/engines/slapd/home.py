@@ -60,10 +60,10 @@ def prepare(home: SlapdHome, installation: OpenldapInstallation, settings: Mappi
     """Creates missing files: a database with no entry except its suffix. Raises FailureError."""
     refuse_running(home.files, home.place)
     if not home.files.is_dir():
-        fill(home, installation, settings, ())
+        load_offline(home, installation, settings, ())
 
 
-def fill(
+def load_offline(
     home: SlapdHome, installation: OpenldapInstallation, settings: Mapping[str, str], pieces: Iterable[bytes]
 ) -> None:
     """Loads the suffix and LDIF data into a new database, which then replaces the old database.

@@ -62,10 +62,10 @@ class SlapdSession(ServerSession[DirectoryAddress, DirectoryLine]):
         address: DirectoryAddress,
         secrets: Secrets,
         own: OwnedServer | None = None,
-        fill: Callable[[Iterable[bytes]], None] | None = None,
+        load_offline: Callable[[Iterable[bytes]], None] | None = None,
     ) -> None:
-        """Connects to the server. `fill`: reloads the data of a stopped server that ironbench started."""
-        self._fill = fill
+        """Connects to the server. `load_offline`: loads the data of a stopped server that ironbench started."""
+        self._load_offline = load_offline
         super().__init__(address, secrets, own)
 
     def connect(self, as_client: bool = False) -> DirectoryLine:
@@ -112,8 +112,8 @@ class SlapdSession(ServerSession[DirectoryAddress, DirectoryLine]):
 
     def fill(self, pieces: Iterable[bytes], changes: Iterable[bytes] = ()) -> None:
         """Loads an LDIF file, as in `model.session.DirectorySession`."""
-        if self._own is not None and self._fill is not None:
-            self._fill_offline(self._own, self._fill, pieces)
+        if self._own is not None and self._load_offline is not None:
+            self._stop_and_load(self._own, self._load_offline, pieces)
             pieces = ()
         for piece in itertools.chain(pieces, changes):
             try:
@@ -126,12 +126,14 @@ class SlapdSession(ServerSession[DirectoryAddress, DirectoryLine]):
                 refused.change, _, refused.dn = error.subject.partition(" ")
                 raise refused from error
 
-    def _fill_offline(self, own: OwnedServer, fill: Callable[[Iterable[bytes]], None], pieces: Iterable[bytes]) -> None:
+    def _stop_and_load(
+        self, own: OwnedServer, load_offline: Callable[[Iterable[bytes]], None], pieces: Iterable[bytes]
+    ) -> None:
         with self._lock:
             self._drop()
             own.running.stop()
             try:
-                fill(pieces)
+                load_offline(pieces)
             finally:
                 self._own = replace(own, running=own.again())
                 self._address = self.moved(self._own.running.socket_directory)

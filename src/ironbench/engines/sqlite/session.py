@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from ironbench.engines.base import SessionDefaults
-from ironbench.engines.sqlite.line import SqliteLine
+from ironbench.engines.sqlite.connection import SqliteLine
 from ironbench.errors import FailureError, InputError, IronbenchError, nearest, written
 from ironbench.host import control_groups, data_dirs, register
 from ironbench.model.session import Row

@@ -40,12 +40,12 @@ def require_common(known: Mapping[str, Any], away: Sequence[str]) -> None:
     path, host = known.get("socket"), str(known.get("host") or "/")
     if not away or not (path or host.startswith("/") or _is_loopback(host)):
         return
-    way_out = f"set {written('system.dsn')} to an address that every machine can reach"
+    hint = f"set {written('system.dsn')} to an address that every machine can reach"
     if _is_loopback(host) and not path:
         cause = f"{host} means the local machine on every machine, but {away[0]} is a different machine"
-        raise InputError(written("system.dsn"), cause, way_out)
+        raise InputError(written("system.dsn"), cause, hint)
     cause = f"the server listens on a socket file of this machine, but {away[0]} is a different machine"
-    raise InputError(written("load.cluster"), cause, way_out)
+    raise InputError(written("load.cluster"), cause, hint)
 
 
 def _is_loopback(host: str) -> bool:

@@ -94,8 +94,8 @@ class RayWorkers:
             cause = " ".join(str(error).split()) or "no answer"
             raise InputError(asked["written"], f"is not a running Ray cluster: {cause}", _JOINED) from None
         except ray.exceptions.AuthenticationError:
-            way_out = "set RAY_AUTH_MODE=token, and RAY_AUTH_TOKEN or ~/.ray/auth_token to the cluster's token"
-            raise InputError(asked["written"], "this Ray cluster requires a token", way_out) from None
+            hint = "set RAY_AUTH_MODE=token, and RAY_AUTH_TOKEN or ~/.ray/auth_token to the cluster's token"
+            raise InputError(asked["written"], "this Ray cluster requires a token", hint) from None
         except RuntimeError as error:
             cause = " ".join(str(error).split())[-300:]
             same = "install the same versions of Ray and Python on every machine"

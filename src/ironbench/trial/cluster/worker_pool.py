@@ -57,8 +57,8 @@ class WorkerPool:
         for number, why in enumerate(control.request({"ask": "reach", "server": dict(known)})["reach"]):
             if why:
                 cause = f"worker {number + 1} on {control.workers[number]['host']} cannot reach the server: {why}"
-                way_out = f"set {written('system.dsn')} to an address that every machine can reach"
-                raise InputError(written("system.dsn") if away else written("load.workers"), cause, way_out)
+                hint = f"set {written('system.dsn')} to an address that every machine can reach"
+                raise InputError(written("system.dsn") if away else written("load.workers"), cause, hint)
         self._reached.add((load.workers, load.cluster, known))
 
     def drive(self, plan: bytes, load: Load, progress: Progress, started: str) -> Driven:

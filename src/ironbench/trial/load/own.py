@@ -175,7 +175,7 @@ def require_check(session: Session, data: OwnData | None) -> None:
         library = isinstance(engine, LibraryEngine) and not ended
         if error.sqlstate[:2] == "42" or library:
             usual = "write a query that returns true or false, for example select count(*) > 0 from orders"
-            hint = engine.data_import.way_out(session, error) or usual
+            hint = engine.data_import.hint(session, error) or usual
             raise InputError(written("data.check"), error.cause, hint) from None
 
 

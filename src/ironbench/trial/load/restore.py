@@ -139,4 +139,4 @@ def without_dead_tuples(session: Session, dataset: Dataset) -> Mapping[str, str]
     The next trial then finds the data at their original size.
     """
     administration = engines.get(session.engine).administration
-    return administration.vacuum_dead_rows(session, dataset.tables, MOST_DEAD)
+    return administration.vacuum_dead_tuples(session, dataset.tables, MOST_DEAD)

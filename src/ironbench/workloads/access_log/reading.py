@@ -28,7 +28,7 @@ are replayed only if their code is 0."""
 _SCOPES = ("base", "one", "sub", "children")
 _SIMPLE = 128
 """Number of the `method` of a simple bind in the log."""
-_WAY_OUT = "name a log of OpenLDAP with the log level `stats`, or an access log of 389 Directory Server"
+_HINT = "name a log of OpenLDAP with the log level `stats`, or an access log of 389 Directory Server"
 _MOST_OPERATIONS = 2_000_000
 _DAY_S = 86_400
 _YEAR_S = 365 * _DAY_S
@@ -86,7 +86,7 @@ def read(path: str) -> AccessLogContents:
     try:
         known = Path(path).stat()
     except OSError as error:
-        raise InputError(path, error.strerror or str(error), _WAY_OUT) from None
+        raise InputError(path, error.strerror or str(error), _HINT) from None
     return _read(path, known.st_size, known.st_mtime_ns)
 
 
@@ -96,7 +96,7 @@ def digest(path: str) -> str:
         with Path(path).open("rb") as file:
             return hashlib.file_digest(file, "sha256").hexdigest()[:16]
     except OSError as error:
-        raise InputError(path, error.strerror or str(error), _WAY_OUT) from None
+        raise InputError(path, error.strerror or str(error), _HINT) from None
 
 
 @lru_cache(maxsize=2)
@@ -107,7 +107,7 @@ def _read(path: str, size: int, changed_ns: int) -> AccessLogContents:
             year = datetime.fromtimestamp(changed_ns / 1e9, UTC).year
             return replace(_log(path, found, year), stamp=(size, changed_ns))
     except OSError as error:
-        raise InputError(path, error.strerror or str(error), _WAY_OUT) from None
+        raise InputError(path, error.strerror or str(error), _HINT) from None
 
 
 def _log(path: str, found_lines: Iterable[str], year: int) -> AccessLogContents:
@@ -126,7 +126,7 @@ def _log(path: str, found_lines: Iterable[str], year: int) -> AccessLogContents:
             break  # incomplete line, which the server was still writing
         at_s = clock.read(line)
         if at_s is None:
-            raise InputError(f"{path}, line {number}", f"has no known time format: {line[:60].strip()!r}", _WAY_OUT)
+            raise InputError(f"{path}, line {number}", f"has no known time format: {line[:60].strip()!r}", _HINT)
         whole_seconds &= at_s.is_integer()
         if match[2] is None:
             continue
@@ -150,7 +150,7 @@ def _log(path: str, found_lines: Iterable[str], year: int) -> AccessLogContents:
             cause = f"contains more than {grouped(_MOST_OPERATIONS)} operations"
             raise InputError(path, cause, "extract a part of it, for example with head or sed")
     if not found:
-        raise InputError(path, "contains no LDAP operation", _WAY_OUT)
+        raise InputError(path, "contains no LDAP operation", _HINT)
     found.sort(key=lambda one: one.at_s)
     if whole_seconds:
         _spread(found)

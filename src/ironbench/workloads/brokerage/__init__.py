@@ -155,7 +155,7 @@ class Brokerage(Workload):
             )
 
     def before(self, session: Session, options: Mapping[str, str]) -> Any:
-        return checks.before(session)
+        return checks.read_state(session)
 
     def check(
         self, session: Session, options: Mapping[str, str], before: Any, summary: Mapping[str, Any]

@@ -149,7 +149,7 @@ def business_ms(moment: datetime) -> int:
     return passed // timedelta(milliseconds=1)
 
 
-def before(session: Session) -> BrokerageState:
+def read_state(session: Session) -> BrokerageState:
     _cancel_what_was_left(session)
     return BrokerageState(first_trade(session), _brokers(session), _balances(session), Commits.read(session))
 
@@ -167,35 +167,35 @@ def _cancel_what_was_left(session: Session) -> None:
         raise
 
 
-def check(session: Session, then: BrokerageState, summary: Mapping[str, Any]) -> tuple[Check, ...]:
+def check(session: Session, before: BrokerageState, summary: Mapping[str, Any]) -> tuple[Check, ...]:
     # This check is the first, because the following queries of this session would also be counted.
-    commits = commits_check(session, then.commits, summary)
-    held = rules(then.first, sample(then.first))
+    commits = commits_check(session, before.commits, summary)
+    held = rules(before.first, sample(before.first))
     del held[BROKERS]
     kept = (checked(name, 0, one_row(session, sql)[0]) for name, sql in held.items())
-    return (*commits, _paid(session, then), *kept, _cash(session, then), *_counted(session, then, summary))
+    return (*commits, _paid(session, before), *kept, _cash(session, before), *_counted(session, before, summary))
 
 
-def _paid(session: Session, then: BrokerageState) -> Check:
+def _paid(session: Session, before: BrokerageState) -> Check:
     """Checks the totals of brokers against the trades of this trial. Adds up only the trades of this trial, not all
     earlier trades."""
     earned = session.query(
         "select ca_b_id, count(*), sum(t_comm) from trade join customer_account on ca_id = t_ca_id "
-        f"where t_id >= {then.first} and t_st_id = 'CMPT' group by ca_b_id"
+        f"where t_id >= {before.first} and t_st_id = 'CMPT' group by ca_b_id"
     )
     gained = {broker: (int(trades or 0), Decimal(total or 0)) for broker, trades, total in earned}
     wrong = 0
     for broker, (trades, total) in _brokers(session).items():
         more, commissions = gained.get(broker, (0, Decimal(0)))
-        was = then.brokers[broker]
+        was = before.brokers[broker]
         wrong += (was[0] + more, was[1] + commissions) != (trades, total)
     return checked(BROKERS, 0, wrong)
 
 
-def _cash(session: Session, then: BrokerageState) -> Check:
-    trades = f"cash_transaction join trade on t_id = ct_t_id where ct_t_id >= {then.first}"
+def _cash(session: Session, before: BrokerageState) -> Check:
+    trades = f"cash_transaction join trade on t_id = ct_t_id where ct_t_id >= {before.first}"
     due = _sums(session, "ct_amt", "t_ca_id", trades)
-    moved = tuple(now - was for now, was in zip(_balances(session), then.balances, strict=True))
+    moved = tuple(now - was for now, was in zip(_balances(session), before.balances, strict=True))
     elsewhere = ", of other accounts" if due[0] == moved[0] and due != moved else ""
     return checked("balance changes equal cash of trades", due[0], f"{moved[0]}{elsewhere}", due == moved)
 
@@ -221,7 +221,7 @@ def _sums(session: Session, amount: str, account: str, rows: str) -> tuple[Decim
     return tuple(Decimal(value or 0) for value in row)
 
 
-def _counted(session: Session, then: BrokerageState, summary: Mapping[str, Any]) -> tuple[Check, ...]:
+def _counted(session: Session, before: BrokerageState, summary: Mapping[str, Any]) -> tuple[Check, ...]:
     """Compares what the clients counted with the tables. It is unknown whether interrupted transactions were
     committed."""
     unsure = int(summary.get("server_commits_uncertain", 0))
@@ -230,7 +230,7 @@ def _counted(session: Session, then: BrokerageState, summary: Mapping[str, Any])
         session,
         "select count(*), sum(case when t_st_id = 'CMPT' then 1 else 0 end), "
         "sum(case when t_st_id = 'SBMT' then 1 else 0 end), sum(case when t_st_id = 'PNDG' then 1 else 0 end) "
-        f"from trade where t_id >= {then.first}",
+        f"from trade where t_id >= {before.first}",
     )
     order, results = scripts["trade_order"], int(scripts["trade_result"]["completed"])
     orders = int(order["completed"]) - int(order["rolled_back_in_all"])

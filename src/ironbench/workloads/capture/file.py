@@ -21,7 +21,7 @@ KEY = "ironbench_capture"
 SCHEMA = 1
 _MEMORY = "1GB"
 """Memory limit of DuckDB. Larger intermediate results are written to temporary files."""
-_WAY_OUT = "make a capture: ironbench capture LOG -o FILE.capture"
+_HINT = "make a capture: ironbench capture LOG -o FILE.capture"
 
 COLUMNS = """
     number, session, transaction, make_timestamp(at_us) AS started_at, template, text, prepared, parameters,
@@ -88,7 +88,7 @@ def stamp(path: str) -> tuple[int, int]:
     try:
         known = Path(path).stat()
     except OSError as error:
-        raise InputError(path, error.strerror or str(error), _WAY_OUT) from None
+        raise InputError(path, error.strerror or str(error), _HINT) from None
     return known.st_size, known.st_mtime_ns
 
 
@@ -98,14 +98,14 @@ def _facts(path: str, stamp: tuple[int, int]) -> CaptureFacts:
         with database() as opened:
             rows = opened.execute("SELECT key, value FROM parquet_kv_metadata(?)", [glob.escape(path)]).fetchall()
     except duckdb.Error:
-        raise InputError(path, "is not a capture", _WAY_OUT) from None
+        raise InputError(path, "is not a capture", _HINT) from None
     found = {bytes(key).decode(errors="replace"): bytes(value) for key, value in rows}
     if KEY not in found:
-        raise InputError(path, "is a Parquet file, but not a capture", _WAY_OUT)
+        raise InputError(path, "is a Parquet file, but not a capture", _HINT)
     try:
         known = msgspec.json.decode(found[KEY], type=CaptureFacts)
     except msgspec.DecodeError as error:
-        raise InputError(path, f"has damaged metadata: {error}", _WAY_OUT) from None
+        raise InputError(path, f"has damaged metadata: {error}", _HINT) from None
     if known.schema > SCHEMA:
         raise InputError(path, "was made by a newer version of ironbench", "update ironbench")
     return known

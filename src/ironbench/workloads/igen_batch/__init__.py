@@ -141,8 +141,8 @@ def sums(session: Session) -> JobSums:
     return JobSums(writing, ageing, posted, held, archived, revisions, changes, commits)
 
 
-def check(session: Session, then: JobSums, summary: Mapping[str, Any]) -> tuple[Check, ...]:
-    commits = commits_check(session, then.commits, summary)
+def check(session: Session, before: JobSums, summary: Mapping[str, Any]) -> tuple[Check, ...]:
+    commits = commits_check(session, before.commits, summary)
     # Completes jobs that a crash has interrupted.
     for statement in sql_files.statements(FOLDER, "finish", session.engine):
         session.query(statement)
@@ -151,17 +151,17 @@ def check(session: Session, then: JobSums, summary: Mapping[str, Any]) -> tuple[
     unsure = int(summary.get("server_commits_uncertain", 0))
     return (
         checked("ledger = history, month by month", 0, _unlike(session)),
-        checked("lines posted = lines in history + archived", *_lines(then, now)),
+        checked("lines posted = lines in history + archived", *_lines(before, now)),
         checked("revisions of prices = changes noted", now.revisions, now.changes),
         *_months(session),
-        _jobs("jobs that wrote", done.get("post", 0) + done.get("reprice", 0), now.writing - then.writing, unsure),
-        _jobs("months aged", done.get("age", 0), now.ageing - then.ageing, unsure),
+        _jobs("jobs that wrote", done.get("post", 0) + done.get("reprice", 0), now.writing - before.writing, unsure),
+        _jobs("months aged", done.get("age", 0), now.ageing - before.ageing, unsure),
         *commits,
     )
 
 
-def _lines(then: JobSums, now: JobSums) -> tuple[int, int]:
-    return now.posted - then.posted, now.held + now.archived - then.held - then.archived
+def _lines(before: JobSums, now: JobSums) -> tuple[int, int]:
+    return now.posted - before.posted, now.held + now.archived - before.held - before.archived
 
 
 def _jobs(name: str, expected: int, jobs: int, unsure: int) -> Check:

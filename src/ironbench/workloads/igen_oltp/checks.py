@@ -55,7 +55,7 @@ class OrderCounts:
     commits: Commits
 
 
-def before(session: Session) -> OrderCounts:
+def read_state(session: Session) -> OrderCounts:
     commits = Commits.read(session)
     orders, newest, oldest, customers = one_row(
         session,
@@ -67,20 +67,20 @@ def before(session: Session) -> OrderCounts:
 
 
 def check(
-    session: Session, options: Mapping[str, str], then: OrderCounts, summary: Mapping[str, Any]
+    session: Session, options: Mapping[str, str], before: OrderCounts, summary: Mapping[str, Any]
 ) -> tuple[Check, ...]:
-    commits = commits_check(session, then.commits, summary)
-    now = before(session)
-    inserted, deleted = now.newest - then.newest, now.oldest - then.oldest
+    commits = commits_check(session, before.commits, summary)
+    now = read_state(session)
+    inserted, deleted = now.newest - before.newest, now.oldest - before.oldest
     return (
         _totals(session, options, summary),
         checked(
             "stock is never negative", 0, one_row(session, "select count(*) from igen_stock where quantity < 0")[0]
         ),
         checked("every customer has an order", layout(options).customers, now.customers),
-        checked("inserted - deleted = difference in orders", inserted - deleted, now.orders - then.orders),
+        checked("inserted - deleted = difference in orders", inserted - deleted, now.orders - before.orders),
         checked("orders per customer are bounded", f"at most {MOST_ORDERS}", *_longest(session)),
-        *(checked(f"{table} is unchanged", sums, now.fixed[table]) for table, sums in then.fixed.items()),
+        *(checked(f"{table} is unchanged", sums, now.fixed[table]) for table, sums in before.fixed.items()),
         *_writes(options, inserted, deleted, summary),
         *commits,
     )

@@ -162,19 +162,19 @@ def _counters_before(session: Session) -> WriteCounters | None:
     return administration.written(session)
 
 
-def _log_and_debt(session: Session, then: WriteCounters, table: WideTable, elapsed_s: float) -> dict[str, float]:
+def _log_and_debt(session: Session, before: WriteCounters, table: WideTable, elapsed_s: float) -> dict[str, float]:
     """Returns metrics of WAL and write backlog, by catalogue name."""
     engine = engines.get(session.engine)
     log_bytes = _written(session).log_bytes
     owed_log = engine.administration.log_since_checkpoint(session, log_bytes)
     wait_for_clients(session)
     end = _written(session)
-    written = log_bytes - then.log_bytes
+    written = log_bytes - before.log_bytes
     metrics = {
         "population_log_bytes": float(written),
         "population_log_share": written / table.value_bytes,
-        "population_log_flushes": float(end.log_flushes - then.log_flushes),
-        "population_checkpoints": float(end.checkpoints - then.checkpoints),
+        "population_log_flushes": float(end.log_flushes - before.log_flushes),
+        "population_checkpoints": float(end.checkpoints - before.checkpoints),
         "population_stored_bytes": float(one_row(session, engine.traits.dialect.size([TABLE]))[0]),
         "debt_log_bytes": float(owed_log),
     }

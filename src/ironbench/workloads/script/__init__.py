@@ -20,7 +20,7 @@ from ironbench.workloads.base import PGBENCH_PROTOCOL, ScriptSource, Workload
 _LARGEST = 1 << 26
 """Maximum size of a script in bytes."""
 _COMMENTS = re.compile(r"/\*.*?\*/|--[^\n]*", re.DOTALL)
-_WAY_OUT = "name a text file with a pgbench script"
+_HINT = "name a text file with a pgbench script"
 
 
 class Script(Workload):
@@ -115,11 +115,11 @@ def _source(text: str) -> ScriptSource:
 def _standard_input() -> str:
     """Reads standard input only once, because the script is needed for validation, digest and each trial."""
     if sys.stdin is None:
-        raise InputError("-", "standard input is closed", _WAY_OUT)
+        raise InputError("-", "standard input is closed", _HINT)
     try:
         return sys.stdin.buffer.read().decode()
     except (OSError, UnicodeDecodeError) as error:
-        raise InputError("-", f"standard input cannot be read: {error}", _WAY_OUT) from None
+        raise InputError("-", f"standard input cannot be read: {error}", _HINT) from None
 
 
 @cache
@@ -130,9 +130,9 @@ def _from_pipe(path: Path) -> str:
             data = pipe.read(_LARGEST + 1)
         text = data.decode("utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
-        raise InputError(str(path), f"cannot be read: {error}", _WAY_OUT) from None
+        raise InputError(str(path), f"cannot be read: {error}", _HINT) from None
     if len(data) > _LARGEST:
-        raise InputError(str(path), f"is larger than {units.memory(_LARGEST)}", _WAY_OUT)
+        raise InputError(str(path), f"is larger than {units.memory(_LARGEST)}", _HINT)
     return text
 
 
@@ -142,7 +142,7 @@ def _way_out(path: Path) -> str:
 
     there = path.exists() or not path.parent.is_dir()
     close = [] if there else difflib.get_close_matches(path.name, [file.name for file in path.parent.glob("*.sql")], 1)
-    return f"did you mean {path.parent / close[0]}?" if close else _WAY_OUT
+    return f"did you mean {path.parent / close[0]}?" if close else _HINT
 
 
 WORKLOAD = Script()

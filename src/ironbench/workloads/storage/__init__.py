@@ -153,7 +153,7 @@ class Storage(Workload):
         level, direct = int(choice.options["fill"]), choice.options["direct"] == "on"
         if any(test.hot for test in chosen(choice.options["tests"], int(choice.options["mix"]))):
             subject = written("workload.with", f"size={choice.options['size']}")
-            free_memory.require(subject, 1, len(folders) * size, way_out=_ALL_CACHED)
+            free_memory.require(subject, 1, len(folders) * size, hint=_ALL_CACHED)
         real = [folder for folder in folders if folder not in system.layout.emulated]
         for folder in real:
             files.require(folder, size, direct)

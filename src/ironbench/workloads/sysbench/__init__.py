@@ -84,7 +84,7 @@ class Sysbench(Workload):
         return options["test"] == checks.INSERTS or checks.increments(options) > 0
 
     def before(self, session: Session, options: Mapping[str, str]) -> Any:
-        return checks.before(session, options)
+        return checks.read_state(session, options)
 
     def check(
         self, session: Session, options: Mapping[str, str], before: Any, summary: Mapping[str, Any]

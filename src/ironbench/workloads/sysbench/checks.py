@@ -32,7 +32,7 @@ class SbtestState:
     commits: Commits
 
 
-def before(session: Session, options: Mapping[str, str]) -> SbtestState:
+def read_state(session: Session, options: Mapping[str, str]) -> SbtestState:
     # The commit counter is read last, so that the other queries are not counted as commits of the trial.
     fixed, added, all_rows, k = _fixed(session, options), _added(session, options), _all(session, options), 0
     if increments(options):
@@ -41,26 +41,26 @@ def before(session: Session, options: Mapping[str, str]) -> SbtestState:
 
 
 def check(
-    session: Session, options: Mapping[str, str], then: SbtestState, summary: Mapping[str, Any]
+    session: Session, options: Mapping[str, str], before: SbtestState, summary: Mapping[str, Any]
 ) -> tuple[Check, ...]:
     # This check is the first, because the following queries of this session would also be counted.
-    found = list(commits_check(session, then.commits, summary))
+    found = list(commits_check(session, before.commits, summary))
     (script,) = summary["scripts"]
     done, unsure = int(script["completed"]), int(summary.get("server_commits_uncertain", 0))
     fixed = _fixed(session, options)
-    changed = [table for table, sums in then.fixed.items() if fixed[table] != sums]
+    changed = [table for table, sums in before.fixed.items() if fixed[table] != sums]
     found.append(checked("tables without some of their loaded rows", "none", ", ".join(changed) or "none"))
     inserted = done if options["test"] == INSERTS else 0
-    added = _added(session, options) - then.added
+    added = _added(session, options) - before.added
     most = inserted + (unsure if inserted else 0)
     found.append(checked("rows inserted = events" if inserted else "rows added", *_between(inserted, most, added)))
     if options["test"] == tables.DELETES:
-        deleted = then.all - _all(session, options)
+        deleted = before.all - _all(session, options)
         # An event may choose a row that an earlier event deleted, so there may be fewer deleted rows than events.
-        least = min(1, then.all, done)
+        least = min(1, before.all, done)
         found.append(checked("rows deleted, at most one per event", *_between(least, done + unsure, deleted)))
     if each := increments(options):
-        grown = _sum(session, options, "select sum(k) from {}") - then.k
+        grown = _sum(session, options, "select sum(k) from {}") - before.k
         found.append(checked("growth of k = updates", *_between(done * each, (done + unsure) * each, grown)))
     return tuple(found)
 

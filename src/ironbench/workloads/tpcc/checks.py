@@ -166,7 +166,7 @@ class TpccState:
     commits: Commits
 
 
-def before(session: Session) -> TpccState:
+def read_state(session: Session) -> TpccState:
     commits = Commits.read(session)
     orders, undelivered, payments = one_row(
         session,
@@ -177,13 +177,13 @@ def before(session: Session) -> TpccState:
 
 
 def check(
-    session: Session, options: Mapping[str, str], then: TpccState, summary: Mapping[str, Any]
+    session: Session, options: Mapping[str, str], before: TpccState, summary: Mapping[str, Any]
 ) -> tuple[Check, ...]:
     # The commits are read first: each further query of this session would count as a commit.
-    commits = commits_check(session, then.commits, summary)
+    commits = commits_check(session, before.commits, summary)
     warehouses = int(options["warehouses"])
-    kept = _conditions(session, _lasting(sample(warehouses, then.orders)))
-    return (*commits, *kept, *grown(then, before(session), summary), *_counters(session, warehouses))
+    kept = _conditions(session, _lasting(sample(warehouses, before.orders)))
+    return (*commits, *kept, *grown(before, read_state(session), summary), *_counters(session, warehouses))
 
 
 def sample(warehouses: int, orders: int) -> range:
@@ -211,7 +211,7 @@ def _counters(session: Session, warehouses: int) -> tuple[Check, ...]:
     return tuple(checked(name, 0, one_row(session, sql)[0]) for name, sql in counters(warehouses).items())
 
 
-def grown(then: TpccState, now: TpccState, summary: Mapping[str, Any]) -> tuple[Check, ...]:
+def grown(before: TpccState, now: TpccState, summary: Mapping[str, Any]) -> tuple[Check, ...]:
     """Compares what the clients counted with the tables. It is unknown whether interrupted transactions were
     committed."""
     unsure = int(summary.get("server_commits_uncertain", 0))
@@ -221,8 +221,8 @@ def grown(then: TpccState, now: TpccState, summary: Mapping[str, Any]) -> tuple[
         script = scripts.get(name, {})
         return int(script.get("completed", 0)) - int(script.get("rolled_back_in_all", 0))
 
-    orders, payments = now.orders - then.orders, now.payments - then.payments
-    delivered = orders - (now.undelivered - then.undelivered)
+    orders, payments = now.orders - before.orders, now.payments - before.payments
+    delivered = orders - (now.undelivered - before.undelivered)
     most = 10 * (committed("delivery") + unsure)
     return (
         _grown("orders placed = New-Orders committed", committed("new-order"), unsure, orders),

@@ -117,7 +117,7 @@ def _measured(work: Work, asked: TrialChoices, sets: Sequence[RefreshSet]) -> tu
         with work.window() as window, contextlib.ExitStack() as inside:
             # Child processes of library engines are waited for inside the window, so that their CPU time is counted.
             inside.push(closing.pop_all())
-            began_s = _now(window)
+            began_s = _window_start_s(window)
             for group in ([tests.power] if tests.power else [], tests.through):
                 _run(work, asked, tests, group)
         elapsed_s = window.elapsed_s
@@ -129,7 +129,7 @@ def _measured(work: Work, asked: TrialChoices, sets: Sequence[RefreshSet]) -> tu
     return tests, tally, elapsed_s
 
 
-def _now(window: Window) -> float:
+def _window_start_s(window: Window) -> float:
     """Returns the start of the window on the clock of the streams."""
     return time.perf_counter() - window.elapsed_s
 

@@ -25,7 +25,7 @@ from ironbench.workloads.tpch.streams import StreamStep
 _STORED = Path(__file__).with_name("expected")
 _LARGEST = 1 << 28
 """Maximum size of an answer file in bytes."""
-_WAY_OUT = "name a directory written with `answers=DIR`"
+_HINT = "name a directory written with `answers=DIR`"
 VERSION = 1
 """Version of query texts and stored answers. Data that were validated with a different version are validated again."""
 
@@ -85,11 +85,11 @@ def from_folder(folder: Path) -> Mapping[int, QueryAnswer]:
     for query in QUERIES:
         file = folder / f"{texts.name(query)}.csv"
         subject = f"{written('workload.with', f'expected={folder}')}, {file.name}"
-        text = text_of(file, subject, _WAY_OUT, _LARGEST)
+        text = text_of(file, subject, _HINT, _LARGEST)
         try:
             raw = answers.from_csv(text)
         except ValueError as error:
-            raise InputError(subject, f"is not a table: {error}", _WAY_OUT) from error
+            raise InputError(subject, f"is not a table: {error}", _HINT) from error
         by_query[query] = answers.answer(raw.columns, raw.rows)
     return by_query
 

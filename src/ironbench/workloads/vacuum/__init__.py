@@ -52,7 +52,7 @@ class Vacuum(Maintenance):
         session, options = work.session, work.choice.options
         engine = engines.get(session.engine)
         maintaining = engine.administration.maintaining
-        maintaining.make_dead_rows(session, TABLE, int(options["garbage"]))
+        maintaining.make_dead_tuples(session, TABLE, int(options["garbage"]))
         checkpoint(session, engine.traits.dialect)
         yield ReadyOperation(
             SqlOperation(session, maintaining.vacuums[options["kind"]].format(TABLE)), lambda: _done(work)
@@ -62,7 +62,7 @@ class Vacuum(Maintenance):
 def _done(work: Work) -> OperationResult:
     maintaining = engines.get(work.session.engine).administration.maintaining
     state = maintaining.table_state(work.session, TABLE)
-    check = checked("dead tuples left", 0, state.dead_rows)
+    check = checked("dead tuples left", 0, state.dead_tuples)
     # VACUUM FULL writes a new table and does not update statistics, so the check counts pages instead
     if work.choice.options["kind"] == "full":
         rows = table(work.choice.options)

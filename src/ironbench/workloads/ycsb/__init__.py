@@ -114,7 +114,7 @@ class Ycsb(Workload):
             raise InputError(f"workload {self.name}", f"has no SQL for {system.engine}", f"use one of {others}")
 
     def before(self, session: Session, options: Mapping[str, str]) -> Any:
-        return checks.before(session, options)
+        return checks.read_state(session, options)
 
     def check(
         self, session: Session, options: Mapping[str, str], before: Any, summary: Mapping[str, Any]

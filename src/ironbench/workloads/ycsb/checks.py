@@ -27,17 +27,17 @@ class State:
     commits: Commits
 
 
-def before(session: Session, options: Mapping[str, str]) -> State:
+def read_state(session: Session, options: Mapping[str, str]) -> State:
     counts = int(options["records"]) <= WHOLE_ROWS
     return State(records.count(session) if counts else None, Commits.read(session))
 
 
-def check(session: Session, options: Mapping[str, str], then: State, summary: Mapping[str, Any]) -> tuple[Check, ...]:
-    commits = commits_check(session, then.commits, summary)
+def check(session: Session, options: Mapping[str, str], before: State, summary: Mapping[str, Any]) -> tuple[Check, ...]:
+    commits = commits_check(session, before.commits, summary)
     scripts = {script["name"]: script for script in summary["scripts"]}
     found: list[Check] = []
-    if then.records is not None:
-        expected = then.records + int(scripts.get(INSERT, {}).get("completed", 0))
+    if before.records is not None:
+        expected = before.records + int(scripts.get(INSERT, {}).get("completed", 0))
         most, now = expected + int(summary.get("server_commits_uncertain", 0)), records.count(session)
         asked = f"{expected} to {most}" if most > expected else expected
         found.append(checked("records = records before + inserts", asked, now, expected <= now <= most))
