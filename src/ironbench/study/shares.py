@@ -164,7 +164,7 @@ def waterfall(before: Side, after: Side, *, in_blocks: bool) -> Waterfall | None
     spent = [where_time_goes(side) for side in seen]
     if spent[0] is None or spent[1] is None:
         return None
-    # Separate runs under one label all have a block 1, so their trials are numbered instead.
+    # Block numbers of separate runs have no common meaning, so their trials are numbered instead.
     a, b = ({record.block if in_blocks else place: times(record) for place, record in enumerate(side)} for side in seen)
     few = min(len(a), len(b)) < (LEAST_BLOCKS_SHOWN if in_blocks else 2)
     steps = tuple(_steps(spent[0], spent[1], a, b, in_blocks, few))
