@@ -42,7 +42,7 @@ def systems(*names: str, cores: int = 2) -> str:
 
 
 def runs(side: System, levels: Sequence[float], **fields: object) -> list[Record]:
-    """Returns three trials of each run, which differ less than the runs do."""
+    """Returns three trials of each run. The trials of a run differ less than the runs."""
     return [
         record(side, 8, level * (1 + 0.01 * (block - 1)), block=block, series=f"{side.label}{n}",
                id=f"{side.label}{n}-{block}", **fields)  # type: ignore[arg-type]
@@ -124,7 +124,8 @@ source = "a guess"
 
 
 def test_a_system_is_inconclusive_only_if_its_work_per_price_may_be_more_or_less() -> None:
-    """A: 500 per 1,000 USD. B: 300 to 433, surely less. C: 367 to 567, open. By work alone B is open and C is not."""
+    """A: 500 per 1,000 USD. B: 300 to 433, surely less. C: 367 to 567, inconclusive. By work alone, B is inconclusive
+    and C is not."""
     found = costs(offers.read(SCORED, "o"), prices.read(PRICES, "p"), StoredTrials())
     assert {one.row.name: one.rank for one in found.ranking} == {"A": 1, "B": 2, "C": 1}
     head, b, *separately = report.advice(found)

@@ -32,7 +32,7 @@ def made(rows: list[tuple[int, str, int, int, int]]) -> trace.Trace:
 
 
 def one_client(count: int, think_ns: int, takes_ns: int, op: str = "read") -> trace.Trace:
-    """Returns random blocks of a gigabyte, one after another."""
+    """Returns a trace of one client that accesses random blocks of a gigabyte, one after another."""
     rows = []
     for i in range(count):
         at = i * (think_ns + takes_ns)

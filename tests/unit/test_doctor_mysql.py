@@ -14,7 +14,7 @@ from ironbench.model.session import Row, Session
 
 
 class Asked:
-    """A session that records its statements, reports its version, and knows nothing else."""
+    """A session that records its statements, reports its version, and returns no rows for other queries."""
 
     def __init__(self, version: str, knows_limits: bool = True) -> None:
         self.version, self.knows_limits, self.statements = version, knows_limits, list[str]()

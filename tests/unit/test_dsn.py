@@ -300,7 +300,7 @@ def test_a_wrong_address_of_mysql_is_refused(text: str, cause: str) -> None:
     ],
 )
 def test_programs_of_postgresql_trust_the_certificates_that_our_connections_do(words: str, variables: dict) -> None:
-    """Without a named file, they would look for one in the user's home and fail."""
+    """Without a named file, the programs would look for a certificate in the user's home directory and fail."""
     address, secrets = dsn.parse(f"postgresql://ann@db.example/shop?{words}", HOME)
     assert dsn.for_programs(address.connection(secrets)) == variables
 

@@ -23,7 +23,7 @@ def told(
     shell: str = "",
     env: Mapping[str, str] | None = None,
 ) -> subprocess.CompletedProcess[str]:
-    """Runs a command as a user would. `shell`: what follows it on a command line, e.g. `> /dev/full`.
+    """Runs a command as a user would. `shell`: what follows the command in a shell, e.g. `> /dev/full`.
 
     How the interpreter sets up its streams and environment can only be tested with a fresh interpreter, which `shell`
     and `env` request.
@@ -140,7 +140,7 @@ def closed(tmp_path: Path) -> Iterator[Path]:
 
 
 def as_ordinary_user() -> list[str]:
-    """Makes file permissions apply to root as well."""
+    """Returns the words before a command that make file permissions apply even if the tests run as root."""
     if os.getuid() != 0:
         return []
     if not shutil.which("setpriv"):

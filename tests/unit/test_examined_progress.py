@@ -21,7 +21,7 @@ _ROWS = "insert into item values " + ", ".join(f"({number}, 'text')" for number 
 
 @pytest.fixture
 def bars(monkeypatch: pytest.MonkeyPatch) -> dict[str, Shown]:
-    """Title of each progress bar that a user would see → what it has shown."""
+    """Returns the progress bars that a user would see: title of the bar → what it has shown."""
     seen: dict[str, Shown] = {}
 
     class Recording(Printer):

@@ -236,8 +236,8 @@ def test_one_trial_of_each_shows_no_difference(tmp_path: Path) -> None:
 
 
 def with_lost_blocks(kept: tuple[int, ...], blocks: int = 6) -> list[Record]:
-    """Trials of two configurations. The first block is twice as fast as the others, WAL in memory is always 4% slower,
-    and has usable trials only in the blocks `kept`."""
+    """Returns trials of two configurations. The first block is twice as fast as the others. The configuration with the
+    WAL in memory is always 4% slower, and has usable trials only in the blocks `kept`."""
     plan, dice = lab({"log": ("disk", "memory")}, blocks=blocks), random.Random(1)
     found = []
     for one in trials(plan, dict.fromkeys(CELLS, 1.0), observed=True):
@@ -252,7 +252,7 @@ def with_lost_blocks(kept: tuple[int, ...], blocks: int = 6) -> list[Record]:
 
 @pytest.mark.parametrize("kept_blocks", [(0,), (0, 2), (0, 2, 3)])
 def test_a_side_with_lost_blocks_is_compared_only_in_the_blocks_of_both(kept_blocks: tuple[int, ...]) -> None:
-    """The block that is left may be faster than the average of the other side, which is no property of the
+    """A block that is left may be faster than the average of the other side, but this is not a property of the
     configuration."""
     records = with_lost_blocks(kept_blocks)
     study = studied(lab({"log": ("disk", "memory")}, blocks=6), records)
@@ -375,7 +375,7 @@ def test_unknown_names_are_refused(directory: str) -> None:
 
 
 def test_scripts_of_a_label_rest_on_the_trials_of_all_its_runs() -> None:
-    """Each run has a block 0."""
+    """Each run of the label has a block 0."""
     several = [replace(one, block=0) for one in measured()]
     whole, found = explained(measured(), in_blocks=False), explained(several, in_blocks=False)
     assert found.scripts == whole.scripts

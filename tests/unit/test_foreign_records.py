@@ -41,7 +41,7 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureF
 
 
 def trials(tmp_path: Path) -> None:
-    """Keeps three trials with 1 client and one with 4."""
+    """Stores one trial with 1 client and two with 4 clients."""
     store = Store(tmp_path / "results", Printer.silent())
     for clients, block in ((1, 0), (4, 0), (4, 1)):
         one = record(

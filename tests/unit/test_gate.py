@@ -78,7 +78,8 @@ def test_a_slower_change_closes_it_with_exit_code_4(made: Made, capsys: pytest.C
 
 @pytest.mark.parametrize("kind", ["text", "md", "xml"])
 def test_a_slowdown_has_one_size_everywhere(kind: str) -> None:
-    """The change of the metric itself, as in the findings of the same lab: 20% less throughput, not 25% more time."""
+    """The size is the change of the metric itself, as in the findings of the same lab: 20% less throughput, not 25%
+    more time."""
     from ironbench.report.gate_page import written
 
     plan = lab({"version": ("16", "18")}, blocks=12)
@@ -411,7 +412,7 @@ def test_documents_say_what_the_terminal_says(made: Made, tmp_path: Path) -> Non
 
 
 def _expecting(text: str, low: float | None, high: float | None, undecided: str = "fail") -> Gate:
-    """Returns a gate of equal versions whose author also expects a throughput of the new one."""
+    """Returns a gate of equal versions whose author also expects a certain throughput of the new version."""
     claim = Claim(text, VALUE, "throughput", (CELLS[1],), low, high)
     plan = lab({"version": ("16", "18")}, blocks=12, claims=[claim])
     study = studied(plan, trials(plan, dict.fromkeys(CELLS, 1000.0), 0.01))

@@ -22,7 +22,7 @@ def cells(records: list[Record]) -> list[tuple[Setup, list[Record]]]:
 
 
 def flat(seed: int) -> list[Record]:
-    """Throughput is random and does not depend on the number of clients."""
+    """Returns records whose throughput is random and does not depend on the number of clients."""
     dice = random.Random(seed)
     records = trials(PLAN, {setup.cell.name: 1000.0 for setup in PLAN.setups}, 0.0)
     return [

@@ -45,8 +45,8 @@ def queue(capacity: float, noise: Callable[[], float]) -> Callable[[float], tupl
 
 
 def lab(capacities: Sequence[float], seed: int = 1, deviation: float = 0.1, blocks: int = 6) -> list[Record]:
-    """Returns trials of two systems. The variation between blocks changes the capacity of both, that of trials each
-    p99."""
+    """Returns trials of two systems. The variation between blocks changes the capacity of both systems; the variation
+    of trials changes each p99."""
     drawn, trials = random.Random(seed), []
     for block in range(blocks):
         speed = math.exp(drawn.gauss(0, 0.05))
@@ -167,7 +167,7 @@ def test_systems_of_two_runs_are_compared_unpaired() -> None:
     assert (apart.paired, together.paired) == (False, True)
     assert apart.ratios[0] and together.ratios[0]
     assert apart.ratios[0].value == pytest.approx(together.ratios[0].value, rel=1e-9)
-    assert _width(apart) > _width(together)  # blocks vary by 5%, which pairs do not see
+    assert _width(apart) > _width(together)  # blocks vary by 5%, which cancels out in pairs
 
 
 def _width(found: Headroom) -> float:

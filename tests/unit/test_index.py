@@ -74,7 +74,7 @@ def test_a_folder_put_in_place_of_another_is_read_anew(tmp_path: Path) -> None:
 
 
 def indexed(directory: Path) -> list[str]:
-    """The names in the index file."""
+    """Returns the names in the index file."""
     with closing(sqlite3.connect(directory / NAME)) as database:
         return sorted(id for (id,) in database.execute("select id from record"))
 
@@ -207,7 +207,7 @@ static int answer(const char *name, int file, int command, void *argument) {
 WRAPPED(fcntl)
 WRAPPED(fcntl64)
 """
-"""A file system that refuses locks (fcntl_locking(2), ENOLCK), as NFS without its lock daemon."""
+"""Library that makes file systems refuse locks (fcntl_locking(2), ENOLCK), as NFS does without its lock daemon."""
 
 
 def test_a_file_system_that_refuses_locks_is_listed_without_an_index(tmp_path: Path) -> None:

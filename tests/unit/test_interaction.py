@@ -16,8 +16,8 @@ FACTORS = {"log": ("disk", "memory"), "memory": ("64MB", "256MB")}
 
 
 def measured(lab: Lab, together: float) -> list[Record]:
-    """WAL in memory gives 1.5 times the throughput, more memory 2 times, and both `together` times the product; blocks
-    drift."""
+    """Returns records in which WAL in memory gives 1.5 times the throughput, more memory 2 times, and both `together`
+    times the product. Blocks drift."""
     found = []
     for trial in lab.trials:
         levels = trial.cell.levels

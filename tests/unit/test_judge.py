@@ -136,7 +136,7 @@ WROTE = {"checkpoints": 0.0, "wal_bytes_per_transaction": 300.0}
 
 
 def short(metrics: dict[str, float], transactions: int = 1000) -> bool:
-    """Whether a trial of scripts that may write is flagged as too short for its writes."""
+    """Returns whether a trial of scripts that may write is flagged as too short for its writes."""
     driven = Driven(NOW, alive=True, summary={**SUMMARY, "transactions": transactions})
     found = warnings(OURS, Load(), driven, Observation(WROTE | metrics), None, cycles=True)
     return "short-of-two-checkpoints" in [warning.code for warning in found]

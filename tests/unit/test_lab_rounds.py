@@ -27,7 +27,8 @@ NO_FASTER = Claim("log=memory over log=disk: at most 1.2", "ratio", "throughput"
 
 
 def two_rounds() -> tuple[Study, list[Record]]:
-    """The first round finds a difference that contradicts a claim; the second is too noisy for a verdict."""
+    """Returns the study of a lab and its records. The first round finds a difference that contradicts a claim; the
+    second round is too noisy for a verdict."""
     plan = lab(LOG, blocks=12, claims=[NO_FASTER])
     staged = [replace(trial, stage=1 + (trial.block >= 6)) for trial in plan.trials]
     stages = (Stage(1, 6), Stage(2, 6, added=True))

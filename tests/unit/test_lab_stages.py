@@ -21,7 +21,8 @@ P99 = "response_time_p99_s"
 
 
 def lab(*claims: Claim) -> Lab:
-    """Returns two interim analyses, after 6 and 12 blocks; fixed-rate configurations in the first 6."""
+    """Returns a lab with two interim analyses, after 6 and 12 blocks, and fixed-rate configurations in the first 6
+    blocks."""
     plain = labfactory.lab({"log": ("disk", "memory")}, blocks=12, claims=claims)
     stages = (Stage(1, 6), Stage(2, 6))
     found = fixed_rates.extended(replace(plain, method=replace(plain.method, stages=stages)), ["70%"], "measure.rates")
@@ -30,7 +31,7 @@ def lab(*claims: Claim) -> Lab:
 
 
 def first_stage(plan: Lab, faster: float, p99: float, spread: float = 0.01) -> list[Record]:
-    """`faster`, `p99`: ratios of memory to disk."""
+    """Returns the records of the first stage. `faster`, `p99`: ratios of memory to disk."""
     dice = random.Random(3)
     begun = replace(plan, trials=tuple(trial for trial in plan.trials if trial.stage == 1))
     rates = {name: 1000.0 * (faster if "memory" in name else 1.0) for name in (*CELLS, *RATED)}

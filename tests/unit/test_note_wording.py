@@ -179,7 +179,7 @@ OF_A_STUDY: dict[str, tuple[Any, ...]] = {
         for gain in GAINS
     ),
 }
-"""Types of the values of notes about a whole study, which are never merged."""
+"""Example values of each parameter type of the notes about a whole study. These notes are never merged."""
 
 
 ANSWERS = (

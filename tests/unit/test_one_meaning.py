@@ -46,7 +46,8 @@ def trial(system: System, throughput: float, series: str, day: int, load: Load |
 
 @pytest.fixture
 def results(tmp_path: Path) -> str:
-    """Label `a` selects two series with medians of 1000 and 2000. The mean is 1500, the geometric mean 1414."""
+    """Stores results in which label `a` selects two series with medians of 1000 and 2000. Their mean is 1500, their
+    geometric mean 1414."""
     trials = [trial(A, rate, series, day) for series, day, rate in (("s1", 1, 1000.0), ("s3", 3, 2000.0))]
     return stored(tmp_path, [*trials, trial(B, 3000.0, "s2", 2)])
 

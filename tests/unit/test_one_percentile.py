@@ -37,8 +37,8 @@ pytest.importorskip("ironbench._core", reason="the core is not built")
 
 P99 = "response_time_p99_s"
 SLOW = (0.010, 0.020, 0.400)
-"""The slowest 35 per thousand of each trial: the median of their 99th percentiles is 20 ms, that of all together 400
-ms."""
+"""Response times of the slowest 35 per thousand transactions of each trial. The median of the trials' 99th percentiles
+is 20 ms; the 99th percentile of all transactions is 400 ms."""
 METRICS = ("p50", 0.5), ("p90", 0.9), ("p99", 0.99)
 
 

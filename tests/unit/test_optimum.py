@@ -176,7 +176,7 @@ def test_a_range_of_one_needs_no_search(low: int) -> None:
 
 @pytest.mark.parametrize("seed", range(8))
 def test_a_limit_is_broken_by_what_breaks_it_though_the_metric_is_nothing_now_and_then(seed: int) -> None:
-    """Replication lag is zero most of the time; its logarithms must not hide those of seconds."""
+    """Replication lag is zero most of the time; the logarithms of tiny values must not hide values of seconds."""
     dice, search = random.Random(seed), Search("clients", 1, 64, (Limit("replication_lag_s", 1.0),))
     trials: list[Observed] = []
     while isinstance(step := next_step(search, trials), NextLoad):

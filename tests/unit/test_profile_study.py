@@ -46,7 +46,7 @@ def blocked(stack: str, samples: int = 100, role: str = "engine", reason: str = 
 
 
 def test_a_function_that_one_configuration_runs_in_addition_is_named_first() -> None:
-    """As is its caller's interval, 95% of intervals contain the planted time."""
+    """95% of the function's confidence intervals contain the planted time."""
     found = [profiled({BURN: PLANTED_S}, seed=seed, cpu_s=15.0).compared() for seed in range(LABS)]
     assert sum(one.frames[0].name == "burn" and one.frames[0].called for one in found) >= 19
     assert sum(one.frames[0].low_s <= PLANTED_S <= one.frames[0].high_s for one in found) >= 18

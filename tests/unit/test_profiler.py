@@ -115,7 +115,7 @@ def running(program: Path, mode: str) -> Iterator[int]:
 
 
 def profiled(kinds: Sequence[str], roots: Sequence[int], seconds: float = 0.6) -> _core.Profile:
-    """Returns the profile of some seconds of all processes that run already."""
+    """Profiles all processes that are already running, for some seconds."""
     profiler = _core.Profiler(kinds, HZ, roots)
     profiler.start()
     start = time.perf_counter_ns()
@@ -125,7 +125,7 @@ def profiled(kinds: Sequence[str], roots: Sequence[int], seconds: float = 0.6) -
 
 
 def cpu_s(pid: int) -> float:
-    """The process's CPU time, including its threads."""
+    """Returns the CPU time of a process in seconds, including its threads."""
     fields = Path(f"/proc/{pid}/stat").read_text().rsplit(") ", 1)[1].split()
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 

@@ -36,7 +36,7 @@ class Machine:
 
 
 def waited(machine: Machine, steps: list[dict[str, int]], limit_s: float) -> tuple[dict[str, str], list[str], int]:
-    """Conditions, texts of warnings, and the number of readings; the last step repeats forever."""
+    """Returns conditions, texts of warnings, and the number of readings. The last step repeats forever."""
     looks = itertools.chain(steps, itertools.repeat(steps[-1]))
     clock = itertools.count()
     taken = [0]

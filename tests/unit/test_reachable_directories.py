@@ -1,4 +1,5 @@
-"""A server of another system user: its directories may be inaccessible to ironbench, which ends no lab."""
+"""The directories of a server that runs as another system user may be inaccessible to ironbench. This does not end a
+lab."""
 
 from __future__ import annotations
 

@@ -33,7 +33,7 @@ def written(*cells: Content) -> list[dict[str, str]]:
 
 
 def numbers(line: dict[str, str]) -> dict[str, float | str]:
-    """The numbers of a line, with the names that `typed` uses."""
+    """Returns the numbers of a line, with the names that `typed` uses."""
     known = {name: float(line[name]) for name in ("value", "low", "high", "confidence") if line[name]}
     return {**known, "unit": line["unit"]}
 

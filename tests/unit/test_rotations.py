@@ -58,7 +58,7 @@ class Recorded:
         self.turns[-1] = True
 
     def started(self) -> StartTransactions:
-        """Returns so many clients that chance plays no part."""
+        """Returns counts for so many clients that chance has no effect."""
         early = round(1e9 * max(0.0, EARLY_S - self.lost_s))
         return StartTransactions(early, round(1e9 * LATE_S), EARLY_S, LATE_S)
 
@@ -66,7 +66,8 @@ class Recorded:
 def measured(
     monkeypatch: pytest.MonkeyPatch, shares: list[float], count: int, systems: int = 2
 ) -> tuple[list[Any], Rotations]:
-    """Rotations whose n-th turn had `shares[n]` of its CPU time taken; later turns had none."""
+    """Runs rotations in which other programs took `shares[n]` of the CPU time of the n-th turn, and none of later
+    turns."""
     each: Iterator[float] = iter(shares)
     monkeypatch.setattr(disturbance, "read", lambda own: None)
     monkeypatch.setattr(disturbance, "taken", lambda before, after: DisturbanceShares(next(each, 0.0), 0.0))
@@ -312,7 +313,7 @@ def test_transactions_longer_than_a_slice_are_measured_with_the_whole_time_that_
 
 
 def test_time_between_transactions_of_a_turn_is_what_passed_and_not_what_the_load_says() -> None:
-    """Late timers lengthen think times; using the load's think time, throughput would be too high by as much."""
+    """Late timers lengthen think times. With the load's think time, the computed throughput would be too high."""
     clients, think_s = 2, 0.0005
     at_turns, progress = TurnDriver(), _core.Progress()
     load, script = Load(clients, duration_s=1.0, think_time_s=think_s), ScriptSource("one", "SELECT 1;\n")

@@ -61,7 +61,7 @@ def test_a_file_of_another_name_or_with_other_contents_is_other_work() -> None:
 
 
 def test_a_backup_to_another_directory_is_other_work() -> None:
-    """It may be on another device."""
+    """The other directory may be on another device."""
     assert not same(of("backup", to="/fast/backups"), of("backup", to="/slow/backups"))
 
 

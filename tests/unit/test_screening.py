@@ -45,7 +45,7 @@ def test_effects_and_their_error_are_recovered() -> None:
 
 
 def test_effects_that_are_there_do_not_blow_up_the_error_of_others() -> None:
-    """An error estimated from effects that are assumed to be zero would."""
+    """An error that is estimated from effects assumed to be zero would grow with these effects."""
     signs = screening.design(8, 8)
     errors = [screening.estimates(signs, differences(signs, [size] * 8, 3, 0.05, 2))[0].error for size in (0.0, 1.0)]
     assert errors[0] == pytest.approx(errors[1])

@@ -42,7 +42,7 @@ P99Of = Callable[[int, str], float]
 
 
 def true_p99(rate: float) -> float:
-    """50 ms at a rate of 400/s."""
+    """Returns the true p99 in seconds, which is 50 ms at a rate of 400/s."""
     return LIMIT_S * (rate / 400) ** 2
 
 
@@ -78,7 +78,7 @@ def confirmed_rates(records: Sequence[Record]) -> list[int]:
 
 
 def test_a_rate_whose_fresh_trials_exceed_the_limit_is_not_the_answer_but_a_lower_one_is() -> None:
-    """The trials of the search happen to be fast above 300/s, the fresh ones are not."""
+    """The trials of the search happen to be fast above 300/s, but the fresh trials are not."""
     records, said = searched(lambda rate, purpose: 0.06 if purpose == "confirmation" and rate > 300 else true_p99(rate))
     answer = concluded(SEARCH, records)
     assert answer is not None and answer.point is not None and answer.point <= 300

@@ -29,7 +29,8 @@ GIB = 1 << 30
 def said(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> Callable[[str, str], str]:
-    """The plan of a lab with 3.0 GB for each of two systems, on a machine with 4 GiB of memory and 100 GB free."""
+    """Returns a function that plans a lab with 3.0 GB for each of two systems, on a machine with 4 GiB of memory and
+    100 GB of free space."""
     monkeypatch.setenv("IRONBENCH_DATA", str(tmp_path / "data"))
     monkeypatch.setattr(slice_plan, "memory_there", lambda: 4 * GIB)
     monkeypatch.setattr(space, "free_bytes", lambda path: 100 * 10**9)

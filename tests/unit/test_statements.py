@@ -31,7 +31,7 @@ def commands(mean_s: float, folder: str = "before", count: int = 100) -> tuple[S
 
 
 def study(plan_means: dict[str, Sequence[float]], evidence: bool = True) -> Study:
-    """`plan_means`: configuration → mean of the one statement that differs, by block."""
+    """Returns the study of a lab. `plan_means`: configuration → mean of the one statement that differs, by block."""
     plan = lab({"index": ("with", "without", "other")}, blocks=4)
     records, statements = [], {}
     for one in trials(plan, dict.fromkeys((setup.cell.name for setup in plan.setups), 1000.0)):

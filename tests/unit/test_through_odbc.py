@@ -1,4 +1,4 @@
-"""Statements not sent and names not used for another engine's database reached through ODBC."""
+"""Statements that are not sent, and names that are not used, if another engine's database is reached through ODBC."""
 
 from __future__ import annotations
 

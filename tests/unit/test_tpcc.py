@@ -77,7 +77,7 @@ DECKS = 1000
 
 
 def driven(slow: str = "", **changes: int) -> Driven:
-    """Returns a minute of whole decks."""
+    """Returns the result of a minute in which clients drew whole decks of transactions."""
     counts = {name: round(share * 23 * DECKS) for name, share in SHARES.items()} | changes
     scripts = [
         {"name": name, "transactions": count, "rolled_back": count // 100 if name == "new-order" else 0}

@@ -182,7 +182,8 @@ def test_the_runs_of_a_screen_are_listed_with_their_settings_and_cells_with_name
 
 
 def test_an_effect_that_only_the_screen_saw_is_not_claimed(file: Path) -> None:
-    """By chance or with other settings: here the machine loses the effect after the screen."""
+    """An effect may appear only by chance, or only with other settings. Here, the machine loses the effect after the
+    screen."""
     found = lab(file)
     directory = LabDirectory(file.with_name("lab"))
     directory.begin(FrozenPlan(found, "m1", {}, {}))

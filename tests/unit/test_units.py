@@ -95,7 +95,7 @@ def above(known: Range) -> float:
 
 
 def ranges_of(file: type[msgspec.Struct], before: str = "") -> Iterator[tuple[str, Range]]:
-    """Every field with a range by its path, in sections and devices."""
+    """Yields every field with a range, by its path, in sections and devices."""
     for name, one in table(file).items():
         struct = one.section or one.entries
         if struct:

@@ -36,7 +36,7 @@ bin = ["wheel:18", "{programs}"]
 
 
 def programs(folder: Path, version: str = "postgres (PostgreSQL) 17.2") -> Path:
-    """Programs that leave a file behind when they run."""
+    """Creates programs that leave a file behind when they run. Returns their folder."""
     folder.mkdir()
     for name in ("postgres", "initdb", "pg_controldata", "pg_resetwal", "pg_config"):
         path = folder / name

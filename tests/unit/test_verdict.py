@@ -38,7 +38,7 @@ def told(found: list[tuple[int, float, float]], better: str = "higher", method: 
 
 
 def spread(centre: float, deviation: float, count: int = 6) -> list[tuple[int, float, float]]:
-    """Pairs whose log ratios have exactly this mean and nearly this standard deviation."""
+    """Returns pairs whose log ratios have exactly this mean and nearly this standard deviation."""
     signs = [1 if block % 2 else -1 for block in range(count)]
     return [(block, 1000 * math.exp(math.log(centre) + sign * deviation), 1000) for block, sign in enumerate(signs)]
 

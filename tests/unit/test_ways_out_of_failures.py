@@ -56,7 +56,7 @@ def failed(lab: LabDirectory, trial: Trial) -> Record:
 
 
 def given_up(lab: LabDirectory) -> tuple[list[Record], FailureError]:
-    """Every trial fails until the lab gives up."""
+    """Lets every trial fail until the lab gives up. Returns the records and the lab's error."""
     records: list[Record] = []
     schedule = Blocks(lab, records)
     for _ in range(20):

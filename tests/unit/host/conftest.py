@@ -115,7 +115,7 @@ class FakeAttempts:
     refused: dict[str, str] = field(default_factory=dict)
     late_s: float = 30e-6
     last_s: float | None = None
-    """The latest few wake-ups."""
+    """Delay of the last ten wake-ups in seconds; None: the same as `late_s`."""
     sync_s: float = 100e-6
     free: tuple[int, int] | None = (100 << 30, 200 << 30)
 

@@ -14,7 +14,7 @@ from ironbench.model.machine import Mount
 
 _NO_ROOM_BYTES, _LITTLE_ROOM_BYTES = 1 << 30, 5 << 30
 _FULL_SHARE = 0.10
-"""Used fraction of a file system above which file systems and flash drives become slower."""
+"""Free fraction of a file system below which file systems and flash drives become slower."""
 _DISK_SYNC_S = 1e-3
 """Time in seconds within which no rotating disk can write a block durably."""
 _SLOW_SYNC_S = 0.05
