@@ -18,7 +18,8 @@ from ironbench.host import processes
 from ironbench.host.processes import ProcessId
 
 _WAITS = 'place=$1; shift; "$@"; code=$?; echo $code > "$place.tmp" && mv "$place.tmp" "$place"'
-"""Shell command that starts the program and writes its exit status atomically. Signals are passed to the program."""
+"""Shell command that runs the program and then writes its exit status atomically. The shell does not pass signals on,
+so a signal for the program must be sent to the shell's child."""
 _FAILURE = "IRONBENCH_FAILURE_FILE"
 """Environment variable with the path of the file to which the program writes the error that ends it."""
 
