@@ -136,10 +136,10 @@ def _other_option(option: OtherOption) -> str:
     names = ", ".join(f"`{name}`" for name in option.names)
     value = f" {option.value}" if option.value else ""
     remark = option.remark
-    if not option.ours:
+    if not option.equivalent:
         remark = remark[:1].upper() + remark[1:] + "."
-    ours = f"`{option.ours.replace('{}', option.value)}`" if option.ours else "–"
-    return f"| {names}{value} | {ours} | {remark.replace('|', chr(92) + '|')} |"
+    equivalent = f"`{option.equivalent.replace('{}', option.value)}`" if option.equivalent else "–"
+    return f"| {names}{value} | {equivalent} | {remark.replace('|', chr(92) + '|')} |"
 
 
 def metrics() -> str:

@@ -326,7 +326,7 @@ def _conclude(
     verdict.require_kept(directory.store, records)
     code = upkeep.code(code, str(directory.path.absolute()), printer.say)
     if code == verdict.INTERRUPTED:
-        printer.say(_goes_on(directory, records))
+        printer.say(_interruption_message(directory, records))
     return code
 
 
@@ -377,11 +377,11 @@ def _resumable(directory: LabDirectory, printer: Printer) -> Iterator[None]:
     except KeyboardInterrupt:
         if not directory.begun():
             raise
-        printer.say(_goes_on(directory, directory.records()))
+        printer.say(_interruption_message(directory, directory.records()))
         raise typer.Exit(verdict.INTERRUPTED) from None
 
 
-def _goes_on(directory: LabDirectory, records: Sequence[Record]) -> str:
+def _interruption_message(directory: LabDirectory, records: Sequence[Record]) -> str:
     from ironbench.records import progress
 
     done, trials = progress.measured(records), counted(len(directory.lab().trials), "trial")

@@ -24,17 +24,17 @@ class OtherOption:
     """Spellings of the option on the command line, without a value."""
     value: str = ""
     """Placeholder of the option's value; empty for a switch."""
-    ours: str = ""
+    equivalent: str = ""
     """Equivalent options of `ironbench run`, with `{}` in place of the value. A text that does not begin with `-`
     starts with the name of a workload. Empty if there is no equivalent."""
     remark: str = ""
-    """Remark on the reference page. If `ours` is empty, the remark is also the hint."""
+    """Remark on the reference page. If `equivalent` is empty, the remark is also the hint."""
     values: Mapping[str, str] = field(default_factory=dict)
     """ironbench's values, by the value of the other program. Values that are the same in both programs are left out."""
 
     def words(self, value: str) -> str:
         """Returns ironbench's equivalent for this value of the option."""
-        return self.ours.format(shlex.quote(shortened(self.values.get(value, value), _LONGEST)))
+        return self.equivalent.format(shlex.quote(shortened(self.values.get(value, value), _LONGEST)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,10 +86,10 @@ def hint(words: Sequence[str], unknown: str, known: Mapping[str, str], command: 
     program = candidates[found.index(given)]
     owners = [one.name for one, others in zip(candidates, found, strict=True) if others.keys() == given.keys()]
     options = {name: option for name in given if (option := program.option(name))}
-    ours = [option.words(given[name] or option.value) for name, option in options.items() if option.ours]
-    ours += [f"{program.workload} --with test={word}" for word in words if word in program.tests]
-    parts = [f"here: {_command(ours, program, command)}"] if ours else []
-    for remark in dict.fromkeys(option.remark for option in options.values() if not option.ours):
+    equivalents = [option.words(given[name] or option.value) for name, option in options.items() if option.equivalent]
+    equivalents += [f"{program.workload} --with test={word}" for word in words if word in program.tests]
+    parts = [f"here: {_command(equivalents, program, command)}"] if equivalents else []
+    for remark in dict.fromkeys(option.remark for option in options.values() if not option.equivalent):
         named = ", ".join(name for name, option in options.items() if option.remark == remark)
         parts.append(f"{named}: {remark}" if len(given) > 1 else remark)
     kind = "is an option" if len(given) == 1 else "are options"
@@ -102,7 +102,7 @@ def _foreign(words: Sequence[str], program: OtherProgram, known: Mapping[str, st
     found: dict[str, str] = {}
     for name, value in _options(words, program):
         option = program.option(name)
-        if option and (name not in known or known[name] != known.get(option.ours.partition(" ")[0])):
+        if option and (name not in known or known[name] != known.get(option.equivalent.partition(" ")[0])):
             found.setdefault(name, value)
     return found
 

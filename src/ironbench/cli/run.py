@@ -117,7 +117,7 @@ def _measured(plan: Plan, secrets: Secrets, store: Store, own: RunSection, claim
         try:
             records = loop.run(plan, secrets, store, printer, before)
         except KeyboardInterrupt:  # Ctrl-C between trials; the loop handles Ctrl-C during a trial
-            printer.say(_goes_on(run_plan.measured(store, plan.series)))
+            printer.say(_interruption_message(run_plan.measured(store, plan.series)))
             return verdict.INTERRUPTED
     judgements = requirements.judged(claims, records)
     answer = searched.concluded(plan.search, records, store) if plan.search else None
@@ -143,11 +143,11 @@ def _measured(plan: Plan, secrets: Secrets, store: Store, own: RunSection, claim
     if code == verdict.SUSPECT:
         printer.say(f"exit code {verdict.SUSPECT}: {verdict.suspect_words(records, answer)}")
     elif code == verdict.INTERRUPTED:
-        printer.say(_goes_on(records))
+        printer.say(_interruption_message(records))
     return code
 
 
-def _goes_on(records: Sequence[Record]) -> str:
+def _interruption_message(records: Sequence[Record]) -> str:
     """Returns the message after Ctrl-C. The message mentions `--resume` only if there are records, because `--resume`
     finds the run by its records."""
     kept = counted(sum(record.status.comparable for record in records), "trial")

@@ -19,7 +19,7 @@ class LabAnswer:
     """The answer to the question, as one sentence."""
 
 
-class Answers:
+class AnswerCache:
     def __init__(self) -> None:
         self._known: dict[str, tuple[tuple[int, int], LabAnswer]] = {}
         self._lock = threading.Lock()
@@ -30,7 +30,7 @@ class Answers:
         changed = {name: changes(results.lab(name))[0] for name in results.labs()}
         return sorted(changed, key=lambda name: -changed[name])
 
-    def at_hand(self, results: Results, name: str) -> str:
+    def cached(self, results: Results, name: str) -> str:
         """Returns the decision of a lab if it is cached and up to date; otherwise an empty text."""
         known = self._known.get(name)
         return known[1].decision if known is not None and known[0] == changes(results.lab(name)) else ""

@@ -43,7 +43,7 @@ from ironbench.serve import (
     running,
     tools,
 )
-from ironbench.serve.answers import Answers
+from ironbench.serve.answers import AnswerCache
 from ironbench.serve.auth import AccessPolicy
 from ironbench.serve.lab_page import Events
 from ironbench.serve.machine_now import MachineMeter
@@ -61,7 +61,7 @@ class Pages:
 
     def __init__(self, results: Results, printer: Printer) -> None:
         self.results, self.printer = results, printer
-        self.answers = Answers()
+        self.answers = AnswerCache()
         self.known = ProgressCache()
         self.queue = Queue(results.directory, others=lambda: running.others(results))
         self.events = Events(results, self.known, MachineMeter())
@@ -200,8 +200,8 @@ class Pages:
         with scratch.folder() as folder:
             path = folder / "arrived.ibr"
             try:
-                await tools.received(request.stream(), path)
-                return PlainTextResponse(await run_in_threadpool(tools.take, self.results, path))
+                await tools.save_upload(request.stream(), path)
+                return PlainTextResponse(await run_in_threadpool(tools.import_bundle, self.results, path))
             except IronbenchError as error:
                 return PlainTextResponse(error_text(error, self.results.directory).replace(str(path), "the file"), 400)
             except OSError as error:

@@ -15,7 +15,7 @@ from ironbench.records.index import Index, Listed
 from ironbench.report.cell import count
 from ironbench.report.charts.base import Table
 from ironbench.report.numbers import moment, quantity
-from ironbench.serve.answers import Answers
+from ironbench.serve.answers import AnswerCache
 from ironbench.serve.page import page
 from ironbench.serve.results import FIELDS, NEWEST, Results
 from ironbench.words import counted, grouped
@@ -158,14 +158,14 @@ def labels(results: Results) -> Table:
     return Table(("label", "workload", "series", "trials"), tuple(rows))
 
 
-def archive_page(results: Results, query: ArchiveQuery, view: str, answers: Answers) -> Response:
+def archive_page(results: Results, query: ArchiveQuery, view: str, answers: AnswerCache) -> Response:
     if view == "labs":
         names = results.labs()[::-1]
         sql = "select lab, count(*), min(started_at) from record where purpose = ? group by lab"
         trials = {lab: (count, began) for lab, count, began in results.index().query(sql, Purpose.LAB)}
         newest = [(name, *_lab(results, name, *trials.get(name, (0, "")))) for name in names[:_NEWEST_LABS]]
         labs = [*newest, *((name, name, "") for name in names[_NEWEST_LABS:])]
-        shown = [(*lab, answers.at_hand(results, lab[0])) for lab in labs]
+        shown = [(*lab, answers.cached(results, lab[0])) for lab in labs]
         return page("archive.html", "Labs", at="/archive", view=view, labs=shown)
     if view == "labels":
         return page("archive.html", "Labels", at="/archive", view=view, labels=labels(results).texts)

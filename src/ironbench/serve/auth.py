@@ -60,7 +60,7 @@ class AccessPolicy:
             host = named or socket.gethostname()
         return f"{self.scheme}://{host}:{self.port}/?token={self.token}"
 
-    def is_us(self, host: str) -> bool:
+    def names_this_host(self, host: str) -> bool:
         """Returns whether a `Host` header names this machine, either by an IP address, which is safe from DNS
         rebinding, or by a known host name."""
         name = _host_name(host)
@@ -71,7 +71,7 @@ class AccessPolicy:
             return name.lower() in known
         return there.is_loopback or not self.local
 
-    def is_our_page(self, origin: str, host: str) -> bool:
+    def is_same_origin(self, origin: str, host: str) -> bool:
         """Returns whether a request comes from a page of this server."""
         try:
             parts = urlsplit(origin)
@@ -79,7 +79,7 @@ class AccessPolicy:
             return False
         return parts.scheme == self.scheme and parts.netloc.lower() == host.lower()
 
-    def fits(self, token: str) -> bool:
+    def token_matches(self, token: str) -> bool:
         return hmac.compare_digest(token.encode(errors="replace"), self.token.encode())
 
 

@@ -39,7 +39,7 @@ def compared(results: Results, picks: Sequence[str], different_work: bool) -> HT
         page_of(found),
         "compare",
         at="/compare",
-        sides=[_open(results, pick) for pick in picks],
+        sides=[_record_link(results, pick) for pick in picks],
         picks=picks,
         different_work="1" * different_work,
         metrics=comparison(found.found, pairs=found.pairs),
@@ -78,7 +78,7 @@ def _offered(results: Results) -> list[str]:
     return ["/".join(names) for names in (*labels, *cells)]
 
 
-def _open(results: Results, pick: str) -> tuple[str, str, dict[str, str]]:
+def _record_link(results: Results, pick: str) -> tuple[str, str, dict[str, str]]:
     """Returns path, text and query of a link to the records of one side."""
     lab, slash, inner = pick.partition("/")
     if slash and is_name(lab) and lab in results.labs():

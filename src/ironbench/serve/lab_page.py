@@ -85,7 +85,7 @@ class Events:
                     yield _event("over", {})
                     return
                 directory = self._results.lab(name)
-                known = self._known.at_hand(directory) if making is None else None
+                known = self._known.cached(directory) if making is None else None
                 if known is None:  # `state` events must not pause, or `serve.js` reports a lost server
                     if making is None:
                         wanted = CancelScope()
@@ -99,7 +99,7 @@ class Events:
                 if state != last_state or now_s - last_sent > _HEARTBEAT_S:
                     last_state, last_sent = state, now_s
                     yield state
-                await self._news(name)
+                await self._wait_for_change(name)
         finally:
             wanted.cancel()
 
@@ -115,7 +115,7 @@ class Events:
                 )
         return None
 
-    async def _news(self, name: str) -> None:
+    async def _wait_for_change(self, name: str) -> None:
         """Waits until the state file has changed, or for about a second. All pages check at the same moments, because
         waking up a CPU costs more than the check itself."""
         until_s, seen = time.monotonic() + _PERIOD_S, self._states[name]

@@ -11,7 +11,7 @@ from ironbench.host.tree import Tree
 _SECTOR = 512
 """Bytes per sector in /proc/diskstats, independent of the device's sector size
 (Documentation/admin-guide/iostats.rst)."""
-_OURS = ("loop", "ram", "dm-", "zram", "sr")
+_VIRTUAL_DEVICES = ("loop", "ram", "dm-", "zram", "sr")
 """Name prefixes of virtual devices that are left out."""
 
 
@@ -51,7 +51,7 @@ class MachineMeter:
         devices = {}
         for line in (self._tree.read("/proc/diskstats") or "").splitlines():
             words = line.split()
-            if len(words) > 12 and not words[2].startswith(_OURS):
+            if len(words) > 12 and not words[2].startswith(_VIRTUAL_DEVICES):
                 devices[words[2]] = int(words[5]), int(words[9]), int(words[12])
         return _MachineCounters(at_s, tuple(map(int, first)), devices)
 

@@ -20,11 +20,11 @@ MOST_BYTES = 1 << 20
 LARGE_BYTES = 4 << 30
 """Maximum size of an imported file in bytes."""
 LARGE = "/import"
-_DRAWS = "'unsafe-eval'"
+_VEGA_EVAL = "'unsafe-eval'"
 """Source in the content security policy that lets Vega compile the expressions of charts
 (https://vega.github.io/vega/docs/api/parser/). Inline scripts remain forbidden."""
 _HEADERS = {
-    "content-security-policy": f"default-src 'none'; script-src 'self' {_DRAWS}; style-src 'self' 'unsafe-inline'; "
+    "content-security-policy": f"default-src 'none'; script-src 'self' {_VEGA_EVAL}; style-src 'self' 'unsafe-inline'; "
     "img-src 'self' data:; connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
     "x-content-type-options": "nosniff",
     # `no-referrer` would make the origin of forms `null` (Fetch standard, "append a request Origin header").
@@ -77,17 +77,17 @@ class RequestGuard:
         """Returns status, text and headers of the response that refuses or redirects a request; None if the request may
         pass."""
         policy, method, host = self._policy, scope["method"], headers.get("host", "")
-        if not policy.is_us(host):
+        if not policy.names_this_host(host):
             return 421, "This server does not accept that host name. Open the address that it printed.", {}
         query = scope["query_string"].decode("latin-1")
         shown = tokens_of(headers.get("cookie", ""), query, headers.get("authorization", ""), policy.cookie)
-        found = {where for where, token in shown if policy.fits(token)}
+        found = {where for where, token in shown if policy.token_matches(token)}
         if not found:
             return 401, "The token is missing or wrong. Open the address that `ironbench serve` printed.", {}
         if "header" in found:
             return None
         if method not in ("GET", "HEAD"):
-            if not policy.is_our_page(headers.get("origin", ""), host):
+            if not policy.is_same_origin(headers.get("origin", ""), host):
                 return 403, "Only pages of this server may make changes.", {}
             if "cookie" not in found:
                 return 401, "First open the address that `ironbench serve` printed.", {}

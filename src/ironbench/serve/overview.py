@@ -18,7 +18,7 @@ from ironbench.host.tree import Tree
 from ironbench.records import running_labs
 from ironbench.records.index import Listed
 from ironbench.report.numbers import moment
-from ironbench.serve.answers import Answers
+from ironbench.serve.answers import AnswerCache
 from ironbench.serve.archive import steps
 from ironbench.serve.page import fragment, page
 from ironbench.serve.queue import Queue
@@ -34,7 +34,7 @@ _MOST_ENDED = 10
 _ON_A_PAGE = 20
 """Number of labs per page of answers. Computing an answer for the first time takes about 0.1 s."""
 _DAY_S = 24 * 3600.0
-_ABOUT_FULL = 0.05
+_LOW_SPACE_SHARE = 0.05
 """Free fraction of a file system below which the page shows a warning."""
 
 
@@ -53,7 +53,7 @@ def overview(results: Results, queue: Queue, running: RunningCache) -> HTMLRespo
         at="/",
         state=state(queue, experiments),
         experiments=experiments,
-        waiting=[(one, queue.waits_for(one, entries)) for one in waiting[:_LATEST]],
+        waiting=[(one, queue.page_wait_reason(one, entries)) for one in waiting[:_LATEST]],
         more_waiting=max(0, len(waiting) - _LATEST),
         ended=[_ended(queue, one) for one in ended[:_MOST_ENDED]],
         more_ended=max(0, len(ended) - _MOST_ENDED),
@@ -81,7 +81,7 @@ def _run(newest: Listed, trials: int) -> tuple[str, str, str]:
     return newest.series, newest.label or newest.series, words
 
 
-def answers(results: Results, known: Answers, page: int = 0) -> str:
+def answers(results: Results, known: AnswerCache, page: int = 0) -> str:
     """Renders the answers of the most recently measured labs. `page`: if not 0, renders this page of the list of all
     labs instead."""
     labs = known.newest(results)
@@ -133,4 +133,4 @@ def _space(name: str, path: Path) -> tuple[str, str, str, bool]:
     """Returns the name, the free and the total space of a file system, and whether the file system is nearly full."""
     there = os.statvfs(space.existing(path))
     free, size = there.f_bavail * there.f_frsize, there.f_blocks * there.f_frsize
-    return name, units.stored(free), units.stored(size), free < _ABOUT_FULL * size
+    return name, units.stored(free), units.stored(size), free < _LOW_SPACE_SHARE * size

@@ -59,7 +59,7 @@ class ProgressCache:
         """Earliest time (monotonic clock) at which the progress of a lab is computed again for an open page."""
         self._lock = threading.Lock()
 
-    def at_hand(self, directory: LabDirectory) -> tuple[tuple[int, int], LabProgress] | None:
+    def cached(self, directory: LabDirectory) -> tuple[tuple[int, int], LabProgress] | None:
         """Returns the same as `of` with `at_once=False` if the result is cached; otherwise None. Never waits."""
         name = directory.path.name
         known = self._kept.get(name)

@@ -77,11 +77,11 @@ class Queue:
         empty text if nothing is."""
         self.results, self.folder = results, results / "queue"
         self._now, self._begin, self._others = now, begin or self._started, others
-        self._held = contextlib.ExitStack()
-        self._decides = False
-        self._kept_from = ""
+        self._lock = contextlib.ExitStack()
+        self._starts_labs = False
+        self._blocked_by = ""
         """Why the next entry could not start although its turn has come."""
-        self._began: list[Detached] = []
+        self._processes: list[Detached] = []
         self._threads, self._inside = threading.RLock(), False
         self._read: tuple[int, list[QueueEntry]] = 0, []
         """Modification time (ns) of the directory when it was last read, and the entries that it contained."""
@@ -138,7 +138,7 @@ class Queue:
                 id=id,
                 name=request.name,
                 made_at=self._now(),
-                order=self._last() + 1,
+                order=self._last_order() + 1,
                 lab=f"{request.name}-{id}",
                 resumes=False,
                 more=0,
@@ -149,9 +149,9 @@ class Queue:
             )
             try:
                 durable.write_whole(self.file(entry), request.text.encode())
-                self._keep(entry)
+                self._write(entry)
             except UnwrittenError:
-                self._forget(entry)
+                self._delete(entry)
                 raise
         return entry
 
@@ -163,12 +163,12 @@ class Queue:
                 if one.lab == lab and one.state in (WAITING, RUNNING):
                     raise InputError(f"lab {lab}", f"is already {one.state} in the queue", "wait for it, or cancel it")
             id = f"{datetime.fromtimestamp(self._now()):%Y%m%dT%H%M%S}-{secrets.token_hex(2)}"
-            entry = QueueEntry(id, lab, self._now(), self._last() + 1, lab, True, more)
-            self._keep(entry)
+            entry = QueueEntry(id, lab, self._now(), self._last_order() + 1, lab, True, more)
+            self._write(entry)
         return entry
 
     def text(self, entry: QueueEntry) -> str:
-        path = self._place(entry) / "lab.toml" if entry.resumes else self.file(entry)
+        path = self._lab_directory(entry) / "lab.toml" if entry.resumes else self.file(entry)
         try:
             return path.read_text(encoding="utf-8", errors="replace")
         except OSError:
@@ -176,7 +176,7 @@ class Queue:
 
     def begun(self, entry: QueueEntry) -> bool:
         """Returns whether the lab has started. A page exists only for a lab that has started."""
-        return (self._place(entry) / PLAN).is_file()
+        return (self._lab_directory(entry) / PLAN).is_file()
 
     def log(self, entry: QueueEntry) -> str:
         """Returns the last 64 KiB of the lab's output, without the paths of the results."""
@@ -206,14 +206,14 @@ class Queue:
         with self._changing():
             entry = self.entry(id)
             if entry.state == WAITING:
-                self._keep(replace(entry, state=CANCELLED, ended_at=self._now()))
+                self._write(replace(entry, state=CANCELLED, ended_at=self._now()))
 
     def remove(self, id: str) -> None:
         """Removes an ended entry. The records of its lab are kept."""
         with self._changing():
             entry = self.entry(id)
             if entry.state in ENDED:
-                self._forget(entry)
+                self._delete(entry)
 
     def move(self, id: str, by: int) -> None:
         """Swaps a waiting entry with the next entry (`by` 1) or the previous entry (-1)."""
@@ -225,20 +225,20 @@ class Queue:
             one, other = waiting[place], waiting[place + by]
             orders = sorted((one.order, other.order)) if one.order != other.order else [one.order, one.order + 0.5]
             first, second = (other, one) if by > 0 else (one, other)
-            self._keep(replace(first, order=orders[0]))
-            self._keep(replace(second, order=orders[1]))
+            self._write(replace(first, order=orders[0]))
+            self._write(replace(second, order=orders[1]))
 
-    def decides(self) -> bool:
+    def starts_labs(self) -> bool:
         """Returns whether this server is the one that starts labs. If no other server does, this server takes over."""
-        if not self._decides:
+        if not self._starts_labs:
             with contextlib.suppress(IronbenchError, OSError):
-                self._held.enter_context(durable.held(self.folder / "lock", f"queue {self.folder}"))
-                self._decides = True
-        return self._decides
+                self._lock.enter_context(durable.held(self.folder / "lock", f"queue {self.folder}"))
+                self._starts_labs = True
+        return self._starts_labs
 
     def close(self) -> None:
-        self._held.close()
-        self._decides = False
+        self._lock.close()
+        self._starts_labs = False
 
     @contextlib.contextmanager
     def _changing(self) -> Iterator[None]:
@@ -258,39 +258,39 @@ class Queue:
     def tick(self) -> None:
         """Updates entries whose lab has ended, and starts the next lab if it can start now. The server calls this once
         a second. Raises UnwrittenError if an entry cannot be written."""
-        self._began = [began for began in self._began if not began.reap()]
+        self._processes = [process for process in self._processes if not process.reap()]
         with self._threads:
-            if self.folder.is_dir() and self.decides():
-                self._go_on()
+            if self.folder.is_dir() and self.starts_labs():
+                self._update()
 
-    def _go_on(self) -> None:
+    def _update(self) -> None:
         with self._changing():
             for one in self.entries():
                 if one.state == RUNNING and not ProcessId(one.pid, one.born).alive():
-                    self._keep(self._ended(one))
+                    self._write(self._ended(one))
             entries = self.entries()
-            due = next((one for one in entries if one.state == WAITING and not self.waits(one, entries)), None)
+            due = next((one for one in entries if one.state == WAITING and not self.wait_reason(one, entries)), None)
             if due is not None:
-                self._begin_alone(due)
+                self._start_alone(due)
             for old in sorted((one for one in entries if one.state in ENDED), key=lambda one: -one.ended_at)[_KEPT:]:
-                self._forget(old)
+                self._delete(old)
 
-    def _begin_alone(self, due: QueueEntry) -> None:
+    def _start_alone(self, due: QueueEntry) -> None:
         """Starts a lab, unless something else is being measured on this machine. Raises UnwrittenError if the entry
         cannot be written."""
         try:
             lock = measurement_locks.alone()
         except IronbenchError as error:
-            self._kept_from = f"{error} ({error.hint})" if error.hint else str(error)
+            self._blocked_by = f"{error} ({error.hint})" if error.hint else str(error)
             return
-        self._kept_from = "another measurement is running on this machine" if lock is None else ""
+        self._blocked_by = "another measurement is running on this machine" if lock is None else ""
         if lock is not None:
             try:
                 self._launch(due, lock)
             finally:
                 os.close(lock)
 
-    def waits(self, entry: QueueEntry, entries: Sequence[QueueEntry]) -> str:
+    def wait_reason(self, entry: QueueEntry, entries: Sequence[QueueEntry]) -> str:
         """Returns why an entry cannot start now; empty if it can."""
         now = self._now()
         if entry.not_before > now:
@@ -309,10 +309,10 @@ class Queue:
             return f"{first.name} ({first.id}) is ahead in the queue"
         return ""
 
-    def waits_for(self, entry: QueueEntry, entries: Sequence[QueueEntry]) -> str:
+    def page_wait_reason(self, entry: QueueEntry, entries: Sequence[QueueEntry]) -> str:
         """Returns why an entry waits, for a page; never empty. The machine's measurement lock also detects measurements
         for other results directories."""
-        return self.waits(entry, entries) or self._kept_from or "starts now"
+        return self.wait_reason(entry, entries) or self._blocked_by or "starts now"
 
     def file(self, entry: QueueEntry) -> Path:
         return self.folder / entry.id / f"{entry.name}.toml"
@@ -330,16 +330,16 @@ class Queue:
         entry = replace(entry, state=RUNNING, begun_at=self._now(), tries=entry.tries + 1, why="", rounds=rounds)
         # The entry is written before the process starts. If the server is killed in between, the next server finds an
         # entry without a process and starts the lab again.
-        self._keep(entry)
+        self._write(entry)
         try:
             process = self._begin(entry, lock)
         except IronbenchError as error:
-            self._keep(replace(entry, state=FAILED, why=error.cause, ended_at=self._now()))
+            self._write(replace(entry, state=FAILED, why=error.cause, ended_at=self._now()))
             return
-        self._keep(replace(entry, pid=process.pid, born=process.born))
+        self._write(replace(entry, pid=process.pid, born=process.born))
 
     def _started(self, entry: QueueEntry, lock: int) -> ProcessId:
-        directory = self._place(entry).absolute()
+        directory = self._lab_directory(entry).absolute()
         if (directory / PLAN).is_file():
             adds = entry.more and self._rounds(entry) == entry.rounds
             verb = ["resume", str(directory), *(["--more", str(entry.more)] if adds else [])]
@@ -351,7 +351,7 @@ class Queue:
         environment = {"IRONBENCH_RESULTS": str(self.results.absolute()), measurement_locks.QUEUED: "1"}
         words = [sys.executable, "-m", "ironbench.start", "lab", *verb]
         began = Detached(words, self._log(entry), self._status(entry), environment, [lock])
-        self._began.append(began)
+        self._processes.append(began)
         return began.process
 
     def _ended(self, entry: QueueEntry) -> QueueEntry:
@@ -374,27 +374,27 @@ class Queue:
         empty if neither is known."""
         if error := failure_of(self._status(entry)):
             return error_text(error, self.results)
-        records = Store(self._place(entry), Printer.silent()).all()
+        records = Store(self._lab_directory(entry), Printer.silent()).all()
         return next((wording.cause(one) for one in reversed(records) if one.causes), "")
 
     def _rounds(self, entry: QueueEntry) -> int:
         """Returns the number of rounds that were added to the lab of an entry; 0 if the entry itself adds no round."""
         with contextlib.suppress(IronbenchError):
-            declared = LabDirectory(self._place(entry)).declared() if entry.more else ()
+            declared = LabDirectory(self._lab_directory(entry)).declared() if entry.more else ()
             return sum(one.stage.added for one in declared)
         return 0
 
-    def _place(self, entry: QueueEntry) -> Path:
+    def _lab_directory(self, entry: QueueEntry) -> Path:
         """Returns the directory of an entry's lab."""
         return place_of(self.results, entry.lab)
 
-    def _last(self) -> float:
+    def _last_order(self) -> float:
         return max((one.order for one in self.entries()), default=0.0)
 
-    def _keep(self, entry: QueueEntry) -> None:
+    def _write(self, entry: QueueEntry) -> None:
         durable.write_whole(self.folder / f"{entry.id}.json", msgspec.json.encode(entry))
 
-    def _forget(self, entry: QueueEntry) -> None:
+    def _delete(self, entry: QueueEntry) -> None:
         (self.folder / f"{entry.id}.json").unlink(missing_ok=True)
         shutil.rmtree(self.folder / entry.id, ignore_errors=True)
 

@@ -48,7 +48,7 @@ def show(queue: Queue) -> HTMLResponse:
         at="/queue",
         now=moment(time.time()),
         state=state(queue),
-        elsewhere=not queue.decides(),
+        elsewhere=not queue.starts_labs(),
         running=[_running(one, queue) for one in entries if one.state == RUNNING],
         waiting=[_waiting(one, queue, entries) for one in entries if one.state == WAITING],
         ended=[_ended(one, queue, entries) for one in ended],
@@ -59,7 +59,7 @@ def state(queue: Queue) -> str:
     """Returns a text that changes whenever an open page should be reloaded."""
     entries = queue.entries()
     return "\n".join(
-        f"{one.id} {one.state} {one.order} {queue.waits_for(one, entries) if one.state == WAITING else one.why} "
+        f"{one.id} {one.state} {one.order} {queue.page_wait_reason(one, entries) if one.state == WAITING else one.why} "
         f"{queue.begun(one)}"
         for one in entries
     )
@@ -92,7 +92,7 @@ def _waiting(entry: QueueEntry, queue: Queue, entries: list[QueueEntry]) -> dict
     said = f" {entry.why}." if entry.why else ""
     changes = (("Move up", "earlier"), ("Move down", "later"), ("Cancel", "cancel"))
     actions = [(label, f"/queue/{entry.id}/{change}", "") for label, change in changes]
-    return _listed(entry, False, f"Waiting: {queue.waits_for(entry, entries)}.{said}", actions)
+    return _listed(entry, False, f"Waiting: {queue.page_wait_reason(entry, entries)}.{said}", actions)
 
 
 def _ended(entry: QueueEntry, queue: Queue, entries: list[QueueEntry]) -> dict[str, Any]:
@@ -112,7 +112,7 @@ def entry_page(queue: Queue, id: str) -> HTMLResponse:
         entry.name,
         at="/queue",
         entry=entry,
-        why=queue.waits_for(entry, queue.entries()) if entry.state == WAITING else entry.why,
+        why=queue.page_wait_reason(entry, queue.entries()) if entry.state == WAITING else entry.why,
         begun=queue.begun(entry),
         text=queue.text(entry),
         log=queue.log(entry) or "No output yet.",

@@ -113,13 +113,13 @@ def _redacted(value: Any) -> Any:
     return value
 
 
-async def received(parts: AsyncIterator[bytes], path: Path) -> None:
+async def save_upload(parts: AsyncIterator[bytes], path: Path) -> None:
     with path.open("wb") as file:
         async for part in parts:
             await run_in_threadpool(file.write, part)
 
 
-def take(results: Results, bundle: Path) -> str:
+def import_bundle(results: Results, bundle: Path) -> str:
     """Imports a file of records, and returns a sentence about what was imported. Raises InputError if the file is
     damaged or invalid, or was written by a newer version."""
     with Reader(bundle) as reader:

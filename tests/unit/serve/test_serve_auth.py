@@ -69,7 +69,7 @@ def test_a_name_that_is_not_ours_is_refused_even_with_the_token(client: TestClie
 
 @pytest.mark.parametrize("host", ["127.0.0.1:7373", "localhost:7373", "[::1]:7373", "LOCALHOST"])
 def test_names_of_this_machine_are_ours(host: str) -> None:
-    assert POLICY.is_us(host)
+    assert POLICY.names_this_host(host)
 
 
 def test_an_address_of_another_machine_and_a_taken_port_are_refused_with_what_helps() -> None:
@@ -83,7 +83,7 @@ def test_an_address_of_another_machine_and_a_taken_port_are_refused_with_what_he
 
 def test_others_reach_a_server_that_listens_for_them_by_address_but_not_by_a_strangers_name() -> None:
     wide = AccessPolicy("0.0.0.0", 7373, TOKEN)
-    assert wide.is_us("192.168.1.2:7373") and not wide.is_us("evil.example:7373")
+    assert wide.names_this_host("192.168.1.2:7373") and not wide.names_this_host("evil.example:7373")
 
 
 @pytest.mark.parametrize(
@@ -160,4 +160,4 @@ def test_addresses_are_read_as_they_are_written(listen: str, address: str, port:
 
 def test_neither_many_fields_nor_half_an_address_as_origin_is_let_in() -> None:
     assert not list(tokens_of("", "&".join(f"a{field}=1" for field in range(200)), "", "cookie"))
-    assert not AccessPolicy("127.0.0.1", 1, "token").is_our_page("http://[", "127.0.0.1:1")
+    assert not AccessPolicy("127.0.0.1", 1, "token").is_same_origin("http://[", "127.0.0.1:1")

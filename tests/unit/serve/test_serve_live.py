@@ -351,10 +351,10 @@ def test_an_open_page_has_a_lab_computed_seldom_and_a_new_one_at_once(tmp_path: 
 
 def test_an_open_page_is_told_what_is_known_until_the_lab_has_changed(tmp_path: Path) -> None:
     directory, known = begun(tmp_path, share=0.5), ProgressCache()
-    assert known.at_hand(directory) is None
+    assert known.cached(directory) is None
     made = known.of(directory)
-    assert known.at_hand(directory) == made
+    assert known.cached(directory) == made
     known._next_s[LAB] = 0.0
-    assert known.at_hand(directory) == made, "nothing has changed"
+    assert known.cached(directory) == made, "nothing has changed"
     (directory.path / "trials" / ".aside").mkdir()
-    assert known.at_hand(directory) is None
+    assert known.cached(directory) is None

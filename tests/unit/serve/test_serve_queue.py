@@ -64,7 +64,7 @@ def test_labs_begin_one_after_another_in_their_order(queue: Queue, labs: Labs) -
     queue.tick()
     queue.tick()
     assert states(queue) == [("one", RUNNING), ("two", WAITING)]
-    assert "labs run one at a time" in queue.waits(queue.entries()[1], queue.entries())
+    assert "labs run one at a time" in queue.wait_reason(queue.entries()[1], queue.entries())
     labs.end(0)
     queue.tick()
     assert states(queue) == [("one", DONE), ("two", RUNNING)]
@@ -89,8 +89,8 @@ def test_a_lab_begins_at_its_time_or_after_another_one(queue: Queue, labs: Labs,
     put(queue, "next", after=late.id)
     queue.tick()
     assert not labs.begun
-    assert "starts at" in queue.waits(late, queue.entries())
-    assert "starts after late" in queue.waits(queue.entries()[1], queue.entries())
+    assert "starts at" in queue.wait_reason(late, queue.entries())
+    assert "starts after late" in queue.wait_reason(queue.entries()[1], queue.entries())
     clock.now += 3601
     queue.tick()
     labs.end(1)
@@ -255,12 +255,12 @@ def test_of_two_servers_one_decides_and_the_other_takes_over(
     queue.tick()
     with contextlib.closing(Queue(tmp_path, clock, labs.begin)) as other:
         other.tick()
-        assert not other.decides() and len(labs.begun) == 1
+        assert not other.starts_labs() and len(labs.begun) == 1
         put(other, "two")
         queue.close()
         labs.end(0)
         other.tick()
-        assert other.decides() and states(other) == [("one", DONE), ("two", RUNNING)]
+        assert other.starts_labs() and states(other) == [("one", DONE), ("two", RUNNING)]
 
 
 def test_what_one_server_begins_another_that_changes_the_order_does_not_put_back(
@@ -269,7 +269,7 @@ def test_what_one_server_begins_another_that_changes_the_order_does_not_put_back
     put(queue, "one")
     two = put(queue, "two")
     with contextlib.closing(Queue(tmp_path, clock, labs.begin)) as other:
-        keep, deciding = other._keep, threading.Thread(target=queue.tick)
+        keep, deciding = other._write, threading.Thread(target=queue.tick)
 
         def meanwhile(entry: QueueEntry) -> None:
             if deciding.ident is None:
@@ -277,7 +277,7 @@ def test_what_one_server_begins_another_that_changes_the_order_does_not_put_back
                 deciding.join(0.5)
             keep(entry)
 
-        monkeypatch.setattr(other, "_keep", meanwhile)
+        monkeypatch.setattr(other, "_write", meanwhile)
         other.move(two.id, -1)
         deciding.join()
     assert states(queue) == [("two", RUNNING), ("one", WAITING)] and len(labs.begun) == 1
@@ -292,7 +292,7 @@ def test_nothing_begins_while_something_else_is_measured_on_this_machine(
         queue.tick()
         assert not labs.begun and not heard
     elsewhere = Queue(tmp_path, clock, labs.begin, others=lambda: "shop is measured, and started outside this queue")
-    assert "started outside this queue" in elsewhere.waits(queue.entries()[0], queue.entries())
+    assert "started outside this queue" in elsewhere.wait_reason(queue.entries()[0], queue.entries())
     queue.tick()
     assert len(labs.begun) == 1
     with measurement_locks.shared(heard.append):

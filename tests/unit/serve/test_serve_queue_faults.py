@@ -86,7 +86,7 @@ def test_a_nightly_lab_that_was_interrupted_between_two_files_has_one_next_night
     with contextlib.closing(labs), contextlib.closing(Queue(tmp_path, clock, labs.begin)) as queue:
         put(queue, "night", nightly="22:00")
         clock.now = datetime(2026, 11, 25, 22, 0, 1).timestamp()
-        keep, broken = queue._keep, []
+        keep, broken = queue._write, []
 
         def broken_once(entry: object) -> None:
             if getattr(entry, "state", "") == RUNNING and not broken:
@@ -94,7 +94,7 @@ def test_a_nightly_lab_that_was_interrupted_between_two_files_has_one_next_night
                 raise UnwrittenError("queue", "could not be written", "free space")
             keep(entry)  # type: ignore[arg-type]
 
-        monkeypatch.setattr(queue, "_keep", broken_once)
+        monkeypatch.setattr(queue, "_write", broken_once)
         with pytest.raises(UnwrittenError):
             queue.tick()
         queue.tick()
@@ -111,7 +111,7 @@ def test_without_a_place_for_the_lock_an_entry_says_why_it_waits(
         entry = put(queue, "one")
         queue.tick()
         assert not labs.begun
-        why = queue.waits_for(entry, queue.entries())
+        why = queue.page_wait_reason(entry, queue.entries())
         assert "cannot be locked" in why and "XDG_CACHE_HOME" in why
 
 
