@@ -13,7 +13,7 @@ def expanded(text: str) -> Path:
     try:
         path = Path(text).expanduser()
     except RuntimeError:
-        raise InputError(text, "~ has no home directory here", "use an absolute path") from None
+        raise InputError(text, "the home directory for `~` is unknown", "use an absolute path") from None
     with contextlib.suppress(ValueError):  # the path contains a null character, so no file has this name
         _require_short(path, text)
     return path

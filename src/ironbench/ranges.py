@@ -29,7 +29,7 @@ class Range:
         if (self.low < value if self.above else self.low <= value) and value <= self.high:
             return
         cause = f"{in_words(value, self.unit)} is out of range"
-        raise InputError(subject, cause, f"{self} is possible" + (f": {self.note}" if self.note else ""))
+        raise InputError(subject, cause, f"possible values: {self}" + (f" ({self.note})" if self.note else ""))
 
     def read(self, subject: str, written: str | float) -> float:
         """Returns the value in base units: seconds, whole bytes, or a number. Raises InputError if the text is not a

@@ -33,7 +33,7 @@ class _Closed(io.TextIOBase):
 def unwritten(error: Exception) -> FailureError:
     """Returns the error for a result that could not be written to stdout."""
     cause = f"the result cannot be written: {getattr(error, 'strerror', None) or error}"
-    return FailureError("stdout", cause, "redirect it to another file")
+    return FailureError("stdout", cause, "redirect the output to another file")
 
 
 def prepare() -> None:

@@ -51,7 +51,13 @@ def figure(subject: str, written: object) -> float | int | bool:
     if isinstance(written, bool | int | float):
         return written
     units = ", ".join(name for name in _FIGURES if name)
-    return _read(subject, str(written), _FIGURES, "a figure", f"write for example 7.5 ms or 163 MB/s; units: {units}")
+    return _read(
+        subject,
+        str(written),
+        _FIGURES,
+        "a number with a known unit",
+        f"write for example 7.5 ms or 163 MB/s; units: {units}",
+    )
 
 
 def size_of_1024(subject: str, written: str, bare: int) -> int:

@@ -24,7 +24,7 @@ def run(tmp_path: Path, *words: str) -> Any:
         (("--require", "p99 < 10"), "has no unit"),
         (("--require", "p99 < 10ms"), "needs 3 trials; planned: 1"),
         (("--require", "rate = 200/s", "--repeats", "3"), "a closed loop has no target rate"),
-        (("--require", "rate = 200/s", "--repeats", "3", "--rate", "100"), "starts 100 transactions per second"),
+        (("--require", "rate = 200/s", "--repeats", "3", "--rate", "100"), "100 transactions per second"),
         (("--require", "p99 < 10ms", "--clients", "auto"), "a search varies the load"),
     ],
 )

@@ -91,16 +91,16 @@ def test_a_price_without_unit_currency_date_or_source_is_refused_with_its_line(f
 @pytest.mark.parametrize(
     ("line", "cause"),
     [
-        ('currency = "dollars"', "'dollars' does not fit"),
+        ('currency = "dollars"', "currency: 'dollars' is not"),
         ('per = "cores"', "unknown"),
-        ('date = "yesterday"', "'yesterday' does not fit"),
+        ('date = "yesterday"', "date: 'yesterday' is not"),
         ("price = -1", "out of range"),
         ("price = nan", "out of range"),
         ('price = "much"', "sheet.toml: price x, price: expected a number, got text in quotes"),
         ("colour = 1", "sheet.toml: price x, colour: unknown field"),
         ("pack = 1.5", "price x, pack: expected a whole number, got a number"),
         ('core_factors = {"*" = "half"}', "price x, core_factors: expected a number, got text in quotes"),
-        ("core_factors = 0.5", "price x, core_factors: expected a table, got a number"),
+        ("core_factors = 0.5", "price x, core_factors: expected a TOML table, got a number"),
         ("pack = 0", "out of range"),
     ],
 )
@@ -286,8 +286,8 @@ def test_bills_in_two_currencies_are_not_shown_beside_each_other() -> None:
     ("text", "cause"),
     [
         ("", "o.toml, system: is missing"),
-        ("system = 1", "o.toml, system: expected a table, got a whole number"),
-        ("[system]\na = 1", "system a: expected a table, got a whole number"),
+        ("system = 1", "o.toml, system: expected a TOML table, got a whole number"),
+        ("[system]\na = 1", "system a: expected a TOML table, got a whole number"),
         ("[system.a", "is not valid TOML: "),
         ("[system.a]\nsockets = 1\nbuy = []", "system a, cores: is missing"),
         ('[system.a]\nsockets = 1\ncores = "2"\nbuy = []', "a, cores: expected a whole number, got text in quotes"),
@@ -304,7 +304,7 @@ def test_bills_in_two_currencies_are_not_shown_beside_each_other() -> None:
         ('[system.a]\nsockets = 1\ncores = 2\nbuy = []\nshare = 0.5\nsource = "x"', "must be used together"),
         (
             '[system.a]\nsockets = 1\ncores = 2\nbuy = []\nshare = 0.5\nshare_of = "b"\nsource = "x"',
-            "is not a system with a score",
+            "no system with a score",
         ),
         ("years = 0\n[system.a]\nsockets = 1\ncores = 2\nbuy = []", "out of range"),
     ],

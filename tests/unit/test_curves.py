@@ -140,11 +140,11 @@ def test_what_is_no_curve_or_goes_with_none_is_refused(section: LoadSection, wor
     ("text", "words"),
     [
         ("0 5\n", "fewer than two points"),
-        ("1 5\n2 5\n", "line 1: the first time is 1"),
-        ("0 5\n5 5\n3 5\n", "line 3: 3 is earlier than the previous line"),
+        ("1 5\n2 5\n", "line 1: the time of the first point is 1"),
+        ("0 5\n5 5\n3 5\n", "line 3: the time 3 is earlier"),
         ("0 5\n5 5 5\n", "line 2: '5 5 5' is not a time and a value"),
         ("0 5\n5 -1\n", "line 2"),
-        ("0 5\n0 6\n", "the last time in"),
+        ("0 5\n0 6\n", "the time of the last point in"),
         ("".join(f"{second} 5\n" for second in range(301)), "301 points; the maximum is 300"),
     ],
 )
@@ -210,7 +210,7 @@ def test_a_value_of_a_file_that_is_none_is_answered_with_a_line_of_such_a_file(t
     with pytest.raises(InputError) as caught:
         rate("file:day.csv", tmp_path)
     assert "day.csv line 2" in caught.value.subject
-    assert caught.value.hint == "write a time and a value, for example 30s 500"
+    assert caught.value.hint == "write a time and a value, for example `30s 500`"
 
 
 @pytest.mark.parametrize("seed", range(4))

@@ -70,7 +70,7 @@ def test_figures_are_read_as_data_sheets_write_them() -> None:
     ):
         assert units.figure("figure", written) == pytest.approx(value)
     for wrong in ("fast", "7.5 parsecs", "", "-3 ms", "1e3e3"):
-        with pytest.raises(InputError, match="is not a figure"):
+        with pytest.raises(InputError, match="is not a number"):
             units.figure("figure", wrong)
 
 
@@ -95,7 +95,7 @@ def test_the_environment_names_files_with_models(tmp_path: Path, monkeypatch: py
     ("text", "said", "hint"),
     [
         ("[a", "not valid TOML", ""),
-        ("a = 1", "expected a table", "your own models"),
+        ("a = 1", "expected a TOML table", "your own models"),
         ('[Our-SAN]\nlike = "ram"', "Our-SAN: the name cannot be used in a device expression", "lower-case letters"),
         ('["our san"]\nlike = "ram"', "the name cannot be used in a device expression", "start with a letter"),
         ('[7200rpm]\nlike = "ram"', "the name cannot be used in a device expression", "start with a letter"),
@@ -103,7 +103,7 @@ def test_the_environment_names_files_with_models(tmp_path: Path, monkeypatch: py
         ('[a]\nkind = "dsik"', "not a kind", "disk"),
         ('[a]\nkind = "memory"', "lacks capacity, latency, rate", "like"),
         ('[a]\nlike = "ram"\n[a.figures]\nlatncy = "1 ms"', "unknown figure of a", "latency"),
-        ('[a]\nlike = "ram"\n[a.figures]\nlatency = "1 month"', "is not a figure", "units"),
+        ('[a]\nlike = "ram"\n[a.figures]\nlatency = "1 month"', "is not a number", "units"),
         ('[a]\nlike = "ram"\n[a.figures]\nrate = 0', "not above zero", ""),
         ('[a]\nlike = "hdd-10k"\n[a.figures]\nwrite_cache = 3', "is not a valid value", "true or false"),
         ('[a]\nlike = "hdd-10k"\n[a.figures]\nqueue = 0.5', "0.5 is not a whole number", "whole number"),

@@ -134,7 +134,7 @@ def test_the_seed_follows_from_the_text_unless_it_is_declared() -> None:
         ("[vary]\nclients = []\n", "labs/x.toml, vary.clients", "no values"),
         ("[vary]\nclients = [4]\n", "labs/x.toml, vary.clients", "only one value"),
         ("[vary]\nclients = [4, 4]\n", "labs/x.toml, vary.clients", "twice"),
-        ("[vary.m]\na = { memory = '1GB' }\nb = { memory = '1GB' }\n", "labs/x.toml, vary.m", "same fields"),
+        ("[vary.m]\na = { memory = '1GB' }\nb = { memory = '1GB' }\n", "labs/x.toml, vary.m", "same configuration"),
         ("[vary.m]\na = { memroy = '1GB' }\nb = {}\n", "labs/x.toml, vary.m.a", "memory"),
         ("[vary]\nclients = [1, 'two']\n", "labs/x.toml, vary.clients, value two, load.clients", "whole number"),
         ("[vary.m]\na = { memory = '1GB' }\nb = {}\n[vary.n]\nc = { memory = '2GB' }\nd = {}\n", "vary", "both set"),

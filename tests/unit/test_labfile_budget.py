@@ -72,8 +72,8 @@ def test_what_a_smaller_difference_needs_is_what_resolves_it() -> None:
 def test_a_budget_for_less_than_six_blocks_is_refused_with_what_is_needed() -> None:
     with pytest.raises(InputError) as caught:
         resolved(1)
-    assert "2 configurations in 6 blocks of 5 s take 2 min 50 s" in caught.value.cause
-    assert "allow 2 min 50 s" in caught.value.hint
+    assert "2 configurations in 6 blocks with trials of 5 s take 2 min 50 s" in caught.value.cause
+    assert "use a budget of 2 min 50 s" in caught.value.hint
     assert resolved(170 / 60).elapsed_s <= 170
 
 
@@ -98,11 +98,11 @@ def refused(cells: LabTimes, minutes: float, checkpoint_s: float | None = None, 
 @pytest.mark.parametrize(
     ("minutes", "checkpoint_s", "hint"),
     [
-        (2.5, None, 'allow 2 min 50 s, or set load.duration = "3s"'),
-        (2.5, 2.0, 'allow 2 min 50 s, or set load.duration = "3s" and load.checkpoint = "1s"'),
-        (4.0, 20.0, 'allow 12 min, or set load.checkpoint = "4s"'),
-        (2.2, 10.0, "allow 6 min 50 s"),
-        (1.0, None, "allow 2 min 50 s"),
+        (2.5, None, 'use a budget of 2 min 50 s, or set load.duration = "3s"'),
+        (2.5, 2.0, 'use a budget of 2 min 50 s, or set load.duration = "3s" and load.checkpoint = "1s"'),
+        (4.0, 20.0, 'use a budget of 12 min, or set load.checkpoint = "4s"'),
+        (2.2, 10.0, "use a budget of 6 min 50 s"),
+        (1.0, None, "use a budget of 2 min 50 s"),
     ],
 )
 def test_a_budget_of_two_values_is_refused_with_settings_that_fit(
@@ -122,7 +122,7 @@ def test_a_budget_of_two_values_is_refused_with_settings_that_fit(
 
 def test_a_budget_that_is_too_small_is_refused_with_fewer_values_only_if_there_are_more_than_two() -> None:
     three = LabTimes(own_s=(None,) * 3, around_s=(8.0,) * 3, once_s=10.0)
-    assert refused(three, 1).endswith(", or use fewer values")
+    assert refused(three, 1).endswith(", or vary fewer values")
     assert "load" not in refused(LabTimes(own_s=(20.0, 20.0), around_s=(8.0, 8.0), once_s=10.0), 2)
     assert "load" not in refused(TWO, 2.5, least_s=5.0)
 

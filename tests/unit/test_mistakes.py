@@ -24,11 +24,11 @@ MISTAKES = {
     "run x --max-tries -1": ("--max-tries: -1 is out of range", "retries without limit"),
     "run x --rate fast": ("--rate: 'fast' is not a number", "--rate 500"),
     "run select-only --data ~nobody-here/x": (
-        "~nobody-here/x: ~ has no home directory here",
+        "~nobody-here/x: the home directory for `~` is unknown",
         "use an absolute path",
     ),
     "run select-only --set bin=~nobody-here/x": (
-        "~nobody-here/x: ~ has no home directory here",
+        "~nobody-here/x: the home directory for `~` is unknown",
         "use an absolute path",
     ),
     "run": ("ironbench run: WORKLOAD is missing", "ironbench run --help"),

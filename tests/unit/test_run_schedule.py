@@ -92,7 +92,7 @@ def test_a_budget_buys_a_run_blocks_before_length_and_never_exceeds_itself() -> 
     assert found[120.0][0] < found[600.0][0] < found[3600.0][0]
     with pytest.raises(InputError, match="--budget 20 s") as caught:
         budget.sized_run([5.0, 5.0], 3, 10.0, budget.LENGTHS_S, 20.0)
-    assert "allow 60 s" in caught.value.hint, "the least that would do"
+    assert "use a budget of 60 s" in caught.value.hint, "the least that would do"
     assert budget.sized_run([5.0, 5.0], 3, 10.0, budget.LENGTHS_S, 60.0) == (1, 5.0)
     with pytest.raises(InputError):
         budget.sized_run([5.0, 5.0], 3, 10.0, budget.LENGTHS_S, 59.0)
@@ -101,17 +101,31 @@ def test_a_budget_buys_a_run_blocks_before_length_and_never_exceeds_itself() -> 
 @pytest.mark.parametrize(
     ("around_s", "confirmations", "once_s", "budget_s", "cause", "hint"),
     [
-        ([5.0], 0, 0.0, 5.0, "1 trial of 5 s is needed, in addition to warm-up", "allow 10 s, or use --warmup 0s"),
-        ([5.0], 0, 0.0, 8.0, "in addition to warm-up", "allow 10 s, or use --warmup 0s, or use --duration 3s"),
-        ([0.0], 0, 0.0, 3.0, "1 trial of 5 s is needed", "allow 5 s, or use --duration 3s"),
-        ([5.0], 0, 9.0, 5.0, "is needed, in addition to loading and warm-up", "allow 19 s"),
+        (
+            [5.0],
+            0,
+            0.0,
+            5.0,
+            "1 trial of 5 s is needed, in addition to warm-up",
+            "use a budget of 10 s, or use --warmup 0s",
+        ),
+        (
+            [5.0],
+            0,
+            0.0,
+            8.0,
+            "in addition to warm-up",
+            "use a budget of 10 s, or use --warmup 0s, or use --duration 3s",
+        ),
+        ([0.0], 0, 0.0, 3.0, "1 trial of 5 s is needed", "use a budget of 5 s, or use --duration 3s"),
+        ([5.0], 0, 9.0, 5.0, "is needed, in addition to loading and warm-up", "use a budget of 19 s"),
         (
             [5.0, 5.0],
             3,
             0.0,
             20.0,
             "5 trials of 5 s are needed, in addition to warm-up",
-            "allow 50 s, or use fewer numbers in --clients",
+            "use a budget of 50 s, or use fewer numbers in --clients",
         ),
     ],
 )
@@ -121,3 +135,10 @@ def test_a_budget_that_is_too_small_names_only_what_helps_and_only_what_takes_ti
     with pytest.raises(InputError) as caught:
         budget.sized_run(around_s, confirmations, once_s, budget.LENGTHS_S, budget_s)
     assert caught.value.cause.endswith(cause) and caught.value.hint == hint
+
+
+def test_no_shorter_duration_is_suggested_for_a_workload_that_determines_the_length_of_a_trial() -> None:
+    for own_length in (False, True):
+        with pytest.raises(InputError) as caught:
+            budget.sized_run([0.0], 0, 0.0, (4.0,), 3.0, own_length=own_length)
+        assert ("--duration" in caught.value.hint) is not own_length

@@ -168,7 +168,7 @@ CLAIM = "fast rate=70% over slow rate=70% (response_time_p99_s): at most 0.9"
     [
         ("fast rate=60% over slow rate=60% (response_time_p99_s): at most 1.0", "'auto'", "is not measured"),
         (CLAIM, "'none'", "is not measured"),
-        (CLAIM.replace("slow rate=70%", "slow"), "'auto'", "with one without a rate"),
+        (CLAIM.replace("slow rate=70%", "slow"), "'auto'", "without a fixed rate"),
         (CLAIM.replace(" (response_time_p99_s)", ""), "'auto'", "the rate determines"),
     ],
 )

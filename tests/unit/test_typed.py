@@ -11,7 +11,7 @@ from ironbench.errors import InputError, each
 @pytest.mark.parametrize(
     ("text", "cause", "hint"),
     [
-        ("price = 3", "sheet.toml, price: expected a table, got a whole number", "docs/how/cost.md"),
+        ("price = 3", "sheet.toml, price: expected a TOML table, got a whole number", "docs/how/cost.md"),
         ("[prices.x]", "sheet.toml, prices: unknown field", "did you mean price?"),
         ("[price.x]\nprise = 1", "sheet.toml: price x, prise: unknown field", "did you mean price"),
         (

@@ -16,7 +16,7 @@ _S = TypeVar("_S")
 Path = tuple[str, ...]
 """Path of a field as a tuple, such as `("system", "set", "work_mem")`."""
 _KINDS = {
-    bool: "true or false", int: "a whole number", float: "a number", str: "text in quotes", dict: "a table",
+    bool: "true or false", int: "a whole number", float: "a number", str: "text in quotes", dict: "a TOML table",
     list: "a list [ … ]", type(None): "nothing",
 }  # fmt: skip
 """Names of types in messages. A message with several types lists them in this order."""
@@ -44,7 +44,7 @@ def mistakes(document: object, struct: type[msgspec.Struct], hint: str = LAB_FIL
 
 def _mistakes(document: object, struct: type[msgspec.Struct], hint: str, path: Path) -> Iterator[Mistake]:
     if not isinstance(document, Mapping):
-        yield Mistake(path, f"expected a table, got {_kind_of(document)}", hint)
+        yield Mistake(path, f"expected a TOML table, got {_kind_of(document)}", hint)
         return
     known = table(struct)
     for name, field in known.items():
@@ -113,7 +113,7 @@ def _numbers(value: object) -> Collection[Any]:
 def _wrong_kind(field: Field, value: object, hint: str, at: Path) -> Mistake:
     possible, wrong = _misfit(field.type, value)
     if isinstance(wrong, str) and str in possible:  # the value does not match its pattern, or has a wrong length
-        return Mistake(at, f"{quoted(wrong)} does not fit", f"write {_expected(field)}")
+        return Mistake(at, f"{quoted(wrong)} is not a valid value", f"write {_expected(field)}")
     expected = " or ".join(name for kind, name in _KINDS.items() if kind in possible)
     return Mistake(at, f"expected {expected}, got {_kind_of(wrong)}", hint)
 

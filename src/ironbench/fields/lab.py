@@ -46,9 +46,9 @@ class MeasureSection(FieldSection):
     profile: Annotated[
         str,
         row(
-            "Sample the stacks of the engine and of the client during the measured time: `cpu` (on a CPU), `wait` "
-            "(while waiting) or `all`. `cpu:499` takes 499 samples per second and CPU instead of 99 (at most 999). See "
-            "docs/understand/profiles.md.",
+            "Sample the stacks of the engine and of the client during the measured time: `cpu` (while they use a CPU), "
+            "`wait` (while they wait) or `all`. `cpu:499` takes 499 samples per second on each CPU instead of 99; the "
+            "maximum is 999. See docs/understand/profiles.md.",
             metavar="cpu|wait|all[:HZ]",
         ),
     ] = ""
@@ -61,7 +61,7 @@ class MeasureSection(FieldSection):
             run=False,
         ),
     ] = 0.05
-    metric: Annotated[str, row("The metric that the verdict is about.", run=False)] = "throughput"
+    metric: Annotated[str, row("The metric that is compared for the verdict.", run=False)] = "throughput"
     answer: Annotated[
         str,
         row("The factor that the report's first sentence is about.", usual="the first factor in [vary]", run=False),
@@ -91,8 +91,8 @@ class MeasureSection(FieldSection):
         row(
             "Length of a slice, for method `slices`.",
             Range(0.2, 60.0, "s", example="1s"),
-            usual="the shortest of 0.5, 1, 2 and 5 s for which resuming the systems costs less than 1%; a pilot in the "
-            "first block determines it",
+            usual="the shortest of 0.5, 1, 2 and 5 s for which resuming a system costs less than 1% of the slice; a "
+            "pilot trial in the first block determines this length",
             run=False,
         ),
     ] = ""
@@ -132,7 +132,8 @@ class MeasureSection(FieldSection):
     stages: Annotated[
         int | list[int] | None,
         row(
-            "Number of analyses, or a list with the number of blocks before each analysis, e.g. [6, 4].",
+            "Number of analyses, or a list with the number of blocks in each stage. An analysis follows each stage: "
+            "for [6, 4], after the first 6 blocks and after 4 more.",
             Range(1, 10_000, whole=True, example="2"),
             run=False,
         ),

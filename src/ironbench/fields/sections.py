@@ -53,8 +53,8 @@ class SystemSection(FieldSection):
     control: Annotated[
         Literal["", "ssh"],
         row(
-            "`ssh`: allow ironbench to make changes on the machine of `server` for trials: to pin the server to "
-            "`server_cpus`, and, for a cold `cache`, to restart the server and drop the page cache. ironbench undoes "
+            "`ssh`: allow ironbench to change the machine of `server` for a trial. ironbench then pins the server to "
+            "`server_cpus` and, for a cold `cache`, restarts the server and drops the page cache. ironbench undoes "
             "lasting changes after the trial.",
             metavar="ssh",
         ),
@@ -133,8 +133,8 @@ class LayoutSection(FieldSection):
     data: Annotated[
         str,
         row(
-            "Where the data are stored: a directory, or an emulated device (a device model or expression; in a lab "
-            "file also a name in [devices]).",
+            "Where the data are stored: a directory or an emulated device. An emulated device is a device model or an "
+            "expression; in a lab file, it can also be a name from [devices].",
             metavar="DIR|DEVICE",
             names="devices",
         ),
@@ -384,7 +384,8 @@ class LoadSection(FieldSection):
 
 
 class CommandsSection(FieldSection):
-    """Your own commands, which run before and after each trial. Commands of a factor's value run additionally."""
+    """Your own commands, which run before and after each trial. If a factor's value also has commands,
+    both the commands of this section and the commands of the value run."""
 
     prepare: Annotated[
         str,

@@ -244,14 +244,15 @@ def of_run(setups: Sequence[Setup], declared: bool, budget_s: float) -> tuple[in
             contents[name] = replace(contents[name], bytes=setup.choice.data.data_bytes)
     loads = [setup.cell.load for setup in setups]
     lengths = budget.lengths(loads[0].duration_s if declared else None, [load.checkpoint_s for load in loads])
-    if workloads.get(setups[0].choice.workload).own_length:
+    own_length = workloads.get(setups[0].choice.workload).own_length
+    if own_length:
         lengths = tuple({load.duration_s or 0.0 for load in loads})
     confirmations = CONFIRMATIONS if len(setups) > 1 and loads[0].rate is None else 0
     once_s = estimate.cells(setups[:1], contents, True).once_s
     resting_s = workloads.get(setups[0].choice.workload).resting_s(setups[0].choice.options)
     around_s = [load.warmup_s + resting_s for load in loads]
     around = "pauses between passes" if resting_s else budget.WARMUP
-    return budget.sized_run(around_s, confirmations, once_s, lengths, budget_s, around)
+    return budget.sized_run(around_s, confirmations, once_s, lengths, budget_s, around, own_length)
 
 
 def declared_s(declared: DeclaredLab, possible: Sequence[Setup]) -> float | None:

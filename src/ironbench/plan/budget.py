@@ -172,7 +172,7 @@ def sized(
     if not found:
         least = plain.lab_s(min(lengths), blocks.FIRST)
         # The budget does not set the length of trials that end when their work is done.
-        length = f" of {min(lengths):g} s" if None in cells.own_s else ""
+        length = f" with trials of {min(lengths):g} s" if None in cells.own_s else ""
         raise InputError(
             f"{file}, budget {units.span(budget_s)}",
             f"{len(cells.around_s)} configurations in {blocks.FIRST} blocks{length} take {units.span(least)}",
@@ -184,7 +184,7 @@ def sized(
 def _ways(cells: LabTimes, needed_s: float, budget_s: float, checkpoint_s: float, least_s: float) -> str:
     """Lists ways to change a lab that does not fit into its budget. Each of them is sufficient, except that fewer
     values may still be too many."""
-    ways = [f"allow {units.span(spoken_up(needed_s))}"]
+    ways = [f"use a budget of {units.span(spoken_up(needed_s))}"]
     fixed_s = cells.lab_s(0.0, blocks.FIRST)
     per_second = cells.lab_s(1.0, blocks.FIRST) - fixed_s
     # The length of trials that end when their work is done cannot be changed.
@@ -192,7 +192,7 @@ def _ways(cells: LabTimes, needed_s: float, budget_s: float, checkpoint_s: float
     if fitting_s >= max(1.0, least_s) and (settings := _shorter(fitting_s, checkpoint_s)):
         ways.append(f"set {settings}")
     if len(cells.around_s) > 2:
-        ways.append("use fewer values")
+        ways.append("vary fewer values")
     return ", or ".join(ways)
 
 
@@ -255,13 +255,15 @@ def sized_run(
     lengths: Sequence[float],
     budget_s: float,
     around: str = WARMUP,
+    own_length: bool = False,
 ) -> tuple[int, float]:
     """Returns the number of blocks and the trial length with which a run has the most precise means within the budget.
     Raises InputError if not even one block of the shortest trials fits.
 
     `around_s`: time that a trial of each configuration takes in addition to the measured time; messages use the name in
-    `around`. The number of `confirmations` is planned with the longest of these times. The mean of n trials varies by
-    1/√n of the variation of one trial, which depends on the trial length as in `PairVariation`.
+    `around`. The number of `confirmations` is planned with the longest of these times. `own_length`: whether the
+    workload determines the trial length, so that no shorter length is suggested. The mean of n trials varies by 1/√n of
+    the variation of one trial, which depends on the trial length as in `PairVariation`.
     """
 
     def fixed_s(trial_s: float) -> float:
@@ -276,26 +278,32 @@ def sized_run(
         if (count := min(MOST_BLOCKS, int((budget_s - fixed_s(trial_s)) / block_s(trial_s)))) >= 1
     ]
     if not found:
-        raise _too_little(around_s, confirmations, once_s, min(lengths), budget_s, around)
+        raise _too_little(around_s, confirmations, once_s, min(lengths), budget_s, around, own_length)
     _, negative_s, count = min(found)
     return count, -negative_s
 
 
 def _too_little(
-    around_s: Sequence[float], confirmations: int, once_s: float, shortest_s: float, budget_s: float, around: str
+    around_s: Sequence[float],
+    confirmations: int,
+    once_s: float,
+    shortest_s: float,
+    budget_s: float,
+    around: str,
+    own_length: bool,
 ) -> InputError:
     """Returns an error with the minimum number of trials, their time, and hints. Following any one of the hints is
     sufficient."""
     trials = len(around_s) + confirmations
     apart_s = sum(around_s) + confirmations * max(around_s)
     besides = [name for name, taken_s in (("loading", once_s), (around, apart_s)) if taken_s]
-    ways = [f"allow {units.span(spoken_up(once_s + apart_s + trials * shortest_s))}"]
+    ways = [f"use a budget of {units.span(spoken_up(once_s + apart_s + trials * shortest_s))}"]
     if around == WARMUP and apart_s and once_s + trials * shortest_s <= budget_s:
         ways.append("use --warmup 0s")
-    # A shorter duration is suggested only if the length is not the minimum for checkpoints. It may be shorter than the
-    # lengths that a budget chooses.
+    # A shorter duration is suggested only if neither the workload nor the time between checkpoints determines the
+    # length. It may be shorter than the lengths that a budget chooses.
     fitting_s = math.floor((budget_s - once_s - apart_s) / trials)
-    if shortest_s <= LENGTHS_S[0] and fitting_s >= 1:
+    if not own_length and shortest_s <= LENGTHS_S[0] and fitting_s >= 1:
         ways.append(f"use --duration {fitting_s}s")
     if len(around_s) > 1:
         ways.append("use fewer numbers in --clients")

@@ -58,7 +58,9 @@ def _unrated_pair(text: str, where: str, declared: DeclaredLab, cells: Sequence[
     pair = _pair(text, where, declared, cells)
     if not {cell.name for cell in cells}.issuperset(pair):
         raise InputError(
-            where, "only claims can compare configurations at a percentage of the peak throughput", "use expect.claims"
+            where,
+            "configurations at a percentage of the peak throughput can be compared only by claims",
+            "move the comparison to `expect.claims`",
         )
     return pair
 
@@ -70,7 +72,7 @@ def _pair(text: str, where: str, declared: DeclaredLab, cells: Sequence[Declared
         raise InputError(where, f"{text.strip()!r} is not a comparison of two configurations", "write `A over B`")
     above, below = (_cell(side, where, declared, cells) for side in sides)
     if above == below:
-        raise InputError(where, f"{above} is compared with itself", "name two different configurations")
+        raise InputError(where, f"{above} is compared with itself", "compare two different configurations")
     return above, below
 
 
@@ -79,7 +81,7 @@ def _claim(text: str, where: str, declared: DeclaredLab, cells: Sequence[Declare
         metric = require_metric(order[1] or declared.measure.metric, where)
         return _order(text, order[2], metric, where, declared, cells)
     if _ORDER_OF.match(text):
-        cause = f"{text!r} does not name a metric in parentheses"
+        cause = f"{text!r} has text after `order` that is not a metric in parentheses"
         raise InputError(where, cause, "write `order: A > B > C`, or `order (response_time_p99_s): A > B > C`")
     head, colon, tail = text.rpartition(":")
     if not colon:
@@ -159,7 +161,7 @@ def _range(text: str, where: str) -> tuple[float | None, float | None]:
 def _distinct(claims: Sequence[str], where: str) -> None:
     twice = next((name for name in claims if claims.count(name) > 1), None)
     if twice is not None:
-        raise InputError(where, f"{twice} is compared with itself", "name two different configurations")
+        raise InputError(where, f"{twice} is compared with itself", "compare two different configurations")
 
 
 def refuse_unrated(claims: Sequence[Claim], lab: Lab, file: str) -> None:
@@ -173,20 +175,24 @@ def refuse_unrated(claims: Sequence[Claim], lab: Lab, file: str) -> None:
         unknown = [name for name in claim.cells if name not in known and not name.startswith(skipped)]
         if unknown:
             at = ", ".join(sorted(rated)[:3])
-            hint = f"measured, for example: {at}" if at else "set measure.rates to the percentages of the peak"
+            hint = (
+                f"use a configuration that is measured, for example {at}"
+                if at
+                else "set `measure.rates` to the percentages of the peak throughput that the claims need"
+            )
             raise InputError(where, f"{unknown[0]} is not measured", hint)
         at_rates = [name for name in claim.cells if name in rated]
         if at_rates and len(at_rates) < len(claim.cells):
             raise InputError(
                 where,
-                "compares a configuration at a rate with one without a rate",
-                f"write {_RATE} for both configurations",
+                "compares a configuration at a fixed rate with a configuration without a fixed rate",
+                f"write a rate after both configurations, for example `{_RATE}`",
             )
         if at_rates and catalogue.base_name(claim.metric) in _AS_ASKED:
             raise InputError(
                 where,
                 f"at a fixed rate, the rate determines {claim.metric}",
-                "name a response time in parentheses, for example (response_time_p99_s)",
+                "use a response time: write for example (response_time_p99_s) before the colon",
             )
 
 
@@ -225,9 +231,9 @@ def named(text: str, where: str, declared: DeclaredLab, cells: Sequence[Declared
     if len(fitting) == 1 or len(plain) == 1:
         return (plain or fitting)[0].name
     if not fitting:
-        raise InputError(where, f"no configuration has {text}", "`ironbench lab plan` lists the configurations")
+        raise InputError(where, f"no configuration matches {text}", "`ironbench lab plan` lists the configurations")
     some = " or ".join(cell.name for cell in fitting[:3])
-    raise InputError(where, f"{text} matches {len(fitting)} configurations", f"name one of them, for example {some}")
+    raise InputError(where, f"{text} matches {len(fitting)} configurations", f"choose one of them, for example {some}")
 
 
 def _assignments(text: str, where: str, declared: DeclaredLab) -> Mapping[str, str]:

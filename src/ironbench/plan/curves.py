@@ -69,10 +69,10 @@ def duration(field: str, curve: Curve, asked_s: float | None) -> float:
     if asked_s < curve.length_s:
         whole = units.span(curve.length_s)
         cause = f"{units.span(asked_s)} is shorter than {written(field, curve.text)}, which takes {whole}"
-        hint = f"remove {written('load.duration')}: a trial lasts as long as its curve"
+        hint = f"remove {written('load.duration')}, because a trial lasts as long as its curve"
         raise InputError(written("load.duration"), cause, hint)
     if curve.wave and asked_s / curve.length_s > MOST_PERIODS:
-        cause = f"{written(field, curve.text)} would repeat more than {MOST_PERIODS} times"
+        cause = f"{written(field, curve.text)} would repeat more than {MOST_PERIODS} times in {units.span(asked_s)}"
         raise InputError(written("load.duration"), cause, "use a longer period, or a constant rate")
     return asked_s
 
@@ -98,7 +98,7 @@ def _checked(field: str, curve: Curve) -> Curve:
 def _of_file(field: str, of: str, name: str, folder: Path | None) -> Curve:
     path = expanded(name)
     path = path if path.is_absolute() else (folder or Path()) / path
-    hint = "use a text file with a time and a value on each line, e.g. 30s 500"
+    hint = "use a text file with a time and a value on each line, e.g. `30s 500`"
     text = text_of(path, f"{written(field)}, {name}", hint)
     points = tuple(_points(field, of, name, text))
     if len(points) < 2:
@@ -108,7 +108,9 @@ def _of_file(field: str, of: str, name: str, folder: Path | None) -> Curve:
         raise InputError(written(field), cause, "remove some points; ironbench connects the points by straight lines")
     if points[-1][0] <= 0:
         raise InputError(
-            written(field), f"the last time in {name} is 0", "the last time must be the duration of the curve"
+            written(field),
+            f"the time of the last point in {name} is 0",
+            "the time of the last point must be the duration of the curve",
         )
     digest = hashlib.sha256(repr(points).encode()).hexdigest()[:8]
     return Curve(of, f"file:{Path(name).name} ({len(points)} points, {digest})", points)
@@ -125,17 +127,19 @@ def _points(field: str, of: str, name: str, text: str) -> Iterator[tuple[float, 
             continue  # a heading
         subject = f"{written(field)}, {name} line {number}"
         if len(words) != 2:
-            raise InputError(subject, f"{quoted(line)} is not a time and a value", "write for example 30s 500")
+            raise InputError(subject, f"{quoted(line)} is not a time and a value", "write for example `30s 500`")
         second = units.seconds(subject, words[0])
         if first and second != 0:
-            raise InputError(subject, f"the first time is {words[0]}", "start with the time 0")
+            raise InputError(subject, f"the time of the first point is {words[0]}", "start with a point at the time 0")
         if second < last:
-            raise InputError(subject, f"{words[0]} is earlier than the previous line", "sort the lines by time")
+            raise InputError(
+                subject, f"the time {words[0]} is earlier than the time on the line before", "sort the lines by time"
+            )
         range_of("load.warmup").require(subject, second)
         last, first = second, False
         zero = words[1] in ("0", "0.0")
         try:
             value = 0.0 if zero else float(range_of(f"load.{of}").read(subject, words[1]))
         except InputError as error:
-            raise InputError(subject, error.cause, "write a time and a value, for example 30s 500") from None
+            raise InputError(subject, error.cause, "write a time and a value, for example `30s 500`") from None
         yield second, value

@@ -109,10 +109,9 @@ def _not_too_many(declared: DeclaredLab) -> None:
         return
     what = f"{grouped(count)} configurations in {grouped(declared.repeats)} blocks are {grouped(trials)} trials"
     spent = f"at 30 s per trial, they would take {units.span(trials * 30.0)}"
-    hint = f"at most {grouped(MOST_CELLS)} configurations and {grouped(MOST_TRIALS)} trials: use fewer values"
-    raise InputError(
-        declared.file, f"{what}; {spent}", hint + (', or design = "one-at-a-time"' if count > MOST_CELLS else "")
-    )
+    most = f"the maximum is {grouped(MOST_CELLS)} configurations and {grouped(MOST_TRIALS)} trials"
+    hint = 'vary fewer values, or use design = "one-at-a-time"' if count > MOST_CELLS else "vary fewer values"
+    raise InputError(declared.file, f"{what}; {spent}", f"{hint}; {most}")
 
 
 def combined(declared: DeclaredLab) -> Iterator[DeclaredCell]:
@@ -172,10 +171,12 @@ def _explicit(declared: DeclaredLab) -> Iterator[DeclaredCell]:
                 own[key] = value
         if own and not name:
             unknown = next(iter(own))
-            hint = nearest(unknown, list(known)) + "; " if known else ""
-            raise InputError(f"{where}.{unknown}", "is not a factor", f"{hint}a [[cell]] that sets fields needs a name")
+            hint = f"{nearest(unknown, list(known))}; or, " if known else ""
+            raise InputError(
+                f"{where}.{unknown}", "is not a factor", f'{hint}if this [[cell]] sets fields, add name = "…"'
+            )
         if not name and not known:
-            raise InputError(where, "has no name", 'add name = "…" and the fields that differ')
+            raise InputError(where, "has no name", 'add name = "…" and the fields that this configuration changes')
         changes = paths.overrides(own, declared.base, where)
         shown = levels if known else {"cell": name}
         yield _cell_of(declared, levels, shown, name or named(levels), changes)
@@ -213,6 +214,6 @@ def _all_different(setups: Sequence[DeclaredCell], file: str) -> None:
             raise InputError(
                 f"{file}, cell",
                 f"{documents[key]} and {cell.name} are the same configuration",
-                "change or remove one of the two; use measure.repeats for repeats",
+                "change or remove one of the two; to measure a configuration more often, use `measure.repeats`",
             )
         documents[key] = cell.name

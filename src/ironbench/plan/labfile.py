@@ -148,7 +148,9 @@ def _validate_budget(declared: DeclaredLab, where: str) -> None:
     measure = declared.measure
     if measure.budget != "" and (measure.repeats is not None or isinstance(measure.stages, list)):
         raise InputError(
-            f"{where}.budget", "cannot be combined with `repeats` or a list of `stages`", "remove one of the two"
+            f"{where}.budget",
+            "cannot be combined with `repeats` or a list of `stages`",
+            "remove `budget`, or remove the other",
         )
 
 
@@ -169,7 +171,7 @@ def _validate_stages(declared: DeclaredLab, section: str) -> None:
         range_of("measure.repeats").require(where, sum(counts))
     if isinstance(measure.stages, list) and measure.repeats not in (None, sum(counts)):
         raise InputError(
-            where, f"sum up to {sum(counts)} blocks, but `repeats` is {measure.repeats}", "remove one of the two"
+            where, f"sum up to {sum(counts)} blocks, but `repeats` is {measure.repeats}", "remove `stages` or `repeats`"
         )
     if looks is not None and looks > declared.repeats and measure.budget == "":
         raise InputError(

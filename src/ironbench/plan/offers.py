@@ -132,5 +132,7 @@ def _known_shares(file: str, offers: tuple[Offer, ...]) -> None:
             named = [name for name, has in scored.items() if has]
             hint = nearest(offer.share_of, named) if named else "add `score` to one system"
             raise InputError(
-                f"{file}: system {offer.name}", f"share_of = {offer.share_of!r} is not a system with a score", hint
+                f"{file}: system {offer.name}",
+                f"`share_of` is {offer.share_of!r}, but no system with a score has this name",
+                hint,
             )

@@ -30,7 +30,9 @@ def found(name: str, base: Mapping[str, Any], where: str, table: bool = False) -
         if field not in SECTIONS[section]:
             raise InputError(where, f"unknown field {name}", nearest_field(field, SECTIONS[section]))
         if dot and (section, field) not in OPEN:
-            raise InputError(where, f"{section}.{field} is not a table", f"write {section}.{field} = …")
+            raise InputError(
+                where, f"{section}.{field} takes a single value, so it has no fields", f"write {section}.{field} = …"
+            )
         return (section, field, key) if dot else (section, field)
     if name in SECTIONS and (table or name not in SHORT):
         return (name,)
@@ -40,7 +42,7 @@ def found(name: str, base: Mapping[str, Any], where: str, table: bool = False) -
     if len(own) == 1:
         return own[0]
     if own:
-        raise InputError(where, f"{name} means {' or '.join(map(text, own))}", "write the full path")
+        raise InputError(where, f"{name} can mean {' or '.join(map(text, own))}", "write the full path")
     raise InputError(where, f"unknown field {name}", _hint(name))
 
 
@@ -52,7 +54,9 @@ def _of_a_device(name: str, devices: Mapping[str, Any], where: str) -> Path:
         raise InputError(where, f"[devices] has no device {device}", nearest(device, list(devices)))
     if not isinstance(devices[device], Mapping):
         raise InputError(
-            where, f"device {device} is an expression without fields", f"write [devices.{device}] model = …"
+            where,
+            f"device {device} is declared as an expression, so it has no fields that can vary",
+            f"declare the device as a TOML table: [devices.{device}] with model = …",
         )
     if dot and field not in (known := table(DeviceSection)):
         raise InputError(where, f"unknown field {DEVICES}.{name}", nearest(field, list(known)))
@@ -63,7 +67,7 @@ def _hint(name: str) -> str:
     paths = [text(path) for path in SHORT.values()]
     if hint := similar(name, [*SHORT, *paths]):
         return hint
-    return f"write system.set.{name} for an engine setting, workload.with.{name} for a workload option; " + nearest(
+    return f"write system.set.{name} for an engine setting, or workload.with.{name} for a workload option; " + nearest(
         name, paths
     )
 
@@ -82,9 +86,9 @@ def _flat(level: Mapping[str, Any], base: Mapping[str, Any], where: str) -> Iter
             elif path in OPEN:
                 yield from _keys(path, value)
             else:
-                raise InputError(where, f"{text(path)} takes a value, not a table", f"write {name} = …")
+                raise InputError(where, f"{text(path)} takes a single value, not a TOML table", f"write {name} = …")
         elif len(path) == 1 or path in OPEN or (path[0] == DEVICES and len(path) == 2):
-            raise InputError(where, f"{text(path)} takes a table", f"write {name} = {{ … }}")
+            raise InputError(where, f"{text(path)} takes a TOML table, not a single value", f"write {name} = {{ … }}")
         else:
             yield path, value
 

@@ -102,5 +102,5 @@ def _require_rate(claim: Claim, rate: float | None) -> None:
         least = f"{claim.low:g}"
         raise InputError(where, cause, f'add --rate {least}, or write "rate >= {least}/s"')
     if rate is not None and (rate < claim.low or (claim.kind == RATE and rate != claim.low)):
-        cause = f"the load starts {ranges.in_words(rate)} transactions per second"
+        cause = f"does not match the target rate of the load, {ranges.in_words(rate)} transactions per second"
         raise InputError(where, cause, f"use --rate {claim.low:g}")

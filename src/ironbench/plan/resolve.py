@@ -153,7 +153,7 @@ def validate(load: Load) -> None:
             )
     if load.max_tries == 0 and load.duration_s is None and load.transactions is not None:
         cause = (
-            f"0 means no limit: with {written('load.transactions')}, a transaction that always fails would never end"
+            f"0 means no limit, so with {written('load.transactions')}, a transaction that always fails would never end"
         )
         raise InputError(
             written("load.max_tries"),
@@ -243,7 +243,7 @@ def _ideal(text: str | list[str]) -> tuple[str, ...]:
     for part in wanted:
         if part not in IDEAL:
             raise InputError(
-                written("system.ideal"), f"{part!r} is not a part of a system", nearest(part, [*IDEAL, "none"])
+                written("system.ideal"), f"{part!r} has no zero-latency version", nearest(part, [*IDEAL, "none"])
             )
     return tuple(part for part in IDEAL if part in wanted)
 
@@ -279,7 +279,11 @@ def counts(field: str, subject: str, text: str) -> tuple[int, ...]:
     for part in text.split(","):
         number = int(range_of(field).read(subject, part.strip()))
         if number in numbers:
-            raise InputError(subject, f"{number} is listed twice", "list each number once; repeats are set separately")
+            raise InputError(
+                subject,
+                f"{number} is listed twice",
+                f"list each number once; to repeat trials, use {written('measure.repeats')}",
+            )
         numbers.append(number)
     return tuple(numbers)
 

@@ -58,7 +58,7 @@ def validate(declared: DeclaredLab) -> None:
             "a screen chooses its comparisons itself",
             _LAB,
         ),
-        (not measure.compare, "measure.compare", "a screen itself selects the factors that it compares", _LAB),
+        (not measure.compare, "measure.compare", "a screen selects the configurations that it compares itself", _LAB),
         (
             measure.order == "random",
             "measure.order",

@@ -83,9 +83,9 @@ def search(clients: object, rate: object, limits: Sequence[str], repeats: int) -
     if of_clients and (of_rate or rate is not None):
         cause = f"cannot be combined with {written('load.clients', 'auto')}"
         hint = (
-            "search for one of the two, and set the other one to a fixed value"
+            "search for the number of clients or for the rate, and set the other to a fixed value"
             if of_rate
-            else "a search for clients has no effect, because more clients do not change a fixed rate"
+            else "remove one of the two: if the rate is fixed, more clients do not change the throughput"
         )
         raise InputError(written("load.rate"), cause, hint)
     of, text = ("clients", clients) if of_clients else ("rate", rate)
@@ -154,7 +154,7 @@ def _range(field: str, text: str) -> tuple[int, int]:
     assert match is not None
     low, high = int(match[1]), int(match[2])
     if not 1 <= low <= high:
-        hint = "the first number must be at least 1, and the second at least the first"
+        hint = "the first number must be at least 1, and the second number must not be smaller than the first"
         raise InputError(written(field), f"{low}-{high} is not a range", hint)
     return low, high
 
@@ -169,8 +169,8 @@ def _limit(text: str) -> Limit:
     if known.better == "higher":
         raise InputError(
             written("load.limit", name),
-            "cannot have a maximum: higher values are better",
-            "a limit is a maximum: use a metric for which lower values are better",
+            "a limit is a maximum, but higher values of this metric are better",
+            "use a metric for which lower values are better",
         )
     subject = written("load.limit", name)
     limit = _value(subject, value, known.unit)

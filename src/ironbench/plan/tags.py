@@ -32,7 +32,8 @@ def validate(subject: str, tags: Mapping[str, str]) -> None:
         )
     for key, value in tags.items():
         if not _KEY.fullmatch(key):
-            cause = f"{quoted(key)} is not a valid key: a letter, then up to 39 letters, digits, `_`, `.` or `-`"
+            form = "a key is a letter and up to 39 more letters, digits, `_`, `.` or `-`"
+            cause = f"{quoted(key)} is not a valid key; {form}"
             raise InputError(subject, cause, "write for example commit=1f3c2a9")
         if not value.strip() or value != clean(value) or len(value) > LONGEST:
             cause = f"the value of {key} is empty, has several lines, or is longer than {LONGEST} characters"

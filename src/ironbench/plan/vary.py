@@ -116,7 +116,7 @@ def _levels(name: str, value: Any, base: Mapping[str, Any], where: str) -> Itera
         raise InputError(where, "has no values", _WRITE.format(name))
 
 
-_WRITE = 'write a list, for example "{}" = [1, 2, 4], a range "1..4", or a table of values'
+_WRITE = 'write a list, for example "{}" = [1, 2, 4], a range "1..4", or a TOML table of named values'
 _RANGE = re.compile(r"\s*(-?[0-9]+(?:\.[0-9]+)?)\s*([^\s0-9.]*)\s*\.\.\s*(-?[0-9]+(?:\.[0-9]+)?)\s*([^\s0-9.]*)\s*")
 
 
@@ -165,7 +165,11 @@ def _readings(number: str, unit: str) -> dict[str, float]:
 def _field(name: str, base: Mapping[str, Any], where: str) -> Path:
     path = paths.found(name, base, where)
     if len(path) == 1 or path in paths.OPEN:
-        raise InputError(where, f"{name} is a table, not a field", "use one of its fields, or a table of named values")
+        raise InputError(
+            where,
+            f"{name} contains several fields, so it cannot have a single value",
+            "vary one of these fields, or write a TOML table of named values",
+        )
     return path
 
 
@@ -194,7 +198,7 @@ def _validate(factor: VariedFactor, base: Mapping[str, Any], where: str) -> None
         if content in known:
             raise InputError(
                 where,
-                f"values {known[content]} and {level.name} set the same fields",
+                f"values {known[content]} and {level.name} make the same configuration",
                 "change or remove one of the two",
             )
         at = f"{where}, value {level.name}"
