@@ -20,7 +20,7 @@ from pathlib import Path
 
 from scipy import special
 
-from bench.figures import Between, equal, said
+from bench.figures import Between, equal, report
 from bench.series import HOME, Declaration, finding
 from ironbench.model.finding import Finding
 from ironbench.stats.multiplicity import LEVEL
@@ -186,18 +186,20 @@ def main() -> None:
         (slices, slices_s), (trials, trials_s) = (answered(name, method) for method in (SLICES, TRIALS))
         for method, found, block_s in ((SLICES, slices, slices_s), (TRIALS, trials, trials_s)):
             value = f"{found.ratio:.3f} ({found.low:.3f} to {found.high:.3f}), {len(found.ratios)} blocks"
-            said(f"{name}, {found.cell} over {found.baseline}, {method}", f"{value} of {block_s:.1f} s")
-            said(f"  difference found in ten minutes, {method}", f"{detected(found, block_s):.1%}")
+            report(f"{name}, {found.cell} over {found.baseline}, {method}", f"{value} of {block_s:.1f} s")
+            report(f"  difference found in ten minutes, {method}", f"{detected(found, block_s):.1%}")
         between = distance(logs(slices), logs(trials))
-        said("  slices over trials", str(between))
+        report("  slices over trials", str(between))
         precise = detected(slices, slices_s) <= detected(trials, trials_s) / 2
         if not precise or not between.low <= 1 <= between.high:
             longer, longer_s = answered(name, LONG)
-            said(f"  {LONG}", f"{longer.ratio:.3f} ({longer.low:.3f} to {longer.high:.3f}), blocks of {longer_s:.1f} s")
+            report(
+                f"  {LONG}", f"{longer.ratio:.3f} ({longer.low:.3f} to {longer.high:.3f}), blocks of {longer_s:.1f} s"
+            )
             between = distance(logs(longer), logs(trials))
-            said("  these over trials", str(between))
-            said("  difference found in ten minutes by these", f"{detected(longer, longer_s):.1%}")
+            report("  these over trials", str(between))
+            report("  difference found in ten minutes by these", f"{detected(longer, longer_s):.1%}")
             if not between.low <= 1 <= between.high:
-                said("  these over trials of the same hour", str(in_turn(name)))
+                report("  these over trials of the same hour", str(in_turn(name)))
         apart += slices.low > trials.high or trials.low > slices.high
-    said(f"{len(names)} questions: intervals of slices and of trials that do not overlap", apart, equal(0))
+    report(f"{len(names)} questions: intervals of slices and of trials that do not overlap", apart, equal(0))

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import msgspec
 
-from bench.figures import at_most, said
+from bench.figures import at_most, report
 from ironbench._core import Histogram
 from ironbench.model.observation import Series
 from ironbench.model.record import Budget, Record, Status
@@ -51,10 +51,10 @@ def main() -> None:
             timed(words, environment)
         (folder / NAME).unlink()
         first = timed(calls["list"], environment)
-        said(f"the first `list` of {RECORDS} records, which makes the index, s", first)
+        report(f"the first `list` of {RECORDS} records, which makes the index, s", first)
         for verb, words in calls.items():
             took = [timed(words, environment) for _ in range(REPEATS)]
-            said(f"{verb}, {RECORDS} records, s", statistics.median(took), at_most(LIMITS[verb]))
+            report(f"{verb}, {RECORDS} records, s", statistics.median(took), at_most(LIMITS[verb]))
 
 
 def timed(words: list[str], environment: dict[str, str]) -> float:

@@ -13,7 +13,7 @@ from typing import Any
 
 import msgspec
 
-from bench.figures import Asked, at_most, said
+from bench.figures import Target, at_most, report
 from bench.peers import postgres
 from bench.series import asked
 from ironbench import _core, workloads
@@ -80,6 +80,6 @@ def _server_cpu_s(session: PostgresSession) -> float:
     return sum(processes.cpu_s(pid) for pid in session.processes() if pid != os.getpid())
 
 
-def _told(what: str, values: list[float], wanted: Asked | str = "") -> None:
+def _told(what: str, values: list[float], wanted: Target | str = "") -> None:
     middle = statistics.median(values)
-    said(what, middle, wanted, f"{middle:.3f} (median of {len(values)}, {min(values):.3f} to {max(values):.3f})")
+    report(what, middle, wanted, f"{middle:.3f} (median of {len(values)}, {min(values):.3f} to {max(values):.3f})")

@@ -8,7 +8,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from bench.figures import at_least, said
+from bench.figures import at_least, report
 from bench.loading import CONNECTIONS, by_psql, by_us, files
 from bench.pairs import interleaved, ratio
 from bench.peers import postgres
@@ -30,7 +30,7 @@ def main() -> None:
     with postgres(8, "script", {}) as session, tempfile.TemporaryDirectory() as folder:
         scripts = files(dataset, Path(folder), _columns(dataset))
         ours, psql = interleaved(PAIRS, lambda: by_us(session, dataset), lambda: by_psql(session, dataset, scripts))
-    said(
+    report(
         f"{what}, load rate / psql \\copy of ready files, {CONNECTIONS} connections",
         ratio(psql, ours),
         at_least(0.95, "lower end ≥ 0.95"),
@@ -53,7 +53,7 @@ def _generation(dataset: Dataset, what: str) -> None:
         rows = _made(dataset)
         best = min(best, time.process_time() - begin)
     rate = rows / best
-    said(f"{what}, {rows:,} rows made per s and core", rate, at_least(ASKED, f"≥ {ASKED:,}"), f"{rate:,.0f}")
+    report(f"{what}, {rows:,} rows made per s and core", rate, at_least(ASKED, f"≥ {ASKED:,}"), f"{rate:,.0f}")
 
 
 def _made(dataset: Dataset) -> int:

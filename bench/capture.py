@@ -20,7 +20,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from bench.figures import at_least, at_most, equal, said, within
+from bench.figures import at_least, at_most, equal, report, within
 from bench.pairs import interleaved, ratio
 from bench.peers import found
 from bench.series import asked
@@ -83,17 +83,17 @@ def _compare(folder: Path, work: Work, transactions: int) -> None:
     with RawServer(*SETTINGS) as server:
         original, replay, metrics = _pairs(folder, server, work, transactions)
     speed = ratio(replay, original)
-    said("throughput of the replay / of the original run", speed, within(0.95, 1.05))
-    said("mix of statements, difference, %", 100 * metrics["replay_divergence{of=mix}"], equal(0))
+    report("throughput of the replay / of the original run", speed, within(0.95, 1.05))
+    report("mix of statements, difference, %", 100 * metrics["replay_divergence{of=mix}"], equal(0))
     sent = metrics["replayed_statements"]
-    said("statements that succeeded, %", 100 * (1 - metrics["errors"] / sent), at_least(99.5))
+    report("statements that succeeded, %", 100 * (1 - metrics["errors"] / sent), at_least(99.5))
     for measure in ("rows_inserted", "rows_updated", "rows_deleted", "wal_bytes", "wal_records"):
         values = [metrics[f"{one}_work{{of={measure}}}"] for one in ("recorded", "replayed")]
         asked_for = at_most(5) if measure in ("wal_bytes", "wal_records") else equal(0)
         difference = 100 * metrics[f"replay_divergence{{of={measure}}}"]
-        said(f"{measure}: {values[0]:,.0f} recorded, {values[1]:,.0f} replayed, difference, %", difference, asked_for)
+        report(f"{measure}: {values[0]:,.0f} recorded, {values[1]:,.0f} replayed, difference, %", difference, asked_for)
     if keys := metrics.get("replayed_keys"):
-        said(f"of {keys:,.0f} generated keys, not generated in time", metrics["replay_missing_keys"], equal(0))
+        report(f"of {keys:,.0f} generated keys, not generated in time", metrics["replay_missing_keys"], equal(0))
 
 
 def _record(folder: Path, work: Work, transactions: int) -> None:
@@ -116,7 +116,7 @@ def _record(folder: Path, work: Work, transactions: int) -> None:
     began = time.monotonic()
     _ironbench(folder, "capture", str(log), "-o", "shop.capture")
     took_s = time.monotonic() - began
-    said(f"command that makes a capture from a log of {log.stat().st_size / 1e6:.0f} MB, s", took_s)
+    report(f"command that makes a capture from a log of {log.stat().st_size / 1e6:.0f} MB, s", took_s)
 
 
 def _pairs(

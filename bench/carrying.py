@@ -8,7 +8,7 @@ import time
 from pathlib import Path
 
 from bench.archive import RECORDS, REPEATS, fill, installed, timed
-from bench.figures import at_most, said
+from bench.figures import at_most, report
 
 EXAMPLE = Path(__file__).parents[1] / "docs" / "examples" / "fewer-faster-cores.toml"
 
@@ -20,12 +20,12 @@ def main() -> None:
         environment = installed(folder)
         bundle, here = str(folder / "all.ibr"), str(folder / "here")
         took = timed(["record", "export", "--results", here, "-o", bundle], environment)
-        said(f"export of {RECORDS} records, s", took)
-        said(f"file of {RECORDS} records, MB", Path(bundle).stat().st_size / 1e6)
+        report(f"export of {RECORDS} records, s", took)
+        report(f"file of {RECORDS} records, MB", Path(bundle).stat().st_size / 1e6)
         imports = []
         for number in range(REPEATS):
             imports.append(timed(["record", "import", bundle, "--results", f"{made}/there{number}"], environment))
-        said(f"import of {RECORDS} records, s", statistics.median(imports), at_most(10))
+        report(f"import of {RECORDS} records, s", statistics.median(imports), at_most(10))
         _answers(here, environment)
 
 
@@ -39,7 +39,7 @@ def _answers(here: str, environment: dict[str, str]) -> None:
         timed(words, environment)
         time.sleep(0.2)
         took = [timed(words, environment) for _ in range(REPEATS)]
-        said(f"{what}, beside {RECORDS} records, s", statistics.median(took), at_most(0.5))
+        report(f"{what}, beside {RECORDS} records, s", statistics.median(took), at_most(0.5))
 
 
 if __name__ == "__main__":

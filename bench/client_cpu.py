@@ -11,7 +11,7 @@ import os
 import statistics
 from typing import Any
 
-from bench.figures import at_least, at_most, not_above, said
+from bench.figures import at_least, at_most, not_above, report
 from bench.pairs import interleaved, ratio
 from bench.peers import SELECT_ONLY, Rate, listening_postgres, ours, pgbench
 from ironbench.model.system import Load
@@ -46,13 +46,13 @@ def _compared(target: dict[str, Any], way: str, asked: Load, most: float) -> Non
     a, b = interleaved(PAIRS, mine, lambda: pgbench(target, asked, "-S", scale=SCALE))
     name = f"{target['protocol']}, {way}, {'/'.join(sorted(used))}"
     cpu = ratio([x.cpu_per_transaction_s for x in a], [x.cpu_per_transaction_s for x in b])
-    said(f"client CPU per transaction / pgbench ({name})", cpu, at_most(most, f"upper end ≤ {most:.2f}"))
+    report(f"client CPU per transaction / pgbench ({name})", cpu, at_most(most, f"upper end ≤ {most:.2f}"))
     rate = ratio([x.per_second for x in a], [x.per_second for x in b])
     latency = ratio([x.latency_s for x in a], [x.latency_s for x in b])
     first = way == "socket" and asked.io == "auto"
-    said(f"throughput / pgbench ({name})", rate, at_least(1.05, "lower end ≥ 1.05") if first else "")
-    said(f"mean latency / pgbench ({name})", latency, not_above(1.0) if first else "")
-    said("  client CPU per transaction, µs", f"{_median(a):.2f}, pgbench {_median(b):.2f} (medians)")
+    report(f"throughput / pgbench ({name})", rate, at_least(1.05, "lower end ≥ 1.05") if first else "")
+    report(f"mean latency / pgbench ({name})", latency, not_above(1.0) if first else "")
+    report("  client CPU per transaction, µs", f"{_median(a):.2f}, pgbench {_median(b):.2f} (medians)")
 
 
 def _median(rates: list[Rate]) -> float:

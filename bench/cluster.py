@@ -12,7 +12,7 @@ from collections.abc import Callable
 from statistics import median
 from typing import Any
 
-from bench.figures import at_least, at_most, said, within
+from bench.figures import at_least, at_most, report, within
 from bench.pairs import in_turn, interleaved, ratio
 from bench.peers import BIN, SELECT_ONLY
 from ironbench import _core
@@ -54,15 +54,15 @@ def _two_against_one(pool: WorkerPool) -> None:
     two, one, bare_two, bare_one = in_turn(
         PAIRS, lambda: by(2), lambda: by(1), lambda: _bare(tasks, 2), lambda: _bare(tasks, 1)
     )
-    said("throughput of 2 workers over 1, null engine", ratio(two, one), at_least(1.9))
-    said(
+    report("throughput of 2 workers over 1, null engine", ratio(two, one), at_least(1.9))
+    report(
         "throughput of 2 processes over 1 without Ray, the same plans",
         ratio(bare_two, bare_one),
         "what this machine has",
     )
-    said("throughput of 2 workers over 2 processes without Ray", ratio(two, bare_two), "")
-    said("spread of starts, highest", max(spreads_s), at_most(0.001, "1 ms"), f"{max(spreads_s) * 1e3:.3f} ms")
-    said("coordination of a trial, median", median(beside_s), at_most(1.0, "1 s"), f"{median(beside_s):.2f} s")
+    report("throughput of 2 workers over 2 processes without Ray", ratio(two, bare_two), "")
+    report("spread of starts, highest", max(spreads_s), at_most(0.001, "1 ms"), f"{max(spreads_s) * 1e3:.3f} ms")
+    report("coordination of a trial, median", median(beside_s), at_most(1.0, "1 s"), f"{median(beside_s):.2f} s")
 
 
 def _bare(tasks: Tasks, processes: int) -> float:
@@ -106,7 +106,7 @@ def _four_against_one(pool: WorkerPool, server: RawServer) -> None:
     }
     for name, of in figures.items():
         found = ratio([of(driven) for driven in four], [of(driven) for driven in one])
-        said(f"{name} of 4 workers over 1, {RATE:.0f}/s", found.centre, within(0.97, 1.03), str(found))
+        report(f"{name} of 4 workers over 1, {RATE:.0f}/s", found.centre, within(0.97, 1.03), str(found))
 
 
 def _merge() -> None:
@@ -120,8 +120,8 @@ def _merge() -> None:
     done = subprocess.run([sys.executable, "-c", code], input=result, capture_output=True, check=True)
     took_s, most_bytes = map(float, done.stdout.split())
     what = f"merging {RESULTS} results of {RESULT_S:.0f} s"
-    said(f"{what}: time", took_s, at_most(1.0, "1 s"), f"{took_s:.2f} s")
-    said(f"{what}: memory", most_bytes / 1e6, at_most(500.0, "500 MB"), f"{most_bytes / 1e6:.0f} MB")
+    report(f"{what}: time", took_s, at_most(1.0, "1 s"), f"{took_s:.2f} s")
+    report(f"{what}: memory", most_bytes / 1e6, at_most(500.0, "500 MB"), f"{most_bytes / 1e6:.0f} MB")
 
 
 def merged(result: bytes) -> None:

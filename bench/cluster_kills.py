@@ -10,7 +10,7 @@ import threading
 import time
 from collections import Counter
 
-from bench.figures import equal, said
+from bench.figures import equal, report
 from ironbench import _core
 from ironbench.errors import IronbenchError
 from ironbench.host import processes
@@ -56,8 +56,8 @@ def main() -> None:
                 time.sleep(0.2)
                 left += sum(one.alive() for one in began)
     for one in sorted(ended):
-        said(f"killed: {one}", float(ended[one]))
-    said("trials that were neither whole nor voided with a cause", float(unsaid), equal(0.0, "0"))
-    said("processes left after a voided trial", float(left), equal(0.0, "0"))
-    said("longest beyond a trial's time", longest_s, "", f"{longest_s:.1f} s")
-    said(f"hung: longer than {HUNG_S:.0f} s beyond it", float(longest_s > HUNG_S), equal(0.0, "0"))
+        report(f"killed: {one}", float(ended[one]))
+    report("trials that were neither whole nor voided with a cause", float(unsaid), equal(0.0, "0"))
+    report("processes left after a voided trial", float(left), equal(0.0, "0"))
+    report("longest beyond a trial's time", longest_s, "", f"{longest_s:.1f} s")
+    report(f"hung: longer than {HUNG_S:.0f} s beyond it", float(longest_s > HUNG_S), equal(0.0, "0"))

@@ -12,7 +12,7 @@ from typing import Any
 
 import msgspec
 
-from bench.figures import at_most, said
+from bench.figures import at_most, report
 from bench.peers import SELECT_ONLY, postgres
 from ironbench import _core
 from ironbench.model.driven import Driven
@@ -42,13 +42,15 @@ def said_of(session: Session, name: str, clients: int) -> None:
     sources = observe.sources(session, clients=clients)
     own = _own(name, sources)
     if not own:
-        said(f"observer {name}", "has nothing to read on this machine")
+        report(f"observer {name}", "has nothing to read on this machine")
         return
     # These two observers measure what the server spends on queries of observers; their own cost is included in every
     # result.
     measuring = [*_own("cpu", sources), *_own("processes", sources)]
     share = _share(session.target("prepared"), {*own, *measuring}, clients)
-    said(f"observer {name}, {clients} clients, share of one core, server included", share, ONE_PERCENT, f"{share:.2%}")
+    report(
+        f"observer {name}, {clients} clients, share of one core, server included", share, ONE_PERCENT, f"{share:.2%}"
+    )
 
 
 def _own(name: str, sources: Iterable[Source], grows: bool = False) -> list[Source]:
@@ -67,7 +69,7 @@ def help_page() -> None:
         times.append((time.monotonic() - start) * 1e3)
     middle = statistics.median(times)
     spread = f"{middle:.0f} (median of {RUNS}, {min(times):.0f} to {max(times):.0f})"
-    said("ironbench --help, ms", middle, at_most(150), spread)
+    report("ironbench --help, ms", middle, at_most(150), spread)
 
 
 def _share(target: dict[str, Any], sources: Iterable[Source], clients: int) -> float:

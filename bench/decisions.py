@@ -20,7 +20,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
-from bench.figures import Asked, at_most, said, within
+from bench.figures import Target, at_most, report, within
 from ironbench.model.finding import Conclusion, Finding
 from ironbench.model.lab import Lab, Method, Stage
 from ironbench.stats.change_points import LEAST, NIGHTS, changes
@@ -135,7 +135,7 @@ def gate_rounds(rounds: int = 5, blocks: int = 12) -> None:
     tell(f"{words}: stopped as slower", ended[GateVerdict.SLOWER], LABS, at_most(5.0))
 
 
-def history(correlation: float, asked: Asked | str) -> None:
+def history(correlation: float, asked: Target | str) -> None:
     """Measures in which fraction of series without a change a change point is found in any night. Nights follow an
     AR(1) process."""
     dice, alarms = np.random.default_rng(SEED), 0
@@ -157,7 +157,7 @@ QUESTIONS: Mapping[str, Callable[[], None]] = {
 }
 
 
-def tell(what: str, count: int, of: int, asked: Asked | str) -> None:
+def tell(what: str, count: int, of: int, asked: Target | str) -> None:
     part = count / of
     low, high = wilson(part, of)
-    said(what, round(100 * part, 2), asked, f"{100 * part:.2f} % ({100 * low:.2f} to {100 * high:.2f})")
+    report(what, round(100 * part, 2), asked, f"{100 * part:.2f} % ({100 * low:.2f} to {100 * high:.2f})")

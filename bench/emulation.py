@@ -32,7 +32,7 @@ from pathlib import Path
 from statistics import median
 
 from bench import oltp, stolen
-from bench.figures import at_least, at_most, said, within
+from bench.figures import at_least, at_most, report, within
 from bench.outside import Done, Point, Run, Seen, expected, fio, modelled, mounted
 from bench.pairs import in_turn, ratio
 from bench.series import asked
@@ -129,14 +129,14 @@ def _free() -> dict[bool, float]:
             each, batched = ([seen.iops for seen in _seen(file, run)] for run in (one_by_one, in_batches))
         with mounted(model) as file:  # the file system that models are measured on
             read_us, write_us = ([seen.mean_s * 1e6 for seen in _seen(file, run)] for run in (lone, written))
-        said(
+        report(
             f"{what}, 4 KiB reads/s at depth 32", median(each), at_least(150_000) if asked_for else "", _spread(each, 0)
         )
-        said(f"{what}, 4 KiB reads/s at depth 32 in batches of {BATCH}", median(batched), "", _spread(batched, 0))
-        said(
+        report(f"{what}, 4 KiB reads/s at depth 32 in batches of {BATCH}", median(batched), "", _spread(batched, 0))
+        report(
             f"{what}, 4 KiB read at depth 1, us", median(read_us), at_most(35) if asked_for else "", _spread(read_us, 1)
         )
-        said(f"{what}, 4 KiB write at depth 1, us", median(write_us), "", _spread(write_us, 1))
+        report(f"{what}, 4 KiB write at depth 1, us", median(write_us), "", _spread(write_us, 1))
         through_fuse_s = {False: median(read_us) / 1e6, True: median(write_us) / 1e6}  # values of the last device
     return through_fuse_s
 
@@ -174,7 +174,7 @@ def _told(name: str, run: Run, way_s: Mapping[bool, float], measure: Callable[[]
     what = f"{name}, {run.point.name}"
     found = stolen.undisturbed(what, measure)
     if found is None:
-        said(f"{what}:", "not measured: this machine was not idle", "within 5 %, p99 10 % or 80 us")
+        report(f"{what}:", "not measured: this machine was not idle", "within 5 %, p99 10 % or 80 us")
     else:
         (seen, done), share = found
         _held(name, run, seen, done, way_s[run.point.writes], share)
@@ -192,16 +192,16 @@ def _held(name: str, run: Run, seen: Seen, done: Done | None, way_s: float, shar
     rate, mean = seen.iops / wanted.iops, seen.mean_s / wanted.mean_s
     mb_s = seen.iops * run.point.length / 1e6
     shown = f"{rate:.3f} ({seen.iops:.0f}/s, {mb_s:.1f} MB/s, {seen.count} I/Os, {share:.1%} stolen)"
-    said(f"{what} IOPS and MB/s / model", rate, bounds, shown)
-    said(f"{what} mean latency / model", mean, bounds, f"{mean:.3f} ({seen.mean_s * 1e6:.0f} us)")
+    report(f"{what} IOPS and MB/s / model", rate, bounds, shown)
+    report(f"{what} mean latency / model", mean, bounds, f"{mean:.3f} ({seen.mean_s * 1e6:.0f} us)")
     p99_s = wanted.p99_beyond(seen.p99_s)
     late_us = (seen.p99_s - p99_s) * 1e6
     shown = f"{{}} ({seen.p99_s * 1e6:.0f} us)"
     if wanted.p99_s >= 1e-3:
         share = seen.p99_s / p99_s
-        said(f"{what} p99 / model", share, within(1 - P99_SHARE, 1 + P99_SHARE), shown.format(f"{share:.3f}"))
+        report(f"{what} p99 / model", share, within(1 - P99_SHARE, 1 + P99_SHARE), shown.format(f"{share:.3f}"))
     else:
-        said(f"{what} p99 - model, us", late_us, within(-P99_US, P99_US), shown.format(f"{late_us:.0f}"))
+        report(f"{what} p99 - model, us", late_us, within(-P99_US, P99_US), shown.format(f"{late_us:.0f}"))
 
 
 def _beside_tmpfs() -> None:
@@ -222,8 +222,8 @@ def _beside_tmpfs() -> None:
             lambda: oltp.driven(str(folder / "data"), "--no-observe").throughput,
         )
     found = ratio(free, tmpfs)
-    said("half-cached igen-oltp, free device / tmpfs", found, at_least(0.75), str(found))
-    said("half-cached igen-oltp, loop device of the kernel's / tmpfs", str(ratio(loop, tmpfs)))
+    report("half-cached igen-oltp, free device / tmpfs", found, at_least(0.75), str(found))
+    report("half-cached igen-oltp, loop device of the kernel's / tmpfs", str(ratio(loop, tmpfs)))
 
 
 def _spread(values: list[float], digits: int) -> str:

@@ -30,7 +30,7 @@ class Between:
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class Target:
     """The target of a result."""
 
     words: str
@@ -44,7 +44,7 @@ class Figure:
     bench: str
     what: str
     value: str
-    asked: str
+    target: str
     met: bool | None
 
 
@@ -53,33 +53,33 @@ FIGURES: list[Figure] = []
 _NAMES: list[str] = []
 
 
-def at_most(limit: float, words: str = "") -> Asked:
+def at_most(limit: float, words: str = "") -> Target:
     """Returns the target for an upper bound; for a ratio, it applies to the upper end of the confidence interval."""
-    return Asked(words or f"≤ {limit:g}", lambda value: _high(value) <= limit)
+    return Target(words or f"≤ {limit:g}", lambda value: _high(value) <= limit)
 
 
-def at_least(limit: float, words: str = "") -> Asked:
+def at_least(limit: float, words: str = "") -> Target:
     """Returns the target for a lower bound; for a ratio, it applies to the lower end of the confidence interval."""
-    return Asked(words or f"≥ {limit:g}", lambda value: _low(value) >= limit)
+    return Target(words or f"≥ {limit:g}", lambda value: _low(value) >= limit)
 
 
-def above(limit: float) -> Asked:
+def above(limit: float) -> Target:
     """Returns the target for an exclusive lower bound; for a ratio, it applies to the lower end of the confidence
     interval."""
-    return Asked(f"> {limit:g}", lambda value: _low(value) > limit)
+    return Target(f"> {limit:g}", lambda value: _low(value) > limit)
 
 
-def within(low: float, high: float) -> Asked:
-    return Asked(f"{low:g} to {high:g}", lambda value: low <= _low(value) and _high(value) <= high)
+def within(low: float, high: float) -> Target:
+    return Target(f"{low:g} to {high:g}", lambda value: low <= _low(value) and _high(value) <= high)
 
 
-def not_above(limit: float) -> Asked:
+def not_above(limit: float) -> Target:
     """Returns the target that fails only if the whole confidence interval is above `limit`."""
-    return Asked(f"not above {limit:g}", lambda value: _low(value) <= limit)
+    return Target(f"not above {limit:g}", lambda value: _low(value) <= limit)
 
 
-def equal(wanted: float, words: str = "") -> Asked:
-    return Asked(words or f"{wanted:g}", lambda value: _low(value) == wanted == _high(value))
+def equal(wanted: float, words: str = "") -> Target:
+    return Target(words or f"{wanted:g}", lambda value: _low(value) == wanted == _high(value))
 
 
 def begin(name: str) -> None:
@@ -87,17 +87,17 @@ def begin(name: str) -> None:
     _NAMES.append(name)
 
 
-def said(what: str, value: float | Interval | str, asked: Asked | str = "", shown: str = "") -> None:
+def report(what: str, value: float | Interval | str, target: Target | str = "", shown: str = "") -> None:
     """Prints and stores a result. `shown`: formatted value, if the number is not enough.
 
-    A target of type `Asked` is tested against a number or an interval; a text is only shown.
+    A target of type `Target` is tested against a number or an interval; a text is only shown.
     """
     met = None
-    if isinstance(asked, Asked):
+    if isinstance(target, Target):
         assert not isinstance(value, str), what
-        met = asked.holds(value)
-    expected = asked.words if isinstance(asked, Asked) else asked
-    words = f"[asked: {expected}]" if expected else ""
+        met = target.holds(value)
+    expected = target.words if isinstance(target, Target) else target
+    words = f"[target: {expected}]" if expected else ""
     figure = Figure(_NAMES[-1] if _NAMES else "", what, shown or _written(value), words, met)
     FIGURES.append(figure)
     print(f"{what:<66} {figure.value}   {words}{'  MISSED' if met is False else ''}".rstrip(), flush=True)
@@ -110,15 +110,15 @@ def failed(what: str) -> None:
 
 def table(figures: list[Figure]) -> str:
     """Formats all results as a table; missed targets are marked, and listed again at the end."""
-    rows = [("benchmark", "figure", "measured", "asked", "")]
+    rows = [("benchmark", "result", "measured", "target", "")]
     marks = {True: "met", False: "MISSED", None: ""}
-    rows += [(one.bench, one.what, one.value, one.asked, marks[one.met]) for one in figures]
+    rows += [(one.bench, one.what, one.value, one.target, marks[one.met]) for one in figures]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
     missed = [one for one in figures if one.met is False]
     judged = sum(one.met is not None for one in figures)
-    lines += ["", f"{len(figures)} figures, {judged} of them asked for, {len(missed)} missed"]
-    lines += [f"  missed: {one.bench}: {one.what}: {one.value} {one.asked}".rstrip() for one in missed]
+    lines += ["", f"{len(figures)} results, {judged} of them with a target, {len(missed)} missed"]
+    lines += [f"  missed: {one.bench}: {one.what}: {one.value} {one.target}".rstrip() for one in missed]
     return "\n".join(lines)
 
 

@@ -10,7 +10,7 @@ from collections import Counter
 
 import numpy as np
 
-from bench.figures import Asked, at_least, at_most, said
+from bench.figures import Target, at_least, at_most, report
 from ironbench.model.lab import Method, Stage
 from ironbench.study.factors import Contrast
 from ironbench.study.gate import GateVerdict, gated
@@ -38,17 +38,17 @@ def main() -> None:
     print(f"{LABS} simulated labs a figure, noise {NOISE:.0%} from trial to trial, margin {MARGIN:.0%}")
     for blocks in BLOCKS:
         same = verdicts(0.0, blocks, 1)
-        of_same: Asked | str = at_most(5.0) if blocks == BLOCKS[0] else ""
+        of_same: Target | str = at_most(5.0) if blocks == BLOCKS[0] else ""
         tell("an A/A test that does not pass", 100 - _percent(same, GateVerdict.NOT_SLOWER), blocks, of_same)
         tell("  of them called slower", _percent(same, GateVerdict.SLOWER), blocks)
         slower = verdicts(0.1, blocks, 2)
-        of_slower: Asked | str = at_least(95.0) if blocks == BLOCKS[0] else ""
+        of_slower: Target | str = at_least(95.0) if blocks == BLOCKS[0] else ""
         tell("a slowdown of 10% that does not pass", 100 - _percent(slower, GateVerdict.NOT_SLOWER), blocks, of_slower)
         tell("  of them called slower", _percent(slower, GateVerdict.SLOWER), blocks)
 
 
-def tell(what: str, percent: float, blocks: int, asked: Asked | str = "") -> None:
-    said(f"{what}, {blocks} blocks", round(percent, 2), asked, f"{percent:.2f} %")
+def tell(what: str, percent: float, blocks: int, asked: Target | str = "") -> None:
+    report(f"{what}, {blocks} blocks", round(percent, 2), asked, f"{percent:.2f} %")
 
 
 def _percent(ended: Counter[GateVerdict], verdict: GateVerdict) -> float:

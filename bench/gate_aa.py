@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 
-from bench.figures import at_most, said
+from bench.figures import at_most, report
 from bench.noise_aa import LAB
 from bench.series import Declaration, asked, found
 from ironbench.lab.noise import against_itself
@@ -36,7 +36,7 @@ def main() -> None:
         ended = Counter(gated(one, margin).verdict for one in effects)
         closed = labs - ended[GateVerdict.NOT_SLOWER]
         limit = at_most(labs * 0.05, f"≤ 5 % of {labs}") if margin == MARGIN else ""
-        said(f"A against A, {labs} labs of {BLOCKS} blocks, margin {margin:.0%}: closed", closed, limit)
-        said("  not slower, slower, cannot tell", ", ".join(str(ended[one]) for one in GateVerdict))
+        report(f"A against A, {labs} labs of {BLOCKS} blocks, margin {margin:.0%}: closed", closed, limit)
+        report("  not slower, slower, cannot tell", ", ".join(str(ended[one]) for one in GateVerdict))
     called = Counter(one.conclusion for one in kept)
-    said("  faster, slower, equivalent, cannot tell", ", ".join(str(called[one]) for one in Conclusion))
+    report("  faster, slower, equivalent, cannot tell", ", ".join(str(called[one]) for one in Conclusion))

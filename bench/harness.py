@@ -9,7 +9,7 @@ import subprocess
 import sys
 from collections.abc import Mapping
 
-from bench.figures import Asked, at_least, at_most, said
+from bench.figures import Target, at_least, at_most, report
 from bench.peers import SELECT_ONLY, ours, postgres
 from ironbench.model.system import Load
 from ironbench.workloads import ScriptSource
@@ -37,10 +37,10 @@ def main() -> None:
     _told("null engine, full recording, M transactions per core-second", per_core, at_least(3))
     _told("one record without clock reads, ns", _recording_costs(), at_most(25))
     null = {"kind": "null"}
-    said("memory per client, 5000 on null, KB", _per_client(null, "SELECT 1;\n", 5000), at_most(64))
+    report("memory per client, 5000 on null, KB", _per_client(null, "SELECT 1;\n", 5000), at_most(64))
     with postgres(1000, "select-only", {"scale": "1"}) as session:
         text = SELECT_ONLY
-        said(
+        report(
             "memory per client, 1000 on PostgreSQL, KB",
             _per_client(session.target("prepared"), text, 1000),
             at_most(64),
@@ -76,7 +76,7 @@ def _peak(target: Mapping[str, object], text: str, clients: int) -> int:
     return int(done.stdout)
 
 
-def _told(what: str, values: list[float], asked: Asked) -> None:
+def _told(what: str, values: list[float], asked: Target) -> None:
     middle = statistics.median(values)
     spread = f"{middle:.2f} (median of {len(values)}, {min(values):.2f} to {max(values):.2f})"
-    said(what, middle, asked, spread)
+    report(what, middle, asked, spread)

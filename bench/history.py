@@ -19,7 +19,7 @@ from pathlib import Path
 
 import numpy as np
 
-from bench.figures import Asked, at_least, at_most, said, within
+from bench.figures import Target, at_least, at_most, report, within
 from ironbench.stats.change_points import changes
 from ironbench.stats.intervals import wilson
 
@@ -95,13 +95,13 @@ def near(places: Sequence[int], at: int) -> bool:
     return any(abs(place - at) <= 2 for place in places)
 
 
-def share(what: str, series: Sequence[Nights], counts: Callable[[list[int]], bool], asked: Asked | str = "") -> None:
+def share(what: str, series: Sequence[Nights], counts: Callable[[list[int]], bool], asked: Target | str = "") -> None:
     """Reports the percentage of series that satisfy `counts`, for ironbench with its target, and for Otava."""
     for name, found, wanted in (("", ours(series), asked), ("Otava: ", otavas(series), "")):
         part = sum(map(counts, found)) / len(found)
         low, high = wilson(part, len(found))
         shown = f"{100 * part:.1f} % ({100 * low:.1f} to {100 * high:.1f})"
-        said(f"{name}{what}", round(100 * part, 2), wanted, shown)
+        report(f"{name}{what}", round(100 * part, 2), wanted, shown)
 
 
 def main() -> None:
@@ -132,4 +132,4 @@ def covered() -> None:
         if point.place == NIGHTS // 2
     ]
     held = 100 * sum(one.low <= shift <= one.high for one in found) / len(found)
-    said("95 % interval holds the true size, nights vary by 1 %", round(held, 2), within(93.0, 98.0), f"{held:.1f} %")
+    report("95 % interval holds the true size, nights vary by 1 %", round(held, 2), within(93.0, 98.0), f"{held:.1f} %")

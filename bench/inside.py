@@ -19,7 +19,7 @@ from typing import Any
 
 import msgspec
 
-from bench.figures import at_most, said
+from bench.figures import at_most, report
 from bench.pairs import in_turn, ratio
 from bench.peers import BIN, SELECT_ONLY
 from ironbench import _core, engines
@@ -64,7 +64,7 @@ class Cost:
 
 def main() -> None:
     if not PROGRAMS.is_dir():
-        said("inside the server", f"there is no server with contrib modules in {PROGRAMS}")
+        report("inside the server", f"there is no server with contrib modules in {PROGRAMS}")
         return
     settings = ("shared_preload_libraries=pg_stat_statements", "shared_buffers=1GB", "max_connections=50")
     with RawServer(*settings, programs=PROGRAMS) as server:
@@ -111,9 +111,9 @@ def _read(session: Session) -> None:
             for one in of_it:
                 session.query(one.target)
         reading_s = (processes.cpu_s(pid) - began_s) / READINGS
-        said(f"CPU time of the server for one reading of {what}, ms", reading_s * 1e3)
+        report(f"CPU time of the server for one reading of {what}, ms", reading_s * 1e3)
         cores += reading_s * usual / TRIAL_S
-    said(f"cores that the readings of a trial of {TRIAL_S} s take", cores, at_most(MOST))
+    report(f"cores that the readings of a trial of {TRIAL_S} s take", cores, at_most(MOST))
 
 
 def _compared(session: Session, name: str, text: str) -> None:
@@ -142,11 +142,11 @@ def _compared(session: Session, name: str, text: str) -> None:
     for what, of_it, usual in (("statements, tables", ends, 2), ("vacuums", second, TRIAL_S + 1)):
         found = ratio([rate for rate, _ in of_it], [rate for rate, _ in plain])
         readings = fmean(count for _, count in of_it)
-        said(f"throughput with {what} read {readings:.0f} times in {SECONDS:g} s / not ({name})", found)
+        report(f"throughput with {what} read {readings:.0f} times in {SECONDS:g} s / not ({name})", found)
         costs.append(
             [(1 - end) * SECONDS / readings * usual / TRIAL_S for end in (found.centre, found.low, found.high)]
         )
     centre = sum(lost[0] for lost in costs)
     half = math.sqrt(sum(((lost[1] - lost[2]) / 2) ** 2 for lost in costs))
     cost = Cost(centre, centre - half, centre + half)
-    said(f"share of throughput that looking inside takes from a trial of {TRIAL_S} s ({name})", cost, at_most(MOST))
+    report(f"share of throughput that looking inside takes from a trial of {TRIAL_S} s ({name})", cost, at_most(MOST))

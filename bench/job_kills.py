@@ -24,7 +24,7 @@ from pathlib import Path
 from subprocess import Popen
 from typing import Any
 
-from bench.figures import at_least, equal, said
+from bench.figures import at_least, equal, report
 from bench.job_kinds import (
     COMMAND,
     KINDS,
@@ -244,8 +244,8 @@ def main() -> None:
                 sys.stderr.write(f"  {kind.name}: {how}: {len(job.kept)} records, {len(job.faults)} faults\n")
             job.finish()
             for fault in job.faults:
-                said(f"  {kind.name}", fault)
+                report(f"  {kind.name}", fault)
             took_s = time.monotonic() - began_s
-            said(f"{kind.name}: faults after {kills} kills ({took_s:.0f} s)", len(job.faults), equal(0))
-    said("kinds of jobs; kills", f"{len(kinds)}; {seen}")
-    said("kills after which the job had records", recorded, "" if wanted else at_least(seen // 2))
+            report(f"{kind.name}: faults after {kills} kills ({took_s:.0f} s)", len(job.faults), equal(0))
+    report("kinds of jobs; kills", f"{len(kinds)}; {seen}")
+    report("kills after which the job had records", recorded, "" if wanted else at_least(seen // 2))

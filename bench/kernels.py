@@ -11,8 +11,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from bench.figures import at_least, within
-from bench.pairs import interleaved, ratio, said
+from bench.figures import at_least, report, within
+from bench.pairs import interleaved, ratio
 
 PAIRS = 24
 SHORT_PAIRS = 100
@@ -44,24 +44,24 @@ def overhead() -> None:
     bare_loop = Path(os.environ.get("CARGO_TARGET_DIR", "target")) / "release" / "examples" / "bare_loop"
     for name, kernel in (("scalar", SCALAR), ("vector", VECTOR), ("lottery", LOTTERY)):
         ours, bare = interleaved(OVERHEAD_PAIRS, partial(_rate, kernel, 1), partial(_bare, bare_loop, name))
-        said(f"{name}: one thread over a bare loop", ratio(ours, bare), at_least(0.99))
+        report(f"{name}: one thread over a bare loop", ratio(ours, bare), at_least(0.99))
 
 
 def scaling() -> None:
     """Compares the rate of two threads with twice the rate of one thread."""
     for name, kernel in (("scalar", SCALAR), ("vector", VECTOR)):
         two, one = interleaved(SHORT_PAIRS, partial(_rate, kernel, 2), partial(_rate, kernel, 1))
-        said(f"{name}: two threads over twice one", ratio(two, [2 * rate for rate in one]), at_least(0.95))
+        report(f"{name}: two threads over twice one", ratio(two, [2 * rate for rate in one]), at_least(0.95))
     vector, scalar = interleaved(SHORT_PAIRS, partial(_rate, VECTOR, 1), partial(_rate, SCALAR, 1))
-    said("vector over scalar", ratio(vector, scalar))
+    report("vector over scalar", ratio(vector, scalar))
 
 
 def memory(reference: Path) -> None:
     """Compares memory measurements with an independent pointer chase and triad."""
     latency, chase = interleaved(PAIRS, partial(_probed, "latency_s"), partial(_referred, reference, "chase"))
-    said("latency over a pointer chase", ratio([one * 1e9 for one in latency], chase), within(0.9, 1.1))
+    report("latency over a pointer chase", ratio([one * 1e9 for one in latency], chase), within(0.9, 1.1))
     ours, triad = interleaved(PAIRS, partial(_probed, "triad"), partial(_referred, reference, "triad"))
-    said("triad over a STREAM-style triad", ratio(ours, triad), within(0.9, 1.1))
+    report("triad over a STREAM-style triad", ratio(ours, triad), within(0.9, 1.1))
 
 
 def _run(kernel: Mapping[str, Any], threads: int, seconds: float) -> list[dict[str, Any]]:

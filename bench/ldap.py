@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from bench.figures import at_least, at_most, said
+from bench.figures import at_least, at_most, report
 from bench.pairs import interleaved, ratio
 from bench.peers import Rate, found, ours
 from ironbench import workloads
@@ -59,9 +59,9 @@ def _searches(server: DirectoryServer) -> None:
     variables = workload.variables(options)
     mine, theirs = interleaved(PAIRS, lambda: ours(target, scripts, variables, asked)[0], lambda: _ldclt(server))
     cpu = ratio([x.cpu_per_transaction_s for x in mine], [x.cpu_per_transaction_s for x in theirs])
-    said("client CPU per search / ldclt, 8 connections", cpu, at_most(0.4, "upper end ≤ 0.40"))
+    report("client CPU per search / ldclt, 8 connections", cpu, at_most(0.4, "upper end ≤ 0.40"))
     rate = ratio([x.per_second for x in mine], [x.per_second for x in theirs])
-    said("searches/s / ldclt, 8 connections", rate, at_least(1.0))
+    report("searches/s / ldclt, 8 connections", rate, at_least(1.0))
 
 
 def _ldclt(server: DirectoryServer) -> Rate:
@@ -107,7 +107,7 @@ def _loading(folder: Path) -> None:
             return LOADED / (time.perf_counter() - begin)
 
     a, b = interleaved(LOAD_PAIRS, mine, theirs)
-    said("entries loaded / slapadd -q of a ready file", ratio(a, b), at_least(0.95, "lower end ≥ 0.95"))
+    report("entries loaded / slapadd -q of a ready file", ratio(a, b), at_least(0.95, "lower end ≥ 0.95"))
 
 
 def _indexes() -> dict[str, str]:

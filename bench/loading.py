@@ -10,7 +10,7 @@ import time
 from collections.abc import Mapping
 from pathlib import Path
 
-from bench.figures import at_least, said
+from bench.figures import at_least, report
 from bench.pairs import interleaved, ratio
 from bench.peers import BIN, postgres
 from ironbench import _core, workloads
@@ -36,7 +36,7 @@ def main() -> None:
     with postgres(8, "script", {}) as session, tempfile.TemporaryDirectory() as folder:
         scripts = files(dataset, Path(folder), COLUMNS)
         ours, psql = interleaved(PAIRS, lambda: by_us(session, dataset), lambda: by_psql(session, dataset, scripts))
-    said(
+    report(
         f"igen-oltp load rate / psql \\copy, {CONNECTIONS} connections, {dataset.rows:,} rows",
         ratio(psql, ours),
         at_least(0.95, "lower end ≥ 0.95"),

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 
 import scipy.stats
 
-from bench.figures import Between, said, within
+from bench.figures import Between, report, within
 from ironbench import _core
 from ironbench.model.system import Load
 from ironbench.trial.drive.run import Tasks, compiled_plan
@@ -67,13 +67,13 @@ def main() -> None:
         error = math.hypot(*(_error(one) / (sum(one) / len(one)) for one in (a, b)))
         ratio = _between(measured, measured * error)
         biases.setdefault(first.name, []).append(ratio)
-        said(f"{length_s:g} s, {first.name}: measured / exact ratio", ratio)
-        said("  throughput, measured / exact", sum(a) / len(a) * first.mean_s / CLIENTS)
+        report(f"{length_s:g} s, {first.name}: measured / exact ratio", ratio)
+        report("  throughput, measured / exact", sum(a) / len(a) * first.mean_s / CLIENTS)
     for name, ratios in biases.items():
         weights = [1 / max(one.high - one.low, 1e-9) ** 2 for one in ratios]
         mean = sum(weight * one.ratio for weight, one in zip(weights, ratios, strict=True)) / sum(weights)
         half = 0.5 / math.sqrt(sum(weights))
-        said(
+        report(
             f"{name}, all lengths: measured / exact ratio", Between(mean, mean - half, mean + half), within(0.99, 1.01)
         )
 

@@ -14,7 +14,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from bench.figures import at_least, at_most, said
+from bench.figures import at_least, at_most, report
 from bench.pairs import interleaved, ratio
 from bench.series import DATA
 from ironbench import engines
@@ -76,8 +76,8 @@ def _compared(server: RawMysql, file: Path, rows: int) -> None:
 
     of_ours, of_client = interleaved(PAIRS, timed(ours), timed(theirs))
     size_mb = file.stat().st_size / 1e6
-    said(f"{rows:,} rows, {size_mb:.1f} MB: ironbench, MB/s", size_mb / statistics.median(of_ours))
+    report(f"{rows:,} rows, {size_mb:.1f} MB: ironbench, MB/s", size_mb / statistics.median(of_ours))
     own = size_mb / statistics.median(own_s)
-    said(f"{rows:,} rows: of ironbench's own processor time, MB/s", own, at_least(20) if size_mb > 5 else "")
-    said(f"{rows:,} rows: mariadb, MB/s", size_mb / statistics.median(of_client))
-    said(f"{rows:,} rows: time of ironbench / of mariadb", ratio(of_ours, of_client), at_most(1.5))
+    report(f"{rows:,} rows: of ironbench's own processor time, MB/s", own, at_least(20) if size_mb > 5 else "")
+    report(f"{rows:,} rows: mariadb, MB/s", size_mb / statistics.median(of_client))
+    report(f"{rows:,} rows: time of ironbench / of mariadb", ratio(of_ours, of_client), at_most(1.5))

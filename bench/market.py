@@ -7,7 +7,7 @@ import json
 import statistics
 from typing import Any
 
-from bench.figures import Asked, at_least, at_most, said
+from bench.figures import Target, at_least, at_most, report
 from ironbench import _core
 from ironbench.workloads.brokerage.transactions import ISOLATION
 
@@ -61,7 +61,7 @@ def _orders_per_core_second(result: _core.DriveResult) -> float:
     return float(_orders(summary) / (cpu["user"] + cpu["system"]))
 
 
-def _told(what: str, values: list[float], asked: Asked) -> None:
+def _told(what: str, values: list[float], asked: Target) -> None:
     middle = statistics.median(values)
     spread = f"{middle:.2f} (median of {len(values)}, {min(values):.2f} to {max(values):.2f})"
-    said(what, middle, asked, spread)
+    report(what, middle, asked, spread)

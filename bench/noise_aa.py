@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 
-from bench.figures import at_most, said
+from bench.figures import at_most, report
 from bench.series import Declaration, asked, found
 from ironbench.lab.noise import against_itself
 from ironbench.model.finding import Conclusion
@@ -49,11 +49,11 @@ def told(what: str, name: str, lab: str, pairs: int) -> None:
     kept = found(series, pairs)
     ended = Counter(one.conclusion for one in kept)
     false = ended[Conclusion.FASTER] + ended[Conclusion.SLOWER]
-    said(
+    report(
         f"A against A, {pairs} labs of {what}: called faster or slower",
         false,
         at_most(pairs // 10, f"≤ {pairs // 10} of {pairs}"),
     )
-    said("  faster, slower, equivalent, cannot tell", ", ".join(str(ended[one]) for one in Conclusion))
+    report("  faster, slower, equivalent, cannot tell", ", ".join(str(ended[one]) for one in Conclusion))
     spread = sorted(one.detectable or 0.0 for one in kept)
-    said("  difference that 6 blocks find, median of the labs", f"{spread[len(spread) // 2]:.1%}")
+    report("  difference that 6 blocks find, median of the labs", f"{spread[len(spread) // 2]:.1%}")

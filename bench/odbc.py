@@ -9,7 +9,7 @@ import sys
 
 import msgspec
 
-from bench.figures import at_most, said
+from bench.figures import at_most, report
 from bench.pairs import interleaved, ratio
 from bench.peers import SELECT_ONLY, Rate, listening_postgres
 from ironbench import engines
@@ -71,10 +71,10 @@ def _compared(session: Session, connection: str, clients: int) -> None:
     mine, bare = interleaved(PAIRS, lambda: _ours(session, clients), lambda: _bare(connection, clients))
     name = "1 client" if clients == 1 else f"{clients} clients, a thread each"
     cpu = ratio([x.cpu_per_transaction_s for x in mine], [x.cpu_per_transaction_s for x in bare])
-    said(f"client CPU per transaction / bare pyodbc ({name})", cpu, at_most(MOST, f"upper end ≤ {MOST}"))
+    report(f"client CPU per transaction / bare pyodbc ({name})", cpu, at_most(MOST, f"upper end ≤ {MOST}"))
     rate = ratio([x.per_second for x in mine], [x.per_second for x in bare])
-    said(f"throughput / bare pyodbc ({name})", rate)
-    said("  client CPU per transaction, µs", f"{_median(mine):.2f}, bare {_median(bare):.2f} (medians)")
+    report(f"throughput / bare pyodbc ({name})", rate)
+    report("  client CPU per transaction, µs", f"{_median(mine):.2f}, bare {_median(bare):.2f} (medians)")
 
 
 def _ours(session: Session, clients: int) -> Rate:

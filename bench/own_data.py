@@ -18,7 +18,7 @@ from contextlib import closing, contextmanager
 from io import StringIO
 from pathlib import Path
 
-from bench.figures import at_most, equal, said
+from bench.figures import at_most, equal, report
 from bench.pairs import interleaved, ratio
 from bench.series import asked
 from ironbench import engines, workloads
@@ -49,7 +49,7 @@ def main() -> None:
         subprocess.run([binary("pgbench"), *at, "-i", "-q", "-s", str(scale), "shop"], check=True, capture_output=True)
         dump = home / "shop.dump"
         subprocess.run([binary("pg_dump"), *at, "-Fc", "-Z0", "-f", str(dump), "shop"], check=True)
-        said("  dump, MB", dump.stat().st_size / 1e6)
+        report("  dump, MB", dump.stat().st_size / 1e6)
         _on_a_server_of_ours(home, dump, restores)
         _on_a_server_of_theirs(server, at, dump)
 
@@ -73,7 +73,7 @@ def _on_a_server_of_ours(home: Path, dump: Path, restores: int) -> None:
         with _restored(setup, source) as session:
             session.query("delete from pgbench_accounts where aid % 50 = 0; update pgbench_tellers set tbalance = 1")
     differ = sum(a != b for a, b in zip(first, _checksums(setup, source), strict=True))
-    said(f"tables whose checksum differs after {restores} restores", differ, equal(0))
+    report(f"tables whose checksum differs after {restores} restores", differ, equal(0))
 
 
 def _on_a_server_of_theirs(server: RawServer, at: list[str], dump: Path) -> None:
@@ -115,8 +115,8 @@ def _timed(work: Callable[[], object], source: Path | None = None) -> Callable[[
 
 def _told(what: str, of_ours: list[float], of_peer: list[float], most: float) -> None:
     found = ratio(of_ours, of_peer)
-    said(what, found, at_most(most))
-    said("  seconds", f"{', '.join(f'{s:.2f}' for s in of_ours)} against {', '.join(f'{s:.2f}' for s in of_peer)}")
+    report(what, found, at_most(most))
+    report("  seconds", f"{', '.join(f'{s:.2f}' for s in of_ours)} against {', '.join(f'{s:.2f}' for s in of_peer)}")
 
 
 @contextmanager

@@ -14,10 +14,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
-from bench.figures import said
-
-__all__ = ["Ratio", "interleaved", "ratio", "said"]
-
 T = TypeVar("T")
 
 # Two-sided 97.5% quantiles of Student's t by degrees of freedom (any statistics table).

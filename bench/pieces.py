@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import os
 
-from bench.figures import at_least, at_most, said
+from bench.figures import at_least, at_most, report
 from ironbench import _core
 from ironbench.model.system import Load
 from ironbench.printer import Printer
@@ -42,12 +42,14 @@ def main() -> None:
         found = pool.copied(plan, load, lambda rows, size: None)
     assert not found["lost"], found
     each_per_s = found["rows"] / found["elapsed_s"] / WORKERS
-    said("pieces of TPC-H scale factor 10,000", float(len(pieces)), "", f"{len(pieces):,}, of which {made} were made")
-    said("rows made", float(found["rows"]), "", f"{found['rows']:,} in {found['elapsed_s']:.1f} s by {WORKERS} workers")
-    said(
+    report("pieces of TPC-H scale factor 10,000", float(len(pieces)), "", f"{len(pieces):,}, of which {made} were made")
+    report(
+        "rows made", float(found["rows"]), "", f"{found['rows']:,} in {found['elapsed_s']:.1f} s by {WORKERS} workers"
+    )
+    report(
         "rows/s of one worker's core / the plan's", each_per_s / MADE_ROWS_PER_S, at_least(1.0), f"{each_per_s:,.0f}/s"
     )
     most = max(found["memory_bytes"])
-    said("memory of a worker / the plan's", most / CHILD_BYTES, at_most(1.0), f"{most / 1e6:.0f} MB")
+    report("memory of a worker / the plan's", most / CHILD_BYTES, at_most(1.0), f"{most / 1e6:.0f} MB")
     whole_s = dataset.rows / each_per_s / MACHINES
-    said(f"all rows by one core of each of {MACHINES} machines at this rate", whole_s, "", span(whole_s))
+    report(f"all rows by one core of each of {MACHINES} machines at this rate", whole_s, "", span(whole_s))

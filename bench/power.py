@@ -14,7 +14,7 @@ import math
 from collections import Counter
 from collections.abc import Sequence
 
-from bench.figures import at_least, equal, said
+from bench.figures import at_least, equal, report
 from bench.series import DATA, HOME, Declaration, asked, finding, found
 from ironbench.lab.noise import against_itself
 from ironbench.model.finding import Conclusion, Finding
@@ -68,14 +68,14 @@ def main() -> None:
     )
     effect = detectable(_spread(noise), BLOCKS, LEVEL, len(noise.ratios))
     assert effect is not None
-    said(f"minimum detectable effect of {BLOCKS} blocks, from {len(noise.ratios)} A/A blocks", f"{effect:.1%}")
+    report(f"minimum detectable effect of {BLOCKS} blocks, from {len(noise.ratios)} A/A blocks", f"{effect:.1%}")
     # The cost per step differs between the first hundreds of steps and later ones, so a second attempt is made close to
     # the effect.
     burn = FIRST_BURN
     for attempt in ("first", "second"):
         cost = finding(Declaration(f"power-{attempt}", _text(burn, spread_blocks)), 0)
         per_burn = (1 / cost.ratio - 1) / burn
-        said(f"cost of {burn} steps, share of a transaction's time", f"{1 / cost.ratio - 1:.1%}")
+        report(f"cost of {burn} steps, share of a transaction's time", f"{1 / cost.ratio - 1:.1%}")
         burn = max(1, round(effect / per_burn))
     for name, slower, wanted in (("effect", effect, "called slower"), ("small", SMALL, "called faster")):
         burn = max(1, round(slower / per_burn))
@@ -88,10 +88,10 @@ def _tell(kept: Sequence[Finding], slower: float, wanted: str) -> None:
     really = math.exp(sum(math.log(one.ratio) for one in kept) / len(kept))
     what = f"{slower:.1%} more time per transaction (really {1 / really - 1:.1%}), {len(kept)} labs: {wanted}"
     if wanted == "called slower":
-        said(what, ended[Conclusion.SLOWER], at_least(0.9 * len(kept), "≥ 90 %"))
+        report(what, ended[Conclusion.SLOWER], at_least(0.9 * len(kept), "≥ 90 %"))
     else:
-        said(what, ended[Conclusion.FASTER], equal(0))
-    said("  faster, slower, equivalent, cannot tell", ", ".join(str(ended[one]) for one in Conclusion))
+        report(what, ended[Conclusion.FASTER], equal(0))
+    report("  faster, slower, equivalent, cannot tell", ", ".join(str(ended[one]) for one in Conclusion))
 
 
 def _spread(found: Finding) -> float:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from bench.figures import said, within
+from bench.figures import report, within
 from ironbench.catalogue.devices import DeviceModel, PublishedFigure
 from ironbench.devices import models
 from ironbench.devices.device_probe import probed
@@ -20,7 +20,7 @@ def main() -> None:
         for figure in model.published:
             _beside(model, figure, core)
     none = [model.name for model in known.values() if model.kind not in ("free", "controller") and not _held_to(model)]
-    said("models that no published figure could be held against", ", ".join(none))
+    report("models that no published figure could be held against", ", ".join(none))
 
 
 def _held_to(model: DeviceModel) -> bool:
@@ -41,9 +41,9 @@ def _beside(model: DeviceModel, figure: PublishedFigure, core: bytes) -> None:
     off = f", {value / figure.low - 1:+.1%}" if figure.low == figure.high else ""
     what, shown = f"{model.name}: {figure.what}", f"{value:.4g} (published {expected}{off})"
     if figure.not_held is None:
-        said(what, value, within(low, high), shown)
+        report(what, value, within(low, high), shown)
     else:
-        said(what, f"{shown}; not held: {figure.not_held}")
+        report(what, f"{shown}; not held: {figure.not_held}")
 
 
 def _of(figure: PublishedFigure, load: Mapping[str, Any], core: bytes) -> float:

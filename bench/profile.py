@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from functools import partial
 
-from bench.figures import at_least, said
+from bench.figures import at_least, report
 from bench.pairs import in_turn, ratio
 from bench.peers import SELECT_ONLY, listening_postgres, ours
 from ironbench import _core
@@ -30,10 +30,10 @@ def main() -> None:
         for name, script in (("select-only", SELECT_ONLY), ("update", UPDATE)):
             rate = partial(_rate, target, ScriptSource(name, script, 1), server.process.pid)
             none, cpu, both = in_turn(PAIRS, partial(rate, []), partial(rate, ["cpu"]), partial(rate, ["cpu", "wait"]))
-            said(
+            report(
                 f"throughput with CPU samples / without ({name})", ratio(cpu, none), at_least(0.98, "lower end ≥ 0.98")
             )
-            said(f"throughput with waits / without ({name})", ratio(both, none), at_least(0.95))
+            report(f"throughput with waits / without ({name})", ratio(both, none), at_least(0.95))
 
 
 def _rate(target: dict[str, object], script: ScriptSource, postmaster: int, kinds: list[str]) -> float:
@@ -46,5 +46,5 @@ def _rate(target: dict[str, object], script: ScriptSource, postmaster: int, kind
         return ours(target, [script], {"scale": str(SCALE)}, load)[0].per_second
     finally:
         profile = profiler.stop([])
-        said(f"  sampling thread, CPU seconds ({'+'.join(kinds)})", profile.sampler_cpu_s)
-        said(f"  lost records ({'+'.join(kinds)})", str(profile.lost))
+        report(f"  sampling thread, CPU seconds ({'+'.join(kinds)})", profile.sampler_cpu_s)
+        report(f"  lost records ({'+'.join(kinds)})", str(profile.lost))

@@ -7,7 +7,7 @@ import time
 
 import numpy as np
 
-from bench.figures import Asked, at_least, said
+from bench.figures import Target, at_least, report
 from ironbench.devices import models, replay
 from ironbench.devices.trace import Trace
 
@@ -29,7 +29,7 @@ def main() -> None:
     _told(made, "raid5(5, ssd-sata-2011)", core, "")
 
 
-def _told(made: Trace, device: str, core: bytes, asked: Asked | str) -> None:
+def _told(made: Trace, device: str, core: bytes, asked: Target | str) -> None:
     rates = []
     for _ in range(RUNS):
         # The replay runs in this thread, so its CPU time is the time that one core needs.
@@ -38,7 +38,7 @@ def _told(made: Trace, device: str, core: bytes, asked: Asked | str) -> None:
         rates.append(found.ios / (time.thread_time() - began))
     middle = statistics.median(rates)
     spread = f"{middle / 1e6:.2f} M (median of {RUNS}, {min(rates) / 1e6:.2f} to {max(rates) / 1e6:.2f})"
-    said(f"replay on {device}, I/O per second and core", middle, asked, spread)
+    report(f"replay on {device}, I/O per second and core", middle, asked, spread)
 
 
 def trace(ios: int, seed: int) -> Trace:

@@ -10,7 +10,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from bench.figures import equal, said
+from bench.figures import equal, report
 from bench.kills import SOURCE, killed
 from bench.series import DATA, asked
 
@@ -50,6 +50,6 @@ def main() -> None:
         }
         seen = killed(file, home, kills, LONGEST_S, 1, environment, _say)
     for fault in seen.faults:
-        said("  fault", fault)
-    said(f"resume: faults after {seen.kills} kills of {seen.labs} labs", len(seen.faults), equal(0))
-    said("  trials planned; kills after a plan was written", f"{seen.trials}; {seen.begun}")
+        report("  fault", fault)
+    report(f"resume: faults after {seen.kills} kills of {seen.labs} labs", len(seen.faults), equal(0))
+    report("  trials planned; kills after a plan was written", f"{seen.trials}; {seen.begun}")

@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlencode, urlsplit
 
 from bench.archive import fill, installed
-from bench.figures import at_most, said
+from bench.figures import at_most, report
 from ironbench.records import Store
 from ironbench.trial.drive import live
 
@@ -131,22 +131,22 @@ def _archive(made: Path) -> None:
         server.get("/")  # compiles the bytecode, so that later starts are not the first after an installation
     started = time.perf_counter()
     Store(results).listed()
-    said(f"index of {RECORDS} records, made once, s", time.perf_counter() - started)
+    report(f"index of {RECORDS} records, made once, s", time.perf_counter() - started)
     with serving(results, made) as server:
         for name, path in PAGES.items():
             first = server.get(path)
             again = statistics.median(server.get(path) for _ in range(REPEATS))
             judged = name in JUDGED
-            said(f"{name}, {RECORDS} records, first, s", first, at_most(FIRST_S) if judged else "")
-            said(f"{name}, again, median of {REPEATS}, s", again, at_most(AGAIN_S) if judged else "")
-        said("memory of the server at its most, MB", server.most_mb(), at_most(MOST_MB))
+            report(f"{name}, {RECORDS} records, first, s", first, at_most(FIRST_S) if judged else "")
+            report(f"{name}, again, median of {REPEATS}, s", again, at_most(AGAIN_S) if judged else "")
+        report("memory of the server at its most, MB", server.most_mb(), at_most(MOST_MB))
     shutil.rmtree(results)
 
 
 def _live(made: Path) -> None:
     browser = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
     if browser is None:
-        said("a lab while it is measured", "there is no Chromium here")
+        report("a lab while it is measured", "there is no Chromium here")
         return
     from playwright.sync_api import sync_playwright
 
@@ -166,11 +166,13 @@ def _live(made: Path) -> None:
             page = chromium.new_page()
             page.goto(f"http://127.0.0.1:{server.port}/?token={TOKEN}")
             paints = [_paint(page, f"http://127.0.0.1:{server.port}{LIVE}") for _ in range(REPEATS)]
-            said("first paint of a live lab, the slowest of 5, s", max(paints), at_most(PAINT_S))
-            said("  of this the server's page, median, s", statistics.median(server.get(LIVE) for _ in range(REPEATS)))
+            report("first paint of a live lab, the slowest of 5, s", max(paints), at_most(PAINT_S))
+            report(
+                "  of this the server's page, median, s", statistics.median(server.get(LIVE) for _ in range(REPEATS))
+            )
             delays = _delays(page, directory)
-            said(f"delay of {len(delays)} updates, median, s", statistics.median(delays))
-            said("delay of an update, the longest, s", max(delays), at_most(DELAY_S))
+            report(f"delay of {len(delays)} updates, median, s", statistics.median(delays))
+            report("delay of an update, the longest, s", max(delays), at_most(DELAY_S))
             chromium.close()
         finally:
             lab.send_signal(signal.SIGINT)

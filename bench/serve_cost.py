@@ -20,7 +20,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from bench.figures import at_most, said, within
+from bench.figures import at_most, report, within
 from bench.pairs import Ratio
 from bench.series import asked
 from bench.serve import TOKEN, Served, serving
@@ -95,15 +95,15 @@ def main() -> None:
         with serving(made / "results", made) as server:
             whole = _watched(made, server, "whole", 6, lambda cell: bool(cell))
             cores = whole.cpu_s / whole.wall_s
-            said(f"cores that the server takes with {OPEN_PAGES} pages open, whole lab", cores, at_most(MOST_CORES))
+            report(f"cores that the server takes with {OPEN_PAGES} pages open, whole lab", cores, at_most(MOST_CORES))
             parts = _watched(made, server, "parts", asked("IRONBENCH_BENCH_PAIRS", 20), lambda cell: cell == WATCHED)
-            said("  the same, where pages are opened anew for each trial", parts.cpu_s / parts.wall_s)
+            report("  the same, where pages are opened anew for each trial", parts.cpu_s / parts.wall_s)
         directory = LabDirectory(made / "results" / "labs" / "parts")
         (effect,) = [one for one in study_of(directory).effects if one.finding.metric == "throughput"]
         found = effect.finding
         ratio = Ratio(found.ratio, found.low, found.high, found.blocks)
-        said("throughput watched / not", ratio, within(1 - WITHIN, 1 + WITHIN))
-        said("what the lab says of it", found.conclusion.value)
+        report("throughput watched / not", ratio, within(1 - WITHIN, 1 + WITHIN))
+        report("what the lab says of it", found.conclusion.value)
 
 
 def _watched(made: Path, server: Served, name: str, blocks: int, wanted: Callable[[str], bool]) -> Watchers:

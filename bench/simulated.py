@@ -108,7 +108,7 @@ class Turns:
     """Standard deviation between starts of a system, which slices do not average out."""
 
 
-def by_turns(how: Turns, labs: int, blocks: int, spread: float, truth: float = 0.0, seed: int = 1) -> Simulated:
+def alternating(how: Turns, labs: int, blocks: int, spread: float, truth: float = 0.0, seed: int = 1) -> Simulated:
     """Simulates labs of two configurations by slices, each rotation in random order; `spread`: noise of one slice."""
     dice = np.random.default_rng(seed)
     logs = np.empty((labs, blocks, 1))

@@ -21,7 +21,7 @@ from dataclasses import dataclass
 
 from scipy import special
 
-from bench.figures import Between, at_most, said
+from bench.figures import Between, at_most, report
 from bench.series import HOME, Declaration, asked, finding
 from ironbench.lab.noise import against_itself
 from ironbench.model.record import Record
@@ -137,20 +137,22 @@ def main() -> None:
             _compared(name, *both)
     frozen = [figures["frozen_cpu_s"] for figures in used if "frozen_cpu_s" in figures]
     bytes_ = [figures["frozen_io_bytes"] for figures in used if "frozen_io_bytes" in figures]
-    said(
+    report(
         f"CPU time of {len(frozen)} systems while frozen, in all", sum(frozen), at_most(0.0, "0"), f"{sum(frozen):g} s"
     )
-    said(f"I/O of {len(bytes_)} systems while frozen, in all", sum(bytes_), at_most(0.0, "0"), f"{sum(bytes_):g} bytes")
+    report(
+        f"I/O of {len(bytes_)} systems while frozen, in all", sum(bytes_), at_most(0.0, "0"), f"{sum(bytes_):g} bytes"
+    )
 
 
 def _compared(name: str, by_slices: Sequence[Block], by_trials: Sequence[Block]) -> None:
     spreads = [statistics.stdev(one.log_ratio for one in blocks) for blocks in (by_slices, by_trials)]
     took = [statistics.fmean(one.took_s for one in blocks) for blocks in (by_slices, by_trials)]
     for method, spread, took_s in zip(METHODS, spreads, took, strict=True):
-        said(f"{name}: spread of a block's log ratio, {method}", f"{spread:.4f} ({took_s:.1f} s a block)")
+        report(f"{name}: spread of a block's log ratio, {method}", f"{spread:.4f} ({took_s:.1f} s a block)")
     ratio = spreads[0] ** 2 * took[0] / (spreads[1] ** 2 * took[1])
     freedom = len(by_slices) - 1, len(by_trials) - 1
     # 90% confidence interval by the F distribution, assuming normal noise.
     low, high = (ratio / float(special.fdtri(*freedom, p)) for p in (0.95, 0.05))
     timed = Between(ratio, low, high)
-    said(f"{name}: time of slices over trials, same difference", timed, at_most(1 / 3, "≤ 1/3"), str(timed))
+    report(f"{name}: time of slices over trials, same difference", timed, at_most(1 / 3, "≤ 1/3"), str(timed))

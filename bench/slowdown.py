@@ -11,7 +11,7 @@ import math
 from collections import Counter
 
 from bench import power
-from bench.figures import at_least, equal, said
+from bench.figures import at_least, equal, report
 from bench.series import HOME, Declaration, asked, finding, found
 from ironbench.model.finding import Conclusion
 
@@ -41,9 +41,9 @@ def main() -> None:
     ended = Counter(one.conclusion for one in kept)
     ratio = math.exp(sum(math.log(one.ratio) for one in kept) / len(kept))
     what = f"{SLOWER:.0%} more time per transaction (really {1 / ratio - 1:.1%}), {runs} labs: called slower"
-    said(what, ended[Conclusion.SLOWER], at_least(0.9 * runs, f"≥ 36 of 40, so {0.9 * runs:g}"))
-    said("  called faster", ended[Conclusion.FASTER], equal(0))
-    said("  faster, slower, equivalent, cannot tell", ", ".join(str(ended[one]) for one in Conclusion))
+    report(what, ended[Conclusion.SLOWER], at_least(0.9 * runs, f"≥ 36 of 40, so {0.9 * runs:g}"))
+    report("  called faster", ended[Conclusion.FASTER], equal(0))
+    report("  faster, slower, equivalent, cannot tell", ", ".join(str(ended[one]) for one in Conclusion))
 
 
 def _declaration(name: str, burn: int) -> Declaration:

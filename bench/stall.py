@@ -16,7 +16,7 @@ import time
 
 import msgspec
 
-from bench.figures import said, within
+from bench.figures import report, within
 from bench.peers import SELECT_ONLY, ours, postgres
 from ironbench import _core
 from ironbench.model.session import Session
@@ -43,14 +43,14 @@ def main() -> None:
     for name, quantile in (("p90", 0.90), ("p99", 0.99), ("p99.9", 0.999)):
         due = STOP_S - (1 - SHARE) * (1 - quantile) * SECONDS
         measured = response.quantile(quantile)
-        said(
+        report(
             f"response time {name} / backlog curve ({due * 1e3:.0f} ms)",
             measured / due,
             within(0.90, 1.10),
             f"{measured / due:.3f} ({measured * 1e3:.0f} ms)",
         )
-    said("service time p99, ms", f"{service.quantile(0.99) * 1e3:.2f}")
-    said("lateness p99, µs", f"{summary['lateness_p99_s'] * 1e6:.0f}")
+    report("service time p99, ms", f"{service.quantile(0.99) * 1e3:.2f}")
+    report("lateness p99, µs", f"{summary['lateness_p99_s'] * 1e6:.0f}")
 
 
 def _stop_for_a_while(session: Session) -> None:

@@ -20,7 +20,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from bench.figures import at_least, at_most, said
+from bench.figures import at_least, at_most, report
 from bench.pairs import Ratio, interleaved, ratio
 from bench.series import asked
 from ironbench import _core
@@ -89,12 +89,12 @@ def _compared(name: str, test: Test, path: Path, measured: TestFile) -> None:
             break
     words = f"{test.title} {test.direction} ({name})"
     wide = "" if rate.high / rate.low <= (1 + CLOSE) ** 2 else f"; ±3 % is not reached with {len(a)} pairs"
-    said(f"{words}: rate / fio", rate, at_least(1 - CLOSE), f"{rate}{wide}")
+    report(f"{words}: rate / fio", rate, at_least(1 - CLOSE), f"{rate}{wide}")
     cpu = _cpu(a, b)
-    said(f"{words}: CPU per I/O / fio", cpu, at_most(1.0))
+    report(f"{words}: CPU per I/O / fio", cpu, at_most(1.0))
     middle = [statistics.median(run.cpu_per_io_s for run in runs) * 1e6 for runs in (a, b)]
     rates = [statistics.median(run.bytes_per_s for run in runs) / 1e6 for runs in (a, b)]
-    said(f"  {words}: µs CPU per I/O, MB/s", f"{middle[0]:.2f}, {rates[0]:.1f}; fio {middle[1]:.2f}, {rates[1]:.1f}")
+    report(f"  {words}: µs CPU per I/O, MB/s", f"{middle[0]:.2f}, {rates[0]:.1f}; fio {middle[1]:.2f}, {rates[1]:.1f}")
 
 
 def _cpu(a: list[Run], b: list[Run]) -> Ratio:
@@ -122,13 +122,13 @@ def _fio(test: Test, path: Path) -> Run:
 
 
 def _accounted(command: list[str]) -> tuple[dict[str, Any], float]:
-    """Returns fio's report, and the CPU seconds of the process and its children (wait4(2))."""
-    with tempfile.TemporaryFile("w+") as report:
-        process = subprocess.Popen(command, stdout=report)
+    """Returns fio's output, and the CPU seconds of the process and its children (wait4(2))."""
+    with tempfile.TemporaryFile("w+") as output:
+        process = subprocess.Popen(command, stdout=output)
         _, status, used = os.wait4(process.pid, 0)
         process.returncode = os.waitstatus_to_exitcode(status)
         if process.returncode:
             raise RuntimeError(f"fio failed: {shlex.join(command)}")
-        report.seek(0)
-        text = report.read()
+        output.seek(0)
+        text = output.read()
     return json.loads(text[text.index("{") :])["jobs"][0], used.ru_utime + used.ru_stime

@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from bench.figures import above, at_least, at_most, said
+from bench.figures import above, at_least, at_most, report
 from bench.pairs import interleaved, ratio
 from bench.peers import Rate, found, ours
 from ironbench import _core
@@ -87,8 +87,8 @@ def _compared(server: RawMysql, name: str, script: str, most: float, rate: Any) 
         PAIRS, lambda: ours(target, scripts, TEXTS, asked)[0], lambda: _peer(server, name, asked.clients)
     )
     cpu = ratio([x.cpu_per_transaction_s for x in mine], [x.cpu_per_transaction_s for x in theirs])
-    said(f"client CPU per transaction / sysbench {name}", cpu, at_most(most, f"upper end ≤ {most:.2f}"))
-    said(f"throughput / sysbench {name}", ratio([x.per_second for x in mine], [x.per_second for x in theirs]), rate)
+    report(f"client CPU per transaction / sysbench {name}", cpu, at_most(most, f"upper end ≤ {most:.2f}"))
+    report(f"throughput / sysbench {name}", ratio([x.per_second for x in mine], [x.per_second for x in theirs]), rate)
 
 
 def _sysbench(server: RawMysql, name: str) -> list[str]:
@@ -124,7 +124,7 @@ def _loading(server: RawMysql) -> None:
         parts = sorted(Path(folder).glob("part*"))
         mine, theirs = interleaved(PAIRS, lambda: _loaded(server), lambda: _ready(server, parts))
     asked = at_least(0.95, "lower end ≥ 0.95")
-    said(f"load rate / LOAD DATA LOCAL of ready files, {CONNECTIONS} connections", ratio(theirs, mine), asked)
+    report(f"load rate / LOAD DATA LOCAL of ready files, {CONNECTIONS} connections", ratio(theirs, mine), asked)
 
 
 def _fresh(server: RawMysql) -> None:

@@ -17,7 +17,7 @@ from typing import Any
 
 import msgspec
 
-from bench.figures import at_least, at_most, said
+from bench.figures import at_least, at_most, report
 from bench.pairs import interleaved, ratio
 from bench.peers import Rate, found
 from bench.sysbench import measured_process
@@ -77,9 +77,9 @@ def _compared(peer: Peer, test: str) -> None:
     mine, theirs = interleaved(PAIRS, lambda: _ours(peer, test), lambda: _theirs(peer, test, "run"))
     name = f"sysbench {test}, {peer.engine}"
     cpu = ratio([x.cpu_per_transaction_s for x in mine], [x.cpu_per_transaction_s for x in theirs])
-    said(f"client CPU per event / {name}", cpu, at_most(0.6, "upper end ≤ 0.60"))
+    report(f"client CPU per event / {name}", cpu, at_most(0.6, "upper end ≤ 0.60"))
     rate = ratio([x.per_second for x in mine], [x.per_second for x in theirs])
-    said(f"events per second / {name}", rate, at_least(1.0))
+    report(f"events per second / {name}", rate, at_least(1.0))
 
 
 def _ours(peer: Peer, test: str) -> Rate:

@@ -19,7 +19,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from bench import oltp
-from bench.figures import said, within
+from bench.figures import report, within
 from bench.oltp import Seen
 from bench.pairs import interleaved, ratio
 from bench.series import asked
@@ -47,8 +47,8 @@ def main() -> None:
     found = ratio([one.throughput for one in emulated], [one.throughput for one in plain])
     for name, runs in (("model", emulated), ("kernel", plain)):
         reads, writes = (sum(one.rate(what) for one in runs) / len(runs) for what in ("reads", "writes"))
-        said(f"{name}: reads and writes of the data's device per second", f"{reads:.0f} and {writes:.0f} ({IOPS})")
-    said(f"half-cached igen-oltp, {MODEL} / the kernel's limits", found, within(1 - SHARE, 1 + SHARE), str(found))
+        report(f"{name}: reads and writes of the data's device per second", f"{reads:.0f} and {writes:.0f} ({IOPS})")
+    report(f"half-cached igen-oltp, {MODEL} / the kernel's limits", found, within(1 - SHARE, 1 + SHARE), str(found))
 
 
 def _emulated() -> Seen:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bench.figures import at_least, said
+from bench.figures import at_least, report
 from bench.pairs import interleaved, ratio
 from bench.peers import ours, pgbench, postgres
 from ironbench import workloads
@@ -24,12 +24,12 @@ def main() -> None:
             lambda: ours(target, scripts, workload.variables(options), asked)[0],
             lambda: pgbench(target, asked, "-b", "tpcb-like", scale=SCALE),
         )
-        said(
+        report(
             "tpcb-like throughput / pgbench",
             ratio([x.per_second for x in a], [x.per_second for x in b]),
             at_least(0.97, "lower end ≥ 0.97"),
         )
-        said(
+        report(
             "tpcb-like client CPU / pgbench",
             ratio([x.cpu_per_transaction_s for x in a], [x.cpu_per_transaction_s for x in b]),
         )

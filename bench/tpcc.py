@@ -16,7 +16,7 @@ from typing import Any
 import msgspec
 
 from bench import tpcc_load
-from bench.figures import at_least, at_most, said
+from bench.figures import at_least, at_most, report
 from bench.pairs import interleaved, ratio
 from bench.sysbench import measured_process
 from bench.tpcc_load import Served
@@ -57,10 +57,10 @@ def _compared(served: Served, session: Session, batch: str = "false") -> None:
     if batch == "true":
         name += ", batch=true"
     cpu = ratio([one.cpu_s for one in mine], [one.cpu_s for one in theirs])
-    said(f"client CPU per New-Order / go-tpc, {name}", cpu, at_most(0.35, "upper end ≤ 0.35"))
+    report(f"client CPU per New-Order / go-tpc, {name}", cpu, at_most(0.35, "upper end ≤ 0.35"))
     rate = ratio([one.per_minute for one in mine], [one.per_minute for one in theirs])
-    said(f"NOPM / go-tpc, {name}", rate, at_least(1.1, "lower end ≥ 1.1"))
-    said("  NOPM of go-tpc, largest", max(one.per_minute for one in theirs))
+    report(f"NOPM / go-tpc, {name}", rate, at_least(1.1, "lower end ≥ 1.1"))
+    report("  NOPM of go-tpc, largest", max(one.per_minute for one in theirs))
 
 
 def _orders(session: Session) -> int:

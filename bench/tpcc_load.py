@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from bench import tpch_load, tpch_mariadb
-from bench.figures import at_most, said
+from bench.figures import at_most, report
 from bench.pairs import interleaved, ratio
 from bench.peers import postgres
 from bench.tpch_load import COPY, WORKERS, Took, scripts_of
@@ -67,20 +67,20 @@ def main() -> None:
 def _with_go_tpc(served: Served) -> None:
     """Compares complete loads, with keys and checks, and then lets each program check the other's data."""
     ours, theirs = interleaved(PAIRS, lambda: _by_us(served), lambda: _by_go_tpc(served))
-    said(
+    report(
         f"{served.engine}, {WAREHOUSES} warehouses: our load / go-tpc tpcc prepare ({min(theirs):.0f} s)",
         ratio(ours, theirs),
         at_most(0.3, "upper end ≤ 0.3"),
     )
-    said("  seconds of ironbench, smallest", min(ours))
+    report("  seconds of ironbench, smallest", min(ours))
     # The databases of the last pair still exist.
     found = subprocess.run([*go_tpc(served, "ours"), "check"], capture_output=True, text=True, check=False)
-    said("  our data: failed checks of go-tpc tpcc check", _failed(found), at_most(0))
+    report("  our data: failed checks of go-tpc tpcc check", _failed(found), at_most(0))
     with opened(served, "theirs") as session:
         violated = [check.name for check in checks.after_load(session, int(WAREHOUSES)) if not check.passed]
-        said("  go-tpc's data: violated conditions", len(violated), at_most(0), ", ".join(violated) or "0")
+        report("  go-tpc's data: violated conditions", len(violated), at_most(0), ", ".join(violated) or "0")
         reused = filled(session).reused
-        said("  go-tpc's data: refused by ironbench", int(not reused), at_most(0))
+        report("  go-tpc's data: refused by ironbench", int(not reused), at_most(0))
 
 
 def _failed(found: subprocess.CompletedProcess[str]) -> int:
@@ -184,9 +184,9 @@ def _files_into_mariadb(folder: Path) -> None:
 
 def _said_files(what: str, ours: list[Took], files: list[Took]) -> None:
     """Compares only the copying of rows, because keys are not created when ready files are loaded."""
-    said(what, ratio([one.elapsed_s for one in ours], [one.elapsed_s for one in files]), at_most(1.1, "≤ 1.1"))
-    said("  core-seconds, ours / theirs, servers included", ratio([o.cpu_s for o in ours], [f.cpu_s for f in files]))
-    said("  seconds of ironbench, smallest", min(one.elapsed_s for one in ours))
+    report(what, ratio([one.elapsed_s for one in ours], [one.elapsed_s for one in files]), at_most(1.1, "≤ 1.1"))
+    report("  core-seconds, ours / theirs, servers included", ratio([o.cpu_s for o in ours], [f.cpu_s for f in files]))
+    report("  seconds of ironbench, smallest", min(one.elapsed_s for one in ours))
 
 
 if __name__ == "__main__":

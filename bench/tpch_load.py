@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from bench.figures import at_least, at_most, said
+from bench.figures import at_least, at_most, report
 from bench.pairs import interleaved, ratio
 from bench.peers import BIN, postgres
 from ironbench import engines
@@ -76,7 +76,7 @@ def _generation() -> None:
     """Compares the rows per second of both generators, including the creation of the text pool."""
     rows = tpch_dataset("postgres").rows
     ours, theirs = interleaved(PAIRS, _made_by_us, _made_by_them)
-    said(
+    report(
         f"generation, rows/s by {WORKERS} threads, to tpchgen-cli ({rows / min(theirs) / 1e6:.2f} M rows/s)",
         ratio(theirs, ours),
         at_least(0.9, "lower end ≥ 0.9"),
@@ -104,24 +104,24 @@ def _on_postgres(folder: Path) -> None:
         _said_memory("PostgreSQL")  # before any other child process was as large
         scripts = scripts_of(dataset, folder, COPY)
         ours, psql = interleaved(PAIRS, lambda: by_us(session, dataset), lambda: by_psql(session, dataset, scripts))
-    said(
+    report(
         f"PostgreSQL, sf={SCALE}, no indexes: our time, generation included / {WORKERS} psql \\copy of ready files",
         ratio([one.elapsed_s for one in ours], [one.elapsed_s for one in psql]),
         at_most(1.3, "upper end ≤ 1.3"),
     )
-    said("  core-seconds, ours / psql's, servers included", ratio([o.cpu_s for o in ours], [p.cpu_s for p in psql]))
-    said("  core-seconds of ironbench, smallest", min(one.cpu_s for one in ours))
+    report("  core-seconds, ours / psql's, servers included", ratio([o.cpu_s for o in ours], [p.cpu_s for p in psql]))
+    report("  core-seconds of ironbench, smallest", min(one.cpu_s for one in ours))
 
 
 def _on_duckdb(folder: Path) -> None:
     dataset = tpch_dataset("duckdb")
     ours, parquet = interleaved(PAIRS, lambda: _into_duckdb(dataset, folder), lambda: _by_parquet(folder))
-    said(
+    report(
         f"DuckDB, sf={SCALE}: our time / generation to Parquet + create table as",
         ratio([one.elapsed_s for one in ours], [one.elapsed_s for one in parquet]),
         at_most(0.85, "upper end ≤ 0.85"),
     )
-    said("  core-seconds, ours / theirs", ratio([one.cpu_s for one in ours], [one.cpu_s for one in parquet]))
+    report("  core-seconds, ours / theirs", ratio([one.cpu_s for one in ours], [one.cpu_s for one in parquet]))
 
 
 def _said_memory(engine: str) -> None:
@@ -130,7 +130,7 @@ def _said_memory(engine: str) -> None:
     peak_kb = (
         resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss + resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     )
-    said(f"memory of loader and harness, {engine} excluded, MB", peak_kb * 1024 / 1e6, at_most(450))
+    report(f"memory of loader and harness, {engine} excluded, MB", peak_kb * 1024 / 1e6, at_most(450))
 
 
 def load_plan(target: dict[str, object], dataset: Dataset, pieces: LoadedPieces | None = None) -> dict[str, object]:

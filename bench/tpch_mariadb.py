@@ -10,7 +10,7 @@ import os
 import tempfile
 from pathlib import Path
 
-from bench.figures import at_most, said
+from bench.figures import at_most, report
 from bench.pairs import interleaved, ratio
 from bench.tpch_load import WORKERS, Took, empty_tables, loaded, scripts_of, together, tpch_dataset
 from ironbench import engines
@@ -36,13 +36,13 @@ def main() -> None:
             ours, ready = interleaved(
                 PAIRS, lambda: by_us(session, dataset), lambda: by_load_data(session, dataset, scripts)
             )
-    said(
+    report(
         f"MariaDB, sf={SCALE}: our time, generation included / {WORKERS} LOAD DATA LOCAL of ready files",
         ratio([one.elapsed_s for one in ours], [one.elapsed_s for one in ready]),
         at_most(1.3, "upper end ≤ 1.3"),
     )
-    said("  core-seconds, ours / theirs, servers included", ratio([o.cpu_s for o in ours], [r.cpu_s for r in ready]))
-    said("  seconds of ironbench, smallest", min(one.elapsed_s for one in ours))
+    report("  core-seconds, ours / theirs, servers included", ratio([o.cpu_s for o in ours], [r.cpu_s for r in ready]))
+    report("  seconds of ironbench, smallest", min(one.elapsed_s for one in ours))
 
 
 def by_us(session: MariadbSession, dataset: Dataset) -> Took:

@@ -11,7 +11,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from bench.figures import at_most, said
+from bench.figures import at_most, report
 from bench.series import asked
 
 LARGEST_MB = 120
@@ -31,7 +31,7 @@ def main() -> None:
         with tempfile.TemporaryDirectory(prefix="ironbench-bench-") as folder:
             largest, seen = _largest(engine, scale, Path(folder))
         words = f"memory of the harness while queries are timed, {engine} at sf={scale} excluded, MB"
-        said(words, largest / 1e6, at_most(LARGEST_MB), f"{largest / 1e6:.1f} (largest of {seen} looks)")
+        report(words, largest / 1e6, at_most(LARGEST_MB), f"{largest / 1e6:.1f} (largest of {seen} looks)")
 
 
 def _largest(engine: str, scale: str, folder: Path) -> tuple[int, int]:

@@ -12,7 +12,7 @@ import os
 import tempfile
 from pathlib import Path
 
-from bench.figures import at_least, at_most, said
+from bench.figures import at_least, at_most, report
 from bench.tuning import claimed, planned, tuned
 from ironbench.model.finding import Conclusion
 from ironbench.records.labs import LabDirectory
@@ -63,11 +63,11 @@ def _figures(file: Path, noise: float, runs: int) -> None:
         trials += study.trials
     what = f"tune of 8 settings, trials vary by {noise:.0%}, {runs} runs"
     least = math.ceil(0.9 * runs)
-    said(f"{what}: both found, no other claimed", right, at_least(least, f"≥ {least} of {runs}"))
-    said("  another claimed", more, at_most(runs // 10, f"≤ {runs // 10} of {runs}"))
-    said("  one of the two not found", missed)
-    said("  another chosen by the screen, before fresh blocks", picked)
-    said("  trials of a run, mean", round(trials / runs))
+    report(f"{what}: both found, no other claimed", right, at_least(least, f"≥ {least} of {runs}"))
+    report("  another claimed", more, at_most(runs // 10, f"≤ {runs // 10} of {runs}"))
+    report("  one of the two not found", missed)
+    report("  another chosen by the screen, before fresh blocks", picked)
+    report("  trials of a run, mean", round(trials / runs))
 
 
 if __name__ == "__main__":

@@ -12,7 +12,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from bench.figures import equal, said
+from bench.figures import equal, report
 from bench.tuning import claimed
 from ironbench.cli.verdict import SUSPECT
 from ironbench.model.finding import Conclusion
@@ -75,9 +75,9 @@ def main() -> None:
             Path(folder, name).write_text(text)
         for run in range(int(runs)):
             found = _tuned(Path(folder), f"results-{run}", budget)
-            said(f"run {run + 1}: claimed", ", ".join(f"{name} {end}" for name, end in found.items()))
+            report(f"run {run + 1}: claimed", ", ".join(f"{name} {end}" for name, end in found.items()))
             right += found == EXPECTED
-    said("real tunes of 8 factors: both found, no other claimed", right, equal(int(runs), f"{runs} of {runs}"))
+    report("real tunes of 8 factors: both found, no other claimed", right, equal(int(runs), f"{runs} of {runs}"))
 
 
 def _tuned(folder: Path, name: str, budget: str) -> dict[str, Conclusion]:

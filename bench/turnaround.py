@@ -7,7 +7,7 @@ import statistics
 import tempfile
 from pathlib import Path
 
-from bench.figures import at_most, said
+from bench.figures import at_most, report
 from ironbench import engines
 from ironbench.model.system import Layout, System
 from ironbench.workloads.tpch import streams
@@ -38,5 +38,5 @@ def main() -> None:
                     assert all(one.rows == rows for one in stream.ran)
                     middle = statistics.median(gaps_us)
                     shown = f"{middle:.0f} µs (p90 {gaps_us[int(len(gaps_us) * 0.9)]:.0f})"
-                    said(f"{name}, after {rows} rows, median", middle, at_most(LONGEST_US, "≤ 200 µs"), shown)
+                    report(f"{name}, after {rows} rows, median", middle, at_most(LONGEST_US, "≤ 200 µs"), shown)
                 line.close()

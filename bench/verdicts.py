@@ -11,7 +11,7 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from bench.figures import Asked, at_least, at_most, said, within
+from bench.figures import Target, at_least, at_most, report, within
 from bench.simulated import (
     EQUIVALENT,
     FASTER,
@@ -19,8 +19,8 @@ from bench.simulated import (
     SLOWER,
     Machine,
     Turns,
+    alternating,
     any_false_alarm,
-    by_turns,
     covered,
     share,
     simulated,
@@ -60,7 +60,7 @@ class Figure:
     high: float = 100.0
 
     @property
-    def asked(self) -> Asked | str:
+    def target(self) -> Target | str:
         if self.low > 0 and self.high < 100:
             return within(self.low, self.high)
         if self.high < 100:
@@ -84,12 +84,12 @@ def figures(labs: int = LABS) -> Iterator[Figure]:
 def slices(name: str, how: Turns, labs: int) -> Iterator[Figure]:
     """Simulates blocks by slices, and judges their ratios like the ratios of trials."""
     for plan, planned in PLANS.items():
-        found = verdicts(by_turns(how, labs, planned[-1], SLICE_NOISE, seed=21), planned, MARGIN)
+        found = verdicts(alternating(how, labs, planned[-1], SLICE_NOISE, seed=21), planned, MARGIN)
         wrong = 100 * share((found == FASTER) | (found == SLOWER))
         yield Figure(f"{name}: A/A test called faster or slower, {plan}", wrong, high=5.5)
     for blocks in (6, 10):
         truth = math.log(0.8)
-        held = 100 * share(covered(by_turns(how, labs, blocks, SLICE_NOISE, truth, seed=22), blocks, truth))
+        held = 100 * share(covered(alternating(how, labs, blocks, SLICE_NOISE, truth, seed=22), blocks, truth))
         yield Figure(f"{name}: 95 % interval holds the true ratio, {blocks} blocks", held, 93.0, 97.0)
 
 
@@ -135,4 +135,4 @@ def power(name: str, machine: Machine, labs: int) -> Iterator[Figure]:
 def main() -> None:
     print(f"{LABS} simulated labs a figure")
     for one in figures():
-        said(one.what, round(one.value, 2), one.asked, f"{one.value:.2f} %")
+        report(one.what, round(one.value, 2), one.target, f"{one.value:.2f} %")

@@ -22,7 +22,7 @@ from typing import Any
 
 import msgspec
 
-from bench.figures import at_most, said, within
+from bench.figures import at_most, report, within
 from bench.peers import SELECT_ONLY, postgres
 from ironbench import _core
 from ironbench.model.session import Session
@@ -49,7 +49,7 @@ def _continued(session: Session, stopped_s: float) -> None:
     summary, histograms = _stopped(session, stopped_s, stopped_s + 1.0)
     exact_s = stopped_s + 1.0 - 0.01 * SECONDS
     p99_s = histograms["response_time"].quantile(0.99)
-    said(
+    report(
         f"p99, server stopped for the last {stopped_s:g} s / exact ({exact_s:.2f} s)",
         p99_s / exact_s,
         within(0.90, 1.10),
@@ -60,7 +60,7 @@ def _continued(session: Session, stopped_s: float) -> None:
 def _never_continued(session: Session) -> None:
     summary, _ = _stopped(session, 2.0, 9.0)
     share = summary["censored"] / summary["due"]
-    said("share that never ended, stopped for the last 2 s and longer", share, within(0.09, 0.11), f"{share:.3f}")
+    report("share that never ended, stopped for the last 2 s and longer", share, within(0.09, 0.11), f"{share:.3f}")
 
 
 def _stopped(session: Session, before_end_s: float, for_s: float) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -99,7 +99,7 @@ def _threads() -> None:
         p99_s[threads] = min(p99_s[threads], _null(load, SERVICE_S)[1]["response_time"].quantile(0.99))
     most = max(p99_s.values()) / min(p99_s.values())
     each = ", ".join(f"{value * 1e3:.1f}" for value in p99_s.values())
-    said("p99 with 1, 2, 4, 8 threads, longest / shortest", most, at_most(1.10), f"{most:.3f} ({each} ms)")
+    report("p99 with 1, 2, 4, 8 threads, longest / shortest", most, at_most(1.10), f"{most:.3f} ({each} ms)")
 
 
 def _cost() -> None:
@@ -111,7 +111,7 @@ def _cost() -> None:
             for rate in (None, 5_000_000.0)
         )
         cost = [one["client_cpu_per_transaction_s"] * 1e9 for one in (closed, opened)]
-        said(
+        report(
             f"client CPU per transaction, closed and open loop, {threads} threads, ns", f"{cost[0]:.0f}, {cost[1]:.0f}"
         )
 

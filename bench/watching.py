@@ -17,7 +17,7 @@ from typing import Any
 
 import msgspec
 
-from bench.figures import at_most, said
+from bench.figures import at_most, report
 from bench.peers import BIN, SELECT_ONLY
 from ironbench import _core, engines
 from ironbench.host.remote import address, link
@@ -42,7 +42,7 @@ MOST_POINTS = 2.0
 
 def main() -> None:
     if LACKING:
-        said("watching over ssh", LACKING)
+        report("watching over ssh", LACKING)
         return
     with RawServer() as server, SshServer(free_port()) as ssh:
         os.environ["HOME"] = str(ssh.home)
@@ -51,7 +51,7 @@ def main() -> None:
         subprocess.run([*command, "-U", "postgres", "postgres"], check=True, capture_output=True)
         dsn = f"host={server.host} port={server.port} user=postgres dbname=postgres"
         system, secrets = engines.get("postgres").validated(System("postgres", "bench", dsn=dsn), CLIENTS)
-        there = link.to(address.parse(ssh.address))
+        there = link.connection_to(address.parse(ssh.address))
         there.connect()
         with engines.running(system, secrets, CLIENTS) as session:
             _compared([_trial(session, there) for _ in range(TRIALS)])
@@ -101,17 +101,17 @@ def _compared(trials: Sequence[tuple[dict[str, float], dict[str, float], Watched
     mean = fmean(point for point, _ in points)
     span_s = SECONDS + 1.0
     here = max(seen.cpu_s / span_s for _, _, seen in trials)
-    said(
+    report(
         f"CPU shares over ssh, points from local ones, the worst of {TRIALS} trials",
         worst,
         at_most(MOST_POINTS),
         f"{worst:.2g} ({kind})",
     )
-    said("the same, on average", mean)
-    said("cores that watching takes here, the most of a trial", here, at_most(MOST_CORES))
+    report("the same, on average", mean)
+    report("cores that watching takes here, the most of a trial", here, at_most(MOST_CORES))
     costs = [cost for _, _, seen in trials if (cost := _there(seen)) is not None]
-    said("cores that watching takes there, the mean of the trials", fmean(costs), at_most(MOST_CORES))
-    said("error of the clock, the worst", max(seen.error_s for _, _, seen in trials))
+    report("cores that watching takes there, the mean of the trials", fmean(costs), at_most(MOST_CORES))
+    report("error of the clock, the worst", max(seen.error_s for _, _, seen in trials))
 
 
 def _there(seen: WatchedTrial) -> float | None:

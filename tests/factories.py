@@ -27,7 +27,7 @@ from ironbench.model.system import Cell, Choice, Layout, Load, System
 from ironbench.model.workers import WorkerPart
 from ironbench.records import Evidence, attached
 from ironbench.records.bundle import Reader
-from ironbench.records.importer import ImportResult, take_in
+from ironbench.records.importer import ImportResult, import_bundle
 from ironbench.report.formats import text
 from ironbench.report.page import Page
 
@@ -241,7 +241,7 @@ class Shelf:
     """Server statistics by trial id."""
     statements: Mapping[str, Sequence[Timed]] = field(default_factory=dict)
     """Times of the SQL commands in a trial's scripts, by trial id."""
-    crews: Mapping[str, Sequence[WorkerPart]] = field(default_factory=dict)
+    worker_parts: Mapping[str, Sequence[WorkerPart]] = field(default_factory=dict)
     """Results of a trial's workers, by trial id."""
     profiles: Mapping[str, Sequence[SampledStack]] = field(default_factory=dict)
     """Sampled stacks by trial id."""
@@ -305,7 +305,7 @@ class Shelf:
         return self.statements.get(id, ())
 
     def workers(self, id: str) -> Sequence[WorkerPart]:
-        return self.crews.get(id, ())
+        return self.worker_parts.get(id, ())
 
     def machine(self, key: str) -> Mapping[str, Any]:
         return self.machines.get(key, {})
@@ -343,7 +343,7 @@ def lacking(engine: str) -> str:
 def arrive(bundle: Path, directory: Path) -> ImportResult:
     """Imports a bundle."""
     with Reader(bundle) as reader:
-        return take_in(reader, directory)
+        return import_bundle(reader, directory)
 
 
 def codes(*notes: Note) -> list[str]:

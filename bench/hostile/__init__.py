@@ -19,7 +19,7 @@ from itertools import repeat
 from multiprocessing import get_context
 from pathlib import Path
 
-from bench.figures import at_least, equal, said
+from bench.figures import at_least, equal, report
 from bench.hostile import judge
 from bench.hostile.answers import ANSWERS
 from bench.hostile.behaviours import DRIVEN, LOGIN, SECRET, Behaviour
@@ -38,9 +38,9 @@ def main(words: Sequence[str] = ()) -> None:
         ended = list(pool.map(_protocol, PROTOCOLS, repeat(tuple(words))))
     _table(dict(zip(PROTOCOLS, ended, strict=True)))
     for protocol, met in zip(PROTOCOLS, ended, strict=True):
-        said(f"behaviours of a hostile server, {protocol}", len(met), "" if words else at_least(LEAST))
+        report(f"behaviours of a hostile server, {protocol}", len(met), "" if words else at_least(LEAST))
     wrong = sum(bool(one.faults) for met in ended for one in met.values())
-    said("runs that ended in another way than they must", wrong, equal(0))
+    report("runs that ended in another way than they must", wrong, equal(0))
 
 
 def _protocol(protocol: str, words: Sequence[str]) -> dict[str, Ended]:

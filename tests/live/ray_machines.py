@@ -126,7 +126,7 @@ class RayMachines:
             subprocess.run(["kill", "-KILL", pid], capture_output=True, check=False)
         self.nodes[number].wait()
 
-    def ended(self, number: int) -> list[str]:
+    def worker_processes(self, number: int) -> list[str]:
         """Lists the worker processes that Ray still runs on that machine."""
         pids = _below(self.nodes[number].pid)
         return [pid for pid in pids if b"ray::Worker" in Path(f"/proc/{pid}/cmdline").read_bytes()]

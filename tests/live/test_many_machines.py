@@ -162,7 +162,9 @@ def test_two_machines_drive_one_server_as_the_page_says(machines: Machines, data
     rows = json.loads((machines.user.results / "trials" / record["id"] / "workers.json").read_text())
     assert [one["clients"] for one in rows] == [32, 32] and all(one["transactions"] for one in rows)
     assert all(check["passed"] for check in record["checks"])
-    assert eventually(lambda: not machines.ended(0) and not machines.ended(1), 5.0), "a worker outlived its run"
+    assert eventually(lambda: not machines.worker_processes(0) and not machines.worker_processes(1), 5.0), (
+        "a worker outlived its run"
+    )
 
 
 @pytest.mark.long

@@ -299,17 +299,17 @@ def test_restoring_is_rare_only_where_that_is_harmless_and_saves_time(place: Pat
     kept = DataSource("snapshot", "k", place, 7_000_000_000)
     for name, expected in (("tpcb-like", "trial"), ("select-only", "lab"), ("igen-oltp", "block")):
         wanted = setup(place, workload=name)
-        assert restore.often(wanted, kept, "auto") == expected
+        assert restore.restore_frequency(wanted, kept, "auto") == expected
         long = replace(wanted, cell=Cell("x", Load(duration_s=1000.0)))
-        assert restore.often(long, kept, "auto") == "trial"
-        assert restore.often(wanted, kept, "block") == "block"
+        assert restore.restore_frequency(long, kept, "auto") == "trial"
+        assert restore.restore_frequency(wanted, kept, "block") == "block"
 
 
 @pytest.mark.parametrize("name", ["select-only", "igen-oltp", "vacuum", "index-build", "backup", "restore", "tpch"])
 def test_work_that_has_no_length_always_starts_from_a_copy(name: str, place: Path) -> None:
     kept = DataSource("snapshot", "k", place, 7_000_000_000)
     endless = replace(setup(place, workload=name), cell=Cell("x", Load(duration_s=None)))
-    assert restore.often(endless, kept, "auto") == "trial"
+    assert restore.restore_frequency(endless, kept, "auto") == "trial"
 
 
 def test_queries_alone_leave_their_data_as_they_were(place: Path) -> None:
@@ -317,7 +317,7 @@ def test_queries_alone_leave_their_data_as_they_were(place: Path) -> None:
     for test, expected in (("stream", "lab"), ("power", "trial"), ("throughput", "trial")):
         choice = Choice("tpch", workloads.get("tpch").validated({"sf": "4", "test": test}))
         asked = replace(setup(place), choice=choice, cell=Cell("x", Load(duration_s=None)))
-        assert restore.often(asked, kept, "auto") == expected
+        assert restore.restore_frequency(asked, kept, "auto") == expected
 
 
 def test_cleanup_tells_of_snapshots_and_removes_them_when_asked(place: Path, own_cache: Path) -> None:

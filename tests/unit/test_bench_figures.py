@@ -11,7 +11,7 @@ import pytest
 
 from bench import __main__ as run
 from bench import figures
-from bench.figures import above, at_least, at_most, equal, not_above, said, table, within
+from bench.figures import above, at_least, at_most, equal, not_above, report, table, within
 from bench.pairs import Ratio
 
 SPREAD = Ratio(0.80, 0.75, 0.85, 10)
@@ -36,7 +36,7 @@ SPREAD = Ratio(0.80, 0.75, 0.85, 10)
     ],
 )
 def test_the_end_of_the_interval_that_could_miss_is_held_against_what_was_asked(
-    asked: figures.Asked, value: float | Ratio, met: bool
+    asked: figures.Target, value: float | Ratio, met: bool
 ) -> None:
     assert asked.holds(value) is met
 
@@ -52,22 +52,22 @@ def ran(monkeypatch: pytest.MonkeyPatch, *benches: SimpleNamespace) -> int:
 def test_figures_that_hold_end_with_0_and_stand_in_one_table(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    good = SimpleNamespace(main=lambda: said("speed", 5.0, at_least(4)))
-    free = SimpleNamespace(main=lambda: said("colour", "blue"))
+    good = SimpleNamespace(main=lambda: report("speed", 5.0, at_least(4)))
+    free = SimpleNamespace(main=lambda: report("colour", "blue"))
     assert ran(monkeypatch, good, free) == 0
     out = capsys.readouterr().out
-    assert "2 figures, 1 of them asked for, 0 missed" in out
+    assert "2 results, 1 of them with a target, 0 missed" in out
     assert out.count("speed") == out.count("colour") == 2
 
 
 def test_a_missed_figure_is_named_and_ends_with_1(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    bad = SimpleNamespace(main=lambda: said("speed", 3.0, at_least(4)))
-    good = SimpleNamespace(main=lambda: said("size", 1.0, at_most(4)))
+    bad = SimpleNamespace(main=lambda: report("speed", 3.0, at_least(4)))
+    good = SimpleNamespace(main=lambda: report("size", 1.0, at_most(4)))
     assert ran(monkeypatch, bad, good) == 1
     out = capsys.readouterr().out
-    assert "missed: loading: speed: 3 [asked: ≥ 4]" in out
+    assert "missed: loading: speed: 3 [target: ≥ 4]" in out
     assert "missed: tpcb" not in out
 
 
@@ -77,14 +77,14 @@ def test_a_benchmark_that_breaks_is_missed_and_the_others_still_run(
     def broken() -> None:
         raise RuntimeError("pgbench failed")
 
-    assert ran(monkeypatch, SimpleNamespace(main=broken), SimpleNamespace(main=lambda: said("size", 1.0))) == 1
+    assert ran(monkeypatch, SimpleNamespace(main=broken), SimpleNamespace(main=lambda: report("size", 1.0))) == 1
     out = capsys.readouterr().out
     assert "missed: loading: did not end: pgbench failed" in out
     assert "size" in out
 
 
 def test_words_are_shown_and_nothing_is_held_against_them() -> None:
-    assert "0 missed" in table([figures.Figure("b", "w", "v", "[asked: words]", None)])
+    assert "0 missed" in table([figures.Figure("b", "w", "v", "[target: words]", None)])
 
 
 @pytest.mark.parametrize("name", sorted(path.stem for path in (Path(__file__).parents[2] / "bench").glob("[a-z]*.py")))

@@ -12,7 +12,7 @@ def test_a_copy_gets_its_name_when_all_of_it_is_there(tmp_path: Path) -> None:
     folder = tmp_path / "snapshots" / "one"
     (tmp_path / "snapshots" / "one.new").mkdir(parents=True)
     (tmp_path / "snapshots" / "one.new" / "left by a killed one").touch()
-    with copies.whole(folder) as aside:
+    with copies.atomic_directory(folder) as aside:
         (aside / "data").write_text("rows")
         assert not folder.exists()
     assert [path.name for path in folder.iterdir()] == ["data"]
@@ -22,7 +22,7 @@ def test_a_copy_gets_its_name_when_all_of_it_is_there(tmp_path: Path) -> None:
 @pytest.mark.parametrize("error", [FailureError("data", "cannot be copied"), KeyboardInterrupt()])
 def test_nothing_of_a_copy_that_failed_is_left(error: BaseException, tmp_path: Path) -> None:
     def broken() -> None:
-        with copies.whole(tmp_path / "one") as aside:
+        with copies.atomic_directory(tmp_path / "one") as aside:
             (aside / "data").write_text("rows")
             raise error
 

@@ -70,7 +70,7 @@ def measured(
     turns."""
     each: Iterator[float] = iter(shares)
     monkeypatch.setattr(disturbance, "read", lambda own: None)
-    monkeypatch.setattr(disturbance, "taken", lambda before, after: DisturbanceShares(next(each, 0.0), 0.0))
+    monkeypatch.setattr(disturbance, "used_between", lambda before, after: DisturbanceShares(next(each, 0.0), 0.0))
     sides: list[Any] = [Recorded() for _ in range(systems)]
     found = Rotations(sides, random.Random(1), fixed=True)
     found.measure(count, 1.0, lambda kept: None)
@@ -106,7 +106,7 @@ def test_each_rotation_has_an_order_of_its_own_unless_the_lab_fixes_it(
     fixed: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(disturbance, "read", lambda own: None)
-    monkeypatch.setattr(disturbance, "taken", lambda before, after: DisturbanceShares(0.0, 0.0))
+    monkeypatch.setattr(disturbance, "used_between", lambda before, after: DisturbanceShares(0.0, 0.0))
     sides: list[Any] = [Recorded(cell=name) for name in "abc"]
     turns: list[str] = []
     for side in sides:
@@ -129,7 +129,7 @@ def test_records_of_a_block_with_more_disturbed_rotations_than_may_be_dropped_ar
 
 def test_a_server_out_of_sight_is_no_program_that_disturbs(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(disturbance, "read", lambda own: None)
-    monkeypatch.setattr(disturbance, "taken", lambda before, after: DisturbanceShares(0.9, 0.01))
+    monkeypatch.setattr(disturbance, "used_between", lambda before, after: DisturbanceShares(0.9, 0.01))
     sides: list[Any] = [Recorded(()), Recorded(())]
     found = Rotations(sides, random.Random(1), fixed=True)
     found.measure(3, 1.0, lambda kept: None)
@@ -141,7 +141,7 @@ def test_threads_of_the_kernel_that_are_not_told_apart_drop_no_slice_of_the_syst
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(disturbance, "read", lambda own: None)
-    monkeypatch.setattr(disturbance, "taken", lambda before, after: DisturbanceShares(0.9, 0.01, counted=False))
+    monkeypatch.setattr(disturbance, "used_between", lambda before, after: DisturbanceShares(0.9, 0.01, counted=False))
     sides: list[Any] = [Recorded(), Recorded()]
     found = Rotations(sides, random.Random(1), fixed=True)
     found.measure(3, 1.0, lambda kept: None)
@@ -360,14 +360,14 @@ def test_what_others_took_is_the_time_of_programs_and_of_other_virtual_machines(
     first = disturbance.read({7}, machine(tmp_path, 100, 100, 0, before))
     after = {2: (0, kernel, 30), 7: (1, 0, 60), 8: (7, 0, 70), 9: (1, 0, 13)}
     second = disturbance.read({7}, machine(tmp_path, 188, 107, 5, after))
-    found = disturbance.taken(first, second)
+    found = disturbance.used_between(first, second)
     assert (found.programs, found.steal, found.counted) == (0.08, 0.05, True)
 
 
 def test_where_kernel_threads_are_out_of_sight_all_that_is_not_ours_counts_and_the_record_knows(tmp_path: Path) -> None:
     first = disturbance.read({7}, machine(tmp_path, 100, 100, 0, {7: (1, 0, 50), 8: (7, 0, 20)}))
     second = disturbance.read({7}, machine(tmp_path, 180, 120, 0, {7: (1, 0, 60), 8: (7, 0, 70)}))
-    found = disturbance.taken(first, second)
+    found = disturbance.used_between(first, second)
     assert (found.programs, found.steal, found.counted) == (pytest.approx(0.2), 0.0, False)
 
 

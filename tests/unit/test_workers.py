@@ -222,7 +222,7 @@ def test_the_report_shows_the_worst_of_each_worker_and_the_mean_of_its_throughpu
         WorkerPart(1, "m", 4, count, 0, 2.0, share, response_time_p99_s=p99)
         for count, share, p99 in ((100, 0.1, 0.5), (300, 0.3, 0.2))
     )
-    archive = Shelf(crews={records[0].id: (one,), records[1].id: (two,)})
+    archive = Shelf(worker_parts={records[0].id: (one,), records[1].id: (two,)})
     ((share,),) = [found.shares for found in by_worker([("a", records)], archive)]
     assert (share.throughput, share.p99_s, share.threads_cpu_share) == (100.0, 0.5, 0.3)
 

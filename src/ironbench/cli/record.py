@@ -14,7 +14,7 @@ from ironbench.printer import Printer
 from ironbench.records import Store
 from ironbench.records.bundle import Reader
 from ironbench.records.export import export as write
-from ironbench.records.importer import take_in
+from ironbench.records.importer import import_bundle
 from ironbench.records.labs import LabDirectory
 from ironbench.records.labs import results as usual_results
 from ironbench.records.selection import directories, select
@@ -83,7 +83,7 @@ def import_(
     with Reader(Path(file)) as reader:
         lab = reader.manifest.lab
         directory = Path(results) if results else usual / "labs" / lab if lab else usual
-        arrived = take_in(reader, directory)
+        arrived = import_bundle(reader, directory)
         directory = arrived.directory
     printer = Printer()
     labels = sorted({clean(record.system.label) for record in arrived.new})

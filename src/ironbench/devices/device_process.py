@@ -20,7 +20,7 @@ from typing import Any
 from ironbench.devices import file_systems
 from ironbench.errors import FailureError, IronbenchError
 from ironbench.host import loop_mounts, processes, register
-from ironbench.host.child import Channel, refusal
+from ironbench.host.child import Channel, encode_error
 from ironbench.host.mounts import COUNTERS
 from ironbench.host.programs import output
 
@@ -232,5 +232,5 @@ def _serve(parent: Channel, device: MountedDevice, woken: int, detached: bool) -
             try:
                 answer = device.execute(frame[0])
             except IronbenchError as error:
-                answer = refusal(error)
+                answer = encode_error(error)
             parent.tell(answer)

@@ -97,7 +97,7 @@ def take(file: Path, folder: Path, *, keep: bool) -> CopyResult:
                 f"not closed cleanly: {log.name} still contains changes",
                 "open and close the database once",
             )
-    with copies.whole(folder) as aside:
+    with copies.atomic_directory(folder) as aside:
         return copies.file(file, aside / file.name, link=not keep)
 
 

@@ -150,7 +150,7 @@ class Child(Channel):
         except OSError:
             frame = None
         answer: dict[str, Any] = {} if frame is None else frame[0]
-        raise_refusal(answer)
+        raise_error(answer)
         return answer
 
     def alive(self) -> bool:
@@ -227,7 +227,7 @@ def run(module: str) -> None:
     try:
         importlib.import_module(module).main(parent)
     except IronbenchError as error:
-        answer(parent, refusal(error))
+        answer(parent, encode_error(error))
     sys.stdout.flush()
     sys.stderr.flush()
     # skips the interpreter's cleanup, which takes time and is not needed because the kernel frees everything
@@ -242,12 +242,12 @@ def answer(parent: Channel, message: Any, data: bytes = b"") -> None:
         os._exit(ORPHANED)
 
 
-def refusal(error: IronbenchError) -> dict[str, Any]:
+def encode_error(error: IronbenchError) -> dict[str, Any]:
     """Converts an error to an answer."""
     return {"error": [type(error).__name__, error.subject, error.cause, error.hint, error.sqlstate, error.number]}
 
 
-def raise_refusal(answer: dict[str, Any]) -> None:
+def raise_error(answer: dict[str, Any]) -> None:
     """Raises the error that an answer contains, if any."""
     if "error" in answer:
         kind, subject, cause, hint, sqlstate, number = answer["error"]

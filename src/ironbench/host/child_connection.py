@@ -15,7 +15,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ironbench.errors import FailureError, IronbenchError
-from ironbench.host.child import Channel, raise_refusal, refusal
+from ironbench.host.child import Channel, encode_error, raise_error
 from ironbench.model.session import Row
 
 CANCELLED = "57014"
@@ -110,7 +110,7 @@ class ChildChannel:
             finally:
                 self._awaited = 0
         answer: dict[str, Any] = frame[0]
-        raise_refusal(answer)
+        raise_error(answer)
         return answer
 
     def _receive(self) -> tuple[Any, bytes] | None:
@@ -195,9 +195,9 @@ class Served:
         except KeyboardInterrupt:
             cancelled = FailureError("statement", "was cancelled")
             cancelled.sqlstate = CANCELLED
-            return refusal(cancelled)
+            return encode_error(cancelled)
         except IronbenchError as error:
-            return refusal(error)
+            return encode_error(error)
 
     def _receive(self) -> None:
         while (frame := self._channel.receive()) is not None:

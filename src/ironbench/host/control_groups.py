@@ -115,12 +115,12 @@ def make(group: Path, limit_bytes: int) -> None:
             _delegate(group.parent)
             group.mkdir()
             (group / "memory.max").write_text(f"{limit_bytes}")
-            _write_where_it_is(group / "memory.swap.max", "0")
+            _write_if_supported(group / "memory.swap.max", "0")
         else:
             group.mkdir()
-            _write_where_it_is(group / "memory.swappiness", "0")
+            _write_if_supported(group / "memory.swappiness", "0")
             (group / "memory.limit_in_bytes").write_text(f"{limit_bytes}")
-            _write_where_it_is(group / "memory.memsw.limit_in_bytes", f"{limit_bytes}")
+            _write_if_supported(group / "memory.memsw.limit_in_bytes", f"{limit_bytes}")
     except OSError as error:
         raise FailureError(f"control group {group}", error.strerror or str(error), _HINT) from error
 
@@ -181,7 +181,7 @@ def _delegate(directory: Path) -> None:
     control.write_text("+memory")
 
 
-def _write_where_it_is(path: Path, text: str) -> None:
+def _write_if_supported(path: Path, text: str) -> None:
     """Writes a setting, and ignores the error if the kernel lacks or refuses it."""
     try:
         path.write_text(text)

@@ -137,7 +137,7 @@ def put(aside: Path, place: Path) -> None:
 
 
 @contextmanager
-def whole(folder: Path) -> Iterator[Path]:
+def atomic_directory(folder: Path) -> Iterator[Path]:
     """Yields a temporary directory, which is synced and renamed to `folder` at the end of the block. If the block
     fails, the directory is removed.
 

@@ -17,7 +17,7 @@ from ironbench.errors import FailureError, IronbenchError
 from ironbench.host import processes
 from ironbench.host.processes import ProcessId
 
-_WAITS = 'place=$1; shift; "$@"; code=$?; echo $code > "$place.tmp" && mv "$place.tmp" "$place"'
+_RUN_AND_WRITE_STATUS = 'place=$1; shift; "$@"; code=$?; echo $code > "$place.tmp" && mv "$place.tmp" "$place"'
 """Shell command that runs the program and then writes its exit status atomically. The shell does not pass signals on,
 so a signal for the program must be sent to the shell's child."""
 _FAILURE = "IRONBENCH_FAILURE_FILE"
@@ -45,7 +45,7 @@ class Detached:
         try:
             with log.open("ab") as output:
                 self._shell = subprocess.Popen(
-                    ["/bin/sh", "-c", _WAITS, "sh", str(status), *words],
+                    ["/bin/sh", "-c", _RUN_AND_WRITE_STATUS, "sh", str(status), *words],
                     stdin=subprocess.DEVNULL,
                     stdout=output,
                     stderr=output,
@@ -56,7 +56,7 @@ class Detached:
         except OSError as error:
             raise FailureError(words[0], f"cannot be started: {error.strerror or error}") from error
         found = processes.identify(self._shell.pid)
-        self.process = found or ProcessId(self._shell.pid, "")
+        self.shell = found or ProcessId(self._shell.pid, "")
 
     def reap(self) -> bool:
         """Returns whether the program has ended. If so, removes the zombie process."""

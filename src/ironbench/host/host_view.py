@@ -104,7 +104,7 @@ class HostView:
                     by_name.setdefault(name, read_block(name, self.tree))
         return tuple(by_name.values())
 
-    def ticks(self, kind: str) -> float:
+    def share_of_time(self, kind: str) -> float:
         """Returns the share of all cores' time that the kernel counted as one kind, such as `idle`, while the machine
         was watched."""
         total = sum(self.after.cpu.values()) - sum(self.before.cpu.values())

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from ironbench.errors import EngineDiedError, FailureError
-from ironbench.host.child import ORPHANED, STOP_S, Channel, Child, answer, raise_refusal
+from ironbench.host.child import ORPHANED, STOP_S, Channel, Child, answer, raise_error
 
 _TELL_S = 0.1
 _LOOK_S = 0.05
@@ -79,7 +79,7 @@ def run(
         child.close()
     if interrupted and not keep:
         raise KeyboardInterrupt
-    raise_refusal(answers.last)
+    raise_error(answers.last)
     if answers.result is None and given_up:
         raise call.death(call.subject, f"was killed because it did not stop within {STOP_S:g} s")
     if answers.result is None:
@@ -136,7 +136,7 @@ def _wait(child: Child, answers: _Answers, stopping: Callable[[], bool]) -> tupl
     return interrupted, given_up
 
 
-def _brought(by: dict[str, str]) -> Any:
+def _imported(by: dict[str, str]) -> Any:
     """Imports a module of an engine, after adding the folder of the packages that it needs to the path."""
     sys.path.append(by["packages"])
     return importlib.import_module(by["module"])
@@ -167,7 +167,7 @@ class _ChildDrive:
 
     def result(self) -> bytes:
         driver = json.loads(self._plan)["engine"].get("driver")
-        drive = self._core.drive if driver is None else _brought(driver).drive
+        drive = self._core.drive if driver is None else _imported(driver).drive
         return bytes(drive(self._plan, self._progress).to_bytes())
 
 
@@ -190,7 +190,7 @@ class _Load:
         loader = plan["engine"].get("loader")
         if loader is None:
             return bytes(self._core.load_rows(self._plan, self._progress))
-        return json.dumps(_brought(loader).load(plan, self._progress)).encode()
+        return json.dumps(_imported(loader).load(plan, self._progress)).encode()
 
 
 class _Write:

@@ -73,10 +73,10 @@ class LabData:
         source = self._sources[setup.origin]
         place, layout = place_of(setup), setup.system.layout
         left = self._left.pop(place, None)
-        often = restore.often(setup, source, self._method.restore)
+        frequency = restore.restore_frequency(setup, source, self._method.restore)
         same = left is not None and (left.source, left.layout, left.identity) == (source, layout, _identity(place))
-        if left is not None and same and self._enough(often, left, block):
-            conditions = {"data": "as left by the previous trial", "restored": f"once for this {often}"}
+        if left is not None and same and self._enough(frequency, left, block):
+            conditions = {"data": "as left by the previous trial", "restored": f"once for this {frequency}"}
             left = replace(left, reused=True)
         else:
             conditions = restore.brought_back(setup, source, self._databases)
@@ -92,10 +92,10 @@ class LabData:
         """Removes everything that was created only for trials. Raises FailureError."""
         self._databases.close()
 
-    def _enough(self, often: str, left: _Left, block: int) -> bool:
-        if often == "lab":
+    def _enough(self, frequency: str, left: _Left, block: int) -> bool:
+        if frequency == "lab":
             return left.read_only
-        return often == "block" and left.block == block and (self._method.restore == "block" or not left.lasting)
+        return frequency == "block" and left.block == block and (self._method.restore == "block" or not left.lasting)
 
     def settled(self, setup: Setup, session: Session, restored: TrialNotes) -> TrialNotes:
         """Adds notes to `restored` after vacuuming data that the previous trial left behind."""

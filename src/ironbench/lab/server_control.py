@@ -103,7 +103,7 @@ def of_trial(session: Session, system: System, load: Load) -> ServerControl | No
 
 
 def _of(session: Session, system: System, cold: bool) -> ServerControl:
-    there = link.to(address.parse(system.server or ""))
+    there = link.connection_to(address.parse(system.server or ""))
     machine = tree.fetched(there)
     found = ServerControl(session, system, machine)
     if system.server_cpus:

@@ -37,14 +37,16 @@ _OF_READERS = "/proc/self/"
 def require(systems: Iterable[System]) -> None:
     """Checks that every server machine to be sampled accepts an SSH login. Raises InputError and FailureError."""
     for text in dict.fromkeys(system.server for system in systems if system.server):
-        tree.fetched(link.to(address.parse(text)))
+        tree.fetched(link.connection_to(address.parse(text)))
 
 
 def machines(lab: Lab) -> dict[str, Mapping[str, Any]]:
     """Returns the fingerprints of the machines of a lab's watched servers, by address. Raises InputError and
     FailureError if login fails."""
     addresses = dict.fromkeys(setup.system.server for setup in lab.possible if setup.system.server)
-    return {text: msgspec.to_builtins(of_tree(tree.fetched(link.to(address.parse(text))))) for text in addresses}
+    return {
+        text: msgspec.to_builtins(of_tree(tree.fetched(link.connection_to(address.parse(text))))) for text in addresses
+    }
 
 
 def validated(system: System) -> System:
@@ -78,7 +80,7 @@ class ServerWatch:
         if not (self.observe and self.server):
             return observe.sources(self.session, self.observe, clients=self.load.clients)
         try:
-            there = link.to(address.parse(self.server))
+            there = link.connection_to(address.parse(self.server))
             machine = tree.fetched(there)
             place = engines.get(self.session.engine).administration.locate(self.session, machine)
             every = observe.sources(cast(Session, _There(self.session, place)), True, machine, self.load.clients)
@@ -107,7 +109,7 @@ class ServerWatch:
         now = monotonic() - time()
         start_s = float(driven.summary.get("started_unix_s") or 0.0) + now
         seen = self._watch.end(start_s)
-        self._warnings += watch.doubts(seen, float(driven.summary.get("elapsed_s") or 0.0))
+        self._warnings += watch.gap_notes(seen, float(driven.summary.get("elapsed_s") or 0.0))
         self._notes |= watch.words(seen, self.server)
         summary: Mapping[str, Any] = driven.summary
         if "observer_cpu_s" in summary:

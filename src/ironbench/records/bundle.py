@@ -138,8 +138,8 @@ class Reader:
             self._zip = zipfile.ZipFile(self._file)
             self._entries = {entry.filename: entry for entry in self._zip.infolist()}
             self.manifest = self._manifest()
-            self._hold_lab()
-            self._hold_entries()
+            self._check_lab()
+            self._check_entries()
         except (zipfile.BadZipFile, ValueError, NotImplementedError, OSError):
             whole = self._begins_as_zip()
             self.close()
@@ -198,13 +198,13 @@ class Reader:
             cause = f"has format {format}, but this ironbench supports only formats up to {FORMAT}"
             raise InputError(str(self.path), cause, "import it with the same version of ironbench or a newer one")
 
-    def _hold_lab(self) -> None:
+    def _check_lab(self) -> None:
         """Checks the lab's name, which becomes the name of a directory. Raises InputError."""
         lab = self.manifest.lab
         if lab and not _LAB.fullmatch(lab):
             raise self.distrusted(f"names the lab {lab[:100]!r}, which is not a valid directory name")
 
-    def _hold_entries(self) -> None:
+    def _check_entries(self) -> None:
         """Checks that entries and manifest name the same files, and that each is a file of a store within its size
         limit. Raises InputError."""
         names = [name for name in self._zip.namelist() if name != _MANIFEST]

@@ -163,10 +163,10 @@ def _lab(path: Path) -> None:
     directory = LabDirectory(path.parent)
     document(directory.source(), directory.path.name, "do not trust this file")
     for lab in (directory.frozen().lab, directory.lab()):  # as planned, and with the stages that have started
-        _holds_together(lab)
+        _check_references(lab)
 
 
-def _holds_together(lab: Lab) -> None:
+def _check_references(lab: Lab) -> None:
     """Checks that every name in a lab refers to something that exists. Raises ValueError."""
     _distinct("configurations", [setup.cell.name for setup in lab.all_setups])
     _distinct("factors", [factor.name for factor in lab.factors])

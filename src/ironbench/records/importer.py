@@ -39,7 +39,7 @@ class ImportResult:
     """Directory of the store that contains the records."""
 
 
-def take_in(reader: Reader, directory: Path) -> ImportResult:
+def import_bundle(reader: Reader, directory: Path) -> ImportResult:
     """Unpacks a bundle into a separate store, validates and syncs that store, and renames its files into the
     destination.
 
@@ -68,7 +68,7 @@ def take_in(reader: Reader, directory: Path) -> ImportResult:
                 origin = {"file": reader.path.name, "ironbench": reader.manifest.ironbench}
                 (aside / IMPORTED).write_bytes(msgspec.json.encode(origin))
             copies.sync(aside)
-            _among(aside, directory)
+            _move_into_store(aside, directory)
             copies.sync(directory)
     except OSError as error:
         raise UnwrittenError(
@@ -183,7 +183,7 @@ def _names(directory: Path) -> set[str]:
         return {entry.name for entry in entries}
 
 
-def _among(aside: Path, directory: Path) -> None:
+def _move_into_store(aside: Path, directory: Path) -> None:
     """Moves the files into the store: shared files first, then records, and the lab's plan last. Readers therefore find
     only complete items at any time."""
     for kind in ("machines", "engines", "scripts", "trials"):

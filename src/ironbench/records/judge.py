@@ -414,7 +414,7 @@ def wrote(driven: Driven, observation: Observation) -> bool | None:
 
 
 def _late_counts(observation: Observation, elapsed_s: float) -> list[Note]:
-    found = late.doubt(observation, elapsed_s)
+    found = late.late_note(observation, elapsed_s)
     return [found] if found else []
 
 

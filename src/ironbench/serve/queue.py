@@ -352,7 +352,7 @@ class Queue:
         words = [sys.executable, "-m", "ironbench.start", "lab", *verb]
         began = Detached(words, self._log(entry), self._status(entry), environment, [lock])
         self._processes.append(began)
-        return began.process
+        return began.shell
 
     def _ended(self, entry: QueueEntry) -> QueueEntry:
         now, status = self._now(), status_of(self._status(entry))

@@ -42,7 +42,7 @@ class _Machine:
 
 @pytest.fixture(autouse=True)
 def machine(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(link, "to", lambda _: _Machine())
+    monkeypatch.setattr(link, "connection_to", lambda _: _Machine())
     monkeypatch.setattr(host, "WATCH_S", 0.0)
 
 

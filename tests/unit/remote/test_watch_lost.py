@@ -40,5 +40,5 @@ def test_a_machine_that_is_silent_at_the_end_of_a_trial_was_lost_since_its_last_
         seen_from_here._frames.append(Frame(at_s, at_s, 500.0 + at_s, 500.0 + at_s, 0, b"/proc/stat:cpu 1 2\n"))
     seen = seen_from_here.end(start_s)
     assert len(seen.samples["cpu.stat"]) == 2
-    (doubt,) = watch.doubts(seen, 10.0)
-    assert doubt.values["times"] == 1 and doubt.values["lost_s"] == pytest.approx(9.0, abs=0.1)
+    (gap,) = watch.gap_notes(seen, 10.0)
+    assert gap.values["times"] == 1 and gap.values["lost_s"] == pytest.approx(9.0, abs=0.1)

@@ -165,7 +165,7 @@ def test_blocks_are_added_once_however_often_the_lab_is_killed(tmp_path: Path, m
     class Killed:
         """A lab that ends immediately."""
 
-        process = ProcessId(0, "")
+        shell = ProcessId(0, "")
 
         def __init__(self, words: list[str], *_: object) -> None:
             begun.append(words[words.index("lab") + 1 :])
@@ -343,7 +343,7 @@ def test_a_detached_program_notes_its_status_and_what_it_said(tmp_path: Path) ->
     began = Detached(["/bin/sh", "-c", "echo $WORD; exit 4"], tmp_path / "log", tmp_path / "status", {"WORD": "said"})
     assert eventually(lambda: status_of(tmp_path / "status") is not None, 20.0)
     assert status_of(tmp_path / "status") == 4 and (tmp_path / "log").read_text() == "said\n"
-    assert eventually(lambda: began.reap() or not began.process.alive(), 20.0)
+    assert eventually(lambda: began.reap() or not began.shell.alive(), 20.0)
 
 
 def test_pages_put_labs_in_show_why_they_wait_and_refuse_mistakes(tmp_path: Path) -> None:

@@ -24,7 +24,7 @@ def take(home: MariadbHome, folder: Path, *, keep: bool) -> CopyResult:
     """
     own_files.refuse_running(home.files, home.place)
     log, known = homes.log_file(home.files), own_files.note(home.files)
-    with copies.whole(folder) as aside:
+    with copies.atomic_directory(folder) as aside:
         done = copies.tree(home.files, aside / FILES, _LEFT_OUT.__contains__, link=not keep)
         link = not keep and log.stat().st_dev == aside.stat().st_dev
         done += copies.file(log, aside / FILES / LOG_FILE, link=link)

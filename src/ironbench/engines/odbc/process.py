@@ -15,7 +15,7 @@ from ironbench import units
 from ironbench.engines.odbc import driver
 from ironbench.errors import FailureError
 from ironbench.host import child
-from ironbench.host.child import ORPHANED, Channel, Child, answer, raise_refusal
+from ironbench.host.child import ORPHANED, Channel, Child, answer, raise_error
 from ironbench.host.child_connection import ChildChannel, Served, measured
 from ironbench.model.session import Row
 
@@ -72,7 +72,7 @@ class OdbcLine(ChildChannel):
             frame = self._child.receive()
             if frame is None:
                 raise self._child.died("before it had connected")
-            raise_refusal(frame[0])
+            raise_error(frame[0])
             self.driver_info: dict[str, str] = frame[0]
             """What the driver reports about itself and the database."""
         except BaseException:

@@ -35,7 +35,7 @@ def take(cluster: Cluster, installation: PostgresInstallation, folder: Path, *, 
     """Copies a stopped cluster into a new `folder`. Without `keep`, files are hard-linked. Raises FailureError."""
     own_files.refuse_running(cluster.files, cluster.place)
     _require_shut_down(cluster, installation)
-    with copies.whole(folder) as aside:
+    with copies.atomic_directory(folder) as aside:
         done = copies.tree(cluster.files, aside / FILES, _skipped, link=not keep)
         _empty_log(aside / FILES)
     return done

@@ -118,7 +118,7 @@ def take(home: SlapdHome, folder: Path, *, keep: bool) -> CopyResult:
     """Copies a stopped server's files into a new `folder`. Without `keep`, files are hard-linked. Raises
     FailureError."""
     refuse_running(home.files, home.place)
-    with copies.whole(folder) as aside:
+    with copies.atomic_directory(folder) as aside:
         done = copies.tree(home.files, aside / FILES, _LEFT_OUT.__contains__, link=not keep)
         write_note(aside / FILES, {"version": note(home.files).get("version", "")})
     return done

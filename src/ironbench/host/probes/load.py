@@ -17,7 +17,7 @@ def steal(host: HostView) -> CheckResult | None:
     """Steal time: CPU time that the hypervisor gives to other virtual machines while this one is ready to run."""
     if not host.after.cpu:
         return None
-    share = host.ticks("steal")
+    share = host.share_of_time("steal")
     seen = f"{in_percent(share)} of CPU time over the last second"
     meaning = (
         "Other virtual machines take CPU time from this virtual machine, so the time for the same work varies "

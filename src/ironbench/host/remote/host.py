@@ -27,7 +27,7 @@ directory's mount and drive are known in both cases."""
 def seen(server: str, directories: tuple[Path, ...]) -> HostView:
     """Examines a machine. `directories`: directories on that machine; if empty, its root directory. Raises InputError
     or FailureError."""
-    there = link.to(address.parse(server))
+    there = link.connection_to(address.parse(server))
     machine = tree.fetched(there)
     for one in directories:
         if there.run(_MAY_BE.format(path=quoted(str(one)))).status != 0:

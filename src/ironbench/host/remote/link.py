@@ -117,7 +117,7 @@ async def line_of(process: SSHClientProcess[bytes], *words: bytes) -> bytes:
 
 
 @cache
-def to(address: SshAddress) -> Link:
+def connection_to(address: SshAddress) -> Link:
     """Returns the connection of this process to a machine."""
     return Link(address)
 

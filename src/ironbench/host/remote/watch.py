@@ -305,7 +305,7 @@ def metrics(watched: WatchedTrial) -> dict[str, float]:
     return {"watch_clock_error_s": watched.error_s, "watch_round_trip_s": watched.round_trip_s}
 
 
-def doubts(watched: WatchedTrial, window_s: float) -> list[Note]:
+def gap_notes(watched: WatchedTrial, window_s: float) -> list[Note]:
     """Returns a note if samples are missing within the measured window. The note contains the gaps and the last
     error."""
     within = [(max(0.0, low), min(window_s, high)) for low, high in watched.lost]

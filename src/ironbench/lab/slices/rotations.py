@@ -122,7 +122,7 @@ class Rotations:
     def _turn(self, side: SliceSide, slice_s: float, own: Set[int], in_sight: bool) -> DisturbanceShares:
         before = disturbance.read(own)
         side.turn(START_UP_S, slice_s)
-        taken = disturbance.taken(before, disturbance.read(own))
+        taken = disturbance.used_between(before, disturbance.read(own))
         # A server that is not visible would count as another program. If kernel threads are not counted separately, the
         # threads that write back a system's data would also count as other programs, and slices of the system that
         # writes most would be dropped.

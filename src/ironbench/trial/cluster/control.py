@@ -19,7 +19,7 @@ import msgspec
 from ironbench import errors, units
 from ironbench.errors import FailureError, InputError, written
 from ironbench.host import processes
-from ironbench.host.child import Child, package_folder, raise_refusal
+from ironbench.host.child import Child, package_folder, raise_error
 from ironbench.host.processes import ProcessId
 from ironbench.model.system import Load
 from ironbench.trial.cluster import merge
@@ -179,7 +179,7 @@ class Control:
             elif "lost" in frame and "over" not in frame:
                 lost = frame["lost"]
             elif "worker" in frame:
-                raise_refusal(frame["found"])
+                raise_error(frame["found"])
                 if data:
                     number = frame["worker"]
                     found.append(WorkerResult(number, self.workers[number], frame["clock"], frame["found"], data))
@@ -210,7 +210,7 @@ class Control:
             heard_s = time.monotonic()
             if frame is None:
                 raise self._child.died("before the trial was over", FailureError)
-            raise_refusal(frame[0])
+            raise_error(frame[0])
             yield frame
             if "over" in frame[0]:
                 return
@@ -222,7 +222,7 @@ class Control:
             raise FailureError(self._child.subject, f"did not answer within {units.span(patience_s)}") from None
         if frame is None:
             raise self._child.died(kind=FailureError)
-        raise_refusal(frame[0])
+        raise_error(frame[0])
         return frame
 
     def _receive(self) -> None:

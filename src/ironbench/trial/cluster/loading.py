@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from ironbench.errors import FailureError
-from ironbench.host.child import refusal
+from ironbench.host.child import encode_error
 from ironbench.model.workers import MOST_CONNECTIONS
 
 _LOOK_S = 0.5
@@ -52,7 +52,7 @@ def shared(
                 refused: dict[str, Any] = ray.get(one)
             except ray.exceptions.RayError as error:
                 look()
-                return refusal(FailureError("workers", f"loading a part of the data failed: {error}"))
+                return encode_error(FailureError("workers", f"loading a part of the data failed: {error}"))
             if refused:
                 return refused
         if time.monotonic() - looked_s > _LOOK_S:

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from ironbench.errors import FailureError, IronbenchError
-from ironbench.host.child import refusal
+from ironbench.host.child import encode_error
 
 if TYPE_CHECKING:
     from ironbench._core import DriveResult, LoadProgress, Progress
@@ -120,7 +120,7 @@ class Worker:
         try:
             _core.load_rows(plan, self._loading())
         except IronbenchError as error:
-            return refusal(error)
+            return encode_error(error)
         return {}
 
     def copied(self) -> tuple[int, int, int]:
@@ -152,9 +152,9 @@ class Worker:
         try:
             result = _core.drive(plan, progress)
         except IronbenchError as error:
-            result, self._refused = None, refusal(error)
+            result, self._refused = None, encode_error(error)
         except Exception as error:  # any error must be reported where the trial is controlled
-            result, self._refused = None, refusal(FailureError("worker", f"{type(error).__name__}: {error}"))
+            result, self._refused = None, encode_error(FailureError("worker", f"{type(error).__name__}: {error}"))
         over.set()
         watch.join()
         self._result = result

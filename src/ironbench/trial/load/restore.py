@@ -24,7 +24,7 @@ reading a large database to remove them would take too long. Below 2% of the pag
 indexes (BYPASS_THRESHOLD_PAGES in vacuumlazy.c)."""
 
 
-def often(setup: Setup, source: DataSource, restore: str) -> str:
+def restore_frequency(setup: Setup, source: DataSource, restore: str) -> str:
     """Returns when data are restored: for each `trial`, for each `block`, or once per `lab`. `restore` is the lab
     file's value: `trial`, `block` or `auto`.
 
@@ -78,7 +78,7 @@ def restored(setup: Setup, source: DataSource) -> dict[str, str]:
         amount = f"{units.stored(done.bytes)} in {units.span(took_s)}"
         return {"data": f"snapshot {source.folder.name} ({source.key})", "restored": f"{done.how}, {amount}"}
     if source.kind == "reload":
-        _loaded_anew(setup, source)
+        _reload_existing(setup, source)
         return {"data": f"loaded again ({source.key})", "restored": f"load, {units.span(time.perf_counter() - begin)}"}
     return {"data": "as found", "restored": "no"}
 
@@ -113,11 +113,11 @@ def untouched(session: Session, system: System, load: Load, choice: Choice, prin
         return {}
     printer.say(f"data: {dataset.key} is loaded again, because trials changed the data and answers are checked")
     began = time.perf_counter()
-    _anew(session, dataset, printer, system.dsn is None)
+    _reload(session, dataset, printer, system.dsn is None)
     return {"data": f"loaded again ({dataset.key})", "restored": f"load, {units.span(time.perf_counter() - began)}"}
 
 
-def _anew(session: Session, dataset: Dataset, printer: Printer, own_server: bool) -> None:
+def _reload(session: Session, dataset: Dataset, printer: Printer, own_server: bool) -> None:
     if dataset.entries is not None:
         entries.drop(session, dataset)
     else:
@@ -125,12 +125,12 @@ def _anew(session: Session, dataset: Dataset, printer: Printer, own_server: bool
     prepare.fill(session, dataset, rows.connections(session), printer, own_server)
 
 
-def _loaded_anew(setup: Setup, source: DataSource) -> None:
+def _reload_existing(setup: Setup, source: DataSource) -> None:
     """Loads the data again on an existing server, into tables that this process has loaded."""
     with engines.running(setup.system, source.secrets, setup.cell.load.clients) as session:
         dataset = workloads.get(setup.choice.workload).dataset(session.engine, setup.choice.options)
         if dataset is not None:
-            _anew(session, dataset, Printer(), own_server=False)
+            _reload(session, dataset, Printer(), own_server=False)
 
 
 def without_dead_tuples(session: Session, dataset: Dataset) -> Mapping[str, str]:

@@ -48,7 +48,7 @@ def read(own: Set[int], machine: Tree | None = None) -> DisturbanceCounters:
     return DisturbanceCounters(ticks, *processes.programs_and_own_s(machine, own))
 
 
-def taken(before: DisturbanceCounters, after: DisturbanceCounters) -> DisturbanceShares:
+def used_between(before: DisturbanceCounters, after: DisturbanceCounters) -> DisturbanceShares:
     grown = {name: value - before.ticks.get(name, 0.0) for name, value in after.ticks.items()}
     whole = sum(grown.values())
     if whole <= 0:
