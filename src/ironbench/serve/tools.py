@@ -15,9 +15,9 @@ from starlette.responses import HTMLResponse, Response
 from ironbench.errors import InputError, IronbenchError
 from ironbench.host import scratch
 from ironbench.model.redact import redacted_sql
+from ironbench.records import importer
 from ironbench.records.bundle import SUFFIX, Reader
 from ironbench.records.export import export as write
-from ironbench.records.importer import import_bundle
 from ironbench.records.labs import LabDirectory
 from ironbench.serve.compared import named
 from ironbench.serve.page import page
@@ -124,7 +124,7 @@ def import_bundle(results: Results, bundle: Path) -> str:
     damaged or invalid, or was written by a newer version."""
     with Reader(bundle) as reader:
         lab = reader.manifest.lab
-        arrived = import_bundle(reader, results.directory / "labs" / lab if lab else results.directory)
+        arrived = importer.import_bundle(reader, results.directory / "labs" / lab if lab else results.directory)
     known = f", {arrived.known} already present" if arrived.known else ""
     where = f" in the lab {LabDirectory(arrived.directory).path.name}" if lab else ""
     return f"{counted(len(arrived.new), 'new record')}{known}{where}."
