@@ -10,7 +10,7 @@ from labfactory import lab, studied, trials
 from ironbench.model.record import Record
 from ironbench.model.system import Device, Partition
 from ironbench.report.charts.base import Chart
-from ironbench.report.charts.grouped import level_bars, level_queries
+from ironbench.report.charts.grouped import value_bars, value_queries
 from ironbench.report.document import report as report_of
 from ironbench.report.formats.png import svg as lab_svg
 from ironbench.report.sections import sections
@@ -60,11 +60,11 @@ def study(full: bool = True) -> Study:
 
 def test_two_factors_of_a_full_design_are_bars_in_groups_and_every_query_has_them_by_the_second_factor() -> None:
     found = study()
-    (whole,) = level_bars(found.levels)
+    (whole,) = value_bars(found.levels)
     assert whole.title == "Geometric mean of query times by SSDs and tables"
     assert [row[0] for row in whole.table.texts] == ["SSDs=2", "SSDs=4", "SSDs=6"]
     assert whole.table.texts[0][1].replace(THIN, " ").startswith("4.00 s")
-    raw, compressed = level_queries(found.levels)
+    raw, compressed = value_queries(found.levels)
     assert [raw.title, compressed.title] == ["Query times, tables=raw", "Query times, tables=compressed"]
     assert [key.label for key in raw.legend] == ["SSDs=2", "SSDs=4", "SSDs=6"]
     axes = {str(chart.specification["layer"][0]["encoding"]["y"]["scale"]) for chart in (raw, compressed)}
@@ -75,7 +75,7 @@ def test_two_factors_of_a_full_design_are_bars_in_groups_and_every_query_has_the
 @pytest.mark.parametrize("other", [study(full=False), None])
 def test_other_designs_have_no_such_groups(other: Study | None) -> None:
     found = other.levels if other else None
-    assert level_bars(found) == [] and level_queries(found) == []
+    assert value_bars(found) == [] and value_queries(found) == []
 
 
 def test_io_of_emulated_devices_is_timed_by_role_and_direction() -> None:

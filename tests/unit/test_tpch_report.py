@@ -125,7 +125,7 @@ def test_the_end_of_a_run_says_whether_answers_were_checked() -> None:
     right = note("answers-checked", right=22, of=22)
     later = note("answers-checked", right=22, of=22, earlier="same data")
     study, page = shown(checked(right), checked(later, block=1, id="again"))
-    assert page.sections(study)[0].at_end
+    assert page.sections(study)[0].printed_at_end
     assert page.sections(study)[0].sentences == (
         "Query answers checked: 22 of 22 correct (1 trial).",
         "Query answers checked: 22 of 22 correct; checked in an earlier trial on the same data (1 trial).",

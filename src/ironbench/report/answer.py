@@ -9,7 +9,7 @@ from functools import partial
 from itertools import takewhile
 
 from ironbench.model.finding import REPEAT_FAILED, Conclusion
-from ironbench.report import screen, wording
+from ironbench.report import screening, wording
 from ironbench.report.finding_tables import against_trend_sentences
 from ironbench.report.headline import headline
 from ironbench.report.page import Answer, AnswerPoint
@@ -35,7 +35,7 @@ def answer(study: Study) -> Answer:
         return Answer(points[0], tuple(points[1:]))
     points = [*courses(study), *comparisons(study)]
     if study.screen is not None:
-        points = screen.points(study, study.screen, points)
+        points = screening.points(study, study.screen, points)
     points[1:1] = [AnswerPoint(text) for text in lab_answer.beside_versions(study.beside_version, study.effects)]
     judged = " ".join(filter(None, (lab_answer.claims(study.claims), *wording.sentences(study.too_little_time))))
     points += [AnswerPoint(text) for text in (*against_trend_sentences(study.against), *growth(study), judged) if text]

@@ -77,7 +77,7 @@ def _rows(one: Explanation) -> Iterator[Row]:
     if others := one.scripts[FEW:]:
         of_a, of_b = sum(s.part_before_s for s in others), sum(s.part_after_s for s in others)
         name = f"{counted(len(others), 'other script')}, contribution to the mean response time"
-        yield ("script", name, TableCell(of_a, "s"), TableCell(of_b, "s"), _more(of_b - of_a), EMPTY)
+        yield ("script", name, TableCell(of_a, "s"), TableCell(of_b, "s"), _delta_cell(of_b - of_a), EMPTY)
     for command, found in one.statements[:FEW]:
         yield (
             "command",
@@ -99,22 +99,22 @@ def _rows(one: Explanation) -> Iterator[Row]:
     if one.waterfall:
         whole = (TableCell(one.waterfall.before_s, "s"), TableCell(one.waterfall.after_s, "s"))
         delta = one.waterfall.after_s - one.waterfall.before_s
-        yield ("transaction time", "total", *whole, _more(delta), EMPTY)
+        yield ("transaction time", "total", *whole, _delta_cell(delta), EMPTY)
         least = _LEAST * max(one.waterfall.before_s, one.waterfall.after_s)
         others_s = delta
         for step in sorted(one.waterfall.steps, key=lambda step: -abs(step.delta_s)):
             if abs(step.delta_s) >= least:
                 interval = Missing(NO_INTERVAL) if one.observed else _interval(step.low_s, step.high_s)
-                yield ("wait class", wait_class(step.part), EMPTY, EMPTY, _more(step.delta_s), interval)
+                yield ("wait class", wait_class(step.part), EMPTY, EMPTY, _delta_cell(step.delta_s), interval)
                 others_s -= step.delta_s
         if any(abs(step.delta_s) < least for step in one.waterfall.steps):
-            yield ("wait class", "all others", EMPTY, EMPTY, _more(others_s), EMPTY)
+            yield ("wait class", "all others", EMPTY, EMPTY, _delta_cell(others_s), EMPTY)
     for measure in [measure for measure in one.io if measure.clear][:FEW]:
         yield ("I/O", *_changed(measure))
     for frame in (frame for frame in (one.profile.frames if one.profile else ())[:FEW] if frame.called):
         times = (TableCell(frame.before_s, "s"), TableCell(frame.after_s, "s"))
         name = f"{function_name(frame)} ({area_name(frame.area)})"
-        yield ("function", name, *times, _more(frame.delta_s), _interval(frame.low_s, frame.high_s))
+        yield ("function", name, *times, _delta_cell(frame.delta_s), _interval(frame.low_s, frame.high_s))
     for plan in one.plans[:FEW]:
         yield ("plan", cut(plan.plan.statement, WIDTH), "", "", wording.text(plan.words), "")
     main, rest = telling(one.differences)
@@ -182,10 +182,10 @@ def measure_name(measure: Measure) -> str:
 
 
 def _change(one: ScriptShare) -> tuple[TableCell, TableCell | Missing]:
-    return _more(one.delta_s), _interval(one.low_s, one.high_s)
+    return _delta_cell(one.delta_s), _interval(one.low_s, one.high_s)
 
 
-def _more(delta_s: float) -> TableCell:
+def _delta_cell(delta_s: float) -> TableCell:
     return TableCell(delta_s, "s", signed=True)
 
 

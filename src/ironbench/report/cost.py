@@ -36,7 +36,7 @@ from ironbench.study.cost import ROUNDING, Costs, RankedSystem, StoredTrials, Sy
 
 def page(costs: Costs) -> Page:
     """Returns the page: the advice, the systems, and their cost breakdowns."""
-    points = [AnswerPoint(text) for text in advice(costs) or [_alone(costs)]]
+    points = [AnswerPoint(text) for text in advice(costs) or [_single_system_answer(costs)]]
     bills = [
         Section(
             f"bill{place}",
@@ -59,7 +59,7 @@ def page(costs: Costs) -> Page:
     )
 
 
-def _alone(costs: Costs) -> str:
+def _single_system_answer(costs: Costs) -> str:
     """Returns the answer if there is no second system to compare with."""
     row = costs.rows[0] if costs.rows else None
     if row is None:

@@ -25,7 +25,7 @@ from ironbench.report.cell import (
 )
 from ironbench.report.charts.base import Table
 from ironbench.report.charts.effects import LOOKS
-from ironbench.report.finding_tables import interval_cell, ratio_cell, resolved
+from ironbench.report.finding_tables import detectable_cell, interval_cell, ratio_cell
 from ironbench.report.headline import NAMED, of_score
 from ironbench.report.numbers import confidence, failed_note, moment, quantity, unit_of
 from ironbench.report.page import Card, Command, Page, Section
@@ -187,7 +187,7 @@ def _of_effect(effect: Effect) -> Card:
         (f"{confidence(finding.confidence)} CI", interval_cell(finding)),
         *([("drift", wording.text(finding.changed))] if finding.changed else []),
         ("blocks", count(finding.blocks)),
-        *([("min. detectable effect", resolved(finding))] if finding.detectable is not None else []),
+        *([("min. detectable effect", detectable_cell(finding))] if finding.detectable is not None else []),
     )
     return Card(finding.conclusion.word, mark, colour, ratio_cell(finding), metric_words(finding.metric), facts)
 

@@ -15,8 +15,8 @@ from ironbench.report.cell import ABSENT, EMPTY, Missing, Row, TableCell, count,
 from ironbench.report.charts.base import Table
 from ironbench.report.derived import sentences
 from ironbench.report.document import report
-from ironbench.report.formats.text import CAUTIONS
 from ironbench.report.numbers import quantity, unit_of
+from ironbench.report.page import CAUTIONS
 from ironbench.study.archive import Archive
 from ironbench.study.comparability import left_out, trial_warnings
 from ironbench.study.curve import metrics_of
@@ -40,7 +40,9 @@ def summary(study: Study, printer: Printer) -> None:
     content = report(study)
     ended = [] if study.lab else [_statuses(study)]
     blocks = [text_layout.clean(content.title), *ended, content.derived, text_layout.answer(content.answer)]
-    blocks += [block for part in content.sections if part.at_end for block in text_layout.section(part, brief=True)]
+    blocks += [
+        block for part in content.sections if part.printed_at_end for block in text_layout.section(part, brief=True)
+    ]
     blocks += [] if study.lab else [_sample_caution(study)]
     blocks.append(text_layout.bullets(CAUTIONS, content.cautions))
     printer.data("\n\n".join(block for block in blocks if block))

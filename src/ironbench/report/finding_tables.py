@@ -10,7 +10,7 @@ from ironbench.model.finding import Finding
 from ironbench.report import wording
 from ironbench.report.cell import ABSENT, CONFIDENCE, EMPTY, Missing, Row, TableCell, count
 from ironbench.report.charts.base import Table
-from ironbench.report.numbers import percent, quantity
+from ironbench.report.numbers import percent
 from ironbench.report.wording.ratios import duration, has_interval, metric_words
 
 if TYPE_CHECKING:
@@ -32,12 +32,6 @@ _ACROSS = (
 NO_INTERVAL = "no CI"
 
 
-def ratio(value: float) -> str:
-    """Formats a ratio, such as `1.004x`. A ratio close to 1 has a third decimal, so that a small difference can be
-    seen."""
-    return quantity(value, "ratio")
-
-
 def ratio_cell(finding: Finding) -> TableCell:
     """Returns the cell of a ratio without its confidence interval."""
     return TableCell(finding.ratio, "ratio")
@@ -57,7 +51,7 @@ def ratio_bounds(low: float, high: float, known: bool = True) -> TableCell | Mis
     return TableCell(None, "ratio", low, high, CONFIDENCE) if known else Missing(NO_INTERVAL)
 
 
-def resolved(finding: Finding) -> TableCell | Missing:
+def detectable_cell(finding: Finding) -> TableCell | Missing:
     """Returns the cell of the minimum detectable effect."""
     return ABSENT if finding.detectable is None else TableCell(finding.detectable, "detectable")
 
@@ -75,7 +69,7 @@ def effect_table(effects: Sequence[Effect]) -> Table:
     for effect in effects:
         finding = effect.finding
         known = (ratio_cell(finding), interval_cell(finding))
-        figures = (*known, verdict(finding), _blocks(finding), resolved(finding))
+        figures = (*known, verdict(finding), _blocks(finding), detectable_cell(finding))
         rows.append(
             (
                 wording.terms.comparison(effect.contrast),

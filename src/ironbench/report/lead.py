@@ -23,7 +23,7 @@ from ironbench.report.page import Answer, AnswerPoint, Page, Section, with_rows
 from ironbench.report.wording import lead_answer
 from ironbench.report.wording.ratios import metric_words
 from ironbench.report.wording.values import CI
-from ironbench.study.compare import CellComparison, ComparedMetric, MeanRatio
+from ironbench.study.compare import ComparedMetric, ConfigurationComparison, MeanRatio
 from ironbench.study.differences import telling
 from ironbench.study.lead import Leads, WorkLead, outcome, trials_of
 from ironbench.study.rate import Rate
@@ -94,7 +94,7 @@ def _fields(leads: Leads) -> dict[str, Any]:
     }
 
 
-def _peak_fields(leads: Leads, work: WorkLead, peaks: CellComparison) -> dict[str, Any]:
+def _peak_fields(leads: Leads, work: WorkLead, peaks: ConfigurationComparison) -> dict[str, Any]:
     known = list(_with_means(peaks.rows))
     return {
         "clients": work.clients,

@@ -37,7 +37,7 @@ _FIGURES = {
     "time until files were copied": "restore_copy_s",
     "time until the server accepted connections": "restore_recovery_s",
 }
-_FELT = {"reading a row": "select", "opening a connection": "connect"}
+_PROBES = {"reading a row": "select", "opening a connection": "connect"}
 _STATISTICS = {"mean": "mean_s", "median": "p50_s", "p99": "p99_s", "longest": "max_s"}
 _LEAD = {
     POPULATION: (
@@ -46,7 +46,7 @@ _LEAD = {
         "the checkpoint after the load."
     )
 }
-_LEAD_FELT = (
+_LEAD_PROBES = (
     "A probe client read single rows by key and opened connections, both before the operation (baseline phase) "
     "and during the operation. Times count from the scheduled start. Percentiles of too few samples are left "
     f"out: the 99th percentile needs at least {needed(0.99)}."
@@ -68,12 +68,12 @@ def _sentence(workload: str, metrics: dict[str, Summary]) -> str:
             f"{text}; flushing the write backlog took another {quantity(settle.centre, 's')}." if settle else f"{text}."
         )
     text = f"took {_figure(metrics, 'maintenance_elapsed_s')} ({_figure(metrics, 'maintenance_bytes_per_s')})"
-    felt = [
+    slower = [
         f"{words} took {duration(slow.centre)}"
-        for words, kind in _FELT.items()
+        for words, kind in _PROBES.items()
         if (slow := metrics.get(f"bystander_{kind}_slowdown"))
     ]
-    return f"{text}; during it, {' and '.join(felt)}." if felt else f"{text}."
+    return f"{text}; during it, {' and '.join(slower)}." if slower else f"{text}."
 
 
 def _figure(metrics: dict[str, Summary], metric: str) -> str:
@@ -103,23 +103,23 @@ def table(study: Study) -> Table:
     return Table(("", *names, *(f"{name} / {names[0]}" for name in names[1:])), tuple(rows), numbers=True)
 
 
-def felt(part: SubjectResults) -> Table:
+def probe_client_table(part: SubjectResults) -> Table:
     """Returns the probe client's response times before and during the operation, and their ratio."""
     metrics, rows = part.metrics, []
-    for words, kind in _FELT.items():
+    for words, kind in _PROBES.items():
         for name, suffix in _STATISTICS.items():
             metric = f"bystander_{kind}_{suffix}"
-            now, calm = metrics.get(metric), metrics.get(f"{metric}{{phase=calm}}")
-            if now is not None:
-                ratio = TableCell(now.centre / calm.centre, "times") if calm and calm.centre else ABSENT
-                rows.append((f"{words}, {name}", centre(calm, "s") if calm else ABSENT, centre(now, "s"), ratio))
+            during, before = metrics.get(metric), metrics.get(f"{metric}{{phase=calm}}")
+            if during is not None:
+                ratio = TableCell(during.centre / before.centre, "times") if before and before.centre else ABSENT
+                rows.append((f"{words}, {name}", centre(before, "s") if before else ABSENT, centre(during, "s"), ratio))
     return Table(("", "before", "during", "during / before"), tuple(rows), numbers=True)
 
 
 def sections(study: Study) -> list[Section]:
     workload = study.parts[0].subject.records[0].choice.workload
-    whole = Section("finished", "Results", _LEAD.get(workload, ""), tables=(("", table(study)),), at_end=True)
+    whole = Section("finished", "Results", _LEAD.get(workload, ""), tables=(("", table(study)),), printed_at_end=True)
     many = len(study.parts) > 1
-    tables = tuple((part.name if many else "", felt(part)) for part in study.parts)
-    others = Section("bystander", "Effect on other clients", _LEAD_FELT, tables=tables, at_end=True)
+    tables = tuple((part.name if many else "", probe_client_table(part)) for part in study.parts)
+    others = Section("bystander", "Effect on other clients", _LEAD_PROBES, tables=tables, printed_at_end=True)
     return [whole, others]

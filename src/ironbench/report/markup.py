@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from ironbench.report import assets, theme
 from ironbench.report.cell import shown
 from ironbench.report.charts.base import Table
+from ironbench.report.page import CAUTIONS
 from ironbench.words import clean_lines
 
 if TYPE_CHECKING:
@@ -40,6 +41,7 @@ def environment(*packages: str) -> Environment:
     )
     made.policies["json.dumps_kwargs"] = {"ensure_ascii": False, "separators": (",", ":")}
     made.globals |= {
+        "CAUTIONS": CAUTIONS,
         "shown": shown,
         "table_class": table_class,
         "cell_class": cell_class,

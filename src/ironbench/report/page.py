@@ -16,6 +16,9 @@ if TYPE_CHECKING:
 
 Value = TypeVar("Value")
 
+CAUTIONS = "Before you use these numbers"
+"""Title of a page's caveats, in every format."""
+
 
 @dataclass(frozen=True, slots=True)
 class AnswerPoint:
@@ -81,7 +84,7 @@ class Section:
     self_titled: bool = False
     """Whether the charts' titles make a title of the section unnecessary."""
     depth: Depth = Depth.EVERYWHERE
-    at_end: bool = False
+    printed_at_end: bool = False
     """Whether `run` and `lab run` print the section when they end."""
 
     @property

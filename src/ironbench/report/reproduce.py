@@ -28,7 +28,7 @@ def run_command(records: Sequence[Record]) -> str:
     """Returns an `ironbench run` command for the trials of a system. The command always contains the load, and other
     options only if they differ from their defaults."""
     choice, load = records[0].choice, records[0].cell.load
-    options = _usual_options(choice) | choice.options
+    options = _default_options(choice) | choice.options
     system = _declared(records[0].system, choice.workload, options)
     document = {
         "system": _system(system, load, choice.workload if on_bare_machine(records[0]) else system.engine),
@@ -41,7 +41,7 @@ def run_command(records: Sequence[Record]) -> str:
             "latency": f"{_exact(1000 * system.latency_s)}ms" if system.latency_s else "",
         },
         "data": _own_data(choice),
-        "workload": {"with": dict(options.items() - _usual_options(choice).items()), "define": choice.defines},
+        "workload": {"with": dict(options.items() - _default_options(choice).items()), "define": choice.defines},
         "load": _load(records, choice, system.engine),
         "commands": _commands(system.commands),
         "measure": {
@@ -151,7 +151,7 @@ def _exact(value: float) -> str:
     return f"{Decimal(repr(value)):f}".removesuffix(".0")
 
 
-def _usual_options(choice: Choice) -> dict[str, str]:
+def _default_options(choice: Choice) -> dict[str, str]:
     """Returns the workload's default options; empty if the workload is not known."""
     workload = workloads.find(choice.workload)
     return workload.validated({}) if workload else {}

@@ -220,10 +220,19 @@ def sections(study: Study) -> list[Section]:
     parts = [(part.name, tests_of(part)) for part in study.parts]
     costs, lead_sustained = tuple(charts.costs(parts)), _lead_sustained(parts)
     return [
-        Section("storage", "Device performance", _LEAD, tuple(charts.rates(parts)), (("", table(study)),), at_end=True),
-        Section("storage-sync", "WAL writes", _LEAD_SYNC, tuple(charts.syncs(parts)), _syncs(parts), at_end=True),
+        Section(
+            "storage",
+            "Device performance",
+            _LEAD,
+            tuple(charts.rates(parts)),
+            (("", table(study)),),
+            printed_at_end=True,
+        ),
+        Section(
+            "storage-sync", "WAL writes", _LEAD_SYNC, tuple(charts.syncs(parts)), _syncs(parts), printed_at_end=True
+        ),
         Section("storage-cost", _COSTS, _LEAD_COST, costs, _costs(parts)),
-        replace(_latencies(parts, tuple(charts.latencies(parts))), at_end=True),
+        replace(_latencies(parts, tuple(charts.latencies(parts))), printed_at_end=True),
         Section("storage-sustained", _SUSTAINED, lead_sustained, tuple(charts.sustained(_lines(study)))),
     ]
 
@@ -247,7 +256,7 @@ def of_lab(groups: Sequence[tuple[str, Sequence[Record]]]) -> list[Section]:
     )
     shown = (*charts.rates(drawn), *charts.syncs(drawn))
     table = (("", _side_by_side(parts, [records for _, lines, records in by_cell if lines])),)
-    whole = Section("storage", "Device performance", lead if more else _LEAD_LAB, shown, table, at_end=True)
+    whole = Section("storage", "Device performance", lead if more else _LEAD_LAB, shown, table, printed_at_end=True)
     return [whole, _latencies(parts)]
 
 

@@ -11,6 +11,8 @@ import json
 from collections.abc import Iterable
 from typing import Any
 
+from ironbench.model.record import Status
+
 FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, 'Helvetica Neue', 'Noto Sans', 'Liberation Sans', sans-serif"
 IMAGE_FONT = "Liberation Sans, DejaVu Sans, Noto Sans, Helvetica, Arial, sans-serif"
 SYSTEMS = 8
@@ -18,6 +20,14 @@ MARKS = ("circle", "square", "triangle-up", "diamond", "cross", "triangle-down",
 _PATHS = {"stroke": "M-1,-.35H1V.35H-1Z", "tick": "M-.2,-1H.2V1H-.2Z"}
 """SVG paths of marks for which Vega has no filled symbol. Vega lacks `tick`, and its `stroke` is a line that is
 invisible without a stroke colour."""
+STATUS_SIGNS = {
+    Status.OK: "●",
+    Status.SUSPECT: "?",
+    Status.VOIDED: "×",
+    Status.FAILED: "×",
+    Status.CUT_SHORT: "×",
+}
+"""Signs of trials in charts and on pages, by status."""
 LIGHT = {
     "ink": "#1c1f24", "muted": "#5d646e", "grid": "#e6e8eb", "rule": "#c3c8ce", "paper": "#ffffff", "warn": "#b45309",
     "s0": "#0067a5", "s1": "#c8500a", "s2": "#00805e", "s3": "#a8508b", "s4": "#8a6d00", "s5": "#3d8fbf",

@@ -167,13 +167,13 @@ def sections(study: Study) -> list[Section]:
     several = any(summary.n > 1 for part in study.parts for summary in part.metrics.values())
     lead = _LEAD + (_RANGES if several else "")
     return [
-        Section("tpch", "Results", lead, tables=merits, sentences=tuple(_answers(study)), at_end=True),
+        Section("tpch", "Results", lead, tables=merits, sentences=tuple(_answers(study)), printed_at_end=True),
         Section(
             "tpch-queries",
             "Query by query",
             charts=tuple(by_query(study.queries)),
             tables=alone,
             sentences=tuple(_planning(study)),
-            at_end=True,
+            printed_at_end=True,
         ),
     ]

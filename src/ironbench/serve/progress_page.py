@@ -19,6 +19,7 @@ from ironbench.records import progress
 from ironbench.records.labs import LabDirectory
 from ironbench.report import wording
 from ironbench.report.numbers import quantity
+from ironbench.report.theme import STATUS_SIGNS
 from ironbench.serve.answers import changes
 from ironbench.serve.page import address, part
 from ironbench.words import counted, in_percent
@@ -188,9 +189,6 @@ def _strip(name: str, lab: Lab, records: Sequence[Record]) -> str:
     return part(_PARTS, "strip", counted(progress.measured(records), "trial"), len(planned), rows)
 
 
-_SIGNS = {"ok": "●", "suspect": "◐", "voided": "✕", "failed": "✕", "cut-short": "◌"}
-
-
 def _mark(name: str, cell: str, block: int, found: Sequence[Record]) -> dict[str, str]:
     """Describes the mark of a trial, which may not have run yet."""
     where = f"{cell}, block {block + 1}"
@@ -205,7 +203,7 @@ def _mark(name: str, cell: str, block: int, found: Sequence[Record]) -> dict[str
         "words": f"{where}{again}: {last.status.word}{rate}{why}",
         "record": address(f"/lab/{name}/record/{last.id}"),
         "status": last.status.value,
-        "sign": _SIGNS[last.status.value],
+        "sign": STATUS_SIGNS[last.status],
     }
 
 

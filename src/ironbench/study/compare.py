@@ -107,7 +107,7 @@ class ComparedMetric:
 
 
 @dataclass(frozen=True, slots=True)
-class CellComparison:
+class ConfigurationComparison:
     """The metrics that A and B have in common under one load."""
 
     name: Note
@@ -127,10 +127,10 @@ class SystemComparison:
     """Loads of one trial of A and one trial of B, at the peak or target rate."""
     rates: tuple[Rate | None, Rate | None]
     """Target rates of A and B, and whether they were sustained; None for a closed loop."""
-    peaks: CellComparison | None
+    peaks: ConfigurationComparison | None
     """Comparison at the peak of each side, or at the target rate; None if a side has no throughput."""
     peak_basis: tuple[Note, Note]
-    cells: tuple[CellComparison, ...]
+    cells: tuple[ConfigurationComparison, ...]
     """Comparisons for each number of clients with which both sides were measured."""
     differences: tuple[Difference, ...]
     unlike: tuple[Note, ...]
@@ -245,18 +245,20 @@ def _loads(sides: tuple[Subject, Subject], curves: tuple[ThroughputCurve, Throug
     return a.cell.load, b.cell.load
 
 
-def _peaks(a: ThroughputCurve, b: ThroughputCurve) -> CellComparison | None:
+def _peaks(a: ThroughputCurve, b: ThroughputCurve) -> ConfigurationComparison | None:
     if a.main is None or b.main is None:
         return None
-    return CellComparison(note("load-of-peak"), _rows(a.main.metrics, b.main.metrics, a.main.trials, b.main.trials))
+    return ConfigurationComparison(
+        note("load-of-peak"), _rows(a.main.metrics, b.main.metrics, a.main.trials, b.main.trials)
+    )
 
 
 def _cells(
     a: Sequence[Record], b: Sequence[Record], curve_a: ThroughputCurve, curve_b: ThroughputCurve, archive: Archive
-) -> tuple[CellComparison, ...]:
+) -> tuple[ConfigurationComparison, ...]:
     points = {point.clients: point for point in curve_b.points}
     cells = [
-        CellComparison(
+        ConfigurationComparison(
             _load(point.clients, point.trials),
             _rows(
                 point.metrics,
@@ -270,7 +272,7 @@ def _cells(
     ]
     if not cells and not (curve_a.points or curve_b.points):
         rows = _rows(metrics_of(a, None, archive), metrics_of(b, None, archive), a, b)
-        cells = [CellComparison(note("load-of-all-trials"), rows)]
+        cells = [ConfigurationComparison(note("load-of-all-trials"), rows)]
     return tuple(cells)
 
 

@@ -155,7 +155,7 @@ class FactorCell:
 
 
 @dataclass(frozen=True, slots=True)
-class Levels:
+class FactorValues:
     """Results of a two-factor design in the order of the factor values."""
 
     first: str
@@ -165,7 +165,7 @@ class Levels:
     cells: tuple[FactorCell, ...]
 
 
-def levels(lab: Lab, groups: Sequence[tuple[str, Sequence[Record]]], archive: Archive) -> Levels | None:
+def levels(lab: Lab, groups: Sequence[tuple[str, Sequence[Record]]], archive: Archive) -> FactorValues | None:
     """Returns the results of a lab with exactly two factors and a full design; None for other labs.
 
     `groups`: configuration and its comparable trials.
@@ -185,7 +185,7 @@ def levels(lab: Lab, groups: Sequence[tuple[str, Sequence[Record]]], archive: Ar
             value = metrics_of(records, [lab.method.metric], archive).get(lab.method.metric)
             if value is not None:
                 cells.append(FactorCell(one, other, value, _queries(records)))
-    return Levels(first.name, second.name, lab.method.metric, tuple(cells)) if cells else None
+    return FactorValues(first.name, second.name, lab.method.metric, tuple(cells)) if cells else None
 
 
 def _queries(records: Sequence[Record]) -> dict[str, Summary]:

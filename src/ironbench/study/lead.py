@@ -20,7 +20,7 @@ from ironbench.records.described import described
 from ironbench.records.work import same_work, short_name, work
 from ironbench.study.archive import Archive
 from ironbench.study.comparability import causes, work_apart
-from ironbench.study.compare import CellComparison, ComparedMetric, MeanRatio, mean_ratio
+from ironbench.study.compare import ComparedMetric, ConfigurationComparison, MeanRatio, mean_ratio
 from ironbench.study.curve import ThroughputCurve, curve, held_out_peak, metrics_of
 from ironbench.study.differences import NOT_SET, Difference, differences, differing, facts
 from ironbench.study.rate import Rate, Ratios
@@ -38,7 +38,7 @@ class WorkLead:
     curves: tuple[ThroughputCurve, ThroughputCurve]
     """Curves of both systems. The trials that measure a peak differ from the trials that chose it: confirmation trials
     after a sweep, or trials of other blocks in a lab."""
-    peaks: CellComparison | None
+    peaks: ConfigurationComparison | None
     """Comparison of the peaks, or of both systems at the declared rate; None if a side has neither. For open loops,
     throughput and the response times at a rate that was not sustained are left out."""
     by_clients: tuple[tuple[int, ComparedMetric], ...]
@@ -162,7 +162,9 @@ def _work(work: str, a: Subject, b: Subject, in_turns: bool) -> WorkLead:
     metrics = leading(a.records[0])
     peaks = None
     if one.main and other.main:
-        peaks = CellComparison(note("load-of-peak"), _rows(one.main.trials, other.main.trials, metrics, in_turns))
+        peaks = ConfigurationComparison(
+            note("load-of-peak"), _rows(one.main.trials, other.main.trials, metrics, in_turns)
+        )
     counts = sorted({*one.clients} & {*other.clients})
     closed = metrics[0] == "throughput" and not (one.rate or other.rate)
     by_clients = tuple(

@@ -51,7 +51,7 @@ if TYPE_CHECKING:
     from ironbench.study.ceiling import Ceiling
     from ironbench.study.comparability import Disturbance
     from ironbench.study.explain import Explanation
-    from ironbench.study.factors import Contrast, FactorInteraction, Levels
+    from ironbench.study.factors import Contrast, FactorInteraction, FactorValues
     from ironbench.study.growth import Growth
     from ironbench.study.same_load import SameLoad
     from ironbench.study.screen import Screen
@@ -259,7 +259,7 @@ class Study:
     """For the first comparisons: explanations of the difference, from throughput down to configuration."""
     waterfalls: tuple[Waterfall, ...] = ()
     """For the first comparisons: how much each part of a transaction's time contributes to the difference."""
-    levels: Levels | None = None
+    levels: FactorValues | None = None
     """For a full design of two factors: results by factor values."""
     noise: Noise | None = None
     """Highest known run-to-run variation of this machine for the lab's metric and work."""

@@ -12,8 +12,7 @@ from ironbench.model.finding import Conclusion
 from ironbench.report.charts import base, rows
 from ironbench.report.charts.base import Chart, Key, Table
 from ironbench.report.finding_tables import effect_table
-from ironbench.report.finding_tables import ratio as ratio_words
-from ironbench.report.numbers import percent, percent_change
+from ironbench.report.numbers import percent, percent_change, quantity
 from ironbench.report.wording import terms
 from ironbench.report.wording.ratios import has_interval, metric_words
 from ironbench.words import upper_first
@@ -61,7 +60,7 @@ def effects(study: Study) -> list[Chart]:
         {"low": 1 / (1 + margin), "high": 1 + margin, "top": row["place"] - _MARKS, "line": row["line"]} for row in data
     ]
     points = [
-        {"below": row["below"], "block": block + 1, "ratio": ratio, "text": ratio_words(ratio)}
+        {"below": row["below"], "block": block + 1, "ratio": ratio, "text": quantity(ratio, "ratio")}
         for row, effect in zip(data, shown, strict=True)
         for block, ratio in effect.finding.ratios
         if ratio > 0 and math.isfinite(ratio)
@@ -77,7 +76,7 @@ def effects(study: Study) -> list[Chart]:
     return [
         Chart(
             "effects",
-            f"{_metric_title(study.metric)} relative to the baseline",
+            f"{upper_first(metric_words(study.metric))} relative to the baseline",
             _alt(table, study.metric),
             base.specification(layers, datasets, rows.height(len(shown))),
             table,
@@ -88,13 +87,6 @@ def effects(study: Study) -> list[Chart]:
             wide=True,
         )
     ]
-
-
-def _metric_title(metric: str) -> str:
-    """Returns a metric's name with an upper-case first letter, and its other letters unchanged: `Trade-Results per
-    second`."""
-    words = metric_words(metric)
-    return upper_first(words)
 
 
 def _row(effect: Effect, domain: list[float], words: Sequence[str]) -> dict[str, Any]:
@@ -115,7 +107,7 @@ def _row(effect: Effect, domain: list[float], words: Sequence[str]) -> dict[str,
 
 def _change(ratio: float) -> str:
     """Formats a ratio as a change, such as `−60%`, or as a multiple, such as `19.4x`."""
-    return percent_change(ratio) if ratio < _MOST_PERCENT else ratio_words(ratio)
+    return percent_change(ratio) if ratio < _MOST_PERCENT else quantity(ratio, "ratio")
 
 
 def _short(contrast: Contrast) -> str:

@@ -11,7 +11,7 @@ from ironbench.report.charts import base
 from ironbench.report.charts.base import Chart, Table
 from ironbench.report.numbers import scale, unit_of
 from ironbench.report.wording.ratios import metric_words
-from ironbench.study.factors import Levels
+from ironbench.study.factors import FactorValues
 from ironbench.study.summarise import Summary
 from ironbench.words import upper_first
 
@@ -65,7 +65,7 @@ def grouped_bars(shown: Shown, bars: Sequence[Bar]) -> list[Chart]:
             shown.title,
             f"{shown.title}. {base.each_value(table)}.",
             base.specification(
-                _layers(groups, names, _height(values, shown.top / factor, far), far), {"bars": rows}, _HEIGHT
+                bar_layers(groups, names, _height(values, shown.top / factor, far), points=far), {"bars": rows}, _HEIGHT
             ),
             shown.table or table,
             suffix + (", logarithmic" if far else ""),
@@ -86,26 +86,42 @@ def _height(values: list[float], top: float, far: bool) -> dict[str, Any]:
     return {"type": "quantitative", "scale": domain, "axis": {"title": None, "tickCount": 5, "format": ",~f"}}
 
 
-def _layers(groups: list[str], names: list[str], height: dict[str, Any], far: bool) -> list[dict[str, Any]]:
+def bar_layers(
+    groups: list[str],
+    names: list[str],
+    height: dict[str, Any],
+    titles: tuple[str, str, str] = ("group", "name", "median"),
+    points: bool = False,
+    labels: bool = False,
+) -> list[dict[str, Any]]:
+    """Returns the Vega layers of grouped bars, with a line for the range of each bar. The data `bars` have the fields
+    `group`, `name`, `value`, `low`, `high` and `text`.
+
+    `height`: the vertical axis. `titles`: titles of group, name and value in tooltips. `points`: whether to draw points
+    instead of bars. `labels`: whether to write the field `label` above each bar.
+    """
     axis = {"title": None, "labelAngle": 0, "ticks": False, "domain": False, "labelPadding": 8}
     place: dict[str, Any] = {
         "x": {"field": "group", "type": "nominal", "sort": groups, "axis": axis, "scale": {"paddingInner": 0.25}},
         "xOffset": {"field": "name", "type": "nominal", "sort": names},
     }
-    tip = [{"field": "group"}, {"field": "name"}, {"field": "text", "title": "median"}]
-    shown = {**place, "y": {"field": "value", **height}, "color": _colour(names), "tooltip": tip}
+    tip = [{"field": field, "title": title} for field, title in zip(("group", "name", "text"), titles, strict=True)]
+    colour = {**base.colour(names), "field": "name"}
+    shown = {**place, "y": {"field": "value", **height}, "color": colour, "tooltip": tip}
     stroke = {**place, "y": {"field": "low", **height}, "y2": {"field": "high"}}
-    mark: dict[str, Any] = {"type": "point", "filled": True, "size": 80, "opacity": 1} if far else {"type": "bar"}
+    mark: dict[str, Any] = {"type": "point", "filled": True, "size": 80, "opacity": 1} if points else {"type": "bar"}
     rule = {"type": "rule", "color": "@ink", "strokeWidth": 1.4}
     layers: list[dict[str, Any]] = [
         {"data": {"name": "bars"}, "mark": mark, "encoding": shown},
         {"data": {"name": "bars"}, "mark": rule, "encoding": stroke},
     ]
-    return layers[::-1] if far else layers  # points are drawn over their lines, but lines over their bars
-
-
-def _colour(names: list[str]) -> dict[str, Any]:
-    return {**base.colour(names), "field": "name"}
+    if points:
+        return layers[::-1]  # points are drawn over their lines, but lines over their bars
+    if labels:
+        text = {"type": "text", "dy": -8, "fontSize": 11, "color": "@ink"}
+        label = {**place, "y": {"field": "high", **height}, "text": {"field": "label"}}
+        layers.append({"data": {"name": "bars"}, "mark": text, "encoding": label})
+    return layers
 
 
 def _table(bars: Sequence[Bar], unit: str, groups: Sequence[str], names: Sequence[str]) -> Table:
@@ -118,17 +134,17 @@ _MOST_CHARTS = 3
 """Maximum number of values of the second factor for which a chart of all queries is drawn."""
 
 
-def level_bars(levels: Levels | None) -> list[Chart]:
+def value_bars(levels: FactorValues | None) -> list[Chart]:
     """Draws the lab's metric. Each value of the first factor is a group of bars, and each value of the second factor is
     a colour."""
     if levels is None:
         return []
-    title = f"{_capital(metric_words(levels.metric))} by {levels.first} and {levels.second}"
+    title = f"{upper_first(metric_words(levels.metric))} by {levels.first} and {levels.second}"
     bars = [Bar(f"{levels.first}={cell.first}", f"{levels.second}={cell.second}", cell.value) for cell in levels.cells]
     return grouped_bars(Shown("levels", title, unit_of(levels.metric)), bars)
 
 
-def level_queries(levels: Levels | None) -> list[Chart]:
+def value_queries(levels: FactorValues | None) -> list[Chart]:
     """Draws the time of every query: one chart for each value of the second factor, all with the same scale."""
     if levels is None:
         return []
@@ -147,7 +163,3 @@ def level_queries(levels: Levels | None) -> list[Chart]:
         title = f"Query times, {levels.second}={second}"
         charts += grouped_bars(Shown(f"levels-queries-{number}", title, "s", top=top, wide=True), bars)
     return charts
-
-
-def _capital(words: str) -> str:
-    return upper_first(words)

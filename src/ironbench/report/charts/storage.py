@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from ironbench.report import theme
 from ironbench.report.cell import ABSENT, Row, TableCell, shown
 from ironbench.report.charts import base
 from ironbench.report.charts.base import Chart, Key, Table
 from ironbench.report.charts.grouped import Bar as GroupedBar
-from ironbench.report.charts.grouped import Shown, grouped_bars
+from ironbench.report.charts.grouped import Shown, bar_layers, grouped_bars
 from ironbench.report.numbers import number, quantity, scale
 from ironbench.report.theme import symbols
 from ironbench.study.storage import Tested
@@ -79,9 +78,11 @@ def _bars(id: str, title: str, bars: Sequence[Bar], names: list[str]) -> list[Ch
     factor = _MEGABYTE if bandwidth else 1.0
     words = "MB/s" if bandwidth else "synchronous writes per second" if kind == "sync" else "IOPS"
     table = _table(names, bars, bandwidth)
-    rows = [{**row, "label": number(row["value"])} for row in base.data(table, "test", "name", factor)]
+    rows = [{**row, "label": number(row["value"])} for row in base.data(table, "group", "name", factor)]
     tests = [shown(test) for test, *_ in table.rows]
-    specification = base.specification(_layers(tests, names), {"bars": rows}, 250)
+    height = {"type": "quantitative", "axis": {"title": None, "tickCount": 5, "format": ",~f"}}
+    layers = bar_layers(tests, names, height, ("test", "series", "rate"), labels=True)
+    specification = base.specification(layers, {"bars": rows}, 250)
     return [
         Chart(
             id,
@@ -109,26 +110,6 @@ def _cell(one: Tested, bandwidth: bool) -> TableCell:
     if not bandwidth:
         whole = TableCell(one.iops, "1/s", one.low / one.block_bytes, one.high / one.block_bytes)
     return whole if one.low < one.high else whole.alone
-
-
-def _layers(tests: list[str], names: list[str]) -> list[dict[str, Any]]:
-    axis = {"title": None, "labelAngle": 0, "ticks": False, "domain": False, "labelPadding": 8}
-    place = {
-        "x": {"field": "test", "type": "nominal", "sort": tests, "axis": axis, "scale": {"paddingInner": 0.25}},
-        "xOffset": {"field": "name", "type": "nominal", "sort": names},
-    }
-    tip = [{"field": "test"}, {"field": "name", "title": "series"}, {"field": "text", "title": "rate"}]
-    height = {"type": "quantitative", "axis": {"title": None, "tickCount": 5, "format": ",~f"}}
-    colour = {"field": "name", "type": "nominal", "scale": theme.system_colours(names)}
-    bar = {**place, "y": {"field": "value", **height}, "color": colour, "tooltip": tip}
-    stroke = {**place, "y": {"field": "low", **height}, "y2": {"field": "high"}}
-    label = {**place, "y": {"field": "high", **height}, "text": {"field": "label"}}
-    marks = (
-        ({"type": "bar"}, bar),
-        ({"type": "rule", "color": "@ink", "strokeWidth": 1.6}, stroke),
-        ({"type": "text", "dy": -8, "fontSize": 11, "color": "@ink"}, label),
-    )
-    return [{"data": {"name": "bars"}, "mark": mark, "encoding": encoding} for mark, encoding in marks]
 
 
 def latencies(parts: Parts) -> list[Chart]:

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Sequence
 from ironbench.report.cell import Content, TableCell, shown, typed
 from ironbench.report.charts.base import Table
 from ironbench.report.numbers import unit_of
-from ironbench.report.page import Answer, Page, Section
+from ironbench.report.page import CAUTIONS, Answer, Page, Section
 from ironbench.report.text_layout import clean
 
 _NUMBERS = ("value", "unit", "low", "high", "confidence", "t_s")
@@ -43,7 +43,7 @@ def words(title: str, answer: Answer, derived: str, cautions: Sequence[str]) -> 
     for number, text in enumerate(answer.sentences, 1):
         yield title, "Answer", "", str(number), "", text, *_NONE
     for number, text in enumerate(filter(None, (derived, *cautions)), 1):
-        yield title, "Before you use these numbers", "", str(number), "", text, *_NONE
+        yield title, CAUTIONS, "", str(number), "", text, *_NONE
 
 
 def section(title: str, part: Section) -> Iterator[_Row]:

@@ -6,10 +6,8 @@ import textwrap
 from collections.abc import Sequence
 
 from ironbench.report import text_layout
-from ironbench.report.page import Command, Page, Section
+from ironbench.report.page import CAUTIONS, Command, Page, Section
 from ironbench.report.text_layout import bullets
-
-CAUTIONS = "Before you use these numbers"
 
 
 def render(pages: Sequence[Page], contents: Section | None = None) -> bytes:

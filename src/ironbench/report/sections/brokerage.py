@@ -70,7 +70,7 @@ def sections(study: Study) -> Iterator[Section]:
     tables = [("", Table(head, tuple(rows), numbers=True))]
     tables += [(one.name, _mix(one)) for one in systems]
     title = f"Brokerage workload, {wording.text(study.place)}" if study.parts else "Brokerage workload"
-    yield Section("brokerage", title, _LEAD, tables=tuple(tables), at_end=True)
+    yield Section("brokerage", title, _LEAD, tables=tuple(tables), printed_at_end=True)
 
 
 def _of_part(part: SubjectResults) -> _System | None:

@@ -25,7 +25,7 @@ _HEAD = ("", "new connections", "range", "time per connection", "range", "% of t
 def sections(study: Study) -> Iterator[Section]:
     rows = tuple(row for name, records in _groups(study) for row in _row(name, records))
     tables = (("", Table(_HEAD, rows)),) if rows else ()
-    yield Section("connections", "New connections", _LEAD if rows else "", tables=tables, at_end=True)
+    yield Section("connections", "New connections", _LEAD if rows else "", tables=tables, printed_at_end=True)
 
 
 def _groups(study: Study) -> Iterator[tuple[str, Sequence[Record]]]:

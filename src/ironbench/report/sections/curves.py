@@ -33,9 +33,9 @@ def sections(study: Study) -> Iterator[Section]:
         charts=tuple(curves(study)),
         bars=bars(study),
         self_titled=True,
-        at_end=True,
+        printed_at_end=True,
     )
-    yield Section("rates", "Target rates (open loop)", _LEAD_RATES, tables=with_rows(rates(study)), at_end=True)
+    yield Section("rates", "Target rates (open loop)", _LEAD_RATES, tables=with_rows(rates(study)), printed_at_end=True)
 
 
 def bars(study: Study) -> Bars | None:

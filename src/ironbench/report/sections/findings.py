@@ -8,7 +8,7 @@ from dataclasses import replace
 from ironbench.report import presentation, wording
 from ironbench.report.charts.base import Depth, Table
 from ironbench.report.charts.effects import effects
-from ironbench.report.charts.grouped import level_bars
+from ironbench.report.charts.grouped import value_bars
 from ironbench.report.finding_tables import claimed_table, effect_table
 from ironbench.report.page import Section, with_rows
 from ironbench.study.claims import JudgedClaim
@@ -19,13 +19,15 @@ PLACE = 100
 
 def sections(study: Study) -> Iterator[Section]:
     asked = with_rows(claimed_table(study.claimed), "Findings that only claims use")
-    yield Section("claims", "Claims", tables=(*with_rows(claims(study)), *asked), at_end=True)
+    yield Section("claims", "Claims", tables=(*with_rows(claims(study)), *asked), printed_at_end=True)
     # The table contains the same figures as the charts.
-    charts = tuple(replace(chart, depth=Depth.PAGE) for chart in (*effects(study), *level_bars(study.levels)))
-    yield Section("findings", "Findings", charts=charts, tables=with_rows(effect_table(study.effects)), at_end=True)
+    charts = tuple(replace(chart, depth=Depth.PAGE) for chart in (*effects(study), *value_bars(study.levels)))
+    yield Section(
+        "findings", "Findings", charts=charts, tables=with_rows(effect_table(study.effects)), printed_at_end=True
+    )
     shown = presentation.of_study(study)
     yield from shown.sections(study) if shown else presentation.of_lab(study)
-    yield Section("earlier", "Earlier rounds", _LEAD_EARLIER, tables=tuple(earlier(study)), at_end=True)
+    yield Section("earlier", "Earlier rounds", _LEAD_EARLIER, tables=tuple(earlier(study)), printed_at_end=True)
 
 
 def claims(study: Study) -> Table:

@@ -24,7 +24,7 @@ def sections(study: Study) -> Iterator[Section]:
     by_script, tables = f"Results by script, {wording.text(study.place)}", tuple(scripts(study))
     several = any(part.curve.main and len(part.curve.main.trials) > 1 for part in study.parts)
     medians = (_MEDIANS,) if tables and several else ()
-    yield Section("scripts", by_script, tables=tables, sentences=medians, at_end=True)
+    yield Section("scripts", by_script, tables=tables, sentences=medians, printed_at_end=True)
 
 
 _SHOWN = (0.5, 0.9, 0.95, 0.99, 0.999, 0.9999)

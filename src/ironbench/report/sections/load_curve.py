@@ -24,7 +24,7 @@ def sections(study: Study) -> Iterator[Section]:
     courses = [(part.name, one) for part in study.parts if (one := part.course) is not None]
     charts = tuple(_chart(place, name, one, study.counts[1]) for place, (name, one) in enumerate(courses))
     sentences = tuple(sentence for name, one in courses if (sentence := _knee(name, one, study.counts[1])))
-    yield Section("load-curve", "Load over time", _LEAD, charts, sentences=sentences, at_end=True)
+    yield Section("load-curve", "Load over time", _LEAD, charts, sentences=sentences, printed_at_end=True)
 
 
 def _asked(one: LoadCourse, value: float) -> str:

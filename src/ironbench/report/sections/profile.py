@@ -45,7 +45,7 @@ def section(profiles: Sequence[Profile], comparisons: Sequence[ProfileComparison
         tables=tuple(tables),
         flames=tuple(flames),
         sentences=tuple(map(sentence, comparisons)),
-        at_end=bool(comparisons),
+        printed_at_end=bool(comparisons),
     )
 
 

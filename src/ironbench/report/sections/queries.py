@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from ironbench.report.charts.grouped import level_queries
+from ironbench.report.charts.grouped import value_queries
 from ironbench.report.charts.queries import by_query
 from ironbench.report.finding_tables import against_trend_tables
 from ironbench.report.page import Section
@@ -20,7 +20,7 @@ PLACE = 700
 def sections(study: Study) -> Iterator[Section]:
     # If there is a single query, the rest of a lab's report already contains everything about it.
     alone = study.lab is not None and (study.queries is None or len(study.queries.names) < 2)
-    charts = () if alone else (*by_query(_labelled(study)), *level_queries(study.levels))
+    charts = () if alone else (*by_query(_labelled(study)), *value_queries(study.levels))
     yield Section("queries", "Query by query", charts=charts, tables=against_trend_tables(study.against))
 
 

@@ -59,7 +59,9 @@ def sections(study: Study) -> Iterator[Section]:
     title = f"Fidelity of the replay, {wording.text(study.place)}" if study.parts else "Fidelity of the replay"
     counted = any(one.value(RECORDED, measure) is not None for measure in COUNTED for one in systems)
     sentences = () if counted else (_NOT_COUNTED,)
-    yield Section("fidelity", title, _LEAD, tables=(("", Table(tuple(head), rows)),), sentences=sentences, at_end=True)
+    yield Section(
+        "fidelity", title, _LEAD, tables=(("", Table(tuple(head), rows)),), sentences=sentences, printed_at_end=True
+    )
 
 
 def _row(measure: str, systems: list[_System]) -> Row:

@@ -36,7 +36,9 @@ _LEAD = (
 def sections(study: Study) -> Iterator[Section]:
     charts = tuple(replace(chart, depth=Depth.DOCUMENT) for chart in same_load(study))
     tables = tuple(same_load_tables(study.same_loads))
-    yield Section("same-load", "Response times at the same load (without verdict)", _LEAD, charts, tables, at_end=True)
+    yield Section(
+        "same-load", "Response times at the same load (without verdict)", _LEAD, charts, tables, printed_at_end=True
+    )
 
 
 _WANTED = tuple(f"response_time_{part}_s" for part in ("p50", "p90", "p99", "p999"))

@@ -31,7 +31,7 @@ def sections(study: Study) -> Iterator[Section]:
     scalings = study.scalings
     drawn = scalability(scalings, study.counts[1]) if scalings else []
     charts = tuple(replace(chart, depth=Depth.DOCUMENT) for chart in drawn)
-    yield Section("law", "Scalability", charts=charts, sentences=sentences(scalings), at_end=True)
+    yield Section("law", "Scalability", charts=charts, sentences=sentences(scalings), printed_at_end=True)
     lead = _LEAD if any(curve.fit for curve in study.growths) else ""
     yield Section("growth", "Scalability", lead, tuple(growth(study)), with_rows(laws(study)))
 

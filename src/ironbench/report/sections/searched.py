@@ -27,7 +27,9 @@ def sections(study: Study) -> Iterator[Section]:
     found = ((one.cell.name, one.best.result or text_note(one.best.sentence)) for one in study.searched if one.best)
     sentences = tuple(f"{name}: {wording.text(result)}." for name, result in found)
     tables = with_rows(tried(study))
-    yield Section("searched", "Best load of each configuration", _LEAD, tables=tables, sentences=sentences, at_end=True)
+    yield Section(
+        "searched", "Best load of each configuration", _LEAD, tables=tables, sentences=sentences, printed_at_end=True
+    )
 
 
 def tried(study: Study) -> Table:

@@ -139,11 +139,6 @@ _MOST = 24
 """Maximum number of blocks in the chart."""
 _NOT_RUN = "not run"
 _USABLE = tuple(status.word for status in Status if status.comparable)
-_SIGNS = {
-    Status.SUSPECT.word: "?",
-    **dict.fromkeys((Status.VOIDED.word, Status.FAILED.word, Status.CUT_SHORT.word), "×"),
-    _NOT_RUN: "–",
-}
 
 
 def order(study: Study) -> list[Chart]:
@@ -180,9 +175,11 @@ def order(study: Study) -> list[Chart]:
 
 
 def _place(name: str, block: int, place: int, record: Record | None) -> dict[str, Any]:
-    status = record.status.word if record else _NOT_RUN
-    row: dict[str, Any] = {"system": name, "block": block + 1, "place": place + 1, "status": status}
-    return row | {"sign": _SIGNS.get(status, ""), "cause": wording.cause(record) if record else ""}
+    row: dict[str, Any] = {"system": name, "block": block + 1, "place": place + 1}
+    if record is None:
+        return row | {"status": _NOT_RUN, "sign": "–", "cause": ""}
+    sign = "" if record.status is Status.OK else theme.STATUS_SIGNS[record.status]
+    return row | {"status": record.status.word, "sign": sign, "cause": wording.cause(record)}
 
 
 def _layers(names: list[str]) -> list[dict[str, Any]]:

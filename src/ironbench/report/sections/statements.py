@@ -38,7 +38,7 @@ def sections(study: Study) -> Iterator[Section]:
     tables = (*side_by_side(study), *((label(study.configuration(one.name)), _table(one)) for one in study.timed))
     by_slices = any(record.statements for cell in study.cells for record in cell.usable)
     lead = f"{_LEAD} {OBSERVED}" if study.observed and not by_slices else _LEAD
-    yield Section("statements", title, lead, tables=tables, sentences=tuple(sentences(study)), at_end=True)
+    yield Section("statements", title, lead, tables=tables, sentences=tuple(sentences(study)), printed_at_end=True)
 
 
 def sentences(study: Study) -> Iterator[str]:

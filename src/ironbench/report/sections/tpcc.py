@@ -68,7 +68,7 @@ def sections(study: Study) -> Iterator[Section]:
     tables = [("", Table(head, tuple(rows), numbers=True))]
     tables += [(one.name, _mix(one.metrics)) for one in systems]
     title = f"TPC-C-derived workload, {wording.text(study.place)}" if study.parts else "TPC-C-derived workload"
-    yield Section("tpcc", title, _LEAD, tables=tuple(tables), at_end=True)
+    yield Section("tpcc", title, _LEAD, tables=tuple(tables), printed_at_end=True)
 
 
 def _of_part(part: SubjectResults) -> _System | None:

@@ -22,28 +22,28 @@ from ironbench.study.bottleneck import RESOURCES, Gain, TimeSpent
 from ironbench.study.ceiling import SPENT, Ceiling, Verdict, measured_limit
 from ironbench.words import counted, in_percent, listed, roughly, upper_first
 
-_FREE = {
+_ZERO_LATENCY = {
     "log": "zero-latency WAL",
     "data": "all data cached",
     "temp": "zero-latency temporary files",
     "client": "an unconstrained client",
 }
 _PART = {"log": "WAL", "data": "data I/O", "temp": "temporary files", "client": "the client"}
-_HELD = {**_PART, "data": "data"}
+_FILES = {**_PART, "data": "data"}
 _SETTINGS_NAMED = 3
 _MOST_PERCENT = 2.0
 """Gains up to this factor are written as percentages."""
 
 
-def _held(parts: Sequence[str]) -> str:
+def _files_on_device(parts: Sequence[str]) -> str:
     """Names the files on the zero-latency devices: `for WAL and temporary files`. Faster devices for other files may
     bring larger gains."""
-    return f"for {listed([_HELD[part] for part in parts])}"
+    return f"for {listed([_FILES[part] for part in parts])}"
 
 
-def _free(one: Ceiling) -> str:
+def _zero_latency_parts(one: Ceiling) -> str:
     """Names the parts that have zero latency: `zero-latency WAL`; several parts are listed."""
-    return listed([_FREE[part] for part in one.parts])
+    return listed([_ZERO_LATENCY[part] for part in one.parts])
 
 
 def _names(parts: Sequence[str]) -> str:
@@ -58,12 +58,11 @@ def limit_sentence(spent: TimeSpent, measured: Sequence[Ceiling] = ()) -> str:
     limit = spent.limit
     why = _sentence(limit.note)
     if decisive := measured_limit(spent, measured):
-        return (
-            f"The bottleneck is {_names(decisive.seen)}. With {_free(decisive)}, throughput is {_interval(decisive)}."
-        )
+        gain = f"With {_zero_latency_parts(decisive)}, throughput is {_interval(decisive)}."
+        return f"The bottleneck is {_names(decisive.seen)}. {gain}"
     of_it = [one for one in measured if one.finding.baseline == spent.cell and _only_of(one, limit.resource)]
     if of_it:
-        return f"{why} With {_free(of_it[0])}, throughput is {_interval(of_it[0])}."
+        return f"{why} With {_zero_latency_parts(of_it[0])}, throughput is {_interval(of_it[0])}."
     if limit.gain is None:
         return why
     if limit.resource == CONCURRENCY:
@@ -98,7 +97,7 @@ def ceiling_sentence(one: Ceiling, where: Configuration = NOTHING_ELSE) -> str:
         return f"The throughput cost of {_names(one.parts)} was not measured.{_need(one)}"
     at = f" at {configuration(where)}" if where.values else ""
     sentences = [
-        f"With {_free(one)}{at}, throughput is {_interval(one)}.",
+        f"With {_zero_latency_parts(one)}{at}, throughput is {_interval(one)}.",
         _upper_bound(one),
         _settings(one),
         _verdict(one),
@@ -130,12 +129,12 @@ def _upper_bound(one: Ceiling) -> str:
     if one.low <= 1 or "client" in one.parts:
         return ""
     if not one.on_device:
-        return f"No real device {_held(one.parts)} can bring a larger gain."
+        return f"No real device {_files_on_device(one.parts)} can bring a larger gain."
     if one.left is None or one.left <= one.finding.margin:
-        return f"A real device {_held(one.parts)} can hardly bring a larger gain."
+        return f"A real device {_files_on_device(one.parts)} can hardly bring a larger gain."
     return (
-        f"A real device {_held(one.parts)} with a faster I/O path could bring a larger gain: on the zero-latency "
-        f"device, {_names(one.parts)} still took {in_percent(one.left)} of transaction time."
+        f"A real device {_files_on_device(one.parts)} with a faster I/O path could bring a larger gain: on the "
+        f"zero-latency device, {_names(one.parts)} still took {in_percent(one.left)} of transaction time."
     )
 
 

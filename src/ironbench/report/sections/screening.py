@@ -10,10 +10,9 @@ from typing import Any
 from ironbench.report.charts import base, rows
 from ironbench.report.charts.base import Chart, Depth, Key, Table
 from ironbench.report.charts.effects import axis_of, ticks
-from ironbench.report.finding_tables import ratio
-from ironbench.report.numbers import percent_change
+from ironbench.report.numbers import percent_change, quantity
 from ironbench.report.page import Section, with_rows
-from ironbench.report.screen import EFFECT, NO_EFFECT, screened_table
+from ironbench.report.screening import EFFECT, NO_EFFECT, screened_table
 from ironbench.report.wording.ratios import metric_words
 from ironbench.report.wording.screening import method
 from ironbench.study.screen import Screen, ScreenedFactor
@@ -30,7 +29,7 @@ def sections(study: Study) -> Iterator[Section]:
     # The table contains the same figures as the chart.
     charts = tuple(replace(chart, depth=Depth.PAGE) for chart in screened(screen))
     how = method(screen.runs, len(screen.factors), screen.blocks, screen.spread, screen.freedom)
-    yield Section("screen", "Screening of factors", how, charts, with_rows(screened_table(screen)), at_end=True)
+    yield Section("screen", "Screening of factors", how, charts, with_rows(screened_table(screen)), printed_at_end=True)
 
 
 _LOOKS = {EFFECT: ("s2", "triangle-up"), NO_EFFECT: ("muted", "circle")}
@@ -47,7 +46,7 @@ def screened(screen: Screen) -> list[Chart]:
     table = screened_table(screen)
     data = rows.named([_row(one, words) for one, words in zip(screen.factors, table.texts, strict=True)])
     points = [
-        {"below": row["below"], "block": block, "ratio": value, "text": ratio(value)}
+        {"below": row["below"], "block": block, "ratio": value, "text": quantity(value, "ratio")}
         for row, one in zip(data, screen.factors, strict=True)
         for block, value in enumerate(one.blocks, 1)
     ]
