@@ -546,6 +546,40 @@ class LogRows:
         """Returns facts and faults that were found in the files, as JSON. The result is complete after all files were
         read."""
 
+@final
+class Proxy:
+    """A proxy between an application and its server, which observes statements. It runs until `stop`."""
+
+    def __new__(cls, order: bytes) -> Proxy:
+        """Starts the proxy. `order`: JSON of `Order` in crates/ironbench-proxy/src/proxy.rs. Raises InputError."""
+
+    @property
+    def address(self) -> str:
+        """Where the proxy listens: `127.0.0.1:PORT`, or the path of its socket."""
+
+    @property
+    def is_running(self) -> bool:
+        """Whether no thread of the proxy has failed."""
+
+    def take(self, seconds: float) -> tuple[ProxyRows | None, bool]:
+        """Waits at most `seconds` for statements. Returns them, and whether more may follow."""
+
+    def lose(self, rows: ProxyRows) -> list[int]:
+        """Notes that statements could not be stored. Returns the transactions whose earlier statements are stored."""
+
+    def stop(self) -> None:
+        """Closes all connections. Raises FailureError if a thread has failed."""
+
+    def counters(self) -> bytes:
+        """Returns the counters as JSON of `Counters` in crates/ironbench-proxy/src/proxy.rs."""
+
+@final
+class ProxyRows:
+    """Statements that a proxy has observed, as Arrow, with the columns of `LogRows`."""
+
+    def __len__(self) -> int: ...
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object: ...
+
 def write_tape(rows: object, path: str) -> list[tuple[int, int]]:
     """Writes the tape, which is the file for a replay. `rows`: an object with `__arrow_c_stream__`; its columns are
     described in crates/ironbench-capture/src/tape.rs. Returns start and end of each client's part in the file."""

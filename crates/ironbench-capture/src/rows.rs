@@ -1,6 +1,7 @@
 //! The statements of logs as Arrow record batches. Each row is a statement, and rows are in the order in which
 //! statements ended.
 
+use std::borrow::Cow;
 use std::collections::VecDeque;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -22,7 +23,7 @@ use crate::mask::Mask;
 use crate::message::{Value, split_parameters};
 use crate::reader::{Format, NEEDS_PREFIX, Next, Reader};
 use crate::secrets::without_password;
-use crate::sessions::{Counts, Executed, Handler, Sessions};
+use crate::sessions::{Counts, Executed, Handler, Parameters, Sessions};
 use crate::statement::Obstacle;
 use crate::stderr::Prefix;
 
@@ -252,7 +253,7 @@ impl RecordBatchReader for Statements {
 }
 
 /// Returns the columns, in the order of `Builder::batch`.
-fn schema() -> SchemaRef {
+pub(crate) fn schema() -> SchemaRef {
     let text = |name| Field::new(name, DataType::Utf8, true);
     let element = Arc::new(Field::new_list_field(DataType::Utf8, true));
     Arc::new(Schema::new(vec![
@@ -272,11 +273,12 @@ fn schema() -> SchemaRef {
         text("command"),
         Field::new("writes", DataType::Boolean, false),
         text("obstacle"),
+        Field::new("row_count", DataType::Int64, true),
     ]))
 }
 
 /// Collects statements into the columns of a batch.
-struct Builder {
+pub(crate) struct Builder {
     mask: Option<Mask>,
     analyses: Analyses,
     values: Vec<Value>,
@@ -299,6 +301,7 @@ struct Builder {
     verbs: StringBuilder,
     writes: BooleanBuilder,
     obstacles: StringBuilder,
+    row_counts: Int64Builder,
     /// Length of the longest parameter that does not end with "...". `dotted` contains the lengths of the shortest and
     /// the longest parameter that does, without the dots.
     longest: usize,
@@ -306,7 +309,7 @@ struct Builder {
 }
 
 impl Builder {
-    fn new(mask: Option<Mask>) -> Self {
+    pub(crate) fn new(mask: Option<Mask>) -> Self {
         Self {
             mask,
             analyses: Analyses::new(),
@@ -330,16 +333,21 @@ impl Builder {
             verbs: StringBuilder::new(),
             writes: BooleanBuilder::new(),
             obstacles: StringBuilder::new(),
+            row_counts: Int64Builder::new(),
             longest: 0,
             dotted: None,
         }
     }
 
-    fn is_full(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
+        self.rows == 0
+    }
+
+    pub(crate) fn is_full(&self) -> bool {
         self.rows >= ROWS || self.bytes >= BYTES
     }
 
-    fn batch(&mut self) -> Option<RecordBatch> {
+    pub(crate) fn batch(&mut self) -> Option<RecordBatch> {
         if self.rows == 0 {
             return None;
         }
@@ -361,6 +369,7 @@ impl Builder {
             Arc::new(self.verbs.finish()),
             Arc::new(self.writes.finish()),
             Arc::new(self.obstacles.finish()),
+            Arc::new(self.row_counts.finish()),
         ];
         Some(RecordBatch::try_new(schema(), columns).expect("every column has each row"))
     }
@@ -368,42 +377,59 @@ impl Builder {
     /// Appends the parameters of a statement. Returns whether the statement's text refers to the same number of
     /// parameters.
     fn parameters(&mut self, executed: &Executed) -> std::result::Result<bool, Obstacle> {
-        let (list, analysis) = (&executed.parameters, &executed.analysis);
         if executed.prepared.is_none() {
             self.parameters.append_null();
             return Ok(true);
         }
-        let mut values = std::mem::take(&mut self.values);
-        let is_whole = split_parameters(list, &mut values) || list.is_empty();
         let mut obstacle = None;
-        for (place, value) in values.iter().enumerate() {
-            let Some((at, doubled)) = value else {
-                self.parameters.values().append_null();
-                continue;
-            };
-            let raw = &list[at.clone()];
-            let raw = if *doubled { replace_doubled(raw) } else { raw.to_vec() };
-            let hidden = without_password(&raw);
-            if hidden.is_some() {
-                obstacle = Some(Obstacle::Password);
-            }
-            self.note_length(hidden.as_ref().unwrap_or(&raw));
-            let text = String::from_utf8_lossy(hidden.as_ref().unwrap_or(&raw));
-            if text.contains(char::REPLACEMENT_CHARACTER) {
-                obstacle = Some(Obstacle::Encoding);
-            }
-            self.bytes += text.len();
-            match &self.mask {
-                Some(mask) if !analysis.unmasked.contains(&(place + 1)) => {
-                    self.parameters.values().append_value(mask.value(&text));
+        let (count, is_whole) = match &executed.parameters {
+            Parameters::Sent(values) => {
+                for (place, value) in values.iter().enumerate() {
+                    obstacle = self.parameter(place, value.as_deref(), &executed.analysis).or(obstacle);
                 }
-                _ => self.parameters.values().append_value(text),
+                (values.len(), true)
             }
-        }
-        let has_all = is_whole && values.len() >= analysis.parameters;
+            Parameters::Logged(list) => {
+                let mut values = std::mem::take(&mut self.values);
+                let is_whole = split_parameters(list, &mut values) || list.is_empty();
+                for (place, value) in values.iter().enumerate() {
+                    let value = value.as_ref().map(|(at, doubled)| {
+                        let raw = &list[at.clone()];
+                        if *doubled { replace_doubled(raw).into() } else { Cow::Borrowed(raw) }
+                    });
+                    if let Some(value) = &value {
+                        self.note_length(value);
+                    }
+                    obstacle = self.parameter(place, value.as_deref(), &executed.analysis).or(obstacle);
+                }
+                let count = values.len();
+                self.values = values;
+                (count, is_whole)
+            }
+        };
         self.parameters.append(true);
-        self.values = values;
-        obstacle.map_or(Ok(has_all), Err)
+        obstacle.map_or(Ok(is_whole && count >= executed.analysis.parameters), Err)
+    }
+
+    /// Appends one parameter. Returns the reason why a replay cannot send it, if there is one.
+    fn parameter(&mut self, place: usize, value: Option<&[u8]>, analysis: &Analysis) -> Option<Obstacle> {
+        let Some(raw) = value else {
+            self.parameters.values().append_null();
+            return None;
+        };
+        let hidden = without_password(raw);
+        let text = String::from_utf8_lossy(hidden.as_deref().unwrap_or(raw));
+        self.bytes += text.len();
+        match &self.mask {
+            Some(mask) if !analysis.unmasked.contains(&(place + 1)) => {
+                self.parameters.values().append_value(mask.value(&text));
+            }
+            _ => self.parameters.values().append_value(&text),
+        }
+        if text.contains(char::REPLACEMENT_CHARACTER) {
+            return Some(Obstacle::Encoding);
+        }
+        hidden.map(|_| Obstacle::Password)
     }
 
     /// Notes the length of a value. `log_parameter_max_length` cuts values and appends three dots, but a value that is
@@ -435,6 +461,7 @@ impl Handler for Builder {
         let has_parameters = self.parameters(&executed);
         let analysis = &executed.analysis;
         let obstacle = match has_parameters {
+            _ if executed.obstacle.is_some() => executed.obstacle,
             _ if executed.begun_before => Some(Obstacle::Begun),
             _ if executed.fetches => Some(Obstacle::Fetch),
             Err(obstacle) => Some(obstacle),
@@ -458,6 +485,7 @@ impl Handler for Builder {
         self.verbs.append_value(&analysis.verb);
         self.writes.append_value(analysis.writes);
         self.obstacles.append_option(obstacle.map(Obstacle::code));
+        self.row_counts.append_option(executed.rows.map(|rows| rows as i64));
     }
 }
 

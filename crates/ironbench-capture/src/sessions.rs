@@ -10,7 +10,7 @@ use std::sync::Arc;
 use crate::analysis::Analysis;
 use crate::entry::{Entry, Severity};
 use crate::message::{Message, parameters};
-use crate::statement::Control;
+use crate::statement::{Control, Obstacle};
 
 /// Maximum number of sessions that are remembered. A log without `log_disconnections` does not show when a session
 /// ends.
@@ -29,8 +29,7 @@ pub struct Executed {
     pub analysis: Arc<Analysis>,
     /// Name of the prepared statement, empty for the unnamed statement; None for the simple protocol.
     pub prepared: Option<Vec<u8>>,
-    /// The list of parameters as logged; empty if there is none.
-    pub parameters: Vec<u8>,
+    pub parameters: Parameters,
     pub duration_us: Option<u64>,
     /// SQLSTATE of the error that ended the statement; empty if it succeeded.
     pub error: Vec<u8>,
@@ -38,7 +37,26 @@ pub struct Executed {
     pub fetches: bool,
     /// Whether the transaction began before the log.
     pub begun_before: bool,
+    /// Number of rows that the statement returned or changed; None if it is not known.
+    pub rows: Option<u64>,
+    /// A reason, found by the source of the statement, why a replay leaves it out.
+    pub obstacle: Option<Obstacle>,
     pub names: Arc<Names>,
+}
+
+/// Parameters of a prepared statement.
+#[derive(Debug)]
+pub enum Parameters {
+    /// The list as logged, `$1 = '9', $2 = NULL`; empty if there is none.
+    Logged(Vec<u8>),
+    /// The values as texts. None stands for NULL.
+    Sent(Vec<Option<Vec<u8>>>),
+}
+
+impl Default for Parameters {
+    fn default() -> Self {
+        Self::Logged(Vec::new())
+    }
 }
 
 /// User, database and application that sent a statement.
@@ -220,7 +238,7 @@ impl Sessions {
                 session.begin(entry, begun_us, handler.analyse(text), Some(name), &mut counts.transactions);
                 if let Some(pending) = &mut session.pending {
                     pending.fetches = fetches;
-                    pending.parameters = parameters(&entry.detail).map_or(of_bind, <[u8]>::to_vec);
+                    pending.parameters = Parameters::Logged(parameters(&entry.detail).map_or(of_bind, <[u8]>::to_vec));
                     pending.duration_us = (before_us > 0).then_some(before_us);
                 }
                 counts.timed(session, duration_us, handler);
@@ -255,7 +273,7 @@ impl Sessions {
             if let (Some(pending), Some(list)) =
                 (&mut session.pending, list.or(bound.as_ref().map(|bound| &bound.2[..])))
             {
-                list.clone_into(&mut pending.parameters);
+                pending.parameters = Parameters::Logged(list.to_vec());
             }
         }
         session.bound = None;

@@ -25,6 +25,14 @@ pub enum Obstacle {
     Fetch,
     /// The statement belongs to a transaction that began before the log.
     Begun,
+    /// The statement is longer than a proxy stores.
+    LongText,
+    /// A parameter was sent in the binary format of a type that ironbench cannot decode.
+    BinaryParameters,
+    /// Statements of the transaction are missing, because they could not be stored in time.
+    Gap,
+    /// The client called a function without SQL (FunctionCall).
+    FunctionCall,
 }
 
 impl Obstacle {
@@ -41,6 +49,10 @@ impl Obstacle {
             Self::Encoding => "encoding",
             Self::Fetch => "fetch",
             Self::Begun => "begun-before",
+            Self::LongText => "long-text",
+            Self::BinaryParameters => "binary-parameters",
+            Self::Gap => "gap",
+            Self::FunctionCall => "function-call",
         }
     }
 }

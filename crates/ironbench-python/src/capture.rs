@@ -13,7 +13,7 @@ use pyo3::types::{PyBytes, PyCapsule};
 use crate::data::unreadable;
 use crate::errors::raise;
 
-const STREAM: &std::ffi::CStr = c"arrow_array_stream";
+pub const STREAM: &std::ffi::CStr = c"arrow_array_stream";
 
 /// The statements in log files as Arrow. All streams share one position, so that each statement is read once.
 #[pyclass(module = "ironbench._core", frozen)]

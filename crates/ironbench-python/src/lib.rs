@@ -16,6 +16,7 @@ mod ldap;
 mod live;
 mod mysql;
 mod profile;
+mod proxy;
 mod relay;
 mod rows;
 mod sampler;
@@ -54,6 +55,8 @@ mod _core {
     use crate::mysql::MysqlConnection;
     #[pymodule_export]
     use crate::profile::{Profile, Profiler, available};
+    #[pymodule_export]
+    use crate::proxy::{Proxy, ProxyRows};
     #[pymodule_export]
     use crate::relay::Relay;
     #[pymodule_export]

@@ -1,9 +1,9 @@
-"""`ironbench capture`: writes a production workload, read from logs or from a server's statistics, to one file for
+"""`ironbench capture`: writes a production workload, read from logs, a proxy or a server's statistics, to one file for
 `ironbench show` and `ironbench run capture`."""
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -11,6 +11,10 @@ from ironbench import units
 from ironbench.errors import InputError
 from ironbench.printer import Printer
 from ironbench.words import counted
+
+if TYPE_CHECKING:
+    from ironbench.workloads.capture.file import CaptureFacts
+    from ironbench.workloads.capture.proxy import ProxyOptions
 
 _WATCHED = "60s"
 
@@ -47,8 +51,26 @@ def capture(
             "logs. ironbench then generates the parameter values.",
         ),
     ] = "",
+    listen: Annotated[
+        str,
+        typer.Option(
+            metavar="ADDRESS",
+            help="Create the capture with a proxy that listens at this address, e.g. 127.0.0.1:6432 or the path of a "
+            "Unix socket, and passes connections on to the server of --to.",
+        ),
+    ] = "",
+    to: Annotated[str, typer.Option(metavar="DSN", help="With --listen: server to which clients are connected.")] = "",
+    tls_cert: Annotated[
+        str, typer.Option(metavar="FILE", help="With --listen: certificate for clients that connect with TLS (PEM).")
+    ] = "",
+    tls_key: Annotated[str, typer.Option(metavar="FILE", help="Private key of --tls-cert (PEM).")] = "",
     duration: Annotated[
-        str, typer.Option(metavar="TIME", help="With --from: how long to observe the server.  [default: 60s]")
+        str,
+        typer.Option(
+            metavar="TIME",
+            help="How long to observe the server (--from; default: 60s) or to run the proxy (--listen; default: until "
+            "Ctrl-C).",
+        ),
     ] = "",
     mark: Annotated[
         str,
@@ -60,8 +82,9 @@ def capture(
     ] = "",
 ) -> int:
     if mark:
-        return _marked(mark, (*(logs or ()), output, prefix, server, duration, "--mask" if mask else ""))
-    if not logs and not server:
+        others = (*(logs or ()), output, prefix, server, listen, to, duration, "--mask" if mask else "")
+        return _marked(mark, others)
+    if not logs and not server and not listen:
         raise InputError(
             "capture",
             "no log files are named",
@@ -71,21 +94,49 @@ def capture(
         raise InputError("-o", "is missing", "add the file to write, e.g. -o shop.capture")
     if server and (logs or prefix):
         raise InputError("--from", "cannot be combined with logs", "name either the server or the log files")
-    if duration and not server:
+    if listen and (logs or prefix or server):
+        raise InputError("--listen", "cannot be combined with logs or --from", "use one source for a capture")
+    if listen and not to:
+        raise InputError("--to", "is missing", "add the DSN of the server: --to DSN")
+    for option, text in (("--to", to), ("--tls-cert", tls_cert), ("--tls-key", tls_key)):
+        if text and not listen:
+            raise InputError(option, "has no effect without a proxy", "remove it, or add --listen ADDRESS")
+    if duration and not server and not listen:
         raise InputError("--duration", "has no effect on a capture from logs", "remove it, or use --from DSN")
-    from ironbench.report import wording
-    from ironbench.workloads.capture import digests
+    from ironbench.workloads.capture import digests, file, proxy
     from ironbench.workloads.capture import logs as reading
 
     printer = Printer()
     seconds = units.seconds("--duration", duration or _WATCHED)
     if seconds <= 0:
         raise InputError(f"--duration {duration}", "is too short", "use for example --duration 60s")
+    if listen:
+        limit = seconds if duration else None
+        options = proxy.ProxyOptions(listen, to, output, mask, limit, tls_cert, tls_key)
+        return _said(printer, _from_proxy(printer, options), output)
+    if logs and len(logs) == 1 and file.is_partial(logs[0]):
+        return _said(printer, proxy.finish(logs[0], output, mask), output)
     with printer.bar("watching the server" if server else f"reading {counted(len(logs or ()), 'log')}") as show:
         if server:
             made = digests.capture(server, output, seconds, mask, show)
         else:
             made = reading.capture(logs or (), output, prefix, mask, show)
+    return _said(printer, made, output)
+
+
+def _from_proxy(printer: Printer, options: ProxyOptions) -> CaptureFacts:
+    from ironbench.workloads.capture import proxy
+
+    def started(address: str) -> None:
+        printer.say(f"listening on {address}; press Ctrl-C to end the capture")
+
+    with printer.bar("capturing") as show:
+        return proxy.capture(options, started, show)
+
+
+def _said(printer: Printer, made: CaptureFacts, output: str) -> int:
+    from ironbench.report import wording
+
     parts = [
         counted(made.statements, "statement"),
         counted(made.transactions, "transaction"),

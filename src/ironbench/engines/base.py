@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
+from typing import Any
 
 from ironbench.engines.administration import Administration
 from ironbench.engines.data_import import DataImport
@@ -202,6 +203,11 @@ class Engine(ABC):
     def log_reader(self, path: Path) -> LogReader | None:
         """Returns a reader for the statements in a log of this engine. Returns None if the file is not such a log, or
         if the core reads the engine's logs."""
+        return None
+
+    def proxied(self, text: str) -> dict[str, Any] | None:
+        """Returns the server of a DSN as a proxy's order names it (crates/ironbench-proxy/src/proxy.rs), without a
+        password. Returns None if the core has no proxy for this engine. Raises InputError."""
         return None
 
     def installations(self) -> tuple[tuple[str, str], ...]:

@@ -17,6 +17,7 @@ from ironbench.report.page import Answer, AnswerPoint, Page, Section, with_rows
 from ironbench.units import span
 from ironbench.words import counted, cut, in_percent
 from ironbench.workloads.capture.contents import Contents, Pauses, contents
+from ironbench.workloads.capture.file import PROXY
 from ironbench.workloads.capture.keys import KeyUse
 
 _WIDTH = 100
@@ -35,11 +36,12 @@ def page(path: str) -> Page:
     found = contents(path)
     facts = found.facts
     began = datetime.fromtimestamp(facts.began_us / 1e6, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
-    source = (
-        f"from the statement statistics of the server ({facts.format})"
-        if facts.invented
-        else f"from logs in the format {facts.format}"
-    )
+    if facts.invented:
+        source = f"from the statement statistics of the server ({facts.format})"
+    elif facts.format == PROXY:
+        source = "recorded by the proxy"
+    else:
+        source = f"from logs in the format {facts.format}"
     masked = ", literals masked" if facts.masked else ""
     return Page(
         title=f"Capture {path}",
@@ -133,7 +135,7 @@ def _keys(found: KeyUse) -> Iterator[str]:
     if not found.makers:
         return
     makers = counted(found.makers, "statement returns", "statements return")
-    yield f"{makers} a generated key, and logs do not contain the key."
+    yield f"{makers} a generated key, which the capture does not contain."
     if found.known:
         where = counted(found.values, "place", "places")
         yield (

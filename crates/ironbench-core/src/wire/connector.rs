@@ -50,6 +50,17 @@ impl<P: ServerProtocol> Connected<P> {
     }
 }
 
+/// A connection to a server on which nobody has logged in yet.
+#[derive(Debug)]
+pub struct Opened<G> {
+    pub stream: Stream,
+    /// What the server sent before the log-in.
+    pub greeting: G,
+    /// Whether the password itself may be sent over the connection.
+    pub carries_passwords: bool,
+    pub is_unix: bool,
+}
+
 /// A connection attempt at one address.
 pub struct Attempt<'a> {
     pub(super) endpoint: &'a Endpoint,
@@ -127,6 +138,38 @@ impl<P: ServerProtocol> Connector<P> {
                 Ok(connected) => return Ok(connected),
                 Err(fault) if fault.is_interrupt() => return Err(self.cannot_connect(fault)),
                 // Another address is tried only if this one cannot be reached.
+                Err(fault @ Fault::Io(_)) => last = fault,
+                Err(fault) => return Err(self.cannot_connect(fault)),
+            }
+        }
+        Err(self.cannot_connect(last))
+    }
+
+    /// Connects, with TLS if the settings require it, but does not log in. A proxy does so for clients that log in
+    /// themselves.
+    ///
+    /// # Errors
+    /// As those of `connect`.
+    pub fn open_only(&self) -> Result<Opened<P::Greeting>> {
+        let mut last = Fault::Io(io::ErrorKind::AddrNotAvailable.into());
+        for endpoint in self.address.resolve()? {
+            let attempt = self.attempt(&endpoint, None);
+            let opened = match self.open(&attempt, self.tls().filter(|_| self.mode != Mode::Allow)) {
+                Err(Fault::Tls(error)) if self.mode == Mode::Prefer && !tls::is_about_certificate(&error) => {
+                    self.open(&attempt, None)
+                }
+                first => first,
+            };
+            match opened {
+                Ok((channel, greeting)) => {
+                    let security = Security::of(&endpoint, channel.tls.is_some(), self.mode);
+                    return Ok(Opened {
+                        greeting,
+                        carries_passwords: security >= Security::least(self.mode),
+                        is_unix: matches!(endpoint, Endpoint::Unix(_)),
+                        stream: channel.into_pipe().into_stream(),
+                    });
+                }
                 Err(fault @ Fault::Io(_)) => last = fault,
                 Err(fault) => return Err(self.cannot_connect(fault)),
             }

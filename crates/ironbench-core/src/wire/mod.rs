@@ -28,7 +28,7 @@ pub mod transport;
 pub use address::Address;
 pub(crate) use address::Endpoint;
 pub use connection::{LdapConnection, MysqlConnection, PostgresConnection, RelayAddress, Server};
-pub use connector::{Cancel, Connected, Connector};
+pub use connector::{Cancel, Connected, Connector, Opened};
 pub use interrupt::Cancelling;
 pub use pipe::Stream;
 pub use protocol::ServerProtocol;

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from ironbench.engines import ideal as memory
 from ironbench.engines import identity, own_files, server
@@ -128,6 +129,12 @@ class PostgresEngine(Engine):
     )
     administration = PostgresAdministration()
     data_import = PostgresDataImport()
+
+    def proxied(self, text: str) -> dict[str, Any] | None:
+        address, _ = dsn.parse(text)
+        if address.more:
+            raise InputError("--to", "names several servers", "name one server, to which all clients connect")
+        return {"postgres": address.connection(Secrets(None)) | {"options": []}}
 
     def with_session_setting(self, text: str, name: str, value: str) -> str:
         address, _ = dsn.parse(text, {})

@@ -6,7 +6,7 @@ from ironbench.report.wording.registry import wording
 from ironbench.report.wording.values import Number, Strings, agreed, count, names, number, percent, span, strings
 
 REASONS = {
-    "copy": "COPY, because the log does not contain the copied rows",
+    "copy": "COPY, because the capture does not contain the copied rows",
     "listen": "LISTEN and UNLISTEN, because notifications would arrive at any time",
     "two-phase": "two-phase commit",
     "server-wide": "statements about roles, databases and settings of the whole server",
@@ -17,6 +17,10 @@ REASONS = {
     "encoding": "the statement is not valid UTF-8",
     "fetch": "fetches of further rows from a cursor, because a replay fetches all rows at once",
     "begun-before": "the transaction began before the start of the log",
+    "long-text": "the statement or its parameters are longer than a proxy stores (1 MiB)",
+    "binary-parameters": "a parameter has a type whose binary format ironbench does not know",
+    "gap": "the transaction is incomplete, because statements could not be stored in time",
+    "function-call": "a call of a function without SQL, such as those for large objects",
     "utility": "utility statements, because their text in the server's statistics may contain literals",
     "not-preparable": "the server cannot prepare the statement if parameters replace all its literals",
     "transaction": "another statement of the same transaction cannot be replayed",
@@ -30,7 +34,7 @@ def reason(code: str) -> str:
 @wording("capture-not-replayable")
 def not_replayable(reason: Strings, statements: Number, share: Number) -> str:
     """Example with reason='copy', statements=12, share=0.012: `12 statements (1.2%) cannot be replayed: COPY, because
-    the log does not contain the copied rows`."""
+    the capture does not contain the copied rows`."""
     why = names([REASONS.get(one, one) for one in strings(reason)]) or "unknown reason"
     return f"{count(statements, 'statement')} ({percent(share)}) cannot be replayed: {why}"
 
@@ -212,4 +216,25 @@ def unknown_users(sessions: Number) -> str:
     return (
         f"the user and database of {count(sessions, 'session')} are unknown, because the sessions began before "
         "the start of the log"
+    )
+
+
+@wording("capture-lost")
+def lost(statements: Number, share: Number) -> str:
+    """Example with statements=1200, share=0.012: `1,200 statements (1.2%) are missing, because the disk was full or too
+    slow; the application was not delayed`."""
+    return (
+        f"{count(statements, 'statement')} ({percent(share)}) {agreed(statements, 'is', 'are')} missing, because the "
+        "disk was full or too slow; the application was not delayed"
+    )
+
+
+@wording("capture-unfollowed")
+def unfollowed(connections: Number) -> str:
+    """Example with connections=2: `2 connections were passed on without capturing statements, for example because of
+    replication`."""
+    verb = agreed(connections, "was", "were")
+    return (
+        f"{count(connections, 'connection')} {verb} passed on without capturing statements, for example because of "
+        "replication"
     )

@@ -267,12 +267,16 @@ def _counted(session: Session) -> dict[str, int]:
 
 
 def is_capture(path: str) -> bool:
-    """Returns whether the file exists and begins like a Parquet file."""
+    """Returns whether the file exists and begins like a Parquet file, or like a capture that has not been finished."""
     try:
         with Path(path).open("rb") as opened:
-            return opened.read(4) == b"PAR1"
+            if opened.read(4) == b"PAR1":
+                return True
     except OSError:
         return False
+    from ironbench.workloads.capture import file
+
+    return file.is_partial(path)
 
 
 def _digest(path: str) -> str:

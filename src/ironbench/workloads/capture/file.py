@@ -19,6 +19,8 @@ from ironbench.model.note import Note
 KEY = "ironbench_capture"
 """Key of the capture's metadata in the Parquet file."""
 SCHEMA = 1
+PROXY = "proxy"
+"""Format of a capture that a proxy has recorded."""
 _MEMORY = "1GB"
 """Memory limit of DuckDB. Larger intermediate results are written to temporary files."""
 _HINT = "make a capture: ironbench capture LOG -o FILE.capture"
@@ -28,8 +30,7 @@ COLUMNS = """
     duration_us, row_count, error, "user" AS user_name, "database" AS database_name,
     application AS application_name, command, writes, obstacle
 """
-"""Columns of a capture: those that the core reads from logs (crates/ironbench-capture/src/rows.rs), and the number of
-rows, which logs do not contain."""
+"""Columns of a capture, as the core names them (crates/ironbench-capture/src/rows.rs)."""
 
 
 class CaptureFacts(msgspec.Struct, frozen=True, kw_only=True):
@@ -37,7 +38,7 @@ class CaptureFacts(msgspec.Struct, frozen=True, kw_only=True):
 
     schema: int
     format: str
-    """Format of the logs from which the capture was made."""
+    """Format of the logs from which the capture was made, or `PROXY`."""
     masked: bool
     statements: int
     transactions: int
@@ -69,10 +70,11 @@ class CaptureFacts(msgspec.Struct, frozen=True, kw_only=True):
         return self.with_duration >= 0.9 * self.statements
 
 
-def database() -> duckdb.DuckDBPyConnection:
-    """Opens a database in memory, which uses temporary files for what does not fit."""
+def database(place: str = ":memory:", **config: str | int) -> duckdb.DuckDBPyConnection:
+    """Opens a database, by default in memory. It uses temporary files for what does not fit into memory. Raises
+    duckdb.Error."""
     folder = str(Path(tempfile.gettempdir()) / "ironbench-capture")
-    opened = duckdb.connect(config={"memory_limit": _MEMORY, "temp_directory": folder})
+    opened = duckdb.connect(place, config={"memory_limit": _MEMORY, "temp_directory": folder, **config})
     # The core reads strings and lists only in their oldest format.
     opened.execute("SET arrow_output_version = '1.0'")
     return opened
@@ -94,6 +96,9 @@ def stamp(path: str) -> tuple[int, int]:
 
 @lru_cache(maxsize=8)
 def _facts(path: str, stamp: tuple[int, int]) -> CaptureFacts:
+    if is_partial(path):
+        hint = f"finish it: ironbench capture {path} -o FILE.capture"
+        raise InputError(path, "is a capture that has not been finished", hint)
     try:
         with database() as opened:
             rows = opened.execute("SELECT key, value FROM parquet_kv_metadata(?)", [glob.escape(path)]).fetchall()
@@ -109,6 +114,15 @@ def _facts(path: str, stamp: tuple[int, int]) -> CaptureFacts:
     if known.schema > SCHEMA:
         raise InputError(path, "was made by a newer version of ironbench", "update ironbench")
     return known
+
+
+def is_partial(path: str) -> bool:
+    """Returns whether the file is what a proxy stores before a capture is finished: a DuckDB database."""
+    try:
+        with Path(path).open("rb") as opened:
+            return opened.read(12)[8:] == b"DUCK"
+    except OSError:
+        return False
 
 
 def source(path: str) -> str:

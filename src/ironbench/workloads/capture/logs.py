@@ -58,7 +58,7 @@ def capture(
     def fill(opened: duckdb.DuckDBPyConnection) -> CaptureFacts:
         with _shown(rows, size, show):
             _read(opened, rows)
-        return _described(opened, msgspec.json.decode(rows.summary()), mask)
+        return described(opened, msgspec.json.decode(rows.summary()), mask)
 
     return making.made(output, fill)
 
@@ -99,7 +99,7 @@ def _shown(rows: LogRows, size: int, show: Show) -> Iterator[None]:
 
 def _read(opened: duckdb.DuckDBPyConnection, rows: LogRows) -> None:
     try:
-        opened.execute("CREATE TABLE read AS SELECT *, CAST(NULL AS BIGINT) AS row_count FROM rows")
+        opened.execute("CREATE TABLE read AS SELECT * FROM rows")
     except duckdb.Error as error:
         raise FailureError("capture", str(error).splitlines()[0]) from error
     if not asked(opened, "SELECT count(*) FROM read")[0][0]:
@@ -111,10 +111,13 @@ def _read(opened: duckdb.DuckDBPyConnection, rows: LogRows) -> None:
         raise InputError("logs", cause, hint)
 
 
-def _described(opened: duckdb.DuckDBPyConnection, summary: Mapping[str, Any], mask: bool) -> CaptureFacts:
-    """Marks the statements that a replay leaves out. Returns the facts about the capture."""
+def described(opened: duckdb.DuckDBPyConnection, summary: Mapping[str, Any], mask: bool) -> CaptureFacts:
+    """Marks the statements that a replay leaves out. Returns the facts about the capture.
+
+    `summary`: what the core noticed (`Summary` in crates/ironbench-capture/src/rows.rs), possibly only a part of it.
+    """
     marks, outside = _between_marks(opened)
-    cut_at = summary["cut_at"]
+    cut_at = summary.get("cut_at")
     if cut_at:
         ends = f"len(one) >= 3 AND ends_with(one, '...') AND strlen(one) - 3 = {cut_at}"
         opened.execute(
@@ -202,17 +205,17 @@ def _notes(
         yield note("capture-slow-only", least_s=slow_s)
     if not reads and whole > _MANY:
         yield note("capture-without-reads")
-    if summary["durations_alone"]:
+    if summary.get("durations_alone"):
         yield note("capture-durations-alone", count=summary["durations_alone"])
-    if summary["cut_at"]:
+    if summary.get("cut_at"):
         yield note("capture-cut-parameters", length=summary["cut_at"])
-    if summary["unreadable"]:
+    if summary.get("unreadable"):
         yield note("capture-unreadable", lines=summary["unreadable"])
-    if summary["truncated"]:
+    if summary.get("truncated"):
         yield note("capture-truncated", files=summary["truncated"])
-    if summary["jumps"]:
+    if summary.get("jumps"):
         yield note("capture-clock-steps", steps=summary["jumps"])
-    if summary["repeated"]:
+    if summary.get("repeated"):
         yield note("capture-repeated", entries=summary["repeated"])
-    if summary["unknown_zones"]:
+    if summary.get("unknown_zones"):
         yield note("capture-unknown-zones", zones=tuple(summary["unknown_zones"]))

@@ -12,28 +12,35 @@ import msgspec
 from ironbench.errors import FailureError, InputError
 from ironbench.workloads.capture.file import COLUMNS, KEY, CaptureFacts, database, facts, quoted
 
-_BREAKING = ("copy", "two-phase", "no-parameters", "cut-parameters", "password", "encoding", "begun-before")
+_BREAKING = (
+    *("copy", "two-phase", "no-parameters", "cut-parameters", "password", "encoding", "begun-before"),
+    *("long-text", "binary-parameters", "gap", "function-call"),
+)
 """Reasons for which a replay leaves out the whole transaction, because the rest of the transaction could fail or do
 different work."""
 
 
-def made(output: str, fill: Callable[[duckdb.DuckDBPyConnection], CaptureFacts]) -> CaptureFacts:
+def made(
+    output: str, fill: Callable[[duckdb.DuckDBPyConnection], CaptureFacts], place: str = ":memory:"
+) -> CaptureFacts:
     """Writes a capture. Raises InputError if the output exists, FailureError if it cannot be written, and the
     exceptions of `fill`.
 
-    `fill` creates the table `read` and returns the facts about the capture.
+    `fill` creates the table `read` and returns the facts about the capture. `place`: DuckDB database in which it works.
     """
     target = Path(output)
     require_new(output)
     aside = target.with_name(f".{target.name}.{os.getpid()}")
     try:
-        with database() as opened:
+        with database(place) as opened:
             described = fill(opened)
             _write(opened, aside, described)
         # Unlike a rename, this fails if the file has been created in the meantime.
         os.link(aside, target)
     except FileExistsError:
         raise InputError(output, "exists, and captures are never overwritten", "use another name") from None
+    except duckdb.Error as error:
+        raise FailureError(output, f"could not be written: {str(error).splitlines()[0]}", "use another file") from error
     except OSError as error:
         raise FailureError(output, f"could not be written: {error.strerror or error}", "use another file") from error
     finally:

@@ -1,0 +1,360 @@
+//! A thread that passes the bytes of its connections on.
+
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use ironbench_core::measure::clock;
+use ironbench_core::{Error, Result};
+use rustix::event::{EventfdFlags, epoll, eventfd};
+use rustix::io::Errno;
+
+use crate::opening::Begun;
+use crate::postgres::Tracker;
+use crate::proxy::Shared;
+use crate::socket::Socket;
+
+/// Maximum number of bytes read at a time from one connection.
+const PIECE_BYTES: usize = 64 << 10;
+/// Maximum number of pieces from one connection before the others have their turn.
+const MOST_PIECES: usize = 4;
+const MOST_EVENTS: usize = 256;
+
+/// Numbers of the two sides of a connection, which also stand for the directions that begin there.
+const CLIENT: usize = 0;
+const SERVER: usize = 1;
+const INBOX: u64 = u64::MAX;
+
+/// New connections of a thread, and the event that wakes it.
+#[derive(Debug)]
+pub struct Inbox {
+    event: OwnedFd,
+    begun: Mutex<Vec<(u32, Begun)>>,
+}
+
+impl std::fmt::Debug for Begun {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Begun")
+    }
+}
+
+impl Inbox {
+    pub fn new() -> Result<Self> {
+        let event = eventfd(0, EventfdFlags::NONBLOCK | EventfdFlags::CLOEXEC);
+        Ok(Self { event: event.map_err(|error| failed("eventfd", error))?, begun: Mutex::default() })
+    }
+
+    pub fn hand(&self, session: u32, begun: Begun) {
+        self.begun.lock().unwrap_or_else(PoisonError::into_inner).push((session, begun));
+        self.wake();
+    }
+
+    pub fn wake(&self) {
+        let _ = rustix::io::write(self.event.as_fd(), &1_u64.to_ne_bytes());
+    }
+
+    fn taken(&self) -> Vec<(u32, Begun)> {
+        let _ = rustix::io::read(self.event.as_fd(), &mut [0; 8]);
+        std::mem::take(&mut *self.begun.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+fn failed(what: &str, error: Errno) -> Error {
+    Error::failure("proxy", format!("{what}: {error}"))
+}
+
+/// Bytes that the receiver has not accepted yet, and the state of a direction.
+#[derive(Default)]
+struct Way {
+    waiting: Vec<u8>,
+    sent: usize,
+    has_ended: bool,
+    is_closed: bool,
+}
+
+impl Way {
+    fn is_blocked(&self) -> bool {
+        self.sent < self.waiting.len()
+    }
+}
+
+struct Pair {
+    sides: [Socket; 2],
+    ways: [Way; 2],
+    interest: [epoll::EventFlags; 2],
+    /// Whether a side has hung up, and whether it is therefore not registered with epoll, which would report the hang-up
+    /// repeatedly while the proxy cannot read from the side.
+    hung_up: [bool; 2],
+    parked: [bool; 2],
+    /// None for a connection without statements.
+    tracker: Option<Tracker>,
+}
+
+#[derive(Default)]
+struct Slot {
+    /// Number that distinguishes the connections that use the slot one after the other.
+    generation: u32,
+    pair: Option<Box<Pair>>,
+}
+
+pub struct Lane {
+    shared: Arc<Shared>,
+    number: usize,
+    epoll: OwnedFd,
+    slots: Vec<Slot>,
+    free: Vec<u32>,
+    buffer: Box<[u8]>,
+}
+
+/// Why a connection ends.
+enum Over {
+    /// Both directions have ended.
+    Ended,
+    Failed(usize),
+}
+
+impl Lane {
+    pub fn new(shared: Arc<Shared>, number: usize) -> Result<Self> {
+        let epoll = epoll::create(epoll::CreateFlags::CLOEXEC).map_err(|error| failed("epoll", error))?;
+        let event = &shared.inboxes[number].event;
+        epoll::add(&epoll, event, epoll::EventData::new_u64(INBOX), epoll::EventFlags::IN)
+            .map_err(|error| failed("epoll", error))?;
+        let buffer = vec![0; PIECE_BYTES].into();
+        Ok(Self { shared, number, epoll, slots: Vec::new(), free: Vec::new(), buffer })
+    }
+
+    /// Passes bytes on until the proxy is stopped.
+    pub fn run(mut self) -> Result<()> {
+        let mut events = Vec::with_capacity(MOST_EVENTS);
+        while !self.shared.is_stopped() {
+            events.clear();
+            match epoll::wait(&self.epoll, rustix::buffer::spare_capacity(&mut events), None) {
+                Ok(_) | Err(Errno::INTR) => {}
+                Err(error) => return Err(failed("epoll_wait", error)),
+            }
+            for event in &events {
+                match event.data.u64() {
+                    INBOX => {
+                        for (session, begun) in self.shared.inboxes[self.number].taken() {
+                            self.admit(session, begun);
+                        }
+                    }
+                    key => self.happened(key, event.flags),
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn admit(&mut self, session: u32, begun: Begun) {
+        let Begun { client, server, names, answer, has_statements } = begun;
+        let tracker = has_statements.then(|| Tracker::new(session, names, self.shared.clock));
+        if tracker.is_none() {
+            self.shared.unfollowed.fetch_add(1, Relaxed);
+        }
+        let ways = [Way::default(), Way { waiting: answer, ..Way::default() }];
+        let interest = [epoll::EventFlags::empty(); 2];
+        let pair = Box::new(Pair {
+            sides: [client, server],
+            ways,
+            interest,
+            hung_up: [false; 2],
+            parked: [false; 2],
+            tracker,
+        });
+        let slot = self.free.pop().unwrap_or_else(|| {
+            self.slots.push(Slot::default());
+            (self.slots.len() - 1) as u32
+        });
+        let generation = self.slots[slot as usize].generation;
+        for (number, side) in pair.sides.iter().enumerate() {
+            let data = epoll::EventData::new_u64(key(slot, generation, number));
+            if epoll::add(&self.epoll, &side.fd, data, epoll::EventFlags::empty()).is_err() {
+                self.free.push(slot);
+                self.shared.open.fetch_sub(1, Relaxed);
+                return;
+            }
+        }
+        self.slots[slot as usize].pair = Some(pair);
+        self.progress(slot, |pair, shared, buffer| {
+            if let Some(tracker) = &mut pair.tracker {
+                tracker.server_sent(&pair.ways[SERVER].waiting, clock::now());
+            }
+            pair.drain(SERVER, shared, buffer)?;
+            // TLS may have received bytes already.
+            pair.pump(CLIENT, shared, buffer)?;
+            pair.pump(SERVER, shared, buffer)
+        });
+    }
+
+    fn happened(&mut self, key: u64, flags: epoll::EventFlags) {
+        let (slot, side) = ((key as u32) >> 1, (key & 1) as usize);
+        let is_current = self
+            .slots
+            .get(slot as usize)
+            .is_some_and(|one| u64::from(one.generation) == key >> 32 && one.pair.is_some());
+        if !is_current {
+            return;
+        }
+        self.progress(slot, |pair, shared, buffer| {
+            if flags.contains(epoll::EventFlags::OUT) {
+                pair.drain(1 - side, shared, buffer)?;
+            }
+            if flags.intersects(epoll::EventFlags::IN | epoll::EventFlags::HUP | epoll::EventFlags::ERR) {
+                pair.pump(side, shared, buffer)?;
+            }
+            if !flags.intersects(epoll::EventFlags::HUP | epoll::EventFlags::ERR) {
+                return Ok(());
+            }
+            if pair.ways[side].has_ended {
+                return Err(Over::Failed(side));
+            }
+            pair.hung_up[side] = true;
+            Ok(())
+        });
+    }
+
+    /// Moves bytes of a connection, and ends it if it is over.
+    fn progress(
+        &mut self,
+        slot: u32,
+        moves: impl FnOnce(&mut Pair, &Shared, &mut [u8]) -> std::result::Result<(), Over>,
+    ) {
+        let place = &mut self.slots[slot as usize];
+        let Some(pair) = &mut place.pair else { return };
+        let mut moved = moves(pair, &self.shared, &mut self.buffer);
+        if moved.is_ok() && !pair.register(&self.epoll, slot, place.generation) {
+            moved = Err(Over::Failed(CLIENT));
+        }
+        let Err(over) = moved else { return };
+        let by_server = matches!(over, Over::Failed(SERVER)) || pair.ways[SERVER].has_ended;
+        if let Some(tracker) = &mut pair.tracker {
+            tracker.close(by_server, clock::now());
+            self.shared.queue.put(tracker.events());
+        }
+        place.pair = None;
+        place.generation = place.generation.wrapping_add(1);
+        self.free.push(slot);
+        self.shared.open.fetch_sub(1, Relaxed);
+    }
+}
+
+/// Returns the key of an event, which contains a slot, its generation, and a side.
+fn key(slot: u32, generation: u32, side: usize) -> u64 {
+    u64::from(generation) << 32 | u64::from(slot) << 1 | side as u64
+}
+
+impl Pair {
+    /// Reads from one side, and sends to the other.
+    fn pump(&mut self, side: usize, shared: &Shared, buffer: &mut [u8]) -> std::result::Result<(), Over> {
+        let mut pieces = 0;
+        while !self.ways[side].is_blocked() && !self.ways[side].has_ended && !self.is_congested(side) {
+            match self.sides[side].receive(buffer) {
+                Ok(0) => {
+                    self.ways[side].has_ended = true;
+                    self.close(side)?;
+                }
+                Ok(count) => {
+                    let now = clock::now();
+                    self.send(side, &buffer[..count])?;
+                    self.follow(side, &buffer[..count], now, shared);
+                    pieces += 1;
+                    // A short piece means that nothing more has arrived. Bytes inside a TLS session cause no event, so
+                    // they are read to the end.
+                    if !self.sides[side].is_tls() && (count < buffer.len() || pieces >= MOST_PIECES) {
+                        return Ok(());
+                    }
+                }
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
+                Err(_) => return Err(Over::Failed(side)),
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether the client must wait until the server has answered.
+    fn is_congested(&self, side: usize) -> bool {
+        side == CLIENT && self.tracker.as_ref().is_some_and(Tracker::is_congested)
+    }
+
+    fn send(&mut self, side: usize, bytes: &[u8]) -> std::result::Result<(), Over> {
+        let sent = self.sides[1 - side].send(bytes).map_err(|_| Over::Failed(1 - side))?;
+        if sent < bytes.len() {
+            let way = &mut self.ways[side];
+            way.waiting.clear();
+            way.waiting.extend_from_slice(&bytes[sent..]);
+            way.sent = 0;
+        }
+        Ok(())
+    }
+
+    fn follow(&mut self, side: usize, bytes: &[u8], now: u64, shared: &Shared) {
+        let Some(tracker) = &mut self.tracker else { return };
+        let was_lost = tracker.is_lost();
+        if side == CLIENT {
+            tracker.client_sent(bytes, now)
+        } else {
+            tracker.server_sent(bytes, now)
+        }
+        if tracker.is_lost() && !was_lost {
+            shared.unfollowed.fetch_add(1, Relaxed);
+        }
+        if !tracker.events().is_empty() && !shared.queue.put(tracker.events()) {
+            tracker.lose_statements();
+        }
+    }
+
+    /// Sends the waiting bytes of the direction that begins at `side`, and continues to read.
+    fn drain(&mut self, side: usize, shared: &Shared, buffer: &mut [u8]) -> std::result::Result<(), Over> {
+        let (way, to) = (&mut self.ways[side], &mut self.sides[1 - side]);
+        if !to.flush().map_err(|_| Over::Failed(1 - side))? {
+            return Ok(());
+        }
+        while way.is_blocked() {
+            let sent = to.send(&way.waiting[way.sent..]).map_err(|_| Over::Failed(1 - side))?;
+            if sent == 0 {
+                return Ok(());
+            }
+            way.sent += sent;
+        }
+        (way.waiting, way.sent) = (Vec::new(), 0);
+        self.close(side)?;
+        self.pump(side, shared, buffer)
+    }
+
+    /// Passes the end of a direction on, once its bytes are sent.
+    fn close(&mut self, side: usize) -> std::result::Result<(), Over> {
+        let way = &mut self.ways[side];
+        if way.has_ended && !way.is_blocked() && !way.is_closed {
+            way.is_closed = true;
+            self.sides[1 - side].end();
+        }
+        if self.ways.iter().all(|way| way.is_closed) { Err(Over::Ended) } else { Ok(()) }
+    }
+
+    /// Registers both sides for the events that they wait for. Returns false if that fails.
+    fn register(&mut self, epoll: &OwnedFd, slot: u32, generation: u32) -> bool {
+        for side in [CLIENT, SERVER] {
+            let reads = !self.ways[side].has_ended && !self.ways[side].is_blocked() && !self.is_congested(side);
+            let writes = self.ways[1 - side].is_blocked() || self.sides[side].wants_write();
+            let mut wanted = epoll::EventFlags::empty();
+            wanted.set(epoll::EventFlags::IN, reads);
+            wanted.set(epoll::EventFlags::OUT, writes);
+            let (fd, data) = (&self.sides[side].fd, epoll::EventData::new_u64(key(slot, generation, side)));
+            let parks = self.hung_up[side] && wanted.is_empty();
+            let done = match (self.parked[side], parks) {
+                (false, true) => epoll::delete(epoll, fd),
+                (true, false) => epoll::add(epoll, fd, data, wanted),
+                (false, false) if self.interest[side] != wanted => epoll::modify(epoll, fd, data, wanted),
+                _ => Ok(()),
+            };
+            self.parked[side] = parks;
+            self.interest[side] = wanted;
+            if done.is_err() {
+                return false;
+            }
+        }
+        true
+    }
+}

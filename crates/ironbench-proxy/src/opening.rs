@@ -1,0 +1,382 @@
+//! The start of a connection: the client's request, the connection to the server, and the server's first answer.
+//!
+//! Each connection starts in a thread of its own, which may wait. The log-in itself is between client and server; its
+//! messages pass unchanged, with one exception. A client binds SCRAM to the TLS channel that it sees, which is not the
+//! server's, so the methods that do so (`…-PLUS`) are removed from the server's offer.
+
+use std::io::{self, Read, Write};
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use ironbench_capture::observed::Names;
+use ironbench_core::wire::{Opened, Stream};
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::io::Errno;
+use rustix::net::{RecvFlags, SendFlags, recv, send};
+use rustls::ServerConnection;
+
+use crate::socket::Socket;
+
+/// Time limit for the client's first message. PostgreSQL allows 60 s for the whole log-in (authentication_timeout).
+const PATIENCE: Duration = Duration::from_secs(30);
+/// Maximum length of the client's first message (MAX_STARTUP_PACKET_LENGTH in PostgreSQL).
+const LONGEST_STARTUP: usize = 10_000;
+/// Maximum length of the server's first message.
+const LONGEST_ANSWER: usize = 64 << 10;
+/// Length of the shortest first message.
+const SHORTEST: usize = 8;
+const SSL_REQUEST: u32 = 80_877_103;
+const GSS_REQUEST: u32 = 80_877_104;
+const CANCEL_REQUEST: u32 = 80_877_102;
+/// First byte of a TLS handshake, with which a client starts TLS directly.
+const TLS_HANDSHAKE: u8 = 0x16;
+
+/// How connections start.
+pub struct Opening {
+    /// TLS for clients; None if they connect without TLS.
+    pub tls: Option<Arc<rustls::ServerConfig>>,
+    /// Whether clients connect over a Unix socket, which only ironbench's own user may use.
+    pub is_unix: bool,
+    pub connect: Box<dyn Fn() -> ironbench_core::Result<Opened<()>> + Send + Sync>,
+}
+
+/// A connection whose bytes can be passed on.
+pub struct Begun {
+    pub client: Socket,
+    pub server: Socket,
+    pub names: Names,
+    /// The server's first messages, which the client has not received yet.
+    pub answer: Vec<u8>,
+    /// Whether the statements are those of an application. A replication connection has none.
+    pub has_statements: bool,
+}
+
+impl Opening {
+    /// Starts the connection of a client. Returns None if it ends at once, for example after a cancel request.
+    pub fn begin(&self, client: OwnedFd) -> io::Result<Option<Begun>> {
+        let deadline = Instant::now() + PATIENCE;
+        let mut client = Client { fd: client, tls: None, deadline };
+        let startup = loop {
+            let first = client.startup(self.tls.as_ref())?;
+            match first.get(4..8).and_then(|code| code.try_into().ok()).map(u32::from_be_bytes) {
+                Some(SSL_REQUEST) if self.tls.is_some() && client.tls.is_none() => {
+                    client.write_all(b"S")?;
+                    client.start_tls(self.tls.as_ref())?;
+                }
+                Some(SSL_REQUEST | GSS_REQUEST) => client.write_all(b"N")?,
+                _ => break first,
+            }
+        };
+        let server = match (self.connect)() {
+            Ok(server) => server,
+            Err(error) => return client.refuse("08001", &format!("the proxy cannot connect: {error}")),
+        };
+        let Opened { stream, carries_passwords, is_unix, .. } = server;
+        let mut server = Server { stream, deadline };
+        server.write_all(&startup)?;
+        if startup[4..8] == CANCEL_REQUEST.to_be_bytes() {
+            // The server has handled the request when it closes the connection, for which clients wait.
+            let _ = server.read(&mut [0]);
+            return Ok(None);
+        }
+        let (names, has_statements) = names(&startup);
+        let is_tls = matches!(server.stream, Stream::Tls { .. });
+        let mut answer = Vec::new();
+        let method = server.first_answer(&mut answer)?;
+        match method {
+            Some(0) if is_unix && !self.is_unix => {
+                return client.refuse(
+                    "28000",
+                    "the server accepts the proxy's own user without a password, and every local user can reach the \
+                     proxy: let the proxy listen on a Unix socket, or name the server's TCP address in --to",
+                );
+            }
+            Some(3) if !carries_passwords => {
+                return client.refuse(
+                    "28000",
+                    "the server asks for the password itself, which would be sent over a connection that is not \
+                     trusted: add sslmode=verify-full to the DSN of --to",
+                );
+            }
+            Some(10) if is_tls => remove_channel_binding(&mut answer),
+            _ => {}
+        }
+        let client = match client.tls {
+            None => Socket::plain(client.fd),
+            Some(tls) => Socket::of_client(client.fd, *tls),
+        };
+        Ok(Some(Begun { client, server: server.stream.into(), names, answer, has_statements }))
+    }
+}
+
+struct Client {
+    fd: OwnedFd,
+    tls: Option<Box<ServerConnection>>,
+    deadline: Instant,
+}
+
+impl Client {
+    /// Reads the first message, which starts with its length.
+    fn startup(&mut self, tls: Option<&Arc<rustls::ServerConfig>>) -> io::Result<Vec<u8>> {
+        if self.tls.is_none() && tls.is_some() && self.peek()? == TLS_HANDSHAKE {
+            self.start_tls(tls)?;
+        }
+        let mut head = [0; 4];
+        self.read_exact(&mut head)?;
+        let length = u32::from_be_bytes(head) as usize;
+        if !(SHORTEST..=LONGEST_STARTUP).contains(&length) {
+            return Err(io::ErrorKind::InvalidData.into());
+        }
+        let mut message = vec![0; length];
+        message[..4].copy_from_slice(&head);
+        self.read_exact(&mut message[4..])?;
+        Ok(message)
+    }
+
+    fn peek(&mut self) -> io::Result<u8> {
+        let mut byte = [0];
+        loop {
+            match recv(&self.fd, &mut byte[..], RecvFlags::DONTWAIT | RecvFlags::PEEK) {
+                Ok((0, _)) => return Err(io::ErrorKind::UnexpectedEof.into()),
+                Ok(_) => return Ok(byte[0]),
+                Err(Errno::AGAIN) => wait(&self.fd, PollFlags::IN, self.deadline)?,
+                Err(Errno::INTR) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
+
+    fn start_tls(&mut self, config: Option<&Arc<rustls::ServerConfig>>) -> io::Result<()> {
+        let config = config.ok_or(io::ErrorKind::InvalidData)?;
+        let mut tls = Box::new(ServerConnection::new(Arc::clone(config)).map_err(io::Error::other)?);
+        let mut plain = Plain { fd: &self.fd, deadline: self.deadline };
+        while tls.is_handshaking() {
+            tls.complete_io(&mut plain)?;
+        }
+        self.tls = Some(tls);
+        Ok(())
+    }
+
+    /// Sends an error as PostgreSQL's server does, and ends the connection.
+    fn refuse<T>(mut self, code: &str, message: &str) -> io::Result<Option<T>> {
+        let mut body = Vec::new();
+        for (field, text) in [(b'S', "FATAL"), (b'V', "FATAL"), (b'C', code), (b'M', message)] {
+            body.push(field);
+            body.extend(text.bytes().filter(|byte| *byte != 0));
+            body.push(0);
+        }
+        body.push(0);
+        let mut error = vec![b'E'];
+        error.extend_from_slice(&(body.len() as i32 + 4).to_be_bytes());
+        error.extend_from_slice(&body);
+        self.write_all(&error)?;
+        Ok(None)
+    }
+}
+
+impl Read for Client {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let mut plain = Plain { fd: &self.fd, deadline: self.deadline };
+        match &mut self.tls {
+            None => plain.read(buffer),
+            Some(tls) => rustls::Stream::new(&mut **tls, &mut plain).read(buffer),
+        }
+    }
+}
+
+impl Write for Client {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let mut plain = Plain { fd: &self.fd, deadline: self.deadline };
+        match &mut self.tls {
+            None => plain.write(bytes),
+            Some(tls) => {
+                let mut stream = rustls::Stream::new(&mut **tls, &mut plain);
+                let count = stream.write(bytes)?;
+                stream.flush()?;
+                Ok(count)
+            }
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+struct Server {
+    stream: Stream,
+    deadline: Instant,
+}
+
+impl Server {
+    /// Reads messages up to the first that decides about the log-in. Returns the method of authentication; None for an
+    /// error.
+    fn first_answer(&mut self, answer: &mut Vec<u8>) -> io::Result<Option<u32>> {
+        loop {
+            let start = answer.len();
+            answer.resize(start + 5, 0);
+            self.read_exact(&mut answer[start..])?;
+            let head: [u8; 5] = answer[start..].try_into().map_err(io::Error::other)?;
+            let length = i32::from_be_bytes([head[1], head[2], head[3], head[4]]);
+            let body = usize::try_from(i64::from(length) - 4).unwrap_or(usize::MAX);
+            if body > LONGEST_ANSWER || start > LONGEST_ANSWER {
+                return Err(io::ErrorKind::InvalidData.into());
+            }
+            answer.resize(start + 5 + body, 0);
+            self.read_exact(&mut answer[start + 5..])?;
+            match head[0] {
+                b'R' => return Ok(answer[start + 5..].first_chunk().map(|method| u32::from_be_bytes(*method))),
+                b'E' => return Ok(None),
+                _ => {}
+            }
+        }
+    }
+}
+
+impl Read for Server {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        match &mut self.stream {
+            Stream::Plain(fd) => Plain { fd, deadline: self.deadline }.read(buffer),
+            Stream::Tls { fd, tls } => {
+                rustls::Stream::new(&mut **tls, &mut Plain { fd, deadline: self.deadline }).read(buffer)
+            }
+        }
+    }
+}
+
+impl Write for Server {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        match &mut self.stream {
+            Stream::Plain(fd) => Plain { fd, deadline: self.deadline }.write(bytes),
+            Stream::Tls { fd, tls } => {
+                let mut plain = Plain { fd, deadline: self.deadline };
+                let mut stream = rustls::Stream::new(&mut **tls, &mut plain);
+                let count = stream.write(bytes)?;
+                stream.flush()?;
+                Ok(count)
+            }
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// A socket whose reads and writes wait until a deadline.
+struct Plain<'a> {
+    fd: &'a OwnedFd,
+    deadline: Instant,
+}
+
+impl Read for Plain<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        loop {
+            match recv(self.fd, &mut *buffer, RecvFlags::DONTWAIT) {
+                Ok((count, _)) => return Ok(count),
+                Err(Errno::AGAIN) => wait(self.fd, PollFlags::IN, self.deadline)?,
+                Err(Errno::INTR) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
+}
+
+impl Write for Plain<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        loop {
+            match send(self.fd, bytes, SendFlags::NOSIGNAL | SendFlags::DONTWAIT) {
+                Ok(count) => return Ok(count),
+                Err(Errno::AGAIN) => wait(self.fd, PollFlags::OUT, self.deadline)?,
+                Err(Errno::INTR) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+fn wait(fd: &OwnedFd, events: PollFlags, deadline: Instant) -> io::Result<()> {
+    let left = deadline.saturating_duration_since(Instant::now());
+    if left.is_zero() {
+        return Err(io::ErrorKind::TimedOut.into());
+    }
+    let timeout = left.try_into().map_err(|_| io::ErrorKind::InvalidInput)?;
+    match poll(&mut [PollFd::from_borrowed_fd(fd.as_fd(), events)], Some(&timeout)) {
+        Ok(_) | Err(Errno::INTR) => Ok(()),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Returns who connects, and whether the connection has statements.
+fn names(startup: &[u8]) -> (Names, bool) {
+    let (mut names, mut has_statements) = (Names::default(), true);
+    let mut words = startup[8..].split(|byte| *byte == 0);
+    while let (Some(name), Some(value)) = (words.next().filter(|name| !name.is_empty()), words.next()) {
+        match name {
+            b"user" => names.user = value.to_vec(),
+            b"database" => names.database = value.to_vec(),
+            b"application_name" => names.application = value.to_vec(),
+            b"replication" => has_statements = matches!(value, b"false" | b"off" | b"no" | b"0" | b"f" | b"n"),
+            _ => {}
+        }
+    }
+    if names.database.is_empty() {
+        names.database = names.user.clone();
+    }
+    (names, has_statements)
+}
+
+/// Removes the methods with channel binding from the AuthenticationSASL at the end of `answer`.
+fn remove_channel_binding(answer: &mut Vec<u8>) {
+    let mut start = 0;
+    while answer[start] != b'R' {
+        start += 1 + u32::from_be_bytes([answer[start + 1], answer[start + 2], answer[start + 3], answer[start + 4]])
+            as usize;
+    }
+    let methods: Vec<&[u8]> = answer[start + 9..]
+        .split(|byte| *byte == 0)
+        .filter(|method| !method.is_empty() && !method.ends_with(b"-PLUS"))
+        .collect();
+    let mut body = 10_u32.to_be_bytes().to_vec();
+    for method in methods {
+        body.extend_from_slice(method);
+        body.push(0);
+    }
+    body.push(0);
+    answer.truncate(start + 1);
+    answer.extend_from_slice(&(body.len() as u32 + 4).to_be_bytes());
+    answer.extend_from_slice(&body);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_startup_names_user_database_and_application() {
+        let startup = |pairs: &[u8]| [b"\0\0\0\0\0\x03\0\0", pairs].concat();
+        let (known, has_statements) = names(&startup(b"user\0ann\0application_name\0shop\0\0"));
+        assert_eq!(
+            (&known.user[..], &known.database[..], &known.application[..]),
+            (&b"ann"[..], &b"ann"[..], &b"shop"[..])
+        );
+        assert!(has_statements);
+        assert!(!names(&startup(b"user\0ann\0replication\0database\0\0")).1);
+        names(&startup(b""));
+        names(&startup(b"user"));
+    }
+
+    #[test]
+    fn only_methods_with_channel_binding_are_removed() {
+        let before = b"v\0\0\0\x0c\0\0\0\0\0\0\0\0";
+        let offered = b"R\0\0\0\x2a\0\0\0\x0aSCRAM-SHA-256-PLUS\0SCRAM-SHA-256\0\0";
+        let mut answer = [&before[..], offered].concat();
+        remove_channel_binding(&mut answer);
+        assert_eq!(answer, [&before[..], b"R\0\0\0\x17\0\0\0\x0aSCRAM-SHA-256\0\0"].concat());
+    }
+}

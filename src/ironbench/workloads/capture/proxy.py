@@ -1,0 +1,273 @@
+"""Makes a capture with a proxy between an application and its server.
+
+The core passes the bytes on and observes the statements. Here they are stored in a DuckDB database next to the capture,
+the *partial capture*, which becomes the capture at the end. If ironbench is killed, the partial capture remains and can
+be finished later. Statements that cannot be stored are counted.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import os
+import resource
+import shutil
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import duckdb
+import msgspec
+
+from ironbench import engines
+from ironbench.errors import FailureError, InputError, IronbenchError
+from ironbench.model.note import Note, note
+from ironbench.words import counted, grouped
+from ironbench.workloads.capture import logs, making
+from ironbench.workloads.capture.file import PROXY, CaptureFacts, asked, database, is_partial
+
+if TYPE_CHECKING:
+    from ironbench._core import Proxy, ProxyRows
+
+Show = Callable[[float, str], None]
+
+_PARTIAL = ".partial"
+_STORED_S = 2.0
+"""Maximum time in seconds until a statement is stored. Each time, DuckDB syncs its file."""
+_LOOK_S = 0.25
+_RESERVE = 32 << 20
+"""Bytes of disk space that remain free for finishing the capture, in addition to half of the partial capture's size."""
+_MEMORY = "0.5GB"
+_MOST_THREADS = 4
+_COUNTS = ("masked", "lost", "unfollowed")
+
+
+@dataclass(frozen=True, slots=True)
+class ProxyOptions:
+    listen: str
+    """Address of loopback with a port, or path of a new Unix socket."""
+    dsn: str
+    output: str
+    mask: bool = False
+    seconds: float | None = None
+    """Duration of the capture; None: until a signal."""
+    certificate: str = ""
+    """PEM file with the certificate for clients; empty: clients connect without TLS. The next field is its key."""
+    key: str = ""
+
+
+def capture(options: ProxyOptions, started: Callable[[str], None], show: Show) -> CaptureFacts:
+    """Runs the proxy and writes the capture. Raises InputError and FailureError. `started` is called with the address
+    at which the proxy listens."""
+    making.require_new(options.output)
+    partial = options.output + _PARTIAL
+    if Path(partial).exists():
+        raise InputError(partial, "exists", f"finish this capture: ironbench capture {partial} -o FILE.capture")
+    order = _order(options)
+    from ironbench import _core
+
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))  # each connection needs two descriptors
+    proxy = _core.Proxy(msgspec.json.encode(order))
+    store = _Store(proxy, Path(partial), options.mask)
+    storing = threading.Thread(target=store.run)
+    failure: IronbenchError | None = None
+    try:
+        with _ended() as stop:
+            storing.start()
+            started(proxy.address)
+            _wait(proxy, store, options.seconds, stop, show)
+    finally:
+        try:
+            proxy.stop()
+        except IronbenchError as error:
+            failure = error
+        if storing.is_alive():
+            storing.join()
+    made = finish(partial, options.output)
+    if failure is not None:
+        raise failure
+    return made
+
+
+def _order(options: ProxyOptions) -> dict[str, Any]:
+    word = engines.scheme(options.dsn)
+    engine = engines.of_scheme(word)
+    server = engine.proxied(options.dsn) if engine else None
+    if server is None:
+        cause = f"no proxy exists for {engine.name}" if engine else f"no engine supports {word}://"
+        raise InputError("--to", cause, "make the capture from the server's logs")
+    if bool(options.certificate) != bool(options.key):
+        missing = "--tls-key" if options.certificate else "--tls-cert"
+        raise InputError(missing, "is missing", "name the certificate and its key, both as PEM files")
+    return {
+        "listen": _listen(options.listen),
+        "server": server,
+        "tls": [options.certificate, options.key] if options.certificate else None,
+        "threads": max(1, min(_MOST_THREADS, len(os.sched_getaffinity(0)) // 2)),
+        "mask": options.mask,
+    }
+
+
+def _listen(text: str) -> dict[str, str]:
+    if "/" in text:
+        return {"unix": str(Path(text).absolute())}
+    host, _, port = text.rpartition(":")
+    host = "127.0.0.1" if host == "localhost" else host.removeprefix("[").removesuffix("]")
+    try:
+        address = ipaddress.ip_address(host)
+        if not 0 <= int(port) <= 65535:
+            raise ValueError
+    except ValueError:
+        way_out = "write for example --listen 127.0.0.1:6432, or the path of a new Unix socket"
+        raise InputError(f"--listen {text}", "is not an IP address with a port", way_out) from None
+    return {"tcp": f"[{address}]:{port}" if address.version == 6 else f"{address}:{port}"}
+
+
+@contextmanager
+def _ended() -> Iterator[threading.Event]:
+    """Yields an event that SIGINT and SIGTERM set. A second signal has its usual effect."""
+    stop = threading.Event()
+    usual = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+
+    def end(*_: object) -> None:
+        stop.set()
+        restore()
+
+    def restore() -> None:
+        for number, handler in usual.items():
+            signal.signal(number, handler)
+
+    for number in usual:
+        signal.signal(number, end)
+    try:
+        yield stop
+    finally:
+        restore()
+
+
+def _wait(proxy: Proxy, store: _Store, seconds: float | None, stop: threading.Event, show: Show) -> None:
+    began = time.monotonic()
+    while not stop.is_set() and proxy.is_running and store.failure is None:
+        passed = time.monotonic() - began
+        if seconds is not None and passed >= seconds:
+            return
+        counters = msgspec.json.decode(proxy.counters())
+        lost = counters["lost"] + store.lost
+        text = f"{counted(counters['open'], 'connection')}, {counted(store.stored, 'statement')}"
+        show(passed / seconds if seconds else 0.0, text + (f", {grouped(lost)} not stored" if lost else ""))
+        stop.wait(min(_LOOK_S, seconds - passed) if seconds is not None else _LOOK_S)
+
+
+@dataclass(slots=True)
+class _Store:
+    """Stores statements in a partial capture, in a thread of its own."""
+
+    proxy: Proxy
+    path: Path
+    mask: bool
+    stored: int = 0
+    lost: int = 0
+    """Number of statements that could not be stored."""
+    failure: BaseException | None = None
+    _opened: duckdb.DuckDBPyConnection | None = None
+    _incomplete: list[int] = field(default_factory=list)
+    """Transactions of which only some statements are stored, and that the partial capture does not contain yet."""
+
+    def run(self) -> None:
+        try:
+            more = True
+            while more:
+                rows, more = self.proxy.take(_STORED_S)
+                if rows is not None:
+                    self._add(rows)
+        except BaseException as error:
+            self.failure = error
+            raise
+        finally:
+            if self._opened is not None:
+                self._opened.close()
+
+    def _add(self, rows: ProxyRows) -> None:
+        if self._has_room():
+            try:
+                self._insert(rows)
+                self.stored += len(rows)
+                self._incomplete.clear()
+                return
+            except duckdb.Error:
+                # After an error of the disk, DuckDB may refuse everything until it is opened again.
+                if self._opened is not None:
+                    with suppress(duckdb.Error):
+                        self._opened.close()
+                    self._opened = None
+        self.lost += len(rows)
+        self._incomplete += self.proxy.lose(rows)
+
+    def _has_room(self) -> bool:
+        """Returns whether enough disk space remains to finish the capture."""
+        size = self.path.stat().st_size if self.path.exists() else 0
+        return shutil.disk_usage(self.path.parent).free >= _RESERVE + size // 2
+
+    def _insert(self, rows: ProxyRows) -> None:
+        if self._opened is None:
+            self._opened = database(str(self.path), memory_limit=_MEMORY, threads=1)
+        opened = self._opened
+        opened.execute("BEGIN")
+        if not asked(opened, "SELECT count(*) FROM information_schema.tables WHERE table_name = 'counts'")[0][0]:
+            opened.execute("CREATE TABLE read AS SELECT * FROM rows LIMIT 0")
+            opened.execute("CREATE TABLE incomplete (transaction UBIGINT)")
+            opened.execute("CREATE TABLE counts (name VARCHAR, value BIGINT)")
+            opened.executemany("INSERT INTO counts VALUES (?, 0)", [[name] for name in _COUNTS])
+        opened.execute("INSERT INTO read SELECT * FROM rows")
+        if self._incomplete:
+            opened.executemany("INSERT INTO incomplete VALUES (?)", [[one] for one in self._incomplete])
+        counters = msgspec.json.decode(self.proxy.counters())
+        counts = {
+            "masked": int(self.mask),
+            "lost": counters["lost"] + self.lost,
+            "unfollowed": counters["unfollowed"],
+        }
+        for name, value in counts.items():
+            opened.execute("UPDATE counts SET value = ? WHERE name = ? AND value <> ?", [value, name, value])
+        opened.execute("COMMIT")
+
+
+def finish(partial: str, output: str, mask: bool = False) -> CaptureFacts:
+    """Writes the capture from a partial capture, which is then removed. Raises InputError and FailureError.
+
+    `mask`: whether the user asked for a masked capture.
+    """
+    making.require_new(output)
+    if not is_partial(partial):
+        raise InputError("capture", "no client sent a statement through the proxy", "let the application connect to it")
+    try:
+        made = making.made(output, lambda opened: _described(opened, partial, mask), partial)
+    except FailureError as error:
+        hint = f"make room, then finish the capture: ironbench capture {partial} -o {output}"
+        raise FailureError(error.subject, error.cause, hint) from error
+    for path in (Path(partial), Path(partial + ".wal")):
+        path.unlink(missing_ok=True)
+    return made
+
+
+def _described(opened: duckdb.DuckDBPyConnection, partial: str, mask: bool) -> CaptureFacts:
+    known = dict(asked(opened, "SELECT name, value FROM counts"))
+    if mask and not known["masked"]:
+        cause = "cannot be masked any more, because its values are stored already"
+        raise InputError(partial, cause, "remove --mask")
+    opened.execute("UPDATE read SET obstacle = 'gap' WHERE transaction IN (FROM incomplete)")
+    opened.execute("DROP TABLE IF EXISTS broken")  # an attempt to finish it may have failed
+    facts = logs.described(opened, {"format": PROXY}, bool(known["masked"]))
+    return msgspec.structs.replace(facts, notes=(*facts.notes, *_notes(known, facts.statements)))
+
+
+def _notes(known: dict[str, int], statements: int) -> Iterator[Note]:
+    if known["lost"]:
+        yield note("capture-lost", statements=known["lost"], share=known["lost"] / (known["lost"] + statements))
+    if known["unfollowed"]:
+        yield note("capture-unfollowed", connections=known["unfollowed"])
