@@ -153,7 +153,7 @@ def test_with_fewer_than_two_cells_a_lab_cannot_be_run(lab_file: Path) -> None:
         ("files = ['a.sql']\n" + CLIENTS, "a.sql", "runs built-in scripts"),
         ("[vary]\nsystem.engine = ['null', 'postgre']\n", "engine postgre", "no such engine"),
         ("[vary]\nworkload.name = ['select-only', 'select-onli']\n", "workload select-onli", "no such workload"),
-        ("[vary]\nideal = ['none', 'lgo']\n", "system.ideal", "not a part"),
+        ("[vary]\nideal = ['none', 'lgo']\n", "system.ideal", "zero-latency version"),
         (CLIENTS + "[measure]\nmetric = 'thruput'\n", "measure.metric", "unknown metric"),
         (CLIENTS + "[measure]\nmetric = 'transactions'\n", "measure.metric", "neither higher nor lower"),
         (CLIENTS + "[measure]\nmetric = 'wal_bytes_per_transaction'\n", "measure.metric", "null does not have"),
@@ -234,8 +234,8 @@ def test_a_metric_that_tpch_does_not_have_with_these_options_is_refused(lab_file
         text = vary + f"claims = ['2 over 1 ({metric}): 1 to 2']\n"
         return refused(lab_file, text, "postgres", "tpch").cause
 
-    assert "recorded for each part" in refusal("query_time_s")
-    assert "recorded for each part" in refusal("query_time_s{query=q02}")
+    assert "with certain values in braces" in refusal("query_time_s")
+    assert "with certain values in braces" in refusal("query_time_s{query=q02}")
     assert "does not measure this metric with these options" in refusal("power")
     assert "does not measure this metric with these options" in refusal("throughput_test_s")
     assert "runs its own code" in refusal("service_time_p99_s")
@@ -317,8 +317,8 @@ def test_a_plan_with_a_budget_says_when_the_lab_exceeds_it(
     lab(lab_file, f"{CLIENTS}[measure]\n{stages}\n")
     planned(str(lab_file), "15m", json=False)
     shown = capsys.readouterr().out
-    assert "never longer than the rest of the budget plus 10% allows" in shown
-    assert ("ends at an interim analysis before blocks that would exceed the budget by more than 10%" in shown) == ends
+    assert "exceeds its budget by more than 10%" in shown
+    assert ("ends at the last interim analysis before it would exceed the budget by more than 10%" in shown) == ends
     assert ("exceeds the budget, because it has no interim analysis" in shown) == (not ends)
 
 

@@ -83,7 +83,7 @@ def test_a_budget_holds_what_fits_at_the_pace_of_the_trials_so_far() -> None:
     assert allowance.holds(24) and not allowance.reason
     assert not allowance.holds(30)
     assert allowance.reason.startswith(
-        "the lab ends at this interim analysis, after 10 min: the next blocks would take 12 min and exceed the "
+        "the lab ends at this interim analysis, after 10 min, because the next blocks would take 12 min and exceed the "
         "budget of 20 min"
     )
     assert Allowance(None).holds(10**9)

@@ -261,7 +261,7 @@ def test_response_times_at_the_loads_that_searches_chose_are_not_called_those_of
         (text("clients = 'many'"), "load.clients", "'many' is not a whole number"),
         (text("clients = 4\nlimit = ['response_time_p99_s=1ms']"), "load.limit", "applies only to a search"),
         (text("clients = 'auto'\nrate = 5"), "load.rate", "cannot be combined with load.clients"),
-        (text("clients = 'auto'\nlimit = ['throughput=5']"), "load.limit = throughput", "cannot have a maximum"),
+        (text("clients = 'auto'\nlimit = ['throughput=5']"), "load.limit = throughput", "a limit is a maximum"),
         (text("clients = 'auto'\nlimit = ['wal_bytes_per_transaction=5']"), "load.limit", "wal_bytes"),
         (text(rest="rates = ['70%']"), "measure.rates", "found by a search"),
         (text("rate = 'auto:10-100'"), "measure.metric", "in an open loop, the target rate determines this metric"),

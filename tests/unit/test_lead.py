@@ -293,7 +293,7 @@ def test_a_label_of_two_systems_is_refused(other: dict) -> None:
     old = [record(machine="m1", engine="e1", id="1"), record(**{"machine": "m1", "engine": "e1", **other}, id="2")]
     engines = {"e1": {"version": "17.6"}, "e2": {"version": "18.1"}}
     new = [record(MEMORY, machine="m1", engine="e1", id="3")]
-    with pytest.raises(InputError, match=r"has trials of .*two") as caught:
+    with pytest.raises(InputError, match=r"selects trials of .*two") as caught:
         leads("old", old, "new", new, Shelf(machines={"m1": OLD, "m2": NEW}, engines=engines), 0.05)
     assert caught.value.subject == "old"
     assert " vs. " in caught.value.cause

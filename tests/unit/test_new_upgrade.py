@@ -52,7 +52,7 @@ def test_features_of_a_build_are_read_from_its_configure_flags(
 @pytest.mark.parametrize(
     ("old", "text", "unknown"),
     [
-        (PACKAGED, "15.4 is built with TLS, ICU, JIT, lz4 and zstd, 18.4 is not", ""),
+        (PACKAGED, "15.4 is built with TLS, ICU, JIT, lz4 and zstd, but 18.4 is not", ""),
         (BARE, "", ""),
         ("", "", "the build options of 15.4 are unknown"),
     ],
@@ -97,5 +97,5 @@ def test_one_configuration_of_each_build_is_named(monkeypatch: pytest.MonkeyPatc
 
 
 def test_a_version_is_not_compared_with_itself() -> None:
-    with pytest.raises(InputError, match="the version to be compared with"):
+    with pytest.raises(InputError, match="which the lab already measures"):
         lab("wheel:18")

@@ -48,7 +48,7 @@ def said(
 
 
 def test_every_plan_names_the_method(said: Callable[..., str]) -> None:
-    assert "method: slices; the systems of a block are up at the same time" in said()
+    assert "method: slices; all systems of a block run at the same time" in said()
     assert "method: trials, one after another (measure.method)" in said('method = "slices"\n')
 
 
@@ -72,8 +72,8 @@ def test_the_time_of_a_plan_holds_a_copy_of_data_that_are_only_read_for_each_sys
 def test_plan_and_report_name_the_order_of_the_turns(said: Callable[..., str], order: str) -> None:
     told = said('method = "slices"', f'method = "slices"\norder = "{order}"')
     fixed = order == "fixed"
-    assert ("in the order of the lab file, while the others are paused" in told) == fixed
-    assert ("in random order, while the others are paused" in told) != fixed
+    assert ("in the order of the lab file, while the other systems are paused" in told) == fixed
+    assert ("in random order, while the other systems are paused" in told) != fixed
     plan = labfactory.lab({"log": ["disk", "memory"]}, blocks=6)
     plan = replace(plan, method=replace(plan.method, slice_s=1.0, order=order))
     study = labfactory.studied(plan, labfactory.trials(plan, dict.fromkeys(("log=disk", "log=memory"), 1000.0)))

@@ -126,7 +126,9 @@ def test_cells_of_one_running_server_take_turns_without_freezing(
     assert (lab.method.slice_s, lab.method.why_trials) == (slice_plan.USUAL_S, "")
     assert not slice_plan.frozen(lab)
     planned(lab_file)
-    assert "the others are idle on the same server, which is not paused" in " ".join(capsys.readouterr().out.split())
+    assert "the other systems are idle on the same server, which is not paused" in " ".join(
+        capsys.readouterr().out.split()
+    )
 
 
 def test_systems_on_one_server_that_would_insert_the_same_keys_are_measured_by_trials(lab_file: Path) -> None:
@@ -177,7 +179,7 @@ def test_a_server_whose_machine_is_to_be_watched_is_measured_by_trials(lab_file:
                 f'{name} = {{ system.dsn = "{SERVER}/shop?options=-c%20work_mem%3D{size}", load.cache = "hot" }}'
                 for name, size in (("a", "4MB"), ("b", "8MB"))
             ),
-            "runs each configuration in one database",
+            "of each configuration in the shared database",
         ),
     ],
 )

@@ -321,5 +321,5 @@ def test_a_lab_by_slices_that_ends_since_one_system_always_fails_names_it_where_
     ]
     with pytest.raises(FailureError, match="trials failed; the cause of the last failure is: no room") as caught:
         schedule._refuse_futile(plan, fresh)
-    said = "remove log=memory to compare the other systems" in caught.value.hint
+    said = "remove log=memory from the lab" in caught.value.hint
     assert said == (slice_s is not None and levels > 2)

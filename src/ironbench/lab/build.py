@@ -120,7 +120,7 @@ class Builder:
             raise InputError(
                 choice.scripts[0],
                 f"workload {workload.name} runs built-in scripts and accepts no others",
-                f"to run your own scripts, use: ironbench run script {' '.join(choice.scripts)}",
+                f"to run your own scripts, use `ironbench run script {' '.join(choice.scripts)}`",
             )
         choice = workload.identified(choice, engine.name)
         if (data := resolve.own_data(sections.data, folder)) is not None:
@@ -350,8 +350,7 @@ def _require_latency(system: System, choice: Choice, load: Load) -> None:
         raise InputError(field, cause, hint)
     if "maintenance" in workload.needs:
         cause = (
-            f"workload {workload.name} measures an operation by programs that connect to the server directly and "
-            "not through the relay"
+            f"workload {workload.name} measures programs that connect to the server directly and not through the relay"
         )
         raise InputError(field, cause, f"remove {written('limits.latency')}, or use a workload with transactions")
     if "client" in system.ideal:
@@ -396,12 +395,16 @@ def _require_new_connections(system: System, choice: Choice, load: Load) -> None
     if engine.can("directory") and load.reconnect:
         raise InputError(
             field,
-            f"counts transactions, but {engine.name} has no transactions",
-            "count requests instead: --with reconnect=N",
+            f"is a number of transactions, but {engine.name} has no transactions",
+            "use a number of requests instead: --with reconnect=N",
         )
     if not (engine.can("new connections") or engine.can("directory")):
         cause = f"clients of {engine.name} cannot open new connections during a trial"
-        raise InputError(field, cause, f"engines whose clients can: {', '.join(engines.able(('new connections',)))}")
+        raise InputError(
+            field,
+            cause,
+            f"engines whose clients can open new connections: {', '.join(engines.able(('new connections',)))}",
+        )
     if workload.core_work(engine.name, choice.options) is not None:
         raise InputError(field, f"workload {workload.name} does not run scripts", f"remove {field}")
 
@@ -430,7 +433,7 @@ def require_cut(how: str, system: System, workload: Workload, choice: Choice) ->
         raise InputError(subject, cause, "use a workload that commits, e.g. tpcb-like")
     if not workload.counts_after_cut(choice.options) and not (workload.foreign and choice.data and choice.data.check):
         check = f"add a check of the data after the power cut: {written('data.check', 'SQL')}"
-        others = "use a workload that counts its commits: `directory` with a mix of adds only"
+        others = "use a workload that counts its commits, for example `directory` with a mix of add operations only"
         cause = f"workload {workload.name} does not count its commits, so lost commits could not be detected"
         raise InputError(subject, cause, check if workload.foreign else others)
     emulated = system.layout.emulated

@@ -24,13 +24,13 @@ def differing(systems: Mapping[str, System]) -> str:
         differ = [feature for feature, built in before.items() if after.get(feature, built) != built]
         for built, has, lacks in ((True, baseline, name), (False, name, baseline)):
             if features := tuple(feature for feature in differ if before[feature] is built):
-                words = f"{has} is built with {listed(features)}, {lacks} is not"
+                words = f"{has} is built with {listed(features)}, but {lacks} is not"
                 parts.setdefault((built, features), words)
     if not parts:
         return ""
     return (
         f"the versions are not the only difference: {'; '.join(parts.values())}. To compare only the versions, use "
-        "programs of one source, for example packages of one repository"
+        "programs from one source, for example packages from one repository"
     )
 
 

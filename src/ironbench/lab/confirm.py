@@ -77,7 +77,9 @@ def _stages(lab: Lab, found: Screen, comparisons: int, block_s: float) -> tuple[
     """
     base = lab.setup(lab.baseline)
     trial_s = base.cell.load.duration_s or USUAL_DURATION_S
-    spread = PairVariation(found.spread or 0.0, trial_s, found.freedom + 1, "the pairs of trials in the screen")
+    spread = PairVariation(
+        found.spread or 0.0, trial_s, found.freedom + 1, "measured by the pairs of trials in the screen"
+    )
     seen = min(abs(math.log(one.ratio)) - one.error for one in found.matter)
     detect, target = size.detector(comparisons), math.expm1(max(seen, 1e-6))
     count = budget.needed(trial_s, target, None, spread, detect) if spread.share else planned.FIRST_LOOK

@@ -47,7 +47,7 @@ def lab(
 def read(path: Path, design: str = "") -> DeclaredLab:
     """Reads a lab file. `design`: as in `labfile.read`. Raises InputError if the file is missing, not text or not a lab
     file."""
-    text = typed.text_of(path, str(path), "name a lab file; see docs/how/lab-files.md")
+    text = typed.text_of(path, str(path), "give the path of a lab file; see docs/how/lab-files.md")
     return labfile.read(text, str(path), design)
 
 
@@ -71,7 +71,7 @@ def refuse_in_use(setups: Sequence[Setup]) -> None:
 def in_use(setups: Sequence[Setup]) -> list[str]:
     """Lists the conflicts that `refuse_in_use` reports as warnings. A dry run starts no server, and the directory may
     be free by the time the lab runs."""
-    return list(dict.fromkeys(f"{error}; stop it before you run the lab" for error in _in_use(setups)))
+    return list(dict.fromkeys(f"{error}; stop this server before you run the lab" for error in _in_use(setups)))
 
 
 def _in_use(setups: Sequence[Setup]) -> Iterator[InputError]:
@@ -171,14 +171,14 @@ def _by_slices(draft: Lab, declared: DeclaredLab, contents: Mapping[str, Content
     if piloted and not slice_plan.fits(duration_s, slice_plan.LENGTHS_S[0]):
         why = (
             f"a duration of {units.span(duration_s)} is too short for {slice_plan.LEAST_TURNS} slices of "
-            f"{units.span(slice_plan.LENGTHS_S[0])}, the shortest"
+            f"{units.span(slice_plan.LENGTHS_S[0])}, the shortest slice length"
         )
         return replace(draft, method=replace(draft.method, why_trials=why))
     if not slice_plan.fits(duration_s, slice_s) and not piloted:
         raise InputError(
             f"{declared.file}, measure.slice",
-            f"a duration of {units.span(duration_s)} is too short for {slice_plan.LEAST_TURNS} slices of "
-            f"{units.span(slice_s)}, the minimum for interleaving",
+            f"each system needs at least {slice_plan.LEAST_TURNS} slices of {units.span(slice_s)}, but a duration of "
+            f"{units.span(duration_s)} is too short for them",
             f'use load.duration = "{slice_plan.LEAST_TURNS * slice_s:g}s" or more, or a shorter slice',
         )
     method = replace(draft.method, slice_s=slice_s, slice_piloted=piloted, observed=True)
@@ -309,6 +309,6 @@ def _refuse_equal(declared: DeclaredLab, setups: Sequence[Setup]) -> None:
             raise InputError(
                 f"{declared.file}, vary",
                 f"{known[key]} and {setup.cell.name} are the same configuration in different notation",
-                "change or remove one of the two; use measure.repeats for repeats",
+                "change or remove one of the two; to measure a configuration more often, use `measure.repeats`",
             )
         known[key] = setup.cell.name

@@ -79,8 +79,8 @@ def _missing(metric: str, setup: Setup) -> tuple[str, str]:
     tests = workload.leading(setup.choice.options)
     if base == "throughput" and workload.drives and not workload.scores and len(tests) > 1:
         return (
-            f"the total would add up the {workload.counts[1]} of all tests",
-            f"name the test that decides, for example {tests[0]} or {tests[-1]}; reports show all tests",
+            f"this metric would add up the {workload.counts[1]} of all tests",
+            f"use the metric of one test, for example {tests[0]} or {tests[-1]}; reports show all tests",
         )
     if base == "throughput" and workload.is_paced(setup.choice.options):
         return (
@@ -106,7 +106,11 @@ def _of_its_own(base: str, part: str, own: Mapping[str, Sequence[str]], workload
         return f"workload {workload} does not measure this metric with these options", _OTHERS
     if part not in own[base]:
         known = [f"{base}{{{one}}}" if one else base for one in own[base]]
-        cause = "is recorded for each part separately" if len(known) > 1 else "has no such part"
+        cause = (
+            "is recorded only with certain values in braces"
+            if len(known) > 1
+            else "is not recorded with this value in braces"
+        )
         return cause, nearest(f"{base}{{{part}}}", known)
     return "", ""
 
@@ -117,7 +121,10 @@ _OTHERS = "see `ironbench list metrics` for the source of each metric"
 def _of_script(base: str, script: str, setup: Setup) -> tuple[str, str]:
     names = [one.name for one in workloads.get(setup.choice.workload).scripts(setup.system.engine, setup.choice)]
     if len(names) < 2:
-        return f"workload {setup.choice.workload} has one script, so it has no parts", "remove {script=…}"
+        return (
+            f"workload {setup.choice.workload} has one script, so its metrics are not divided by script",
+            "remove {script=…}",
+        )
     if script not in names:
         return f"workload {setup.choice.workload} has no script {script}", nearest(script, names)
     if base not in _BY_SCRIPT:

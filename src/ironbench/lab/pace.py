@@ -125,7 +125,7 @@ class Allowance:
         if spent_s + needed_s <= TOLERATED * self._budget_s:
             return True
         self.reason = (
-            f"the lab ends at this interim analysis, after {units.span(spent_s)}: the next blocks would take "
+            f"the lab ends at this interim analysis, after {units.span(spent_s)}, because the next blocks would take "
             f"{units.span(needed_s)} and exceed the budget of {units.span(self._budget_s)}; `ironbench lab "
             "resume` continues with these blocks"
         )

@@ -21,7 +21,9 @@ def require(request: ProfileRequest | None, setups: Iterable[Setup]) -> None:
         return
     subject = written(FIELD, request.text)
     if any(setup.system.server for setup in setups):
-        cause = f"ironbench samples only processes of this machine, but {written('system.server')} names another one"
+        cause = (
+            f"ironbench samples only processes of this machine, but {written('system.server')} names another machine"
+        )
         raise InputError(subject, cause, f"run ironbench on the server's machine, or remove {written(FIELD)}")
     for one in restrictions(request.kinds):
         if one.code != OWN_ONLY:

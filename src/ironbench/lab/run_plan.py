@@ -97,7 +97,7 @@ def _require_log(own: RunSection, setup: Setup) -> None:
         cause = "several processes generate the load, but only one can write the file"
         raise InputError(option, cause, f"use --threads instead of {'--workers' if load.workers else '--cluster'}")
     if file.exists():
-        raise InputError(option, f"{file} already exists and would be overwritten", "name a new file")
+        raise InputError(option, f"{file} already exists and would be overwritten", "use the name of a new file")
     if not (file.parent.is_dir() and os.access(file.parent, os.W_OK | os.X_OK)):
         raise InputError(
             option, f"{file.parent} is not a writable directory", "create the directory, or use another one"

@@ -329,8 +329,8 @@ def _refuse_futile(lab: Lab, fresh: Sequence[Record]) -> None:
         failing = {one.cell.name for one in fresh[-enough:]}
         if lab.method.slice_s is not None and len(failing) == 1 and enough > 2 * progress.TRIES:
             hint += (
-                f"; the method `slices` needs all systems of a block: remove {failing.pop()} to compare the other "
-                "systems"
+                f"; or remove {failing.pop()} from the lab, so that the method `slices`, which needs every system of a "
+                "block, can compare the other systems"
             )
         last = wording.cause(fresh[-1])
         raise FailureError(

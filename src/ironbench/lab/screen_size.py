@@ -125,7 +125,7 @@ def _within(
             f"{declared.file}, budget {units.span(budget_s)}",
             f"{runs}, and new blocks for {EXPECTED} factors that matter, take {units.span(needed_s)}, which is "
             f"{units.span(needed_s - budget_s)} more than the budget",
-            f"allow {units.span(budget.spoken_up(needed_s))}, or vary fewer factors",
+            f"use a budget of {units.span(budget.spoken_up(needed_s))}, or vary fewer factors",
         )
     _, negative_s, count = min(found)
     lab = replace(draft, method=replace(draft.method, stages=(Stage(1, count),), budget_s=budget_s))

@@ -70,7 +70,7 @@ def planned(system: System, load: Load) -> list[str]:
     if system.control and load.cache == "cold":
         found += [f"restart the server: {shortened(clean(system.restart))}", change.DROP]
     if system.control and system.server_cpus:
-        found.append(f"{_held(system)}, and unpin the server afterwards")
+        found.append(f"{_held(system)}, and remove the pinning after the trial")
     return found
 
 
@@ -190,8 +190,8 @@ class ServerControl:
         check = Check(
             "server CPUs",
             not self._broken,
-            f"pinned to {_cpus(self.system)} during all trials",
-            self._broken or "pinned throughout",
+            f"pinned to {_cpus(self.system)} during the whole trial",
+            self._broken or "pinned during the whole trial",
         )
         return replace(driven, checks=(*driven.checks, check))
 
@@ -213,7 +213,9 @@ class ServerControl:
             return
         began = time.monotonic()
         self._broken = pin.end()
-        self._ran("cleanup", f"unpin the server: CPUs {pin.before}", began, self._broken)
+        self._ran(
+            "cleanup", f"remove the server's CPU pinning, so that it can use CPUs {pin.before}", began, self._broken
+        )
 
     def _do(self, when: str, what: str, work: Callable[[], None]) -> None:
         began = time.monotonic()

@@ -233,7 +233,9 @@ def require_person(every: Sequence[Commands]) -> None:
             if asked(text) and not command.terminal():
                 cause = f"waits for a person ({shortened(asked(text), 60)}), but there is no terminal for the prompt"
                 raise InputError(
-                    f"commands of {one.of}", cause, "run ironbench in a terminal, or use a command instead"
+                    f"commands of {one.of}",
+                    cause,
+                    "run ironbench in a terminal, or replace the manual step by a command",
                 )
 
 

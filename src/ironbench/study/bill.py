@@ -66,7 +66,7 @@ def _factor(price: Price, processor: str) -> Decimal:
     raise InputError(
         f"price {price.name}",
         f"has no core factor for the processor {processor or '(not named)'}",
-        'name the processor, or add a factor for "*"',
+        'add `processor` to the system, or a core factor for "*" to the price',
     )
 
 

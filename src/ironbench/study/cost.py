@@ -449,7 +449,7 @@ def _of_one_work(records: Mapping[str, Sequence[Record]], target: Target) -> tup
             "cost",
             f"the records measure different work: {'; '.join(names)}"
             f"{'' if len(names) > 1 else ', with different contents'}",
-            "name records of the same work, by series",
+            "select records of the same work by their series",
         )
     kept = {label: [record for record in group if work(record) in works] for label, group in records.items()}
     return next(iter(works.values()), ""), kept

@@ -183,7 +183,7 @@ def headroom(
         raise InputError(
             "headroom",
             "the trials belong to different workloads, so their rates cannot be compared",
-            "name the trials of one workload",
+            "select the trials of one workload",
         )
     found = [_system(name, group, limit, archive) for name, group in zip(_names(groups), groups, strict=True)]
     crossings, systems = [one[0] for one in found], tuple(one[1] for one in found)

@@ -335,8 +335,8 @@ def require_one_system(name: str, works: Mapping[str, Sequence[Record]], archive
         named = _first_facts(two, archive, ("machine.", "client."))
         raise InputError(
             name,
-            f"has trials of two machines{named}",
-            f"name one {_selector(two)}, or use a different --label for each",
+            f"selects trials of two machines{named}",
+            f"select one {_selector(two)}, or use a different --label for each machine",
         )
     for name_of_work, group in works.items():
         changed = [
@@ -350,8 +350,8 @@ def require_one_system(name: str, works: Mapping[str, Sequence[Record]], archive
             named = _first_facts(two, archive, ("system.", "engine.version"))
             raise InputError(
                 name,
-                f"has trials of two systems that did {name_of_work}{named}",
-                f"name one {_selector(two)}, or use a different --label for each",
+                f"selects trials of {name_of_work} on two systems{named}",
+                f"select one {_selector(two)}, or use a different --label for each system",
             )
         loads = {load.shape: record for load, record in {record.cell.load: record for record in group}.items()}
         if len(loads) > 1:
@@ -359,8 +359,8 @@ def require_one_system(name: str, works: Mapping[str, Sequence[Record]], archive
             named = _first_facts(two, archive, ("load.",))
             raise InputError(
                 name,
-                f"has trials of {name_of_work} under two kinds of load{named}",
-                f"name one {_selector(two)}, or use a different --label for each",
+                f"selects trials of {name_of_work} under two kinds of load{named}",
+                f"select one {_selector(two)}, or use a different --label for each load",
             )
 
 

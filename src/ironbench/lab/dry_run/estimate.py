@@ -93,19 +93,19 @@ def _quiet(lab: Lab) -> str:
     loads = [setup.cell.load for setup in lab.possible]
     lasting = [min(most_s, (load.duration_s or most_s) + load.warmup_s) for load in loads]
     text = (
-        "not included: the wait before a trial while other programs use the machine (at most "
+        "not included: the time that ironbench waits before a trial while other programs use the machine (at most "
         f"{units.span(max(lasting, default=most_s))})"
     )
-    limits = ["than the trial"] if len(set(lasting)) > 1 else []
-    limits += [f"than the rest of the budget plus {_MORE} allows"] if lab.method.budget_s else []
-    return f"{text}, never longer {' or '.join(limits)}" if limits else text
+    limits = ["never longer than the trial"] if len(set(lasting)) > 1 else []
+    limits += [f"never so long that the lab exceeds its budget by more than {_MORE}"] if lab.method.budget_s else []
+    return "; ".join(filter(None, (text, " and ".join(limits))))
 
 
 def _overrun(lab: Lab) -> str:
     """States when a lab exceeds its budget. Only an interim analysis can end a lab before its last block."""
     if len(lab.method.stages) > 1:
         return (
-            "if trials take longer than estimated, the lab ends at an interim analysis before blocks that would exceed "
+            "if trials take longer than estimated, the lab ends at the last interim analysis before it would exceed "
             f"the budget by more than {_MORE}"
         )
     return "if trials take longer than estimated, the lab exceeds the budget, because it has no interim analysis"
@@ -157,10 +157,10 @@ def _each(lab: Lab, own_s: Sequence[float | None], around_s: float) -> str:
 
 
 def resolved(planned: Planned) -> str:
-    """Returns a phrase such as `minimum detectable effect in 15 min: 7%; 3% needs 2 h 10 min (…)`."""
+    """Returns a phrase such as `minimum detectable effect in 15 min: 7%; to detect 3%, it needs 2 h 10 min (…)`."""
     lab, resolution = planned.lab, planned.resolution
     time_s = needed_s(planned)
-    needs = "would take more than 500 blocks" if time_s is None else f"needs {units.span(time_s)}"
+    needs = "the lab needs " + ("more than 500 blocks" if time_s is None else units.span(time_s))
     verb = "is" if lab.method.blocks == 1 else "are"
     none = f"{counted(lab.method.blocks, 'block')} {verb} too few for a verdict, which needs {LEAST_BLOCKS} blocks"
     return resolves(resolution, units.span(lab.estimate_s), none, needs)
@@ -175,7 +175,7 @@ def needed_s(resolution: Planned) -> float | None:
 
 def resolves(resolution: Resolution, what: str, none: str, needs: str) -> str:
     """Describes the minimum detectable effect. `none`: the text for a lab with too few blocks."""
-    smaller = f"{in_percent(resolution.target)} {needs}"
+    smaller = f"to detect {in_percent(resolution.target)}, {needs}"
     spread = f"the SD between blocks is {in_percent(resolution.varies)} in trials of {resolution.trial_s:g} s"
     basis = f"(90% power; {spread}, {resolution.spread.source})"
     if resolution.detectable is None:

@@ -220,9 +220,9 @@ def _method(lab: Lab) -> Iterator[str]:
     elif method.slice_s is not None:
         count = slice_plan.rotations(lab.possible[0].cell.load, method.slice_s)
         still = (
-            "while the others are paused"
+            "while the other systems are paused"
             if slice_plan.frozen(lab)
-            else "while the others are idle on the same server, which is not paused"
+            else "while the other systems are idle on the same server, which is not paused"
         )
         turns = f"{counted(count, 'time')} for {units.span(method.slice_s)}"
         if method.slice_piloted:
@@ -231,7 +231,7 @@ def _method(lab: Lab) -> Iterator[str]:
                 turns += f" (a pilot trial in the first block may choose a length from 0.5 to {longest_s:g} s)"
         order = "the order of the lab file" if method.order == "fixed" else "random order"
         yield (
-            f"method: slices; the systems of a block are up at the same time, and each system gets load {turns}, in "
+            f"method: slices; all systems of a block run at the same time, and each system is under load {turns}, in "
             f"{order}, {still}"
         )
         if lab.rated:

@@ -83,10 +83,10 @@ def _cached(setups: Sequence[Setup], data_bytes: Mapping[str, int]) -> Iterator[
     if unmeasured:
         yield (
             f"the data ({size}, estimated from the size of the dump) may fit in memory ({memory}). If they do, "
-            f"{reads}: {advice}. `ironbench lab plan` shows the real size after the dump has been loaded"
+            f"{reads}; {advice}. `ironbench lab plan` shows the real size after the dump has been loaded"
         )
     else:
-        yield f"the data ({size}) fit in memory ({memory}): {reads}; {advice}"
+        yield f"the data ({size}) fit in memory ({memory}), so {reads}; {advice}"
 
 
 def _unmeasured(setup: Setup) -> bool:
@@ -124,8 +124,8 @@ def controlled(setup: Setup) -> Iterator[str]:
 def _crowded_out(planned: Planned) -> Iterator[str]:
     if planned.crowded_out:
         yield (
-            "the budget is too small to also measure response times at the same load (percentages of the baseline's "
-            "peak): allow more time, or use fewer values"
+            "the budget is too small to also measure response times at the same load, that is, at percentages of the "
+            "baseline's peak throughput; use a larger budget, or vary fewer values"
         )
 
 
@@ -190,9 +190,10 @@ def _more_memory(setups: Sequence[Setup]) -> Iterator[str]:
         files = listed([_FILES[part] for part in needed])
         more = units.memory(sum(needed.values()))
         yield text_layout.clean(
-            f"{setup.cell.name}: for {files} in memory, the memory limit is {more} higher. The server can cache data "
-            f"in the unused part, so a gain does not show whether {files} or memory is the bottleneck. An emulated "
-            f"zero-latency device would not need a higher limit, but emulated devices need {capability.lacking()}"
+            f"{setup.cell.name}: the memory limit is {more} higher, because it includes memory for {files}. The server "
+            f"can cache data in the unused part of this memory, so a gain does not show whether {files} or memory is "
+            "the bottleneck. An emulated zero-latency device would not need a higher limit, but emulated devices need "
+            f"{capability.lacking()}"
         )
 
 

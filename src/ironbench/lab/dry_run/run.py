@@ -111,7 +111,7 @@ def _search_lines(plan: Plan, before: Sequence[Record]) -> Iterator[str]:
         "that was fast by chance"
     )
     yield (
-        "if a new trial exceeds a limit or does not sustain the rate, new trials of a lower load follow, for at most "
+        "if a new trial exceeds a limit or does not sustain the rate, new trials at a lower load follow, for at most "
         f"{optimum.MOST_CONFIRMED} loads in total"
     )
     if load.duration_s is None:
@@ -162,11 +162,12 @@ def _sweep_lines(plan: Plan, left: Plan, before: Sequence[Record], drawn: bool) 
 
 def _resolved_by_run(resolution: Resolution, count: int) -> str:
     """Describes what a lab with these blocks could detect. Separate runs are compared without a verdict."""
-    needs = (
-        "takes more than 500 blocks" if resolution.needed is None else f"needs {counted(resolution.needed, 'block')}"
-    )
+    blocks = "more than 500 blocks" if resolution.needed is None else counted(resolution.needed, "block")
     lab = f"a lab of {count} such blocks"
     text = estimate.resolves(
-        resolution, lab, f"{lab} has no verdict either, because a verdict needs {LEAST_BLOCKS} blocks", needs
+        resolution,
+        lab,
+        f"{lab} has no verdict either, because a verdict needs {LEAST_BLOCKS} blocks",
+        f"it needs {blocks}",
     )
     return f"a run has no verdict; {text}"

@@ -83,7 +83,10 @@ def _order(lab: Lab) -> str:
     if lab.method.why_trials:
         why = text_layout.clean(lab.method.why_trials)
         rest += f"\n  method: trials, one after another; slices are not possible: {why}"
-    how = f"each run is next to its mirror image; otherwise, the order is random (seed {lab.method.seed})"
+    how = (
+        "each run is next to the run with the opposite value of every factor; apart from that, the order is random "
+        f"(seed {lab.method.seed})"
+    )
     return f"{counted(len(by_block), 'block')}, {how}\n" + text_layout.facts(Table(rows[0], tuple(rows))) + rest
 
 
@@ -102,9 +105,11 @@ def resolved(resolution: Planned) -> str:
     """Describes the effects that the screen can detect, and the noise assumed for this."""
     one = resolution.resolution
     assert one.detectable is not None
-    smaller = "" if one.needed is None else f"; {in_percent(one.target)} needs {counted(one.needed, 'block')}"
+    smaller = (
+        "" if one.needed is None else f"; to detect {in_percent(one.target)}, it needs {counted(one.needed, 'block')}"
+    )
     return (
-        f"minimum detectable effect of the screen: {in_percent(one.detectable)}{smaller} (90{THIN}% power; SD between "
-        f"blocks of the ratio of a pair: {in_percent(one.varies)} in trials of {quantity(one.trial_s, 's')}, "
+        f"minimum detectable effect of the screen: {in_percent(one.detectable)}{smaller} (90{THIN}% power; SD of a "
+        f"pair's ratio between blocks: {in_percent(one.varies)} in trials of {quantity(one.trial_s, 's')}, "
         f"{one.spread.source})"
     )

@@ -56,7 +56,7 @@ def lab_context(kind: str, asked: NewLab, folder: Path | None) -> LabContext:
         )
         raise InputError("lab new", cause, f"use one of: {', '.join(engines.able(('transactions', 'data')))}")
     if "://" in asked.other and not dsn:
-        hint = "add --dsn with the address of the other server, or name a directory of programs"
+        hint = "add --dsn with the address of the current server, or give --other the path of a program directory"
         raise InputError("--other", "is an address, but --dsn is missing", hint)
     if asked.dump and not named.data_import.dumps:
         raise InputError("--dump", f"{named.name} cannot restore dumps", "use another engine, or remove --dump")
@@ -96,8 +96,8 @@ def _other_version(engine: Engine, programs: str, version: str) -> str:
     system, secrets = engine.validated(System(engine.name, "other", {"bin": programs}), 1)
     other = engine.identity(system, secrets).get("version", "")
     if other == version:
-        cause = f"contains {engine.name} {version}, which is the version to be compared with"
-        raise InputError(f"--other {programs}", cause, "name the program directory of another version")
+        cause = f"contains {engine.name} {version}, which the lab already measures"
+        raise InputError(f"--other {programs}", cause, "give the path of the program directory of another version")
     return other
 
 
@@ -158,7 +158,7 @@ def _named(folder: Path | None, option: str, text: str) -> str:
     name, at, weight = text.partition("@") if option == "--script" else (text, "", "")
     path = expanded(name).absolute()
     if not path.exists():
-        raise InputError(f"{option} {text}", "no such file", "name an existing file")
+        raise InputError(f"{option} {text}", "no such file", "give the path of an existing file")
     if folder is not None and path.is_relative_to(folder.absolute()):
         path = path.relative_to(folder.absolute())
     return f"{path}{at}{weight}"
@@ -180,7 +180,9 @@ def write(path: Path, text: str) -> None:
         with path.open("x", encoding="utf-8") as file:
             file.write(text)
     except FileExistsError:
-        raise InputError(str(path), "already exists and would be overwritten", "name another file with -o") from None
+        raise InputError(
+            str(path), "already exists and would be overwritten", "use another file name with -o"
+        ) from None
     except OSError as error:
         raise FailureError(str(path), f"cannot be written: {error.strerror or error}") from error
 

@@ -38,7 +38,7 @@ def _setting(here: LabContext) -> Iterator[str]:
     by_name = {knob.name: knob for knob in knobs}
     if here.setting and here.setting not in by_name:
         raise InputError(
-            f"--setting {here.setting}", "is not among the suggested ones", nearest(here.setting, list(by_name))
+            f"--setting {here.setting}", "is not a suggested setting", nearest(here.setting, list(by_name))
         )
     first = by_name[here.setting] if here.setting else knobs[0]
     yield from _begun(here, f"How does {first.name} affect performance?")

@@ -171,7 +171,7 @@ def _against(setup: Setup) -> Iterator[str]:
     if load.duration_s is None:
         yield "the trials have no duration: they end when their work is done"
     if load.cache == "cold":
-        yield f'`cache = "{load.cache}"` sets up the start of a trial, and slices do not preserve that state'
+        yield f'`cache = "{load.cache}"` is the state at the start of a trial, and slices do not preserve that state'
     if load.reconnect or load.reconnect_on_loss:
         yield "clients open new connections, but slices keep connections open"
     if load.workers:
@@ -250,21 +250,21 @@ def _against_servers(setups: Sequence[Setup]) -> Iterator[str]:
         by_place.setdefault(place_of(setup), []).append(setup)
     if len(set(map(_database_of, theirs))) < len(by_place):
         yield (
-            "two configurations use one database with different users or TLS settings, so the data checks cannot "
-            "be attributed to one of the two"
+            "two configurations use one database with different users or TLS settings, so a failed data check cannot "
+            "be traced to one of the two configurations"
         )
     for of in by_place.values():
         if len({content_of(setup) for setup in of}) > 1:
             yield "two configurations need different data in one database"
         if len({(setup.choice.workload, repr(sorted(setup.choice.options.items()))) for setup in of}) > 1:
             yield (
-                "two configurations run different work in one database, so the data checks could not be "
-                "attributed to one of the two"
+                "two configurations run different work in one database, so a failed data check could not be traced to "
+                "one of the two configurations"
             )
         if len(of) > 1 and any(setup.cell.load.cache == "hot" for setup in of):
             yield (
-                '`cache = "hot"` runs each configuration in one database, which disturbs the data checks of the '
-                "other configurations"
+                'for `cache = "hot"`, ironbench runs the work of each configuration in the shared database before the '
+                "trial, which disturbs the data checks of the other configurations"
             )
 
 
@@ -351,6 +351,6 @@ def evicting(lab: Lab, contents: Mapping[str, Content]) -> str:
     return (
         f"the data of {counted(len(sharing), 'system')} running at the same time ({units.stored(data_bytes)}) do "
         f"not fit into the page cache (about {units.memory(left)}), so each system evicts pages of the other "
-        "systems; set limits.memory_total to give each system a separate page cache, or use trials, in which "
-        "each system has the whole page cache"
+        "systems; set limits.memory_total to give each system a separate page cache, or use the method `trials`, "
+        "in which each system has the whole page cache"
     )
