@@ -6,7 +6,7 @@ import random
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -17,11 +17,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ironbench.host.tree import Tree
-from ironbench.lab.slices.rotations import Rotations, chosen, is_disturbed, slow_start
+from ironbench.lab.slices.rotations import Rotations, chosen, slow_start
 from ironbench.lab.slices.shared import SharedChecks, combined
 from ironbench.lab.slices.side import SliceSide, TurnDriver
 from ironbench.lab.slices.slice_plan import EARLY_S, LATE_S, LENGTHS_S
-from ironbench.model.judging_limits import BUSY
+from ironbench.model.judging_limits import BUSY, BUSY_WITH_KERNEL
 from ironbench.model.record import SUSPICIOUS
 from ironbench.model.system import Load
 from ironbench.stats.slices import StartTransactions
@@ -149,8 +149,10 @@ def test_threads_of_the_kernel_that_are_not_told_apart_drop_no_slice_of_the_syst
 
 
 def test_the_limit_is_that_of_trials(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert not is_disturbed(DisturbanceShares(BUSY / 2, BUSY / 2))
-    assert is_disturbed(DisturbanceShares(BUSY / 2, BUSY / 2 + 0.001))
+    assert not DisturbanceShares(BUSY / 2, BUSY / 2).disturbs
+    assert DisturbanceShares(BUSY / 2, BUSY / 2 + 0.001).disturbs
+    with_kernel = DisturbanceShares(BUSY_WITH_KERNEL, 0.0, counted=False)
+    assert not with_kernel.disturbs and replace(with_kernel, steal=0.001).disturbs
 
 
 @pytest.mark.parametrize(

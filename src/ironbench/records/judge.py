@@ -13,8 +13,6 @@ from ironbench.errors import IronbenchError
 from ironbench.host.child_connection import CANCELLED
 from ironbench.model.driven import Driven, driving_cpu_s, scheduled
 from ironbench.model.judging_limits import (
-    BUSY,
-    BUSY_WITH_KERNEL,
     CLIENT_SATURATED,
     CUT_OFF,
     FAITHFUL_LOAD,
@@ -51,6 +49,7 @@ from ironbench.model.record import (
 from ironbench.model.system import Load, System
 from ironbench.records.measures import own_delay_share, profile_lost_share
 from ironbench.trial.observe import late
+from ironbench.trial.observe.disturbance import DisturbanceShares
 from ironbench.trial.observe.relay import ADDED
 from ironbench.words import counted
 from ironbench.workloads import rate_change
@@ -346,14 +345,15 @@ def _unseen(system: System, observation: Observation) -> list[Note]:
 
 
 def _taken(system: System, observation: Observation, budget: Budget) -> list[Note]:
-    """Warns of CPU time used by other programs and virtual machines. The processes of a server that is not visible
-    count as other programs."""
-    unseen = system.dsn is not None and "engine_cpu_s" not in observation.metrics
-    programs = 0.0 if unseen else budget.other
-    counted = unseen or "others_cpu_cores" in observation.metrics
-    limit = BUSY if counted else BUSY_WITH_KERNEL
-    share = programs + budget.steal
-    return [note("cpu-taken", share=share, programs=programs, steal=budget.steal)] if share > limit else []
+    """Warns of CPU time used by other programs and virtual machines. If the server's processes are not visible,
+    only steal time counts, because they would look like other programs."""
+    if system.dsn is not None and "engine_cpu_s" not in observation.metrics:
+        taken = DisturbanceShares(0.0, budget.steal)
+    else:
+        taken = DisturbanceShares(budget.other, budget.steal, "others_cpu_cores" in observation.metrics)
+    if not taken.disturbs:
+        return []
+    return [note("cpu-taken", share=taken.share, programs=taken.programs, steal=taken.steal)]
 
 
 def _ours(budget: Budget) -> list[Note]:

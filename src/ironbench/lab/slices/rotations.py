@@ -15,7 +15,6 @@ from random import Random
 from ironbench import units
 from ironbench.lab.slices.side import SliceSide
 from ironbench.lab.slices.slice_plan import EARLY_S, LEAST_TURNS, LENGTHS_S, PILOT_TURNS, START_UP_S
-from ironbench.model.judging_limits import BUSY
 from ironbench.model.note import Note, note
 from ironbench.stats.slices import FEW, StartTransactions
 from ironbench.trial.observe import disturbance
@@ -81,7 +80,7 @@ class Rotations:
         kept = 0
         while kept < count:
             taken = [self._turn(side, slice_s, own, in_sight) for side in self._order()]
-            disturbed = [one for one in taken if is_disturbed(one)]
+            disturbed = [one for one in taken if one.disturbs]
             if disturbed and self.dropped < most_dropped:
                 for side in self.sides:
                     side.forget()
@@ -130,12 +129,6 @@ class Rotations:
             taken = DisturbanceShares(0.0, taken.steal)
         side.judge(taken.share)
         return taken
-
-
-def is_disturbed(taken: DisturbanceShares) -> bool:
-    """Returns whether other programs used too much CPU time. The limit is the same as for trials ("cpu-taken" in
-    `records.judge`)."""
-    return taken.share > BUSY
 
 
 def chosen(start_up_s: float, longest_s: float = LENGTHS_S[-1]) -> float:

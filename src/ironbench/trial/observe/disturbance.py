@@ -9,6 +9,7 @@ from collections.abc import Set
 from dataclasses import dataclass
 
 from ironbench.host.tree import Tree
+from ironbench.model.judging_limits import BUSY, BUSY_WITH_KERNEL
 from ironbench.model.points import Values
 from ironbench.trial.observe import processes
 from ironbench.trial.observe.cpu import parse_stat
@@ -39,6 +40,11 @@ class DisturbanceShares:
     @property
     def share(self) -> float:
         return self.programs + self.steal
+
+    @property
+    def disturbs(self) -> bool:
+        """Whether others used so much CPU time that a trial is flagged, or a slice is repeated (`cpu-taken`)."""
+        return self.share > (BUSY if self.counted else BUSY_WITH_KERNEL)
 
 
 def read(own: Set[int], machine: Tree | None = None) -> DisturbanceCounters:
