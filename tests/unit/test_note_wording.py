@@ -292,8 +292,20 @@ def test_a_note_of_another_version_is_shown_as_code_and_values() -> None:
     assert (
         wording.text(note("from-the-future", share=0.5, names=("a", "b"))) == "from-the-future: share 0.5, names (a, b)"
     )
-    assert wording.text(note("cache-not-cold", reason="new")) == "cache-not-cold: reason new"
-    assert wording.text(note("emulation-limit", load="much", late=0.1)) == "emulation-limit: load much, late 0.1"
+    for other, text in (
+        (note("cache-not-cold", reason="new"), "cache-not-cold: reason new"),
+        (note("cache-not-cold", cause="new"), "cache-not-cold: cause new"),
+        (note("emulation-limit", load="much", late=0.1), "emulation-limit: load much, late 0.1"),
+    ):
+        with pytest.warns(UserWarning, match="cannot be put into words"):
+            assert wording.text(other) == text
+
+
+def test_a_wording_that_fails_is_an_error_in_tests(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(WORDING, "of-this-test", lambda reason: {"known": "words"}[reason])
+    assert wording.text(note("of-this-test", reason="known")) == "words"
+    with pytest.raises(UserWarning, match="KeyError"):
+        wording.text(note("of-this-test", reason="unknown"))
 
 
 def test_a_sentence_of_an_older_record_is_shown_as_it_is() -> None:

@@ -15,7 +15,7 @@ from factories import DISK, record
 
 from ironbench.cli.verdict import code_of_run, suspect_words
 from ironbench.lab.schedule import BestLoad
-from ironbench.model.note import Note
+from ironbench.model.note import note
 from ironbench.model.record import RATE_NOT_KEPT, Record, Status
 from ironbench.model.search import Limit, Search
 from ironbench.model.system import Cell, Load, Trial
@@ -34,6 +34,7 @@ from ironbench.study.study import studies
 
 P99 = "response_time_p99_s"
 LIMIT_S = 0.05
+BEHIND = note(RATE_NOT_KEPT, finished=0.8, waiting=0, longest_wait_s=0.0, warmup_s=0.0)
 SEARCH = Search("rate", 20, 3000, (Limit(P99, LIMIT_S),))
 NOWHERE = Store(Path("/nonexistent"))
 
@@ -52,7 +53,7 @@ def measured(trial: Trial, p99: P99Of, transactions: float = 3000.0) -> Record:
     done = 600.0 if behind else rate
     found = record(DISK, 16, done, block=trial.block, purpose=trial.purpose, series="search")
     metrics = {**found.metrics, P99: p99(round(rate), trial.purpose), "transactions": transactions}
-    warnings = (Note(RATE_NOT_KEPT, {"share": 0.8}),) if behind else ()
+    warnings = (BEHIND,) if behind else ()
     name = f"{trial.cell.name}-{trial.purpose}{trial.block}".replace("=", "")
     return replace(
         found, id=name, cell=trial.cell, metrics=metrics, warnings=warnings, limits=SEARCH.limits,
@@ -96,7 +97,7 @@ def test_a_rate_that_fresh_trials_do_not_sustain_is_not_the_answer() -> None:
     records, _ = searched(lambda rate, _: true_p99(rate))
     point = confirmed_rates(records)[0]
     behind = [
-        replace(one, warnings=(Note(RATE_NOT_KEPT, {"share": 0.8}),))
+        replace(one, warnings=(BEHIND,))
         if one.purpose == "confirmation" and one.block == 2 else one
         for one in records
     ]  # fmt: skip

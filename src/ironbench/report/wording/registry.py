@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from typing import Any, TypeVar
 
@@ -36,8 +37,10 @@ def text(note: Note) -> str:
     if function is not None:
         try:
             return function(**note.values)
-        except (TypeError, ValueError, LookupError, ArithmeticError):
-            pass  # a newer version wrote other values, or the record was edited
+        except (TypeError, ValueError, LookupError, ArithmeticError) as error:
+            # Another version may have written other values, or the record was edited: this must not hide the rest of a
+            # report. For the values of this version, it is a fault, and in tests the warning is an error.
+            warnings.warn(f"note {note.code} cannot be put into words: {error!r}", stacklevel=2)
     return ": ".join(filter(None, (note.code, ", ".join(f"{name} {_plain(one)}" for name, one in note.values.items()))))
 
 
