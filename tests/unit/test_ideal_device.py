@@ -75,12 +75,12 @@ def test_without_a_limit_the_files_are_in_memory(tmp_path: Path) -> None:
 def test_if_devices_cannot_be_emulated_the_limit_is_raised_and_the_plan_says_so(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert not list(notes._more_memory(lab(tmp_path, LIMITED).possible))
+    assert not list(notes._more_memory(lab(tmp_path, LIMITED).measurable))
     monkeypatch.setattr(capability, "lacking", lambda: "root")
     found = lab(tmp_path, LIMITED)
     one = system(found, "log")
     assert not one.layout.devices and one.memory_total_bytes == (1 << 30) + (1280 << 20)
-    (told,) = notes._more_memory(found.possible)
+    (told,) = notes._more_memory(found.measurable)
     assert told in notes._notes(found)
     assert told.startswith("ideal=log: for WAL in memory, the memory limit is 1.25\u202fGiB higher")
     assert told.endswith("need root")

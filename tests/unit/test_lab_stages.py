@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import labfactory
 
-from ironbench.lab.schedule import decided
+from ironbench.lab.schedule import stage_ends_lab
 from ironbench.model.finding import Conclusion
 from ironbench.model.lab import Claim, Lab, Stage
 from ironbench.model.record import Record
@@ -49,15 +49,15 @@ def test_a_verdict_does_not_end_a_lab_whose_claim_is_open() -> None:
         plan = lab(Claim("?", "ratio", "throughput", CELLS, least))
         records = first_stage(plan, 1.2, 1.0)
         assert verdict(plan, records) is answer
-        assert decided(plan, records, 1) == (answer is not ClaimVerdict.UNDECIDED)
+        assert stage_ends_lab(plan, records, 1) == (answer is not ClaimVerdict.UNDECIDED)
 
 
 def test_what_no_later_stage_measures_does_not_keep_a_lab_going() -> None:
     plan = lab(Claim("?", "ratio", P99, RATED, None, 1.0))
     records = first_stage(plan, 3.0, 1.0, spread=0.2)
     assert verdict(plan, records) is ClaimVerdict.UNDECIDED
-    assert decided(plan, records, 1)
-    assert not decided(plan, first_stage(plan, 1.0, 0.5, spread=0.1), 1), "the lab's own comparison is open"
+    assert stage_ends_lab(plan, records, 1)
+    assert not stage_ends_lab(plan, first_stage(plan, 1.0, 0.5, spread=0.1), 1), "the lab's own comparison is open"
 
 
 def test_cells_that_are_measured_in_the_first_stage_alone_have_one_look() -> None:

@@ -16,7 +16,7 @@ from ironbench.model.lab import Configuration, Method, Stage
 from ironbench.model.note import note
 from ironbench.stats.multiplicity import levels
 from ironbench.stats.power import blocks_needed, detectable, effect, likely_spread, power
-from ironbench.study.looks import at, decided
+from ironbench.study.looks import at, should_stop
 from ironbench.study.verdict import Comparison, advice, finding
 
 normal = NormalDist()
@@ -96,10 +96,10 @@ def test_it_stops_when_everything_declared_is_told_or_nothing_is_left() -> None:
         method,
         decides=False,
     )
-    assert decided([clear, beside], 1, 2)
-    assert not decided([clear, open_one], 1, 2)
-    assert not decided([], 1, 2)
-    assert decided([open_one], 2, 2)
+    assert should_stop([clear, beside], 1, 2)
+    assert not should_stop([clear, open_one], 1, 2)
+    assert not should_stop([], 1, 2)
+    assert should_stop([open_one], 2, 2)
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from bench import simulated as sim
 from bench.verdicts import MARGIN, NOISE, PLANS, TURNS, Figure, coverage, false_alarms, false_equivalents, power, slices
 from ironbench.model.finding import Conclusion
 from ironbench.model.lab import Configuration, Method, Stage
-from ironbench.study.looks import decided
+from ironbench.study.looks import should_stop
 from ironbench.study.verdict import Comparison, finding
 
 CODES = {
@@ -37,7 +37,7 @@ def test_simulated_labs_are_judged_as_real_ones(planned: tuple[int, ...]) -> Non
             one = finding(
                 Comparison("throughput", "higher", Configuration("A"), Configuration("B"), pairs), method, look
             )
-            if decided([one], look, len(planned)):
+            if should_stop([one], look, len(planned)):
                 break
         expected.append(CODES[one.conclusion])
     assert sim.verdicts(labs, planned, MARGIN).tolist() == expected

@@ -211,7 +211,7 @@ def resume(
             return 1
         declare.refuse_in_use(slice_plan.placed(frozen.lab))
         secrets = freeze.secrets_again(frozen.lab, path, source)
-        freeze.require_rights(frozen.lab.possible, secrets)
+        freeze.require_rights(frozen.lab.measurable, secrets)
         differences = freeze.changes(frozen, secrets, directory, source)
         if not changed:
             freeze.refuse_changed(differences, directory)
@@ -324,7 +324,7 @@ def _conclude(
                 printer.say(f"run-to-run variation of {one.metric}: {in_percent(one.floor)} ({one.source})")
     code = verdict.show(directory, records, json, printer, gated)
     verdict.require_kept(directory.store, records)
-    code = upkeep.code(code, str(directory.path.absolute()), printer.say)
+    code = upkeep.exit_code(code, str(directory.path.absolute()), printer.say)
     if code == verdict.INTERRUPTED:
         printer.say(_interruption_message(directory, records))
     return code
@@ -401,7 +401,7 @@ def _announce(lab: Lab, directory: LabDirectory, printer: Printer) -> None:
     from ironbench.model.lab import SCREEN
     from ironbench.plan import blocks
 
-    cells = counted(len(lab.possible), "configuration")
+    cells = counted(len(lab.measurable), "configuration")
     seconds = lab.estimate_s or sum(pace.span_s(trial) for trial in lab.trials)
     _say_cautions(lab, printer)
     printer.say(f"{lab.question}")

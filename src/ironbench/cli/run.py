@@ -136,7 +136,7 @@ def _measured(plan: Plan, secrets: Secrets, store: Store, own: RunSection, claim
             printer.data(f"\n{requirements.text(judgements)}")
         printer.say(f"records: {store.directory / 'trials'}  series: {plan.series}")
     verdict.require_kept(store, records)
-    code = upkeep.code(verdict.code_of_run(records, answer), plan.series, printer.say)
+    code = upkeep.exit_code(verdict.code_of_run(records, answer), plan.series, printer.say)
     if code in (0, verdict.SUSPECT) and requirements.code(judgements):
         printer.say(requirements.words(judgements))
         return requirements.code(judgements)

@@ -126,7 +126,7 @@ class LabData:
 def _most_workers(lab: Lab) -> Load:
     """Returns the load with the most workers. The number of workers does not change the data, so loading uses the
     highest number of all configurations."""
-    return max((setup.cell.load for setup in lab.possible), key=lambda load: load.workers)
+    return max((setup.cell.load for setup in lab.measurable), key=lambda load: load.workers)
 
 
 def place_of(setup: Setup) -> str:

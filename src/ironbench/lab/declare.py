@@ -16,7 +16,7 @@ from ironbench.fields.lab import range_of
 from ironbench.host import trust
 from ironbench.lab import metric_checks, profiling, screen_size, server_control, size
 from ironbench.lab.build import Builder, without_password
-from ironbench.lab.size import Planned, possible
+from ironbench.lab.size import Planned, measurable
 from ironbench.lab.slices import slice_plan
 from ironbench.model.lab import SCREEN, Claim, Factor, Lab, Method, Stage, named
 from ironbench.model.secrets import Secrets
@@ -54,7 +54,7 @@ def read(path: Path, design: str = "") -> DeclaredLab:
 def script_warnings(lab: Lab) -> list[str]:
     """Lists possible mistakes in the scripts of the configurations that are measured. Each mistake is listed once."""
     found: list[str] = []
-    for setup in lab.possible:
+    for setup in lab.measurable:
         engine = setup.system.engine
         protocol = engines.get(engine).protocol(setup.cell.load.protocol)
         found += workloads.get(setup.choice.workload).cautions(engine, setup.choice, protocol)
@@ -75,7 +75,7 @@ def in_use(setups: Sequence[Setup]) -> list[str]:
 
 
 def _in_use(setups: Sequence[Setup]) -> Iterator[InputError]:
-    for system in (setup.system for setup in possible(setups)):
+    for system in (setup.system for setup in measurable(setups)):
         if system.dsn is None and (error := engines.get(system.engine).in_use(system)) is not None:
             yield error
 
@@ -105,11 +105,11 @@ def _planned(declared: DeclaredLab, budget_s: float | None, machines_needed: boo
     )
     collected(checks)
     _enough_remain(declared, setups, builder.hints)
-    server_control.require_use(possible(setups))
-    profiling.require(profiles.read(declared.measure.profile), possible(setups))
+    server_control.require_use(measurable(setups))
+    profiling.require(profiles.read(declared.measure.profile), measurable(setups))
     _refuse_unused_devices(declared, cells)
-    _refuse_equal(declared, possible(setups))
-    names = {setup.cell.name for setup in possible(setups)}
+    _refuse_equal(declared, measurable(setups))
+    names = {setup.cell.name for setup in measurable(setups)}
     comparisons = tuple(pair for pair in compared if names.issuperset(pair))
     if declared.measure.compare and not comparisons:
         why = ", ".join(f"{setup.cell.name}: {setup.skipped}" for setup in setups if setup.skipped)
@@ -140,8 +140,8 @@ def _planned(declared: DeclaredLab, budget_s: float | None, machines_needed: boo
     else:
         draft = fixed_rates.extended(draft, declared.measure.rates, f"{declared.file}, measure.rates", _paced)
     claims.refuse_unrated(expected, draft, declared.file)
-    metric_checks.refuse_impossible(expected, declared.measure.metric, possible(draft.all_setups), declared.file)
-    contents = {setup.cell.name: size.content(setup, declared.measure.restore) for setup in possible(setups)}
+    metric_checks.refuse_impossible(expected, declared.measure.metric, measurable(draft.all_setups), declared.file)
+    contents = {setup.cell.name: size.content(setup, declared.measure.restore) for setup in measurable(setups)}
     draft = _by_slices(draft, declared, contents)
     sized = screen_size.sized if declared.design == SCREEN else size.sized
     found = sized(draft, declared, contents, size.budget_s(declared, budget_s), builder.secrets)
@@ -167,7 +167,7 @@ def _by_slices(draft: Lab, declared: DeclaredLab, contents: Mapping[str, Content
     if why := slice_plan.why_trials(draft, contents):
         return replace(draft, method=replace(draft.method, why_trials=why))
     piloted = measure.slice == ""
-    duration_s = draft.possible[0].cell.load.duration_s or 0.0
+    duration_s = draft.measurable[0].cell.load.duration_s or 0.0
     if piloted and not slice_plan.fits(duration_s, slice_plan.LENGTHS_S[0]):
         why = (
             f"a duration of {units.span(duration_s)} is too short for {slice_plan.LEAST_TURNS} slices of "

@@ -35,10 +35,10 @@ def freeze(lab: Lab, secrets: Mapping[str, Secrets], store: Store) -> FrozenPlan
     Raises InputError if a privilege is missing, or if another server is running in a directory of the lab.
     """
     declare.refuse_in_use(slice_plan.placed(lab))
-    server_watch.require(setup.system for setup in lab.possible)
-    require_rights(lab.possible, secrets)
-    server_control.require(lab.possible, secrets)
-    profiling.require_servers(lab.method.profile, lab.possible, secrets)
+    server_watch.require(setup.system for setup in lab.measurable)
+    require_rights(lab.measurable, secrets)
+    server_control.require(lab.measurable, secrets)
+    profiling.require_servers(lab.method.profile, lab.measurable, secrets)
     trials = tuple(replace(trial, purpose=Purpose.LAB) for trial in lab.trials)
     tags = {name: redacted(text, name) for name, text in lab.tags.items()}
     machine = store.keep_shared("machines", msgspec.to_builtins(fingerprint()))
@@ -57,7 +57,7 @@ def secrets_of(lab: Lab) -> dict[str, Secrets]:
     Raises InputError."""
     return {
         setup.cell.name: engines.get(setup.system.engine).validated(setup.system, setup.cell.load.clients)[1]
-        for setup in lab.possible
+        for setup in lab.measurable
         if setup.system.dsn is not None
     }
 
@@ -99,7 +99,7 @@ def rights_of(setup: Setup) -> tuple[tuple[str, str], ...]:
 def require_scripts(lab: Lab) -> None:
     """Raises InputError if a script has changed, because trials would not be comparable. `--changed` does not override
     this."""
-    for setup in lab.possible:
+    for setup in lab.measurable:
         if setup.choice.digests:
             workloads.get(setup.choice.workload).scripts(setup.system.engine, setup.choice)
 
@@ -149,7 +149,7 @@ def traced(lab: Lab, directory: str) -> str:
     be written."""
     if not directory:
         return ""
-    if not any(setup.system.layout.devices for setup in lab.possible):
+    if not any(setup.system.layout.devices for setup in lab.measurable):
         cause = "no configuration of this lab uses an emulated device"
         raise InputError(f"--trace {directory}", cause, "declare devices in [devices] and [layout], or remove --trace")
     if lab.method.slice_s is not None:
@@ -166,7 +166,7 @@ def _engines(lab: Lab, secrets: Mapping[str, Secrets]) -> dict[str, dict[str, st
         setup.cell.name: engines.get(setup.system.engine).identity(
             setup.system, secrets.get(setup.cell.name, Secrets())
         )
-        for setup in lab.possible
+        for setup in lab.measurable
     }
 
 

@@ -194,7 +194,7 @@ class Blocks:
             lab, number = self._directory.lab(), len(declared)
             stage = next((one for one in lab.method.stages if one.number == number + 1), None)
             # An added round starts regardless of the findings of the previous round.
-            if stage is None or (number and not stage.added and decided(lab, records, number)):
+            if stage is None or (number and not stage.added and stage_ends_lab(lab, records, number)):
                 return None
             of_stage = tuple(trial for trial in lab.trials if trial.stage == stage.number)
             if number and not self._allowance.holds(len(of_stage)):
@@ -207,7 +207,7 @@ class Blocks:
             return NextTrial(of_peak)
         lab = self._directory.lab()
         trial = replace(planned, cell=lab.setup(planned.cell.name).cell)
-        cells = [setup.cell for setup in lab.possible]
+        cells = [setup.cell for setup in lab.measurable]
         piloted = lab.setup(lab.setup(trial.cell.name).origin).cell
         due = _warmed(trial, cells, piloted, records, self._directory.store, forgiven=self._forgiven)
         rated = _rate_notes(due.trial, self._directory)
@@ -248,7 +248,7 @@ def _warmed(
     return NextTrial(found, notes.merge(warmed.conditions, warmed.warnings))
 
 
-def decided(lab: Lab, records: Sequence[Record], stage: int) -> bool:
+def stage_ends_lab(lab: Lab, records: Sequence[Record], stage: int) -> bool:
     """Returns whether the findings after a stage end the lab.
 
     The lab ends if no further interim analysis is planned, or if every comparison has a verdict and every claim is
@@ -265,7 +265,7 @@ def decided(lab: Lab, records: Sequence[Record], stage: int) -> bool:
         one.verdict is claims.ClaimVerdict.UNDECIDED and later.issuperset(one.claim.cells)
         for one in claims.judged(lab, found, own, look.level_alone)
     )
-    return looks.decided(able, look.number, look.looks) and not awaited
+    return looks.should_stop(able, look.number, look.looks) and not awaited
 
 
 def add_round(directory: LabDirectory, blocks: int) -> None:
@@ -323,7 +323,7 @@ def _refuse_futile(lab: Lab, fresh: Sequence[Record]) -> None:
     # of their block; and trials with observers, which follow all blocks.
     others = (Purpose.SEARCH, Purpose.OBSERVED)
     fresh = [one for one in fresh if one.purpose not in others and not _of_another(one)]
-    enough = progress.TRIES * len(lab.possible)
+    enough = progress.TRIES * len(lab.measurable)
     if len(fresh) >= enough and not any(record.status.comparable for record in fresh[-enough:]):
         hint = "fix the cause, then repeat these blocks and continue with `ironbench lab resume --failed`"
         failing = {one.cell.name for one in fresh[-enough:]}

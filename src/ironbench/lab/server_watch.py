@@ -43,7 +43,7 @@ def require(systems: Iterable[System]) -> None:
 def machines(lab: Lab) -> dict[str, Mapping[str, Any]]:
     """Returns the fingerprints of the machines of a lab's watched servers, by address. Raises InputError and
     FailureError if login fails."""
-    addresses = dict.fromkeys(setup.system.server for setup in lab.possible if setup.system.server)
+    addresses = dict.fromkeys(setup.system.server for setup in lab.measurable if setup.system.server)
     return {
         text: msgspec.to_builtins(of_tree(tree.fetched(link.connection_to(address.parse(text))))) for text in addresses
     }

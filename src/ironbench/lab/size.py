@@ -72,7 +72,9 @@ def resolution(
     setups: Sequence[Setup], stages: tuple[Stage, ...], spread: PairVariation, comparisons: int, looks: int | None
 ) -> Resolution:
     detect = detector(comparisons)
-    trial_s = min((setup.cell.load.duration_s or spread.trial_s for setup in possible(setups)), default=spread.trial_s)
+    trial_s = min(
+        (setup.cell.load.duration_s or spread.trial_s for setup in measurable(setups)), default=spread.trial_s
+    )
     found = detect(spread, trial_s, stages) if sum(stage.blocks for stage in stages) >= blocks.FIRST else None
     target = budget.next_target(found if found is not None else 0.2)
     return Resolution(found, target, budget.needed(trial_s, target, looks, spread, detect), trial_s, spread)
@@ -145,7 +147,7 @@ def sized(
     if budget_s is not None:
         sized, rated_blocks = _within(draft, declared, contents, budget_s, detector(count), spread)
     sized = slice_plan.fitted(sized)
-    able = sized.possible
+    able = sized.measurable
     costs = slice_plan.costing(
         sized, estimate.cells(slice_plan.placed(sized), contents, True, sized.rated, rated_blocks)
     )
@@ -182,7 +184,7 @@ def _within(
 
     Raises InputError.
     """
-    able = draft.possible
+    able = draft.measurable
     if any(setup.cell.load.duration_s is None and contents[setup.cell.name].work_s is None for setup in able):
         raise InputError(
             f"{declared.file}, load.transactions",
@@ -255,10 +257,10 @@ def of_run(setups: Sequence[Setup], declared: bool, budget_s: float) -> tuple[in
     return budget.sized_run(around_s, confirmations, once_s, lengths, budget_s, around, own_length)
 
 
-def declared_s(declared: DeclaredLab, possible: Sequence[Setup]) -> float | None:
+def declared_s(declared: DeclaredLab, setups: Sequence[Setup]) -> float | None:
     """Returns the trial length in the lab file, if there is one. The budget may shorten it but not extend it."""
     asked = declared.base["load"].get("duration", "") != ""
-    return possible[0].cell.load.duration_s if asked else None
+    return setups[0].cell.load.duration_s if asked else None
 
 
 def of_length(setup: Setup, trial_s: float) -> Setup:
@@ -310,5 +312,5 @@ def _reading_s(setup: Setup, workload: workloads.Workload) -> float:
     return read_bytes / expression.mixed_read_rate(device.model, sum(one.bytes for one in device.partitions), size)
 
 
-def possible(setups: Sequence[Setup]) -> list[Setup]:
+def measurable(setups: Sequence[Setup]) -> list[Setup]:
     return [setup for setup in setups if not setup.skipped]

@@ -270,7 +270,7 @@ def _system_variables(system: System) -> dict[str, str]:
 FORGET = "if the cleanup cannot succeed, revert the change by hand and run `ironbench cleanup --forget`"
 
 
-def code(code: int, began: str, say: Callable[[str], None]) -> int:
+def exit_code(code: int, began: str, say: Callable[[str], None]) -> int:
     """Returns the exit code of an experiment that ended with `code`; returns 1 if cleanups are still pending."""
     left = [pending for pending in pending_cleanups.all_pending() if pending.began == began]
     for pending in left:

@@ -213,7 +213,7 @@ class Lab:
         return tuple(dict.fromkeys(one for one in every if one))
 
     @property
-    def possible(self) -> list[Setup]:
+    def measurable(self) -> list[Setup]:
         """Setups of the configurations that are measured; skipped configurations are excluded."""
         return [setup for setup in self.setups if not setup.skipped]
 

@@ -104,7 +104,7 @@ def observed_trials(lab: Lab) -> list[Trial]:
     """
     if not lab.method.observed:
         return []
-    return [Trial(_observed(setup.cell), 0, Purpose.OBSERVED) for setup in lab.possible]
+    return [Trial(_observed(setup.cell), 0, Purpose.OBSERVED) for setup in lab.measurable]
 
 
 def _observed(cell: Cell) -> Cell:

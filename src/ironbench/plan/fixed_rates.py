@@ -56,11 +56,11 @@ def extended(lab: Lab, asked: str | Sequence[str], where: str, paced: Callable[[
     the user requests rates that are not possible in this lab.
     """
     wanted = shares(asked, where)
-    possible = {setup.cell.name: setup for setup in lab.possible}
-    why_not = _hindrance(list(possible.values()))
-    if not all(map(paced, possible.values())):
+    measurable = {setup.cell.name: setup for setup in lab.measurable}
+    why_not = _hindrance(list(measurable.values()))
+    if not all(map(paced, measurable.values())):
         why_not = "the workload has no transactions that can start at a rate"
-    pairs = [] if why_not else [pair for pair in lab.comparisons if _alike_but_for_the_system(*pair, possible)]
+    pairs = [] if why_not else [pair for pair in lab.comparisons if _alike_but_for_the_system(*pair, measurable)]
     if not isinstance(asked, str) and wanted and not pairs:
         raise InputError(
             where,
@@ -68,7 +68,7 @@ def extended(lab: Lab, asked: str | Sequence[str], where: str, paced: Callable[[
             'remove measure.rates, or write rates = "none"',
         )
     taking_part = dict.fromkeys(name for pair in pairs for name in (pair[1], pair[0]))
-    rated = [_at(possible[name], share) for share in wanted for name in taking_part]
+    rated = [_at(measurable[name], share) for share in wanted for name in taking_part]
     compared = [(name_at(cell, share), name_at(baseline, share)) for share in wanted for cell, baseline in pairs]
     return replace(lab, rated=tuple(rated), rated_comparisons=tuple(compared))
 
@@ -122,8 +122,8 @@ def _hindrance(setups: Sequence[Setup]) -> str:
     return ""
 
 
-def _alike_but_for_the_system(cell: str, baseline: str, possible: Mapping[str, Setup]) -> bool:
-    one, other = possible[cell], possible[baseline]
+def _alike_but_for_the_system(cell: str, baseline: str, measurable: Mapping[str, Setup]) -> bool:
+    one, other = measurable[cell], measurable[baseline]
     if one.choice != other.choice or _work(one.cell.load) != _work(other.cell.load):
         return False
     systems = [replace(setup.system, label="") for setup in (one, other)]

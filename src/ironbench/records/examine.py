@@ -170,7 +170,7 @@ def _check_references(lab: Lab) -> None:
     """Checks that every name in a lab refers to something that exists. Raises ValueError."""
     _distinct("configurations", [setup.cell.name for setup in lab.all_setups])
     _distinct("factors", [factor.name for factor in lab.factors])
-    measured = {setup.cell.name for setup in lab.possible}
+    measured = {setup.cell.name for setup in lab.measurable}
     rated = {setup.cell.name for setup in lab.rated}
     known = {setup.cell.name for setup in lab.all_setups}  # a claim about a skipped configuration stays undecided
     named = {

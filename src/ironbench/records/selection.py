@@ -89,7 +89,7 @@ def named_in(word: str, directory: LabDirectory) -> NamedRecords:
     if not directory.begun():
         return NamedRecords(word, directory.store.select([word]), directory.store)
     lab = directory.lab()
-    names = [setup.cell.name for setup in lab.possible]
+    names = [setup.cell.name for setup in lab.measurable]
     if word in names:
         return NamedRecords(word, [one for one in _whole(directory) if one.cell.name == word], directory.store, (word,))
     if wanted := _levels(word, lab.factors):

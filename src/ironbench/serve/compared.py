@@ -56,7 +56,7 @@ def named(results: Results, pick: str) -> NamedRecords:
     if is_name(lab) and (slash or not results.has(pick)) and lab in results.labs():
         if inner:
             return named_in(inner, results.lab(lab))
-        cells = [setup.cell.name for setup in results.lab(lab).lab().possible]
+        cells = [setup.cell.name for setup in results.lab(lab).lab().measurable]
         raise InputError(
             pick, f"is a lab of {counted(len(cells), 'configuration')}", f"name one of them, e.g. {lab}/{cells[0]}"
         )

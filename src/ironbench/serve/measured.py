@@ -65,7 +65,7 @@ def lab(results: Results, name: str, progress: LabProgress, failure: str) -> HTM
         failure=failure if study.missing else "",  # a complete lab was resumed in a terminal
         gate=gate.summary(study) if directory.frozen().gate else None,
         progress=progress.parts,
-        cells=[setup.cell.name for setup in directory.lab().possible],
+        cells=[setup.cell.name for setup in directory.lab().measurable],
         rows=shown_rows(rows),
         note=notes.note(directory.path, notes.OF_LAB, f"/lab/{name}/note/{notes.OF_LAB}"),
     )

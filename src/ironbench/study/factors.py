@@ -86,7 +86,7 @@ def values_of(metric: str, records: Sequence[Record]) -> dict[tuple[str, int], t
 
 
 def _fours(lab: Lab) -> Iterator[tuple[dict[str, str], tuple[str, str, str, str]]]:
-    names = {frozenset(setup.cell.levels.items()): setup.cell.name for setup in lab.possible}
+    names = {frozenset(setup.cell.levels.items()): setup.cell.name for setup in lab.measurable}
     first = {factor.name: factor.levels[0] for factor in lab.factors}
 
     def cell(levels: dict[str, str]) -> str | None:

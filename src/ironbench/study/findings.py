@@ -53,7 +53,7 @@ def findings(
     family = [_compared(lab, *one, seen, *_awaited(one[:2], lab, place, left)) for one in declared(lab)]
     results = _judged(family, lab, look)
     done = {(one.cell.name, one.baseline.name, one.metric) for one in family}
-    for cell, baseline in _possible(lab):
+    for cell, baseline in _measurable_comparisons(lab):
         for metric in others if others is not None else _directed(cell, baseline, seen):
             if (cell, baseline, metric) not in done:
                 one = _compared(lab, cell, baseline, metric, seen)
@@ -91,8 +91,8 @@ def declared(lab: Lab) -> tuple[tuple[str, str, str], ...]:
     comparisons, then the pairs in its claims. If the lab also compares a claim's pair, the lab's direction is used,
     because a gate treats the baseline as the old version.
     """
-    compared = (*_possible(lab), *lab.rated_comparisons)
-    family = [(cell, baseline, lab.method.metric) for cell, baseline in _possible(lab)]
+    compared = (*_measurable_comparisons(lab), *lab.rated_comparisons)
+    family = [(cell, baseline, lab.method.metric) for cell, baseline in _measurable_comparisons(lab)]
     there = {setup.cell.name for setup in lab.all_setups if not setup.skipped}
     for claim in lab.claims:
         for one, other in zip(claim.cells, claim.cells[1:], strict=False):
@@ -103,7 +103,7 @@ def declared(lab: Lab) -> tuple[tuple[str, str, str], ...]:
     return tuple(family)
 
 
-def _possible(lab: Lab) -> tuple[tuple[str, str], ...]:
+def _measurable_comparisons(lab: Lab) -> tuple[tuple[str, str], ...]:
     missing = {setup.cell.name for setup in lab.setups if setup.skipped}
     return tuple(pair for pair in lab.comparisons if not missing & set(pair))
 

@@ -96,7 +96,7 @@ def lab_study(
     judgements = tuple(
         _with_rates(lab, one, of_its_round) for one in judged(lab, results, of_its_round, place.level_alone)
     )
-    measured = lab.possible
+    measured = lab.measurable
     blocks = compared_blocks(lab.comparisons, settled)
     cells = tuple(
         _measured(setup, lab, settled, archive, records, blocks=blocks.get(setup.cell.name)) for setup in measured

@@ -65,7 +65,7 @@ def earlier(method: Method, look: int) -> tuple[int, ...]:
     return tuple(stage.number - 1 for stage in method.stages if stage.added and stage.number <= look)
 
 
-def decided(findings: Sequence[Finding], look: int, looks: int) -> bool:
+def should_stop(findings: Sequence[Finding], look: int, looks: int) -> bool:
     """Returns whether to stop after analysis `look` of `looks`, because it was the last analysis or every declared
     comparison has a verdict."""
     if look >= looks:

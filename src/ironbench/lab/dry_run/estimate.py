@@ -80,9 +80,9 @@ def cost(planned: Planned) -> Iterator[str]:
         yield _quiet(lab)
     if lab.method.budget_s:
         yield _overrun(lab)
-    yield from own_data(lab.possible)
-    yield from (shared.words for shared in estimate.shared_loads(lab.possible))
-    ours = [setup for setup in lab.possible if setup.system.dsn is None]
+    yield from own_data(lab.measurable)
+    yield from (shared.words for shared in estimate.shared_loads(lab.measurable))
+    ours = [setup for setup in lab.measurable if setup.system.dsn is None]
     kept = [*(["data"] if ours else []), *(["snapshots"] if any(map(_loads, ours)) else []), "records"]
     yield f"about {quantity(lab.estimate_bytes, 'bytes')} of disk space for {listed(kept)}"
 
@@ -90,7 +90,7 @@ def cost(planned: Planned) -> Iterator[str]:
 def _quiet(lab: Lab) -> str:
     """Describes the maximum wait before a trial, which is not longer than the trial (`drive.before.at_last`)."""
     most_s = lab.method.quiet_s
-    loads = [setup.cell.load for setup in lab.possible]
+    loads = [setup.cell.load for setup in lab.measurable]
     lasting = [min(most_s, (load.duration_s or most_s) + load.warmup_s) for load in loads]
     text = (
         "not included: the time that ironbench waits before a trial while other programs use the machine (at most "
@@ -143,7 +143,7 @@ def _each(lab: Lab, own_s: Sequence[float | None], around_s: float) -> str:
     span = " to ".join(dict.fromkeys((lengths[0], lengths[-1])))
     if around_s < 0.5:
         return f"each trial takes {span} of measuring"
-    setups = lab.possible
+    setups = lab.measurable
     ours = [setup for setup in setups if setup.system.dsn is None]
     parts = {
         "warm-up": any(setup.cell.load.warmup_s or setup.cell.load.cache for setup in setups),

@@ -74,7 +74,7 @@ def document(planned: Planned) -> dict[str, Any]:
         "trials": [{"cell": one.cell.name, "block": one.block, "stage": one.stage} for one in lab.trials],
         "estimate_s": lab.estimate_s,
         "estimate_bytes": lab.estimate_bytes,
-        "loads": estimate.shared_loads(lab.possible),
+        "loads": estimate.shared_loads(lab.measurable),
         "resolution": resolution_fields(resolution) | {"needed_s": needed_s(planned)},
     } | more
 
@@ -100,7 +100,7 @@ def _pages(planned: Planned) -> Iterator[str]:
 
 
 def _controlled(lab: Lab) -> Iterator[str]:
-    setups = lab.possible
+    setups = lab.measurable
     for line in dict.fromkeys(line for setup in setups for line in controlled(setup)):
         cells = [setup.cell.name for setup in setups if line in controlled(setup)]
         yield text_layout.clean(f"  {line}" + ("" if len(cells) == len(setups) else f"  ({listed(cells)})"))
@@ -218,7 +218,7 @@ def _method(lab: Lab) -> Iterator[str]:
             f"{text_layout.clean(method.why_trials)}"
         )
     elif method.slice_s is not None:
-        count = slice_plan.rotations(lab.possible[0].cell.load, method.slice_s)
+        count = slice_plan.rotations(lab.measurable[0].cell.load, method.slice_s)
         still = (
             "while the other systems are paused"
             if slice_plan.frozen(lab)
@@ -226,7 +226,7 @@ def _method(lab: Lab) -> Iterator[str]:
         )
         turns = f"{counted(count, 'time')} for {units.span(method.slice_s)}"
         if method.slice_piloted:
-            longest_s = slice_plan.longest(lab.possible[0].cell.load.duration_s or 0.0)
+            longest_s = slice_plan.longest(lab.measurable[0].cell.load.duration_s or 0.0)
             if longest_s > slice_plan.LENGTHS_S[0]:
                 turns += f" (a pilot trial in the first block may choose a length from 0.5 to {longest_s:g} s)"
         order = "the order of the lab file" if method.order == "fixed" else "random order"

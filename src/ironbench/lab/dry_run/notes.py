@@ -44,7 +44,7 @@ def notes(planned: Planned) -> list[str]:
 def _room(planned: Planned) -> Iterator[str]:
     """Yields warnings about too little disk space and page cache."""
     lab = planned.lab
-    able = lab.possible
+    able = lab.measurable
     places = [
         setup.system.layout.data for setup in able if setup.system.layout.data and not setup.system.layout.devices
     ]
@@ -159,7 +159,7 @@ def latency_text(latency_s: float) -> str:
 def _notes(lab: Lab) -> Iterator[str]:
     """Yields notes about differing builds, added latency, and conditions that will flag trials or leave claims
     undecided."""
-    able = lab.possible
+    able = lab.measurable
     if text := builds.differing({setup.cell.name: setup.system for setup in able}):
         yield text_layout.clean(text)
     yield from _more_memory(able)

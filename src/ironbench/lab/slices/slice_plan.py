@@ -69,7 +69,7 @@ def fitted(lab: Lab) -> Lab:
     """If a pilot will choose the slice length, returns the lab with the length that is assumed for planning."""
     if not lab.method.slice_piloted:
         return lab
-    duration_s = next(setup.cell.load.duration_s or 0.0 for setup in lab.possible)
+    duration_s = next(setup.cell.load.duration_s or 0.0 for setup in lab.measurable)
     return replace(lab, method=replace(lab.method, slice_s=min(USUAL_S, longest(duration_s))))
 
 
@@ -78,7 +78,7 @@ def costing(lab: Lab, costs: LabTimes) -> LabTimes:
     slice_s = lab.method.slice_s
     if slice_s is None:
         return costs
-    pilot_s = len(lab.possible) * PILOT_TURNS * _PILOTED_S if lab.method.slice_piloted else 0.0
+    pilot_s = len(lab.measurable) * PILOT_TURNS * _PILOTED_S if lab.method.slice_piloted else 0.0
     return replace(
         costs,
         turning=(START_UP_S + CHANGE_S) / slice_s,
@@ -93,14 +93,14 @@ def _observed_s(costs: LabTimes) -> float:
 
 def placed(lab: Lab) -> Sequence[Setup]:
     """Returns the setups of all measured configurations, with the directories of their systems."""
-    own = lab.possible
+    own = lab.measurable
     return own if lab.method.slice_s is None else [with_own_directories(lab, setup) for setup in own]
 
 
 def with_own_directories(lab: Lab, setup: Setup) -> Setup:
     """Returns the setup with directories that no earlier configuration uses, for data, emulated devices and files in
     memory."""
-    own = lab.possible
+    own = lab.measurable
     place = next((number for number, one in enumerate(own) if one.cell.name == setup.cell.name), 0)
     taken = {directory for one in own[:place] for directory in directories(one)}
     ending = f"-side-{place + 1}"
@@ -133,7 +133,7 @@ def directories(setup: Setup) -> set[str]:
 
 def why_trials(lab: Lab, contents: Mapping[str, Content]) -> str:
     """Returns the reason why the systems of this lab cannot be interleaved; empty if they can."""
-    setups = lab.possible
+    setups = lab.measurable
     for setup in setups:
         for why in _against(setup):
             return why if _of_all(setups, why) else f"{setup.cell.name}: {why}"
@@ -281,7 +281,7 @@ def _database_of(setup: Setup) -> str:
 
 def frozen(lab: Lab) -> bool:
     """Returns whether systems are paused between turns. Systems on the same existing server are not."""
-    return all(setup.system.dsn is None for setup in lab.possible)
+    return all(setup.system.dsn is None for setup in lab.measurable)
 
 
 def _short_of(setups: Sequence[Setup], contents: Mapping[str, Content]) -> Iterator[str]:
@@ -340,7 +340,7 @@ def _memory_bytes(setup: Setup) -> int:
 
 def evicting(lab: Lab, contents: Mapping[str, Content]) -> str:
     """Warns if the data of all systems together exceed the page cache. Returns an empty text otherwise."""
-    own = lab.possible
+    own = lab.measurable
     if lab.method.slice_s is None or any(setup.system.dsn is not None for setup in own):
         return ""
     sharing = [setup for setup in own if setup.system.memory_total_bytes is None]

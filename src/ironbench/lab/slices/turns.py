@@ -371,5 +371,5 @@ def _clients(lab: Lab) -> int:
         return most_clients(lab)
     return sum(
         workloads.get(one.choice.workload).connections(one.cell.load.clients, one.choice.options)
-        for one in lab.possible
+        for one in lab.measurable
     )

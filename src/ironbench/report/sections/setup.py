@@ -98,7 +98,7 @@ def _lead(study: Study) -> str:
 
 
 def _given(lab: Lab) -> bool:
-    return any(setup.system.dsn is not None for setup in lab.possible)
+    return any(setup.system.dsn is not None for setup in lab.measurable)
 
 
 def _anew(lab: Lab) -> str:

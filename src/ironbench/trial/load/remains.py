@@ -40,7 +40,7 @@ def _left(session: Session, choices: Sequence[Choice]) -> MarkedObjects:
 def say_of_lab(lab: Lab, secrets: Mapping[str, Secrets], printer: Printer) -> None:
     """Reports what a lab leaves behind, once for each existing server."""
     theirs: dict[str, list[Setup]] = {}
-    for setup in lab.possible:
+    for setup in lab.measurable:
         if setup.system.dsn:
             theirs.setdefault(setup.system.dsn, []).append(setup)
     named: set[tuple[str, str]] = set()
