@@ -320,7 +320,7 @@ def test_who_watches_is_told_of_a_block_before_its_systems_stand_side_by_side(mo
     plan = labfactory.lab({"log": ["disk", "memory"]})
     told: list[Any] = []
     live = SimpleNamespace(begin=lambda trial, title: told.append((trial.block, title)))
-    each: Any = SimpleNamespace(lab=plan, live=live, known=NO_NOTES)
+    each: Any = SimpleNamespace(lab=plan, resources=SimpleNamespace(live=live), known=NO_NOTES)
     directory: Any = SimpleNamespace(records=lambda: [])
     monkeypatch.setattr(InterleavedBench, "_measured", lambda *_: told.append("measured"))
     assert (
@@ -337,7 +337,9 @@ def test_a_system_that_does_not_start_fails_its_own_trial_and_those_of_the_other
     plan = labfactory.lab({"log": ["disk", "memory"]})
     said = io.StringIO()
     printer = Printer(stderr=said)
-    each: Any = SimpleNamespace(lab=plan, live=None, known=NO_NOTES, printer=printer, store=Store(tmp_path))
+    live = SimpleNamespace(begin=lambda *_: None)
+    resources = SimpleNamespace(live=live, printer=printer, store=Store(tmp_path))
+    each: Any = SimpleNamespace(lab=plan, resources=resources, known=NO_NOTES)
     directory: Any = SimpleNamespace(records=lambda: [])
 
     def started(turns: InterleavedBench, stack: ExitStack, trial: Trial, *_: object) -> Any:

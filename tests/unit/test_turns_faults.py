@@ -188,7 +188,9 @@ def interrupted(
 ) -> tuple[Any, InterleavedBench]:
     """Returns the loop with a schedule of two blocks and its bench; `keep` makes records. `while_measured`: a Ctrl-C
     ends the turns of each block."""
-    each: Any = SimpleNamespace(lab=plan, live=None, known=NO_NOTES, printer=Printer.silent(), store=Store(tmp_path))
+    live = SimpleNamespace(begin=lambda *_: None)
+    resources = SimpleNamespace(live=live, printer=Printer.silent(), store=Store(tmp_path))
+    each: Any = SimpleNamespace(lab=plan, resources=resources, known=NO_NOTES)
     each.data = SimpleNamespace(kept=lambda *_: None)
     each.over = lambda record: record.status is Status.CUT_SHORT
     directory: Any = SimpleNamespace(records=lambda: [])
@@ -288,7 +290,7 @@ def test_a_block_after_one_that_has_no_whole_record_asks_the_pilot_once_more_and
         metrics={"slice_length_s": 0.5},
         warnings=(Note(SLOW_START, {"text": "of the first block"}),) if status is Status.OK else (),
     )
-    each: Any = SimpleNamespace(lab=plan, printer=Printer.silent())
+    each: Any = SimpleNamespace(lab=plan, resources=SimpleNamespace(printer=Printer.silent()))
     directory: Any = SimpleNamespace(records=lambda: [before])
     found: Any = SimpleNamespace(start_up_s=None)
 

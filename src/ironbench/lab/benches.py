@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from ironbench import devices, engines, workloads
-from ironbench.devices.mounting import NO_DEVICES, Devices
+from ironbench.devices.mounting import Devices
 from ironbench.errors import IronbenchError, UnwrittenError
 from ironbench.host import data_dirs
 from ironbench.lab import server_control, upkeep
@@ -27,7 +27,7 @@ from ironbench.model.record import STOPPED_ON_LOSS, Record, Status
 from ironbench.model.secrets import Secrets
 from ironbench.model.session import Session
 from ironbench.model.system import Setup, Trial, connections
-from ironbench.model.trial_notes import NO_NOTES, TrialNotes
+from ironbench.model.trial_notes import TrialNotes
 from ironbench.printer import Printer
 from ironbench.records import Store, make
 from ironbench.records.judge import STOPPED_ON_ERROR
@@ -42,27 +42,29 @@ from ironbench.trial.load.databases import TrialDatabases
 from ironbench.trial.load.source import DataSource
 
 
+@dataclass(frozen=True, slots=True)
+class OpenResources:
+    """What an experiment keeps open from its first trial to its last."""
+
+    store: Store
+    printer: Printer
+    upkeep: Upkeep
+    pool: WorkerPool
+    live: LiveFile
+
+
 def measure(
-    plan: Plan,
-    session: Session,
-    loaded: Loaded,
-    due: NextTrial,
-    store: Store,
-    printer: Printer,
-    storage: Devices = NO_DEVICES,
-    pool: WorkerPool | None = None,
-    live: LiveFile | None = None,
+    plan: Plan, session: Session, loaded: Loaded, due: NextTrial, resources: OpenResources, storage: Devices
 ) -> Record:
     """Runs one trial and stores its record. `storage`: emulated devices of the engine."""
-    how = due.trial.cell.load
-    if live is not None:
-        live.begin(due.trial, due.title)
+    how, store, printer, live = due.trial.cell.load, resources.store, resources.printer, resources.live
+    live.begin(due.trial, due.title)
     watching = of_trial(plan, session, how, store)
     cut = PowerCut(plan.crash, storage) if plan.crash else None
     control = server_control.of_trial(session, plan.system, how)
     workload = workloads.get(plan.choice.workload)
     in_parts = workload.in_parts(session.engine, plan.choice.options)
-    driven_by = pool.of(how) if pool and in_parts else None
+    driven_by = resources.pool.of(how) if in_parts else None
     around = DriveOptions(due.title, due.quiet_s, cut, storage.at_once, watching.follow, driver=driven_by, live=live)
     if control is not None:
         around = replace(around, chill=lambda _: control.chill())
@@ -100,32 +102,16 @@ class SharedEngineBench:
     plan: Plan
     session: Session
     loaded: Loaded
-    store: Store
-    printer: Printer
-    upkeep: Upkeep
-    storage: Devices = NO_DEVICES
-    pool: WorkerPool | None = None
-    live: LiveFile | None = None
+    resources: OpenResources
+    storage: Devices
 
     def measure(self, due: NextTrial) -> Sequence[Record]:
         plan, session = self.plan, self.session
         dataset = workloads.get(plan.choice.workload).dataset(session.engine, plan.choice.options)
-        settled = restore.untouched(session, plan.system, due.trial.cell.load, plan.choice, self.printer)
+        settled = restore.untouched(session, plan.system, due.trial.cell.load, plan.choice, self.resources.printer)
         settled |= restore.without_dead_tuples(session, dataset) if dataset else {}
-        due = replace(due, notes=self.upkeep.taken(due.notes.merge(settled)))
-        return [
-            measure(
-                plan,
-                session,
-                self.loaded,
-                due,
-                self.store,
-                self.printer,
-                storage=self.storage,
-                pool=self.pool,
-                live=self.live,
-            )
-        ]
+        due = replace(due, notes=self.resources.upkeep.taken(due.notes.merge(settled)))
+        return [measure(plan, session, self.loaded, due, self.resources, self.storage)]
 
     def over(self, record: Record) -> bool:
         """Returns whether the run must end because it was interrupted or stopped by an error, or the engine or its
@@ -142,12 +128,8 @@ class RestoredDataBench:
     secrets: Secrets
     source: DataSource
     databases: TrialDatabases
-    store: Store
-    printer: Printer
-    upkeep: Upkeep
-    storage: Devices = NO_DEVICES
-    pool: WorkerPool | None = None
-    live: LiveFile | None = None
+    resources: OpenResources
+    storage: Devices
     _over: bool = False
     _begun: bool = False
 
@@ -159,17 +141,7 @@ class RestoredDataBench:
         with engines.running(self.databases.system(setup), self.secrets, most_connections(plan)) as session:
             self._begin(session, conditions)
             storage.set_model_timing(on=True)
-            bench = SharedEngineBench(
-                plan=plan,
-                session=session,
-                loaded=self.source.loaded,
-                store=self.store,
-                printer=self.printer,
-                upkeep=self.upkeep,
-                storage=storage,
-                pool=self.pool,
-                live=self.live,
-            )
+            bench = SharedEngineBench(plan, session, self.source.loaded, self.resources, storage)
             records = bench.measure(replace(due, notes=due.notes.merge(conditions)))
             self._over = any(map(bench.over, records))
         return records
@@ -180,7 +152,7 @@ class RestoredDataBench:
         protect_directory(self.plan.system.layout)
         if self._begun:
             return
-        self.printer.say(f"data: {conditions['data']}, {conditions['restored']}")
+        self.resources.printer.say(f"data: {conditions['data']}, {conditions['restored']}")
         own.require_check(session, self.plan.choice.data)
         self._begun = True
 
@@ -194,25 +166,20 @@ class FreshEngineBench:
 
     lab: Lab
     secrets: Mapping[str, Secrets]
-    store: Store
     data: LabData
-    printer: Printer
-    upkeep: Upkeep
-    known: TrialNotes = NO_NOTES
+    resources: OpenResources
+    known: TrialNotes
     """Notes that are added to every record."""
-    traces: str = ""
+    traces: str
     """Directory for traces of emulated devices; see `Plan.traces`."""
-    pool: WorkerPool | None = None
-    live: LiveFile | None = None
 
     def over(self, record: Record) -> bool:
         return record.status is Status.CUT_SHORT
 
     def measure(self, due: NextTrial) -> Sequence[Record]:
         """Restores the data, starts the engine and measures the trial. Errors produce a failed record."""
-        lab, trial, record = self.lab, due.trial, None
-        if self.live is not None:
-            self.live.begin(trial, due.title)
+        lab, trial, record, kept = self.lab, due.trial, None, self.resources.upkeep
+        self.resources.live.begin(trial, due.title)
         setup = lab.setup(trial.cell.name)
         plan = Plan(lab.series, setup.system, setup.choice, (trial,), 0, traces=self.traces, crash=lab.method.crash)
         plan = replace(plan, tags=lab.tags, profile=lab.method.profile)
@@ -220,30 +187,20 @@ class FreshEngineBench:
         prepared = replace(notes, search_result=due.notes.search_result)
         secrets = self.secrets.get(setup.origin, Secrets())
         try:
-            upkeep.before_trial(lab, self.upkeep, trial)
-            prepared = self.upkeep.taken(prepared)
+            upkeep.before_trial(lab, kept, trial)
+            prepared = kept.taken(prepared)
             with devices.mounted(plan, record_id(plan.series, trial)) as storage:
                 restored = self.data.restored(setup, trial.block)
                 prepared = prepared.merge(restored.conditions, restored.warnings)
                 with engines.running(self.data.system(setup), secrets, most_clients(lab)) as session:
                     loaded = self.data.loaded(setup)
                     prepared = prepared.merge(
-                        restore.untouched(session, setup.system, trial.cell.load, setup.choice, self.printer)
+                        restore.untouched(session, setup.system, trial.cell.load, setup.choice, self.resources.printer)
                     )
                     prepared = self.data.settled(setup, session, prepared)
                     storage.set_model_timing(on=True)
                     settled = replace(due, notes=prepared)
-                    record = measure(
-                        plan,
-                        session,
-                        loaded,
-                        settled,
-                        self.store,
-                        self.printer,
-                        storage=storage,
-                        pool=self.pool,
-                        live=self.live,
-                    )
+                    record = measure(plan, session, loaded, settled, self.resources, storage)
             lasting = not setup.system.layout.devices  # an emulated device is removed after its trial
             # pilots, searches and other extra trials belong to no block
             if record.status.comparable and lasting and trial.purpose == Purpose.LAB:
@@ -254,13 +211,13 @@ class FreshEngineBench:
             # the record is stored, but the engine could not be stopped, so no other trial may start on this machine
             if record is not None:
                 raise
-            self.printer.error(error)
-            return [failed(plan, trial, self.store, error.note, self.upkeep.taken(prepared))]
+            self.resources.printer.error(error)
+            return [failed(plan, trial, self.resources.store, error.note, kept.taken(prepared))]
         finally:
             if lab.every_command and setup.system.layout.data:
                 # Ends this process's use of the directory, because a command may unmount the directory's file system.
                 data_dirs.release(Path(setup.system.layout.data))
-            self.upkeep.leave_trial()
+            kept.leave_trial()
         return [record]
 
 

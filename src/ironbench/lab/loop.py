@@ -12,7 +12,13 @@ from typing import Protocol
 from ironbench import devices, engines, workloads
 from ironbench.host import data_dirs, measurement_locks
 from ironbench.lab import confirm, freeze, profiling, server_control, server_watch, upkeep
-from ironbench.lab.benches import FreshEngineBench, RestoredDataBench, SharedEngineBench, most_connections
+from ironbench.lab.benches import (
+    FreshEngineBench,
+    OpenResources,
+    RestoredDataBench,
+    SharedEngineBench,
+    most_connections,
+)
 from ironbench.lab.data import LabData
 from ironbench.lab.schedule import BestLoad, Blocks, NextTrial, Schedule, Sweep
 from ironbench.lab.slices.turns import InterleavedBench
@@ -73,6 +79,7 @@ def run(plan: Plan, secrets: Secrets, store: Store, printer: Printer, before: Se
         storage = stack.enter_context(devices.mounted(plan))
         pool = stack.enter_context(WorkerPool(printer))
         live = stack.enter_context(closing(LiveFile(store.directory, plan.series)))
+        resources = OpenResources(store, printer, kept, pool, live)
         bench: Bench
         if plan.choice.data is not None and plan.choice.data.imported:
             freeze.require_rights([setup], {setup.cell.name: secrets})
@@ -83,18 +90,7 @@ def run(plan: Plan, secrets: Secrets, store: Store, printer: Printer, before: Se
             if plan.system.commands and plan.system.layout.data:
                 # This process leaves the directory, because a command may unmount the directory's file system.
                 stack.callback(data_dirs.release, Path(plan.system.layout.data))
-            bench = RestoredDataBench(
-                plan=plan,
-                secrets=secrets,
-                source=source,
-                databases=databases,
-                store=store,
-                printer=printer,
-                upkeep=kept,
-                storage=storage,
-                pool=pool,
-                live=live,
-            )
+            bench = RestoredDataBench(plan, secrets, source, databases, resources, storage)
         else:
             session = stack.enter_context(engines.running(plan.system, secrets, most_connections(plan)))
             if plan.system.dsn is not None:
@@ -111,17 +107,7 @@ def run(plan: Plan, secrets: Secrets, store: Store, printer: Printer, before: Se
                 pool.reach(how, session.target(how.protocol, how.io))
             else:
                 pool.close()  # the workers have loaded the data and are not needed after that
-            bench = SharedEngineBench(
-                plan=plan,
-                session=session,
-                loaded=loaded,
-                store=store,
-                printer=printer,
-                upkeep=kept,
-                storage=storage,
-                pool=pool,
-                live=live,
-            )
+            bench = SharedEngineBench(plan, session, loaded, resources, storage)
         records = measured(schedule, bench, before)
         kept.hurried |= any(record.status is Status.CUT_SHORT for record in records[-1:])
         return records
@@ -159,11 +145,12 @@ def conduct(
     emulated devices; empty for no traces. The caller must have locked the lab's directory. Raises UnwrittenError if a
     record cannot be stored, and FailureError if trials fail repeatedly or a command of the lab fails.
     """
-    before, began_s = len(directory.records()), time.monotonic()
-    records = _conducted(secrets, directory, printer, known, forgiven, traces)
-    while confirm.start_confirmation(directory, records, printer):
-        spent_s = time.monotonic() - began_s
+    before, began_s, spent_s = len(directory.records()), time.monotonic(), 0.0
+    while True:
         records = _conducted(secrets, directory, printer, known, forgiven, traces, spent_s)
+        if not confirm.start_confirmation(directory, records, printer):
+            break
+        spent_s = time.monotonic() - began_s
     if len(records) > before:
         remains.say_of_lab(directory.lab(), secrets, printer)
     return records
@@ -176,7 +163,7 @@ def _conducted(
     known: TrialNotes,
     forgiven: Collection[str],
     traces: str,
-    spent_s: float = 0.0,
+    spent_s: float,
 ) -> list[Record]:
     """Measures the trials planned so far. `spent_s`: see `Blocks`."""
     before, lab = directory.records(), directory.lab()
@@ -193,18 +180,8 @@ def _conducted(
         schedule = Blocks(directory, before, forgiven, printer.say, kept.now, spent_s)
         if not any(_in_parts(setup) for setup in lab.setups):
             pool.close()  # the workers are not needed after that, as in `run`
-        each = FreshEngineBench(
-            lab=lab,
-            secrets=secrets,
-            store=directory.store,
-            data=data,
-            printer=printer,
-            upkeep=kept,
-            known=known,
-            traces=traces,
-            pool=pool,
-            live=live,
-        )
+        resources = OpenResources(directory.store, printer, kept, pool, live)
+        each = FreshEngineBench(lab, secrets, data, resources, known, traces)
         bench: Bench = each if lab.method.slice_s is None else InterleavedBench(each, directory)
         schedule.ready()
         records = measured(schedule, bench, before)

@@ -87,8 +87,7 @@ class InterleavedBench:
         before = progress.attempts(self.directory.records(), block, {one.cell.name for one in trials})
         trials = [replace(one, attempt=1 + before) for one in trials]
         sides: list[SliceSide] = []
-        if self.each.live is not None:
-            self.each.live.begin(due.trial, _title(due, len(trials)))
+        self.each.resources.live.begin(due.trial, _title(due, len(trials)))
         # All records of the block contain this time, so that no record looks as if its lab was killed.
         self.since = datetime.now(UTC).isoformat(timespec="milliseconds")
         notes = self.each.known
@@ -99,12 +98,12 @@ class InterleavedBench:
             except DriveEndedError as error:
                 return self._broken(trials, sides, notes, self._cause(error.side), error.side.cell, error.side)
             except OneSystemError as error:
-                self.each.printer.error(error.error)
+                self.each.resources.printer.error(error.error)
                 return self._broken(trials, sides, notes, error.error.note, error.cell)
             except UnwrittenError:
                 raise
             except IronbenchError as error:
-                self.each.printer.error(error)
+                self.each.resources.printer.error(error)
                 return self._broken(trials, sides, notes, error.note)
             except KeyboardInterrupt:
                 stop_all(sides)
@@ -145,12 +144,11 @@ class InterleavedBench:
             side.storage.begin(side.session)
             with attribute_errors_to(side.cell):
                 side.begin_profile(lab.method.profile)
-        with self.each.printer.bar(_title(due, len(sides))) as show:
+        with self.each.resources.printer.bar(_title(due, len(sides))) as show:
 
             def kept(of: int) -> None:
                 show(of / count, f"{of} of {counted(count, 'slice')} each")
-                if self.each.live is not None:
-                    self.each.live.turned(of * slice_s)
+                self.each.resources.live.turned(of * slice_s)
 
             rotations.measure(count, slice_s, kept)
         for side in sides:
@@ -182,7 +180,7 @@ class InterleavedBench:
             return list(islice((one for one in before if one.code == SLOW_START), 1))
         found = slow_start(rotations.start_up_s, slice_s)
         for one in found:
-            self.each.printer.say(f"  {wording.text(one)}")
+            self.each.resources.printer.say(f"  {wording.text(one)}")
         return found
 
     def _piloted(self) -> Iterator[Record]:
@@ -210,7 +208,9 @@ class InterleavedBench:
         prepared = notes.merge(restored.conditions, restored.warnings)
         session = stack.enter_context(engines.running(each.data.system(apart), secrets, _clients(lab)))
         prepared = prepared.merge(storage.devices.conditions())
-        prepared = prepared.merge(restore.untouched(session, apart.system, trial.cell.load, setup.choice, each.printer))
+        prepared = prepared.merge(
+            restore.untouched(session, apart.system, trial.cell.load, setup.choice, each.resources.printer)
+        )
         prepared = each.data.settled(apart, session, prepared)
         return SliceSide(self._plan(trial), setup, session, each.data.loaded(setup), prepared, place, storage=storage)
 
@@ -237,8 +237,8 @@ class InterleavedBench:
         `systems`: number of systems in the block."""
         id = record_id(side.plan.series, trial)
         # Ctrl-C was pressed just after the record was written
-        if side.record is None and self.each.store.path(id).is_dir():
-            side.record = next(iter(self.each.store.records([id])), None)
+        if side.record is None and self.each.resources.store.path(id).is_dir():
+            side.record = next(iter(self.each.resources.store.records([id])), None)
         if side.record is not None:
             return side.record
         assert side.driven is not None
@@ -250,12 +250,12 @@ class InterleavedBench:
             driven = replace(driven, metrics={**driven.metrics, **figures}, files=files, profile=side.profile)
         driven = replace(driven, storage_died=side.storage.devices.death())
         measured = make.TrialOutcome(driven, prepared, side.loaded, side.storage.observed(side.turns_s))
-        side.record = record = make.keep(self.each.store, side.plan, trial, measured, side.session)
+        side.record = record = make.keep(self.each.resources.store, side.plan, trial, measured, side.session)
         # an emulated device is removed after its block
         if record.status.comparable and not side.setup.system.layout.devices:
             self.each.data.kept(slice_plan.with_own_directories(self.each.lab, side.setup), trial.block)
         if not record.status.comparable:
-            self.each.printer.say(f"  {trial.cell.name}: {record.status.word}: {wording.cause(record)}")
+            self.each.resources.printer.say(f"  {trial.cell.name}: {record.status.word}: {wording.cause(record)}")
         return record
 
     def _broken(
@@ -283,10 +283,10 @@ class InterleavedBench:
                 continue
             own = trial.cell.name == blamed or not blamed
             why = cause if own else note(NOT_WHOLE, system=blamed, error=wording.text(cause))
-            records.append(failed(self._plan(trial), trial, self.each.store, why, notes))
+            records.append(failed(self._plan(trial), trial, self.each.resources.store, why, notes))
         if blamed and len(trials) > 1:
             others = "other system" if len(trials) == 2 else f"{len(trials) - 1} other systems"
-            self.each.printer.say(
+            self.each.resources.printer.say(
                 f"  with the method `slices`, a block needs all of its systems: without {blamed}, the {others} of the "
                 "block cannot be compared. The block is repeated if attempts remain"
             )
