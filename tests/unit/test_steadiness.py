@@ -25,6 +25,7 @@ from ironbench.report import wording
 from ironbench.stats.steadiness import batch_means, change
 from ironbench.study import verdict
 from ironbench.study.verdict import drift_warnings
+from ironbench.workloads import rate_change
 
 CLOSED = Load(clients=2)
 
@@ -165,6 +166,22 @@ def test_throughput_that_changes_during_a_trial_is_told() -> None:
     assert told(counts * np.linspace(1, 0.96, 300)) == []
     assert told(stepped[100:180]) == []
     assert told(stepped, Load(clients=2, rate=100.0)) == []
+
+
+def test_a_column_is_tested_if_each_of_its_batches_has_five_values() -> None:
+    assert rate_change.is_long_enough(bytes(8 * 100)) and not rate_change.is_long_enough(bytes(8 * 99))
+    assert pytest.approx(10.0) == rate_change.LEAST_S
+
+
+def test_a_steady_trial_of_the_minimum_length_is_seldom_reported_even_if_its_values_are_correlated() -> None:
+    reported = 0
+    for seed in range(300):
+        values = noise(150, seed)
+        for place in range(1, len(values)):  # correlation of 0.5 between successive values
+            values[place] = 0.5 * values[place - 1] + math.sqrt(0.75) * values[place]
+        column = np.maximum(0.0, 100 + 30 * values[50:])
+        reported += bool(rate_change.changed(column.astype("<f8").tobytes(), 10.0))
+    assert reported <= 18  # 6%; expected are 3%
 
 
 def test_rates_are_shares_of_the_baselines_peak() -> None:

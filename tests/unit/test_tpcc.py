@@ -12,6 +12,7 @@ from ironbench.errors import InputError
 from ironbench.model.driven import Driven
 from ironbench.model.record import SUSPICIOUS
 from ironbench.model.system import Choice, Load, System
+from ironbench.workloads.base import ScriptSource
 from ironbench.workloads.tpcc import WORKLOAD, figures, transactions
 
 ENGINES = ("postgres", "mariadb", "sqlite")
@@ -59,6 +60,13 @@ def test_an_order_changes_the_stock_of_each_of_its_lines(engine: str) -> None:
     assert [f"\\if :lines >= {line}\n" in text for line in range(1, 17)] == [False] * 5 + [True] * 10 + [False]
     assert text.count("\\if ") == text.count("\\endif") == 11
     assert "N" not in text.replace("New-Order", "")
+
+
+def test_new_order_without_its_line_for_the_stock_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    edited = ScriptSource("new-order", "begin;\n-- The stock of each line: see stock.sql.\ncommit;\n")
+    monkeypatch.setattr(transactions.sql_files, "script", lambda *_: edited)
+    with pytest.raises(ValueError, match="exactly once"):
+        transactions.script("new-order", "postgres")
 
 
 def test_pacing_needs_ten_clients_for_each_warehouse() -> None:

@@ -30,7 +30,7 @@ language plpgsql as $$
 $$;
 create or replace function brokerage_market_feed(p_ticker json, p_time timestamp) returns text
 language plpgsql as $$
-    -- Rows are locked in the order of symbols, so that two tickers do not wait for each other.
+    -- Rows are locked in the order of their symbols, so that concurrent calls do not deadlock.
     declare
         triggered text;
     begin
@@ -99,7 +99,7 @@ language plpgsql as $$
                     else replace(c_email_2, '@post.example', '@work.example') end
                 where c_id = p_customer;
             when 5 then
-                -- The next country's rate; after the last one comes the first.
+                -- Replaces the customer's country tax rate with the next one; the last one is replaced with the first.
                 select cx_tx_id, coalesce(min(tx_id), 'C001') into strict old_one, new_one
                 from customer_taxrate left join taxrate on tx_id > cx_tx_id and tx_id like 'C%'
                 where cx_c_id = p_customer and cx_tx_id like 'C%' group by cx_tx_id;
@@ -125,7 +125,7 @@ language plpgsql as $$
                     then replace(tx_name, ' percent', ' per cent') else replace(tx_name, ' per cent', ' percent') end
                 where tx_id in (select cx_tx_id from customer_taxrate where cx_c_id = p_customer) ;
             else
-                -- The first security of a watch list makes room for the next one that is not on it.
+                -- Replaces the first security on a watch list with the next security that is not on it.
                 select wl_id, min(wi_s_symb) into strict place, old_one
                 from watch_list join watch_item on wi_wl_id = wl_id where wl_c_id = p_customer group by wl_id;
                 select min(s_symb) into new_one from security

@@ -188,7 +188,7 @@ create or replace function brokerage_past_trades(
     p_most_account bigint, p_most int
 ) returns text reads sql data
 begin
-    -- Their numbers, of a lookup or an update.
+    -- Returns the numbers of the trades that a Trade-Lookup or Trade-Update reads.
     if p_frame = 1 then
         return p_trades;
     elseif p_frame = 2 then
@@ -209,7 +209,7 @@ begin
 end;
 create or replace function brokerage_trades(p_numbers text, p_named int) returns longtext reads sql data
 begin
-    -- With their settlements, cash and history.
+    -- Returns trades with their settlements, cash transactions and history.
     return json_object(
         'trades', (
             select json_arrayagg(

@@ -203,7 +203,7 @@ create or replace function brokerage_past_trades(
     p_most integer
 ) returns bigint[]
 language plpgsql stable as $$
-    -- Their numbers, of a lookup or an update.
+    -- Returns the numbers of the trades that a Trade-Lookup or Trade-Update reads.
     begin
         if p_frame = 1 then
             return array(select json_array_elements_text(p_trades)::bigint) ;
@@ -222,7 +222,8 @@ language plpgsql stable as $$
 $$;
 create or replace function brokerage_trades(p_numbers bigint[], p_named boolean) returns json
 language plpgsql as $$
-    -- With their settlements, cash and history. Not stable, so that an update sees what it has written.
+    -- Returns trades with their settlements, cash transactions and history. The function is volatile, because Trade-Update
+    -- must see the rows that it has changed.
     begin
         return json_build_object(
             'trades', (

@@ -24,7 +24,7 @@ from unnest(string_to_array(:items, ',')::integer[], string_to_array(:suppliers,
     as line (item, supplier)
 join stock on s_w_id = supplier and s_i_id = item
 for no key update of stock;
--- Every line takes its quantity from the stock: stock.sql.
+-- STOCK: the updates of each line's stock (stock.sql) are inserted here.
 insert into order_line (ol_o_id, ol_d_id, ol_w_id, ol_number, ol_i_id, ol_supply_w_id, ol_quantity, ol_amount,
     ol_dist_info)
 select :o_id, :d_id, :w_id, number, item, supplier, quantity, quantity * i_price,

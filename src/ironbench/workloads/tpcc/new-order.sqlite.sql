@@ -26,7 +26,7 @@ where (s_w_id, s_i_id) in (
     (:s1, :i1), (:s2, :i2), (:s3, :i3), (:s4, :i4), (:s5, :i5), (:s6, :i6), (:s7, :i7), (:s8, :i8), (:s9, :i9),
     (:s10, :i10), (:s11, :i11), (:s12, :i12), (:s13, :i13), (:s14, :i14), (:s15, :i15)
 );
--- Every line takes its quantity from the stock: stock.sql.
+-- STOCK: the updates of each line's stock (stock.sql) are inserted here.
 insert into order_line (ol_o_id, ol_d_id, ol_w_id, ol_number, ol_i_id, ol_supply_w_id, ol_quantity, ol_amount,
     ol_dist_info)
 select :o_id, :d_id, :w_id, key + 1, i_id, s_w_id, value ->> 2, (value ->> 2) * i_price,

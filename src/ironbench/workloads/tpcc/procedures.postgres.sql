@@ -137,7 +137,7 @@ language plpgsql as $$
         delivered integer := 0;
     begin
         for district in 1 .. 10 loop
-            -- A row that another Delivery removes in the meantime is not found; then the next one is the oldest.
+            -- If another Delivery deletes the oldest row meanwhile, the query finds no row and is repeated for the next one.
             loop
                 select no_o_id into number from new_order where no_w_id = p_w_id and no_d_id = district
                 order by no_o_id limit 1 for update;

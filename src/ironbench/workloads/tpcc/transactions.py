@@ -33,7 +33,8 @@ VARIABLES = (
     *(f"{of}{line}" for line in range(1, 16) for of in "isq"),
 )
 """Script variables that the core sets before each transaction."""
-_STOCK = "-- Every line takes its quantity from the stock: stock.sql.\n"
+_STOCK = "-- STOCK: the updates of each line's stock (stock.sql) are inserted here.\n"
+"""Line in the scripts of New-Order that is replaced with the statements of `_stock`."""
 _LINES = (5, 15)
 """Minimum and maximum number of lines of an order."""
 
@@ -58,7 +59,12 @@ def script(name: str, engine: str, in_server: bool = False, batch: bool = False)
     text = sql_files.script(FOLDER, name, engine).text
     begin = engines.get(engine).traits.dialect.transaction(ISOLATION[name])
     # The syntax for isolation levels depends on the engine.
-    return ScriptSource(name, text.replace("\nbegin;\n", f"\n{begin};\n", 1).replace(_STOCK, _stock(engine, batch)))
+    text = text.replace("\nbegin;\n", f"\n{begin};\n", 1)
+    if name == NEW_ORDER:
+        if text.count(_STOCK) != 1:
+            raise ValueError(f"{name} for {engine} does not contain this line exactly once: {_STOCK}")
+        text = text.replace(_STOCK, _stock(engine, batch))
+    return ScriptSource(name, text)
 
 
 def _stock(engine: str, batch: bool) -> str:

@@ -1,4 +1,4 @@
--- Pricing summary: what was billed, discounted and taxed, by return flag and status of the lines shipped by a day.
+-- Pricing summary: quantities, prices, discounts and taxes of all lines shipped up to a date, by return flag and status.
 SELECT l_returnflag,
        l_linestatus,
        sum(l_quantity) AS sum_qty,

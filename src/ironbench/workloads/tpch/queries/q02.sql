@@ -1,4 +1,4 @@
--- Cheapest supplier: who in a region offers each part of one size and metal at the region's lowest cost.
+-- Cheapest supplier: for parts of one size and metal, the suppliers in a region with the lowest cost in that region.
 SELECT s_acctbal,
        s_name,
        n_name,

@@ -1,4 +1,4 @@
--- Cheapest supplier: who in a region offers each part of one size and metal at the region's lowest cost.
+-- Cheapest supplier: for parts of one size and metal, the suppliers in a region with the lowest cost in that region.
 -- SQLite keeps money in whole cents and rates in whole percent, so that sums are exact.
 SELECT s_acctbal / 100.0 AS s_acctbal,
        s_name,

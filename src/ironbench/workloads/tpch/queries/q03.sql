@@ -1,4 +1,4 @@
--- Shipping priority: the unshipped orders of one market segment that are worth most on a day.
+-- Shipping priority: orders of one market segment that had not been shipped on a date, with the highest revenue first.
 SELECT l_orderkey,
        sum(l_extendedprice * (1 - l_discount)) AS revenue,
        o_orderdate,

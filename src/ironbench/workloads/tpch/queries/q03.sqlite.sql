@@ -1,4 +1,4 @@
--- Shipping priority: the unshipped orders of one market segment that are worth most on a day.
+-- Shipping priority: orders of one market segment that had not been shipped on a date, with the highest revenue first.
 -- SQLite keeps money in whole cents and rates in whole percent, so that sums are exact.
 SELECT l_orderkey,
        sum(l_extendedprice * (100 - l_discount)) / 10000.0 AS revenue,

@@ -1,4 +1,4 @@
--- Order priority check: orders of a quarter with a line that arrived late, by priority.
+-- Order priority check: number of orders of a quarter with at least one late line, by priority.
 SELECT o_orderpriority,
        count(*) AS order_count
 FROM orders

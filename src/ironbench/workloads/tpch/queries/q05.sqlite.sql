@@ -1,4 +1,4 @@
--- Local supplier volume: revenue of a year where customer and supplier are of the same nation, in one region.
+-- Local supplier volume: revenue of a year in which customer and supplier are in the same nation of a region, by nation.
 -- SQLite keeps money in whole cents and rates in whole percent, so that sums are exact.
 SELECT n_name,
        sum(l_extendedprice * (100 - l_discount)) / 10000.0 AS revenue

@@ -1,4 +1,4 @@
--- Revenue change: what a year's revenue would have gained without some discounts on small quantities.
+-- Revenue change: how much more revenue a year would have had without certain discounts on small quantities.
 SELECT sum(l_extendedprice * l_discount) AS revenue
 FROM lineitem
 WHERE l_shipdate >= '{since}'

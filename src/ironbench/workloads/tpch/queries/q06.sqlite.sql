@@ -1,4 +1,4 @@
--- Revenue change: what a year's revenue would have gained without some discounts on small quantities.
+-- Revenue change: how much more revenue a year would have had without certain discounts on small quantities.
 -- SQLite keeps money in whole cents and rates in whole percent, so that sums are exact.
 SELECT sum(l_extendedprice * l_discount) / 10000.0 AS revenue
 FROM lineitem

@@ -1,4 +1,4 @@
--- Volume shipping: trade between two nations in both directions, by year.
+-- Volume shipping: revenue of goods shipped between two nations, by direction and year.
 SELECT supp_nation,
        cust_nation,
        l_year,

@@ -1,4 +1,4 @@
--- Volume shipping: trade between two nations in both directions, by year.
+-- Volume shipping: revenue of goods shipped between two nations, by direction and year.
 -- SQLite keeps money in whole cents and rates in whole percent, so that sums are exact, and dates as text.
 SELECT supp_nation,
        cust_nation,

@@ -1,4 +1,4 @@
--- Profit by product line: revenue less cost of all parts with a colour in their name, by nation and year.
+-- Profit by product line: profit from all parts with a certain colour in their name, by nation and year.
 SELECT nation,
        o_year,
        sum(amount) AS sum_profit

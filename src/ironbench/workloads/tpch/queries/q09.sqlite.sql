@@ -1,4 +1,4 @@
--- Profit by product line: revenue less cost of all parts with a colour in their name, by nation and year.
+-- Profit by product line: profit from all parts with a certain colour in their name, by nation and year.
 -- SQLite keeps money in whole cents and rates in whole percent, so that sums are exact, and dates as text.
 SELECT nation,
        o_year,

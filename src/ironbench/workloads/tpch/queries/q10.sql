@@ -1,4 +1,4 @@
--- Returned items: the customers whose returns of a quarter's orders cost most.
+-- Returned items: the customers whose returned items from a quarter's orders cost the most revenue.
 SELECT c_custkey,
        c_name,
        sum(l_extendedprice * (1 - l_discount)) AS revenue,

@@ -1,4 +1,4 @@
--- Returned items: the customers whose returns of a quarter's orders cost most.
+-- Returned items: the customers whose returned items from a quarter's orders cost the most revenue.
 -- SQLite keeps money in whole cents and rates in whole percent, so that sums are exact.
 SELECT c_custkey,
        c_name,

@@ -1,4 +1,4 @@
--- Important stock: parts whose stock with suppliers of one nation is worth more than a share of all such stock.
+-- Important stock: parts whose stock in one nation is worth more than a certain fraction of that nation's total stock.
 SELECT ps_partkey,
        sum(ps_supplycost * ps_availqty) AS value
 FROM partsupp

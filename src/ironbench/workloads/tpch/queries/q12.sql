@@ -1,4 +1,4 @@
--- Shipping modes: lines that two modes delivered late in a year, of urgent orders and of others.
+-- Shipping modes: number of late lines of a year for two shipping modes, by urgent and other orders.
 SELECT l_shipmode,
        sum(CASE WHEN o_orderpriority IN ('1-URGENT', '2-HIGH') THEN 1 ELSE 0 END) AS high_line_count,
        sum(CASE WHEN o_orderpriority NOT IN ('1-URGENT', '2-HIGH') THEN 1 ELSE 0 END) AS low_line_count

@@ -1,4 +1,4 @@
--- Customer distribution: how many customers have so many orders without a certain remark.
+-- Customer distribution: number of customers by number of orders. Orders with a certain remark are not counted.
 SELECT c_count,
        count(*) AS custdist
 FROM (

@@ -1,4 +1,4 @@
--- Top supplier: who contributed most to a quarter's revenue. A common table expression needs no view to be made.
+-- Top supplier: the supplier with the highest revenue of a quarter. Uses a common table expression instead of a view.
 WITH contribution AS (
     SELECT l_suppkey AS supplier_no,
            sum(l_extendedprice * (1 - l_discount)) AS total_revenue

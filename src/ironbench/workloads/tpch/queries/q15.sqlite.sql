@@ -1,4 +1,4 @@
--- Top supplier: who contributed most to a quarter's revenue. A common table expression needs no view to be made.
+-- Top supplier: the supplier with the highest revenue of a quarter. Uses a common table expression instead of a view.
 -- SQLite keeps money in whole cents and rates in whole percent, so that sums are exact.
 WITH contribution AS (
     SELECT l_suppkey AS supplier_no,

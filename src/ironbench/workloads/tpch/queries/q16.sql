@@ -1,4 +1,4 @@
--- Parts and suppliers: how many suppliers without complaints can deliver parts of wanted kinds.
+-- Parts and suppliers: number of suppliers without complaints, by brand, type and size of certain parts.
 SELECT p_brand,
        p_type,
        p_size,

@@ -1,4 +1,4 @@
--- Small orders: a year's loss of revenue if orders far below the average quantity of a part were refused.
+-- Small orders: average yearly revenue from orders far below a part's average quantity.
 SELECT sum(l_extendedprice) / 7.0 AS avg_yearly
 FROM lineitem
 JOIN part ON p_partkey = l_partkey

@@ -1,4 +1,4 @@
--- Small orders: a year's loss of revenue if orders far below the average quantity of a part were refused.
+-- Small orders: average yearly revenue from orders far below a part's average quantity.
 -- SQLite keeps money in whole cents and rates in whole percent, so that sums are exact.
 SELECT sum(l_extendedprice) / 700.0 AS avg_yearly
 FROM lineitem

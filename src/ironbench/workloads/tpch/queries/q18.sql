@@ -1,4 +1,4 @@
--- Large volume customers: orders of more than a quantity in all their lines.
+-- Large volume customers: orders whose total quantity is above a limit, with their customers.
 SELECT c_name,
        c_custkey,
        o_orderkey,

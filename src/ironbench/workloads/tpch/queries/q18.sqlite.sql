@@ -1,4 +1,4 @@
--- Large volume customers: orders of more than a quantity in all their lines.
+-- Large volume customers: orders whose total quantity is above a limit, with their customers.
 -- SQLite keeps money in whole cents and rates in whole percent, so that sums are exact.
 SELECT c_name,
        c_custkey,

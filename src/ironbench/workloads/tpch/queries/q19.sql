@@ -1,4 +1,4 @@
--- Discounted revenue: revenue of parts of three brands, each in containers, sizes and quantities of its own, by air.
+-- Discounted revenue: revenue from parts of three brands in certain containers, sizes and quantities, shipped by air.
 SELECT sum(l_extendedprice * (1 - l_discount)) AS revenue
 FROM lineitem
 JOIN part ON p_partkey = l_partkey

@@ -1,4 +1,4 @@
--- Discounted revenue: revenue of parts of three brands, each in containers, sizes and quantities of its own, by air.
+-- Discounted revenue: revenue from parts of three brands in certain containers, sizes and quantities, shipped by air.
 -- SQLite keeps money in whole cents and rates in whole percent, so that sums are exact.
 SELECT sum(l_extendedprice * (100 - l_discount)) / 10000.0 AS revenue
 FROM lineitem

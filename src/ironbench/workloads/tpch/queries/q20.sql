@@ -1,4 +1,4 @@
--- Promotion candidates: suppliers of a nation with far more of some parts in stock than a year's sales call for.
+-- Promotion candidates: suppliers in a nation with more stock of certain parts than half of what they shipped in a year.
 SELECT s_name,
        s_address
 FROM supplier

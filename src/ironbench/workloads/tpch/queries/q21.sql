@@ -1,4 +1,4 @@
--- Suppliers who kept orders waiting: the only late one among several suppliers of a finished order.
+-- Suppliers who kept orders waiting: suppliers in a nation who were the only late supplier of a finished order.
 SELECT s_name,
        count(*) AS numwait
 FROM supplier

@@ -1,4 +1,4 @@
--- Sales opportunity: customers of some countries with a balance above average who have never ordered.
+-- Sales opportunity: number and balance of customers in certain countries with a high balance and no orders, by country.
 -- SQLite keeps money in whole cents and rates in whole percent, so that sums are exact.
 SELECT cntrycode,
        count(*) AS numcust,
